@@ -37,15 +37,16 @@ def open_cloud(app) -> Cloud:
     """
     if app.conf.kronos.run_in == 'daemons':
         connection = connect(app.conf)
-        return Cloud(OpenStackInventory(connection).read, OpenStackHostApi(connection),
+        source = OpenStackInventory(connection, domain_keys=app.conf.kronos.failure_domain_key)
+        return Cloud(source.read, OpenStackHostApi(connection),
                      dry_run.from_connection(connection))
     standalone.load_nova(app.options.config_file, app.options.config_dir)
     # Only now: see there.
     from kronos_nova.plugin import host_api
     from kronos_nova.plugin import inventory
     from kronos_nova.plugin.dry_run import SchedulerDryRun
-    return Cloud(inventory.InProcessInventory().read, host_api.InProcessHostApi(),
-                 SchedulerDryRun())
+    found = inventory.InProcessInventory(domain_keys=app.conf.kronos.failure_domain_key)
+    return Cloud(found.read, host_api.InProcessHostApi(), SchedulerDryRun())
 
 
 def planner_ports(conf, asked: DryRun) -> PlannerPorts:

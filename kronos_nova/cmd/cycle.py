@@ -20,7 +20,8 @@ def main(argv=None):
 
 def make_sources(conf):
     connection = connect(conf)
-    inventory = OpenStackInventory(connection)
+    inventory = OpenStackInventory(
+        connection, domain_keys=conf.kronos.failure_domain_key)
     return planning_worker.Sources(inventory=inventory, history=inventory.past_moves,
                                    dry_run=dry_run.from_connection(connection),
                                    requesters=(HostDrains,))

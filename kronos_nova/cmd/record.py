@@ -66,7 +66,7 @@ def record(conf, args) -> writer.Taken:
     path = args.policies or pathlib.Path(conf.kronos.policies_file)
     policy_set = policies.load(path)
     source = prometheus.from_conf(conf)
-    inventory = OpenStackInventory(connect(conf))
+    inventory = OpenStackInventory(connect(conf), domain_keys=conf.kronos.failure_domain_key)
     taken = writer.read_cloud(
         inventory, source, policy_set,
         policies=path.read_bytes(), cloud=args.cloud,

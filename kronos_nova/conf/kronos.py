@@ -118,6 +118,17 @@ balancing.
 Repair existing violations of ``soft-affinity`` and ``soft-anti-affinity`` server groups, before any
 balancing.
 """),
+    cfg.ListOpt('failure_domain_key', default=[], help="""
+Keys of host aggregates' metadata that name failure domains: parts of the cloud that fail as a
+whole. By default, none, and no domain is known. Name the largest domains first, separated by
+commas, such as ``room, rack``: a rack is then a rack of its room. A host has the values of the
+aggregates that it is in; where two of these disagree, the value that sorts first holds. Set it
+where rules are to keep servers in or out of racks, or apart by them.
+
+Example: ``failure_domain_key = room, rack``, with ``openstack aggregate set --property rack=r3``
+
+Related options: ``policies_file``, whose ``rules`` use the domains.
+"""),
     cfg.BoolOpt('restrict_to_az', mutable=True, default=False, help="""
 Never move an instance to a host of another availability zone. Only matters to an aggregate that
 spans several.

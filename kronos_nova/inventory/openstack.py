@@ -6,11 +6,13 @@ The answers are taken as JSON through openstacksdk's adapters. Its resource clas
 
 import collections
 import contextlib
+import dataclasses
 import datetime
 import urllib.parse
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
+from collections.abc import Sequence
 
 import openstack
 from keystoneauth1 import exceptions
@@ -25,6 +27,8 @@ from kronos_nova.inventory import scope
 from kronos_nova.inventory import shape
 from kronos_nova.objects import migration_status
 from kronos_nova.objects import nova_facts
+from kronos_nova.objects.domains import domains_of_hosts
+from kronos_nova.objects.nova_facts import COMPUTE_IMAGES
 from kronos_nova.objects.nova_facts import COMPUTE_INVENTORY
 from kronos_nova.objects.snapshot import MoveUnderWay
 from kronos_nova.objects.snapshot import Snapshot
@@ -41,12 +45,15 @@ class OpenStackInventory:
 
     :param connection: of a user that may see all projects, hosts and placement
     :param clock: the time of the snapshot
+    :param domain_keys: keys of aggregates' metadata that state failure domains
     """
 
     def __init__(self, connection: openstack.connection.Connection,
-                 clock: Callable[[], datetime.datetime] = clock.utcnow):
+                 clock: Callable[[], datetime.datetime] = clock.utcnow,
+                 domain_keys: Sequence[str] = ()):
         self._connection = connection
         self._clock = clock
+        self._domain_keys = domain_keys
         self._providers = providers.ProviderCache()
         self._names_elsewhere = {}
 
@@ -106,7 +113,10 @@ class OpenStackInventory:
                        and h['service']['host'] in wanted]
         groups = list(self._server_groups())
         # Such as are deleted softly can be restored, and hold their room until then.
-        servers = list(self._pages('/servers/detail?all_tenants=1&soft_deleted=True', 'servers'))
+        version = COMPUTE_IMAGES if openstack.utils.supports_microversion(
+            self._connection.compute, COMPUTE_IMAGES) else COMPUTE_INVENTORY
+        servers = list(self._pages('/servers/detail?all_tenants=1&soft_deleted=True', 'servers',
+                                   version))
         shape.refuse_gaps(servers)
         migrations = list(shape.moves_under_way(listed, servers))
         on_host = collections.defaultdict(list)
@@ -116,8 +126,11 @@ class OpenStackInventory:
         trees = self._providers.read(placement, {
             h['id']: frozenset(server['id'] for server in on_host[h['service']['host']])
             for h in hypervisors})
-        hosts = tuple(shape.host(h, services[h['service']['host']], trees.of[h['id']])
-                      for h in hypervisors if h['id'] in trees.of)
+        domains = domains_of_hosts(aggregates, self._domain_keys)
+        hosts = tuple(
+            dataclasses.replace(shape.host(h, services[name], trees.of[h['id']]),
+                                domains=domains.get(name, {}))
+            for h in hypervisors if h['id'] in trees.of for name in [h['service']['host']])
         held = {host.name: shape.held_by_consumer(trees.of[host.uuid]) for host in hosts}
         shared = shape.held_by_consumer(each.provider for each in trees.sharing.values())
         here = [server for server in servers if server[shape.HOST] in held]
@@ -141,21 +154,21 @@ class OpenStackInventory:
     def _compute(self, path, key) -> list[dict]:
         return self._get(path)[key]
 
-    def _get(self, path) -> dict:
-        response = self._connection.compute.get(path, microversion=COMPUTE_INVENTORY)
+    def _get(self, path, version=COMPUTE_INVENTORY) -> dict:
+        response = self._connection.compute.get(path, microversion=version)
         openstack.exceptions.raise_from_response(response)
         try:
             return boundary.json_of(response.content, path.partition('?')[0])
         except boundary.OutOfBounds as error:
             raise exception.InventoryError(problem=str(error)) from error
 
-    def _pages(self, path, key) -> Iterator[dict]:
+    def _pages(self, path, key, version=COMPUTE_INVENTORY) -> Iterator[dict]:
         """Everything of a list that Nova cuts into pages; it says when there is one more."""
         separator = '&' if '?' in path else '?'
         marker, seen = '', set()
         while marker not in seen:
             seen.add(marker)
-            page = self._get(f'{path}{separator}limit={PAGE}{marker}')
+            page = self._get(f'{path}{separator}limit={PAGE}{marker}', version)
             yield from page[key]
             if not page[key] or not page.get(f'{key}_links'):
                 return

@@ -15,7 +15,9 @@ from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.objects import migration_meaning
 from kronos_nova.objects.snapshot import OWN_METADATA
 from kronos_nova.objects.snapshot import Aggregate
+from kronos_nova.objects.snapshot import Flavor
 from kronos_nova.objects.snapshot import Host
+from kronos_nova.objects.snapshot import Image
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import MoveUnderWay
 from kronos_nova.objects.snapshot import ResourceInventory
@@ -208,7 +210,18 @@ def instance(server: dict, held: Mapping[str, dict[str, int]],
         flavor_extra_specs=boundary.texts(flavor.get('extra_specs') or {}, 'extra specs', MOST_KEYS,
                                           LONGEST_VALUE),
         resources=held.get(server['id'], {}), shared_resources=shared.get(server['id'], {}),
-        launched_at=_seconds(server.get('OS-SRV-USG:launched_at')))
+        launched_at=_seconds(server.get('OS-SRV-USG:launched_at')),
+        flavor=Flavor(name=_text(flavor, 'original_name')), image=_image(server['image']),
+        tags=tuple(sorted(boundary.text(tag, 'a tag') for tag in boundary.sized(
+            server['tags'], 'tags', MOST_KEYS))))
+
+
+def _image(raw: dict | str) -> Image:
+    """Make the image of a server; Nova has '' for one that was booted from a volume."""
+    if not raw:
+        return Image(id='')
+    return Image(id=_text(raw, 'id'), properties=boundary.texts(
+        raw.get('properties') or {}, 'image properties', MOST_KEYS))
 
 
 def _seconds(time: Any) -> float | None:

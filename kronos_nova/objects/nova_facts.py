@@ -7,6 +7,10 @@ COMPUTE_INVENTORY = '2.73'
 """From 2.69 on Nova names what it cannot read because a cell is down, where before it left it out
 in silence; 2.88 and later ask every host for its uptime when hypervisors are listed."""
 
+COMPUTE_IMAGES = '2.98'
+"""Version from which lists of servers show the properties of their images that Nova knows. Lower,
+rules by an image's properties select nothing."""
+
 COMPUTE_EXECUTION = '2.84'
 """2.59 gives migrations their uuid, 2.65 aborts queued ones, 2.84 tells why an event failed."""
 

@@ -69,7 +69,9 @@ class Service:
 class Host:
     """A compute node. ``uuid`` is also its root resource provider's; ``inventory`` maps resource
     class to inventory; ``used`` maps it to what all consumers together are allocated on the
-    provider tree, None where only the instances' own allocations are known."""
+    provider tree, None where only the instances' own allocations are known. ``domains`` maps a
+    level of failure domains, such as ``rack``, to the domain of the host, the largest level
+    first."""
 
     name: str
     uuid: str
@@ -78,6 +80,7 @@ class Host:
     cell: str = 'cell1'
     hypervisor_type: str = 'QEMU'
     used: Mapping[str, int] | None = None
+    domains: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +95,29 @@ class SharedProvider:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Flavor:
+    """The flavor of an instance. ``id`` is None where Nova's API does not show it."""
+
+    name: str
+    id: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """The image of an instance, as it was at the boot. ``id`` is '' for an instance that was booted
+    from a volume."""
+
+    id: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
     """A server. ``name`` is its libvirt domain; ``resources`` is what it is allocated on its host's
     provider tree, ``shared_resources`` what on providers that the host shares with others.
 
     Memory in MiB, disk in GiB. ``launched_at`` is in Unix seconds, None where it is not known.
+    ``flavor`` and ``image`` are None where they are not known.
     """
 
     uuid: str
@@ -115,6 +136,9 @@ class Instance:
     resources: Mapping[str, int] = field(default_factory=dict)
     shared_resources: Mapping[str, int] = field(default_factory=dict)
     launched_at: float | None = None
+    flavor: Flavor | None = None
+    image: Image | None = None
+    tags: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,7 +55,8 @@ the processor that others leave must not take its own slowness for a database's.
 def make_sources():
     return planning_worker.Sources(
         inventory=inventory.InProcessInventory(
-            pace.ReadingPace(REST_TIME), PATIENCE, SHORT_PATIENCE),
+            pace.ReadingPace(REST_TIME), PATIENCE, SHORT_PATIENCE,
+            domain_keys=CONF.kronos.failure_domain_key),
         history=history.past_moves, dry_run=dry_run.SchedulerDryRun(),
         requesters=(HostDrains,))
 

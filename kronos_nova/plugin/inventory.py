@@ -4,6 +4,7 @@ import collections
 import contextlib
 import functools
 import itertools
+from collections.abc import Sequence
 
 from nova import context as nova_context
 from nova import exception as nova_exception
@@ -23,6 +24,7 @@ from kronos_nova.inventory import shape
 from kronos_nova.objects import migration_status
 from kronos_nova.objects import nova_facts
 from kronos_nova.objects import snapshot
+from kronos_nova.objects.domains import domains_of_hosts
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import nova_tables
 from kronos_nova.plugin import placement
@@ -39,12 +41,15 @@ class InProcessInventory:
 
     :param reading_pace: how hard each reading may work what it reads from
     :param patience: seconds for cells to answer, and ``short_patience`` once one did not
+    :param domain_keys: keys of aggregates' metadata that state failure domains
     """
 
     def __init__(self, reading_pace: pace.ReadingPace = pace.HURRY,
-                 patience: float = cells.PATIENCE, short_patience: float = SHORT_PATIENCE):
+                 patience: float = cells.PATIENCE, short_patience: float = SHORT_PATIENCE,
+                 domain_keys: Sequence[str] = ()):
         self._pace = reading_pace
         self._patience, self._short_patience = patience, short_patience
+        self._domain_keys = domain_keys
         self._servicegroup_api = servicegroup.API()
         self._placement = placement.client()
         self._providers = providers.ProviderCache(reading_pace=self._pace)
@@ -92,8 +97,9 @@ class InProcessInventory:
             on_hosts[server.host].add(server.uuid)
         trees = self._providers.read(
             self._placement, {node.uuid: on_hosts.get(node.host, set()) for node, _cell in nodes})
-        hosts = tuple(self._host(node, cell, trees.of[node.uuid]) for node, cell in nodes
-                      if node.uuid in trees.of)
+        domains = domains_of_hosts(aggregates, self._domain_keys)
+        hosts = tuple(self._host(node, cell, trees.of[node.uuid], domains.get(node.host, {}))
+                      for node, cell in nodes if node.uuid in trees.of)
         held = {host.name: shape.held_by_consumer(trees.of[host.uuid]) for host in hosts}
         shared = shape.held_by_consumer(each.provider for each in trees.sharing.values())
         self._read_last = None if scopes is None else {host.name: host.cell for host in hosts}
@@ -143,7 +149,7 @@ class InProcessInventory:
             servers = [*self._instances.read(cell_context, {node.host for node in found})]
         return [(node, cells.name(cell)) for node in found], servers, here
 
-    def _host(self, node, cell, tree):
+    def _host(self, node, cell, tree, domains):
         service = node.service
         return snapshot.Host(
             name=node.host, uuid=node.uuid, cell=cell, hypervisor_type=node.hypervisor_type,
@@ -152,7 +158,7 @@ class InProcessInventory:
                 status='disabled' if service['disabled'] else 'enabled',
                 forced_down=bool(service['forced_down']),
                 disabled_reason=service['disabled_reason']),
-            inventory=shape.inventory(tree), used=shape.used(tree))
+            inventory=shape.inventory(tree), used=shape.used(tree), domains=domains)
 
 
 def aggregate_hosts():
@@ -190,4 +196,5 @@ def _instance(server, resources, shared_resources):
         task_state=server.task_state, locked=server.locked, vcpus=size.vcpus,
         memory_mb=size.memory_mb, disk_gb=size.disk_gb, metadata=server.metadata,
         flavor_extra_specs=size.extra_specs, resources=resources,
-        shared_resources=shared_resources, launched_at=server.launched_at)
+        shared_resources=shared_resources, launched_at=server.launched_at, flavor=size.flavor,
+        image=server.image, tags=server.tags)

@@ -15,6 +15,7 @@ import sys
 from typing import NamedTuple
 
 import nova.conf
+from nova import utils as nova_utils
 from nova.compute import vm_states
 from nova.db.api import api as api_db
 from nova.db.api import models as api_models
@@ -63,6 +64,7 @@ class Size:
     memory_mb: int
     disk_gb: int
     extra_specs: collections.abc.Mapping[str, str]
+    flavor: snapshot.Flavor
 
 
 class Server(NamedTuple):
@@ -80,6 +82,8 @@ class Server(NamedTuple):
     size: Size
     metadata: collections.abc.Mapping[str, str]
     launched_at: float | None
+    image: snapshot.Image | None
+    tags: tuple[str, ...]
 
 
 def _main(context):
@@ -129,7 +133,8 @@ def not_hidden():
 
 
 class InstanceReader:
-    """Reads instances, and parses each flavor once for as long as it lives.
+    """Reads instances, and parses each flavor once for as long as it lives. The properties of an
+    instance's image are read once too: they change only when it is rebuilt from another image.
 
     :param reading_pace: of reading the instances of some hosts after those of others
     """
@@ -137,6 +142,7 @@ class InstanceReader:
     def __init__(self, reading_pace: pace.ReadingPace = pace.HURRY):
         self._pace = reading_pace
         self._sizes = {}
+        self._images, self._alike = {}, {}
 
     def read(self, context, hosts):
         """The Servers on some hosts of a cell, soft-deleted ones with them; as they were at one
@@ -148,24 +154,40 @@ class InstanceReader:
             for many in chunks(hosts, METADATA_HOSTS):
                 with self._pace.step():
                     metadata = _metadata(items.filter(host.in_(many)))
+                    tags = _tags(session, many)
                 for few in chunks(many, HOSTS):
                     with self._pace.step():
-                        yield from self._servers(instances.filter(host.in_(few)).all(), metadata,
-                                                 name_of)
+                        rows = instances.filter(host.in_(few)).all()
+                        self._read_images(session, rows)
+                        yield from self._servers(rows, metadata, tags, name_of)
 
-    def _servers(self, rows, metadata, name_of):
+    def _read_images(self, session, rows):
+        """Read the properties of the images of instances that are new, or have another image."""
+        new = {row.uuid: row.image_ref or '' for row in rows
+               if self._images.get(row.uuid, (None,))[0] != (row.image_ref or '')}
+        properties = _image_properties(session, new) if new else {}
+        for uuid, reference in new.items():
+            found = properties.get(uuid, {})
+            # Thousands are of one image: its properties are kept once.
+            image = self._alike.setdefault(
+                (reference, frozenset(found.items())),
+                snapshot.Image(id=reference, properties=found))
+            self._images[uuid] = reference, image
+
+    def _servers(self, rows, metadata, tags, name_of):
         nothing = {}
         for row in rows:
             # Not by the names of the columns: of tens of thousands that takes as long again.
             (uuid, display_name, host, project_id, vm_state, task_state, locked, flavor,
-             launched_at, *_) = row
+             launched_at, _image_ref, *_) = row
             size = self._sizes.get(flavor) or self._parsed(uuid, flavor)
             if size is not None:
                 yield Server(uuid, name_of(row), display_name or '',
                              # Thousands have the same: each is kept once.
                              sys.intern(host), _interned(project_id), _interned(vm_state),
                              _interned(task_state), bool(locked), size, metadata.get(uuid, nothing),
-                             launched_at and calendar.timegm(launched_at.timetuple()))
+                             launched_at and calendar.timegm(launched_at.timetuple()),
+                             self._images[uuid][1], tags.get(uuid, ()))
 
     def _parsed(self, uuid, flavor):
         """None, with a warning, where Nova has no flavor of an instance."""
@@ -190,7 +212,8 @@ def parse_flavor(text):
     data = json.loads(text)['cur']['nova_object.data']
     return Size(vcpus=data['vcpus'], memory_mb=data['memory_mb'],
                 disk_gb=data['root_gb'] + data['ephemeral_gb'],
-                extra_specs=dict(data.get('extra_specs') or {}))
+                extra_specs=dict(data.get('extra_specs') or {}),
+                flavor=snapshot.Flavor(name=data['name'], id=data['flavorid']))
 
 
 def _instances(session):
@@ -198,7 +221,7 @@ def _instances(session):
     return session.query(
         instance.uuid, instance.display_name, instance.host, instance.project_id,
         instance.vm_state, instance.task_state, instance.locked, extra.flavor,
-        instance.launched_at, *name_columns(),
+        instance.launched_at, instance.image_ref, *name_columns(),
     ).outerjoin(extra, extra.instance_uuid == instance.uuid).filter(
         instance.deleted == 0, not_hidden())
 
@@ -217,6 +240,36 @@ def _metadata(rows):
     for uuid, key, value in rows:
         if key.startswith(snapshot.OWN_METADATA):  # a database may not know capitals
             found[uuid][key] = value
+    return found
+
+
+def _tags(session, hosts):
+    """{instance uuid: its tags, sorted}"""
+    tag, instance, found = models.Tag, models.Instance, collections.defaultdict(list)
+    for uuid, name in session.query(tag.resource_id, tag.tag).join(
+            instance, instance.uuid == tag.resource_id,
+    ).filter(instance.deleted == 0, instance.host.in_(hosts)):
+        found[uuid].append(name)
+    return {uuid: tuple(sorted(names)) for uuid, names in found.items()}
+
+
+IMAGE_PREFIX = nova_utils.SM_IMAGE_PROP_PREFIX
+
+NO_PROPERTIES = frozenset((*nova_utils.SM_INHERITABLE_KEYS, *nova_utils.SM_SKIP_KEYS,
+                           'base_image_ref', 'kernel_id', 'ramdisk_id'))
+"""Keys of an image's system metadata that are no property an operator sets."""
+
+
+def _image_properties(session, uuids):
+    """{instance uuid: the properties of its image}"""
+    item, found = models.InstanceSystemMetadata, collections.defaultdict(dict)
+    for chunk in chunks(uuids, MEMBERS):
+        for uuid, key, value in session.query(item.instance_uuid, item.key, item.value).filter(
+                item.instance_uuid.in_(chunk), item.deleted == 0,
+                item.key.like(f'{IMAGE_PREFIX}%')):
+            name = key.removeprefix(IMAGE_PREFIX)
+            if key.startswith(IMAGE_PREFIX) and name not in NO_PROPERTIES and value is not None:
+                found[uuid][name] = value
     return found
 
 

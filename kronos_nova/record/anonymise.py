@@ -20,6 +20,8 @@ from kronos_nova import exception
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.objects import eligibility
 from kronos_nova.objects import metrics
+from kronos_nova.objects.snapshot import Flavor
+from kronos_nova.objects.snapshot import Image
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
 from kronos_nova.record import options as recorded_options
@@ -154,10 +156,13 @@ class _Names:
         self.zone = _numbered([a.availability_zone for a in aggregates], 'zone-{}'.format)
         self.group = _numbered([g.name for g in groups], 'group-{:04d}'.format)
         self.group_uuid = _numbered([g.uuid for g in groups], _uuids(4))
+        self.flavor = _numbered([i.flavor.name for i in instances if i.flavor],
+                                'flavor-{:03d}'.format)
+        self.image = _numbered([i.image.id for i in instances if i.image and i.image.id], _uuids(6))
         self.shared_uuid = _numbered([p.uuid for p in snapshot.shared_providers], _uuids(5))
         self.custom = _numbered(_custom(snapshot), 'CUSTOM_{:05d}'.format)
         self._anything = {
-            **self.custom,
+            **self.custom, **self.flavor, **self.image,
             **self.display_name, **self.domain, **self.group, **self.group_uuid,
             **self.aggregate_uuid, **self.shared_uuid, **self.cell, **self.zone, **self.aggregate,
             **self.project, **self.host, **self.host_uuid, **self.instance_uuid}
@@ -210,7 +215,8 @@ def _custom(snapshot):
                 for each in (shared.inventory, shared.used)]
     amounts += [each for instance in snapshot.instances
                 for each in (instance.resources, instance.shared_resources,
-                             instance.flavor_extra_specs)]
+                             instance.flavor_extra_specs,
+                             *([instance.image.properties] if instance.image else ()))]
     amounts += [aggregate.metadata for aggregate in snapshot.aggregates]
     return {word for keys in amounts for key in keys for word in _CUSTOM.findall(key)}
 
@@ -243,6 +249,7 @@ def _host(host, names):
                          else names.in_text(host.hypervisor_type)),
         cell=names.cell[host.cell], inventory=names.classes(host.inventory),
         used=names.classes(host.used),
+        domains={names.key(level): names.in_text(name) for level, name in host.domains.items()},
         service=dataclasses.replace(host.service, disabled_reason=None))
 
 
@@ -253,7 +260,12 @@ def _instance(instance, names):
         project_id=names.project.get(instance.project_id),
         metadata=_wish(instance.metadata), resources=names.classes(instance.resources),
         shared_resources=names.classes(instance.shared_resources),
-        flavor_extra_specs=_values(instance.flavor_extra_specs, names))
+        flavor_extra_specs=_values(instance.flavor_extra_specs, names),
+        flavor=instance.flavor and Flavor(name=names.flavor[instance.flavor.name]),
+        image=instance.image and Image(
+            id=names.image.get(instance.image.id, ''),
+            properties=_values(instance.image.properties, names)),
+        tags=tuple(names.in_text(tag) for tag in instance.tags))
 
 
 def _aggregate(aggregate, names):

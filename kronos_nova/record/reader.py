@@ -158,9 +158,9 @@ def _snapshot(meta, inventory):
         hosts=tuple(objects.Host(
             name=row.name, uuid=row.uuid, cell=row.cell, hypervisor_type=row.hypervisor_type,
             service=objects.Service(**vars(row.service)),
-            inventory=_inventories(row), used=row.used)
+            inventory=_inventories(row), used=row.used, domains=row.domains)
                     for row in inventory.hosts),
-        instances=tuple(objects.Instance(**vars(row)) for row in inventory.instances),
+        instances=tuple(_instance(row) for row in inventory.instances),
         aggregates=tuple(objects.Aggregate(**{**vars(row), 'hosts': tuple(row.hosts)})
                          for row in inventory.aggregates),
         server_groups=tuple(objects.ServerGroup(**{
@@ -171,6 +171,12 @@ def _snapshot(meta, inventory):
         shared_providers=tuple(objects.SharedProvider(
             uuid=row.uuid, hosts=tuple(row.hosts), inventory=_inventories(row), used=row.used)
             for row in inventory.shared_providers))
+
+
+def _instance(row):
+    return objects.Instance(**vars(row) | {
+        'flavor': row.flavor and objects.Flavor(**vars(row.flavor)),
+        'image': row.image and objects.Image(**vars(row.image)), 'tags': tuple(row.tags)})
 
 
 def _inventories(row):

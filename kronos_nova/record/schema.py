@@ -11,7 +11,9 @@ import pydantic
 
 FORMAT = 3
 WITHOUT_OPTIONS = 2
-"""Format of a snapshot that has neither options nor a history."""
+"""Format of a snapshot that has nothing of what format 3 added."""
+ADDED = {'hosts': ('domains',), 'instances': ('flavor', 'image', 'tags')}
+"""Keys of tables of the inventory that format 3 added."""
 
 Text = Annotated[str, pydantic.Field(min_length=1, max_length=1024)]
 Count = Annotated[int, pydantic.Field(ge=0, lt=1 << 53)]
@@ -72,6 +74,7 @@ class Host(_Strict):
     service: Service
     inventory: dict[Text, ResourceInventory]
     used: dict[Text, Count] | None = None
+    domains: dict[Text, Text] = {}
 
 
 class SharedProvider(_Strict):
@@ -79,6 +82,16 @@ class SharedProvider(_Strict):
     hosts: list[Text]
     inventory: dict[Text, ResourceInventory]
     used: dict[Text, Count] = {}
+
+
+class Flavor(_Strict):
+    name: Text
+    id: Text | None = None
+
+
+class Image(_Strict):
+    id: str
+    properties: dict[str, str] = {}
 
 
 class Instance(_Strict):
@@ -98,6 +111,9 @@ class Instance(_Strict):
     resources: dict[Text, Count]
     shared_resources: dict[Text, Count] = {}
     launched_at: float | None = None
+    flavor: Flavor | None = None
+    image: Image | None = None
+    tags: list[Text] = []
 
 
 class ServerGroup(_Strict):

@@ -28,7 +28,8 @@ QUERIES = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile
 """Kind of a question to the field of a policy that has its PromQL."""
 
 UNKNOWN = {'used': None, 'min_unit': None, 'max_unit': None, 'step_size': None,
-           'shared_resources': {}, 'launched_at': None}
+           'shared_resources': {}, 'launched_at': None, 'domains': {}, 'flavor': None,
+           'image': None, 'tags': ()}
 """Optional keys, and the value with which they are left out."""
 
 OPTIONAL_TABLES = {'moves_under_way': 'instance_uuid', 'shared_providers': 'uuid'}
@@ -141,7 +142,9 @@ def _files(taken) -> Iterator[tuple[str, bytes]]:
 
 
 def _format(taken):
-    has_more = taken.options is not None or taken.history is not None
+    has_more = taken.options is not None or taken.history is not None or any(
+        getattr(row, key) != UNKNOWN[key] for table, keys in schema.ADDED.items()
+        for row in getattr(taken.snapshot, table) for key in keys)
     return schema.FORMAT if has_more else schema.WITHOUT_OPTIONS
 
 

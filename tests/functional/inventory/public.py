@@ -10,11 +10,11 @@ from kronos_nova.inventory.openstack import OpenStackInventory
 ADMIN = {'X-Auth-User': 'admin', 'X-Auth-Project-Id': 'admin', 'X-Roles': 'reader,member,admin'}
 
 
-def public_inventory(test) -> OpenStackInventory:
+def public_inventory(test, **rest) -> OpenStackInventory:
     """
     :param test: a tests.functional.base.NovaTestCase
     """
-    return OpenStackInventory(public_connection(test))
+    return OpenStackInventory(public_connection(test), **rest)
 
 
 def public_connection(test) -> openstack.connection.Connection:

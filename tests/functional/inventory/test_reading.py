@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from nova import context as nova_context
 from nova import objects
 from nova import servicegroup
+from nova import utils as nova_utils
 from nova.api.openstack import common
 from nova.db.api import api as api_db
 from nova.db.main import api as main_db
@@ -87,11 +88,14 @@ class ColumnsTest(test_two_ways.QemuTestCase):
 
     def test_columns_say_what_novas_own_objects_say(self):
         self.populate()
+        [tagged] = [each.uuid for each in InProcessInventory().read().instances if each.tags]
+        self.set_image_properties(tagged, licence='acme')
         snapshot = InProcessInventory().read()
         context = cells.admin_context()
         with nova_context.target_cell(context, cells.mappings(context)[0]) as cell:
             found = objects.InstanceList.get_by_filters(
-                cell, {'deleted': False}, expected_attrs=['flavor', 'metadata'])
+                cell, {'deleted': False},
+                expected_attrs=['flavor', 'metadata', 'system_metadata', 'tags'])
             nodes = {node.host: node.uuid for node in objects.ComputeNodeList.get_all(cell)}
             services = objects.ServiceList.get_by_binary(cell, 'nova-compute',
                                                          include_disabled=True)
@@ -106,6 +110,20 @@ class ColumnsTest(test_two_ways.QemuTestCase):
             {each.uuid: (each.name, each.display_name, each.host, each.project_id, each.status,
                          each.task_state, each.locked, each.vcpus, each.memory_mb, each.disk_gb,
                          each.flavor_extra_specs, each.metadata) for each in snapshot.instances})
+        self.assertEqual(
+            {each.uuid: (each.flavor.name, each.flavor.flavorid, each.image_ref or '',
+                         {key: value for key, value in nova_utils.get_image_from_system_metadata(
+                             each.system_metadata)['properties'].items()
+                          if key.startswith(('os_', 'hw_', 'licence'))},
+                         tuple(sorted(tag.tag for tag in each.tags)))
+             for each in found if each.host != 'metal'},
+            {each.uuid: (each.flavor.name, each.flavor.id, each.image.id, {
+                key: value for key, value in each.image.properties.items()
+                if key.startswith(('os_', 'hw_', 'licence'))}, each.tags)
+             for each in snapshot.instances})
+        self.assertIn({'os_distro': 'rhel', 'licence': 'acme'}, [
+            {key: value for key, value in each.image.properties.items()
+             if key in ('os_distro', 'licence')} for each in snapshot.instances])
         self.assertEqual({host.name: (nodes[host.name], host.service) for host in snapshot.hosts},
                          {service.host: (nodes[service.host],
                                          service_of(servicegroup.API(), service))
@@ -121,6 +139,34 @@ class ColumnsTest(test_two_ways.QemuTestCase):
              for each in objects.InstanceGroupList.get_all(context)},
             {each.uuid: (each.name, each.policy, each.members, each.rules)
              for each in snapshot.server_groups})
+
+    def test_the_image_of_an_instance_is_read_once_and_again_when_it_is_another(self):
+        server = self.boot('host1')
+        self.set_image_properties(server['id'], os_distro='rhel')
+        inventory = InProcessInventory()
+        [before] = inventory.read().instances
+        self.set_image_properties(server['id'], os_distro='debian')
+        [again] = inventory.read().instances
+        self.assertEqual(['rhel'] * 2, [each.image.properties['os_distro']
+                                        for each in (before, again)])
+        self.assertIs(before.image, again.image)
+        with self.cell() as cell:
+            instance = objects.Instance.get_by_uuid(cell, server['id'])
+            instance.image_ref = 'another'
+            instance.save()
+        [rebuilt] = inventory.read().instances
+        self.assertEqual(('another', 'debian'),
+                         (rebuilt.image.id, rebuilt.image.properties['os_distro']))
+
+    def test_the_failure_domains_of_hosts_are_those_of_their_aggregates(self):
+        aggregate = self.api.post_aggregate({'aggregate': {'name': 'rack3'}})
+        self.api.add_host_to_aggregate(aggregate['id'], 'host2')
+        self.api.post_aggregate_action(aggregate['id'], {'set_metadata': {
+            'metadata': {'rack': 'r3'}}})
+        for way in (InProcessInventory(domain_keys=['rack']),
+                    public_inventory(self, domain_keys=['rack'])):
+            self.assertEqual({'host1': {}, 'host2': {'rack': 'r3'}, 'host3': {}},
+                             {host.name: host.domains for host in way.read().hosts})
 
     def test_columns_say_what_novas_own_migrations_say(self):
         server = self.boot('host1')

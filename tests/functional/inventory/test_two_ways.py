@@ -8,6 +8,7 @@ from nova import context as nova_context
 from nova import objects
 from nova.virt import fake
 
+from kronos_nova.objects.snapshot import Flavor
 from kronos_nova.plugin.inventory import InProcessInventory
 from tests.functional import base
 from tests.functional.inventory.public import public_inventory
@@ -51,9 +52,18 @@ class QemuTestCase(base.NovaTestCase):
         grouped = self._wait_for_state_change(grouped, 'ACTIVE')
         self._stop_server(grouped)
         self.api.post_server_action(grouped['id'], {'lock': None})
+        self.api.api_put(f'/servers/{grouped["id"]}/tags', {'tags': ['web', 'db']})
+        self.set_image_properties(grouped['id'], os_distro='rhel')
         services = self.api.get_services(binary='nova-compute')
         disabled = next(s for s in services if s['host'] == 'host2')
         self.api.put_service(disabled['id'], {'status': 'disabled', 'disabled_reason': 'RAM'})
+
+    def set_image_properties(self, uuid, **properties):
+        """What Nova keeps of the image that a server was booted from."""
+        instance = objects.Instance.get_by_uuid(nova_context.get_admin_context(), uuid)
+        for key, value in properties.items():
+            instance.system_metadata[f'image_{key}'] = value
+        instance.save()
 
     def begin_migration(self, uuid, source, destination):
         """A record as Nova keeps it of a migration that is under way."""
@@ -75,6 +85,11 @@ class TwoWaysTest(QemuTestCase):
         moving = self.boot('host1', name='moving')
         self.begin_migration(moving['id'], 'host1', 'host3')
         inside, outside = InProcessInventory().read(), self.public()
+        # Nova's API does not show the id of a server's flavor.
+        inside = dataclasses.replace(inside, instances=tuple(dataclasses.replace(
+            each, flavor=Flavor(name=each.flavor.name)) for each in inside.instances))
+        self.assertIn(('rhel', ('db', 'web')), [
+            (each.image.properties.get('os_distro'), each.tags) for each in outside.instances])
         for table, key in (('hosts', 'name'), ('instances', 'uuid'), ('aggregates', 'uuid'),
                            ('server_groups', 'uuid'), ('moves_under_way', 'instance_uuid')):
             rows = [{getattr(row, key): dataclasses.asdict(row)

@@ -24,6 +24,7 @@ def server(number, host, **changes):
         'id': f'00000000-0000-0000-0000-{number:012d}', 'name': f'web{number}', 'status': 'ACTIVE',
         'tenant_id': 'p1', 'locked': False, 'metadata': {}, 'OS-EXT-SRV-ATTR:host': host,
         'OS-EXT-SRV-ATTR:instance_name': f'instance-{number:08x}', 'OS-EXT-STS:task_state': None,
+        'image': '', 'tags': [],
         'flavor': {'vcpus': 2, 'ram': 2048, 'disk': 10, 'ephemeral': 5, 'swap': 0,
                    'original_name': 'm1', 'extra_specs': {'hw:cpu_policy': 'shared'}}, **changes}
 

@@ -5,6 +5,7 @@ import socket
 
 import ddt
 import fixtures
+import openstack
 import testtools
 from oslo_config import cfg
 
@@ -13,6 +14,8 @@ from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova.inventory.connection import connect
 from kronos_nova.inventory.openstack import OpenStackInventory
+from kronos_nova.objects.snapshot import Flavor
+from kronos_nova.objects.snapshot import Image
 from kronos_nova.objects.snapshot import ResourceInventory
 from kronos_nova.objects.snapshot import Service
 from tests.unit.inventory.fakes_public_api import Cloud
@@ -29,12 +32,12 @@ class OpenStackInventoryTest(testtools.TestCase):
     def read(self):
         return self.source().read()
 
-    def source(self):
+    def source(self, **rest):
         conf = cfg.ConfigOpts()
         kronos_conf.register_opts(conf)
         conf(['--config-dir', self.config_dir()], project='kronos')
         now = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
-        return OpenStackInventory(connect(conf), clock=lambda: now)
+        return OpenStackInventory(connect(conf), clock=lambda: now, **rest)
 
     def config_dir(self):
         folder = self.useFixture(fixtures.TempDir()).path
@@ -79,6 +82,30 @@ class OpenStackInventoryTest(testtools.TestCase):
         self.assertEqual({}, instances['3'].resources)
         self.assertIn('1', [query.get('all_tenants') for path, query, _ in self.cloud.asked
                             if path.endswith('/servers/detail')])
+
+    def test_what_rules_select_servers_by(self):
+        self.cloud.servers[0] |= {'tags': ['web', 'db'], 'image': {
+            'id': 'im1', 'links': [], 'properties': {'os_distro': 'rhel'}}}
+        instances = {instance.uuid[-1]: instance for instance in self.read().instances}
+        self.assertEqual(
+            (Flavor(name='m1'), Image(id='im1', properties={'os_distro': 'rhel'}), ('db', 'web')),
+            (instances['1'].flavor, instances['1'].image, instances['1'].tags))
+        self.assertEqual((Image(id=''), ()), (instances['2'].image, instances['2'].tags))
+        self.assertEqual({'compute 2.98'}, {version for path, _query, version in self.cloud.asked
+                                            if path.endswith('/servers/detail')})
+
+    def test_an_older_nova_is_asked_for_no_properties_of_images(self):
+        self.useFixture(fixtures.MockPatchObject(openstack.utils, 'supports_microversion',
+                                                 return_value=False))
+        self.read()
+        self.assertEqual({'compute 2.73'}, {version for path, _query, version in self.cloud.asked
+                                            if path.endswith('/servers/detail')})
+
+    def test_hosts_have_the_failure_domains_that_their_aggregates_state(self):
+        self.cloud.aggregates[0]['metadata'] |= {'rack': 'r3', 'room': 'a'}
+        hosts = self.source(domain_keys=['room', 'rack']).read().hosts
+        self.assertEqual({'cmp1': {'room': 'a', 'rack': 'r3'}, 'cmp2': {}, 'cmp3': {}},
+                         {host.name: host.domains for host in hosts})
 
     def test_a_server_that_is_deleted_softly_is_on_its_host(self):
         self.cloud.servers[0]['status'] = 'SOFT_DELETED'

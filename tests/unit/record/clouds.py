@@ -129,6 +129,19 @@ class Cloud:
         self._share([host['name'] for host in hosts[:4]])
         return self
 
+    def know_what_rules_go_by(self):
+        """Make it a snapshot of format 3: with failure domains, flavors, images and tags. Returns
+        itself."""
+        self.format = 3
+        for number, host in enumerate(self.inventory['hosts']):
+            host['domains'] = {'room': f'room{number % 2}', 'rack': f'rack{number % 3}'}
+        for number, instance in enumerate(self.inventory['instances']):
+            instance['flavor'] = {'name': f'small{number % 3}', 'id': str(number % 3)}
+            instance['image'] = {'id': self._uuid() if number % 4 else '',
+                                 'properties': {'os_distro': 'distribution', 'licence': 'Acme'}}
+            instance['tags'] = [f'tag{number % 5}', 'acme'][:number % 3]
+        return self
+
     def _move(self, instance):
         others = [h for h in self.inventory['hosts'] if h['name'] != instance['host']]
         destination = self.rng.choice(others)

@@ -1,6 +1,7 @@
 """What is written is read back, and under other names it is planned the same."""
 
 import dataclasses
+import json
 import pathlib
 
 import ddt
@@ -71,6 +72,19 @@ class RoundTripTest(testtools.TestCase):
         snapshot = self.check(Cloud(seed, mode).know_what_placement_holds())
         self.assertEqual((3, 1), (len(snapshot.moves_under_way), len(snapshot.shared_providers)))
         self.assertTrue(all(host.used is not None for host in snapshot.hosts))
+
+    @ddt.data('spread', 'pack')
+    def test_a_cloud_with_all_that_rules_go_by(self, mode):
+        snapshot = self.check(Cloud(9, mode).know_what_rules_go_by())
+        self.assertEqual({'room': 'room0', 'rack': 'rack0'},
+                         next(h for h in snapshot.hosts if h.name == 'cmp0').domains)
+        self.assertEqual(3, len({i.flavor.name for i in snapshot.instances}))
+        self.assertEqual([3, 3], [
+            json.loads((self.folder / name / 'meta.json').read_text())['format']
+            for name in ('again', 'anonymous')])
+        written = (self.folder / 'anonymous' / 'inventory.json').read_text().lower()
+        self.assertEqual([], [word for word in ('rack0', 'room1', 'small', 'acme', 'tag1')
+                              if word in written])
 
     def check(self, cloud):
         """:returns: the snapshot as it was read back"""
