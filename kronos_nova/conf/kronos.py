@@ -8,6 +8,8 @@ from oslo_config import types
 HINTS = ('project', 'project:balance', 'project:evacuate', 'flavor', 'flavor:balance',
          'flavor:evacuate', 'metadata', 'metadata:balance')
 
+CHECKS = ('traits', 'aggregates', 'image', 'hypervisor', 'cpu')
+
 GROUP = cfg.OptGroup('kronos', title='Rebalancing', help="""
 What Kronos balances, when, and how far it may go on its own.
 """)
@@ -132,6 +134,24 @@ Related options: ``policies_file``, whose ``rules`` use the domains.
     cfg.BoolOpt('restrict_to_az', mutable=True, default=False, help="""
 Never move an instance to a host of another availability zone. Only matters to an aggregate that
 spans several.
+"""),
+    cfg.ListOpt('host_checks', mutable=True, default=list(CHECKS),
+                item_type=types.String(choices=CHECKS), help="""
+What is compared between a server and a host before a move is planned, so that no move is planned
+that Nova refuses. By default, everything. Nova is asked about the moves of a plan in any case.
+
+* ``traits``: required and forbidden traits of the flavor and the image
+* ``aggregates``: the availability zone that a server is pinned to, and aggregates with the metadata
+  ``trait:NAME=required`` (``[scheduler] enable_isolated_aggregate_filtering``)
+* ``image``: architecture, hypervisor and its version that the image asks for
+* ``hypervisor``: a destination has the hypervisor of the source, and no older version
+* ``cpu``: a destination's processors have all features of the source's, unless Nova knows the model
+  of the guest's
+
+Leave ``hypervisor`` out where ``[workarounds] skip_hypervisor_version_check_on_lm`` is set, and
+``cpu`` where ``[workarounds] skip_cpu_compare_on_dest`` is, where guests are emulated
+(``virt_type = qemu``), or where guests have named models (``cpu_mode = custom``) and Kronos runs
+outside Nova. A name that is left out is compared by Nova alone.
 """),
     cfg.StrOpt('spread_planner', mutable=True, default='spread', help="""
 Which planner spreads load: ``spread`` (default) looks for the best plan within the budget,

@@ -11,6 +11,7 @@ from kronos_nova.model import Prices
 from kronos_nova.model import Problem
 from kronos_nova.model import Rule
 from kronos_nova.model.compiled import FREE
+from kronos_nova.objects.host_checks import ALL_CHECKS
 from kronos_nova.objects.snapshot import Snapshot
 
 
@@ -26,6 +27,8 @@ class ConstraintRules:
     vetoes : (instance uuid, host name) to the reason, from Nova's own scheduler
     returns : (instance uuid, host name) the instance left not long ago
     closed_hosts : names of hosts that take no instance, whatever Nova says of them
+    host_checks : what is compared between servers and hosts, of
+        :data:`kronos_nova.objects.host_checks.ALL_CHECKS`
     """
 
     restrict_to_az: bool = False
@@ -35,6 +38,7 @@ class ConstraintRules:
     vetoes: Mapping[tuple[str, str], str] = dataclasses.field(default_factory=dict)
     returns: frozenset[tuple[str, str]] = frozenset()
     closed_hosts: frozenset[str] = frozenset()
+    host_checks: frozenset[str] = frozenset(ALL_CHECKS)
 
 
 class Constraint(Protocol):
@@ -52,8 +56,8 @@ class Constraint(Protocol):
 NAMESPACE = 'kronos_nova.constraints'
 
 # Asked first: what says most about why an instance stays. Others follow by name.
-ORDER = ('availability', 'cell', 'zone', 'isolation', 'group', 'capacity', 'headroom', 'reserve',
-         'returning', 'veto')
+ORDER = ('availability', 'cell', 'zone', 'isolation', 'requirements', 'group', 'capacity',
+         'headroom', 'reserve', 'returning', 'veto')
 
 
 def compile_model(problem: Problem, snapshot: Snapshot, rules: ConstraintRules,

@@ -91,7 +91,7 @@ class Inputs:
             rules=ConstraintRules(
                 restrict_to_az=options.restrict_to_az, reserve_hosts=options.reserve_hosts,
                 soft_group_cost=options.soft_group_cost,
-                soft_groups_yield=options.soft_groups_yield,
+                soft_groups_yield=options.soft_groups_yield, host_checks=options.host_checks,
                 closed_hosts=frozenset(host.name for host in snapshot.hosts
                                        if host.service.is_available and not request.takes(host)),
                 returns=left(history.moves, planner_ports.now - options.no_return_window)))

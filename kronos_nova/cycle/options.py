@@ -15,6 +15,7 @@ from kronos_nova.cycle.windows import Windows
 from kronos_nova.load.belief import BeliefRules
 from kronos_nova.objects import eligibility
 from kronos_nova.objects.eligibility import OptOut
+from kronos_nova.objects.host_checks import ALL_CHECKS
 from kronos_nova.objects.move import Caps
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.pacing.migration_history import Assumed
@@ -87,6 +88,7 @@ class EngineOptions:
     enforce_hard_affinity: bool = False
     enforce_soft_affinity: bool = False
     restrict_to_az: bool = False
+    host_checks: frozenset[str] = frozenset(ALL_CHECKS)
     planning_time_limit: float = 10.0
     overload_ceiling: float = 0.95
     min_coverage: float = 1.0
@@ -141,7 +143,7 @@ def from_conf(conf: cfg.ConfigOpts) -> EngineOptions:
     plain = {field.name: getattr(group, field.name) for field in dataclasses.fields(EngineOptions)
              if field.name in group}
     return EngineOptions(**plain | {
-        'aggregates': tuple(group.aggregates),
+        'aggregates': tuple(group.aggregates), 'host_checks': frozenset(group.host_checks),
         'min_gain': MinGain(per_move=group.min_gain, per_gib=group.min_gain_per_gib,
                             per_minute=group.min_gain_per_minute,
                             per_failure=group.min_gain_per_failure),

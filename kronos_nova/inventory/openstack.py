@@ -22,6 +22,7 @@ from kronos_nova import boundary
 from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cooldown.planning_history import PastMove
+from kronos_nova.inventory import kinds
 from kronos_nova.inventory import providers
 from kronos_nova.inventory import scope
 from kronos_nova.inventory import shape
@@ -55,6 +56,7 @@ class OpenStackInventory:
         self._clock = clock
         self._domain_keys = domain_keys
         self._providers = providers.ProviderCache()
+        self._kinds = kinds.Kinds()
         self._names_elsewhere = {}
 
     def read(self, scopes: Collection[str] | None = None,
@@ -140,11 +142,13 @@ class OpenStackInventory:
                 server[key] for server in here)
             for attribute, key in shape.NAMES.items()}
         names = {host.uuid: host.name for host in hosts}
+        wheres = {host.name: self._kinds.where(None, host.hypervisor_version) for host in hosts}
+        members = kinds.zone_members(aggregates)
         return Snapshot(
             taken_at=taken_at, hosts=hosts,
             instances=shape.one_of_each(
-                shape.instance(server, held[server[shape.HOST]], shared)
-                for server in here),
+                shape.instance(server, held[server[shape.HOST]], shared, self._kinds,
+                               wheres[server[shape.HOST]], members) for server in here),
             aggregates=scope.within(aggregates, held),
             server_groups=tuple(shape.server_group(g) for g in groups),
             shared_providers=tuple(shape.shared_provider(uuid, found, names)

@@ -59,6 +59,8 @@ class ProviderCache:
     seen with is no instance of its host: a migration that may have ended, an instance that was
     deleted or has moved on. And everything is, now and then.
 
+    Traits change seldom: they are read again where the inventories are others than before.
+
     :param reading_pace: of reading one provider after the other
     """
 
@@ -68,9 +70,11 @@ class ProviderCache:
         self._pace = reading_pace
         self._monotonic = monotonic
         self._kept = {}
+        self._traits = {}
         self._every = read_all_every
         self._readings = 0
         self._amounts = {}
+        self._alike = {}
 
     def read(self, client: PlacementClient, instances: Mapping[str, Collection[str]]) -> Trees:
         """
@@ -96,6 +100,7 @@ class ProviderCache:
     def _read(self, client, instances):
         if self._readings % self._every == 0:
             self._kept.clear()
+            self._traits.clear()
         self._readings += 1
         known = client.providers()
         ours = {uuid: each for uuid, each in known.items() if each.root in instances}
@@ -106,6 +111,7 @@ class ProviderCache:
             self._kept[uuid] = ours[uuid].generation, provider
             if provider is None:
                 del self._kept[uuid]
+        self._traits = {uuid: seen for uuid, seen in self._traits.items() if uuid in known}
         trees = collections.defaultdict(list)
         for uuid, each in ours.items():
             # Without its root a host is no more, and so will be its tree.
@@ -151,7 +157,18 @@ class ProviderCache:
             inventories = client.inventories(uuid)
         # Thousands of consumers hold what some dozen flavors ask for: it is kept once.
         held = {consumer: self._kept_amounts(amounts) for consumer, amounts in holdings.items()}
-        return shape.Provider(inventories=inventories, held=held)
+        return shape.Provider(inventories=inventories, held=held,
+                              traits=self._traits_of(client, uuid, inventories))
+
+    def _traits_of(self, client, uuid, inventories):
+        seen, traits = self._traits.get(uuid, (None, None))
+        if seen != inventories:
+            with self._pace.step():
+                traits = client.traits(uuid)
+            # Hosts of one kind have the same: they are kept once.
+            traits = self._alike.setdefault(traits, traits)
+            self._traits[uuid] = inventories, traits
+        return traits
 
     def _kept_amounts(self, amounts):
         checked = shape.amounts(amounts)

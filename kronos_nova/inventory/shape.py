@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import math
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -12,9 +13,13 @@ from kronos_nova import boundary
 from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cooldown.planning_history import PastMove
+from kronos_nova.inventory.kinds import Kinds
+from kronos_nova.inventory.kinds import facts_of_power
 from kronos_nova.objects import migration_meaning
+from kronos_nova.objects.movability import Where
 from kronos_nova.objects.snapshot import OWN_METADATA
 from kronos_nova.objects.snapshot import Aggregate
+from kronos_nova.objects.snapshot import Cpu
 from kronos_nova.objects.snapshot import Flavor
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Image
@@ -26,6 +31,8 @@ from kronos_nova.objects.snapshot import Service
 from kronos_nova.objects.snapshot import SharedProvider
 
 HOST = 'OS-EXT-SRV-ATTR:host'
+LAUNCHED = 'OS-SRV-USG:launched_at'
+UNSHOWN = ''
 
 NAMES = {'name': 'OS-EXT-SRV-ATTR:instance_name', 'display_name': 'name'}
 """The names of an Instance, and what Nova's API calls them."""
@@ -45,10 +52,11 @@ LONGEST_VALUE = 65_535
 @dataclasses.dataclass(frozen=True, slots=True)
 class Provider:
     """A resource provider as placement shows it: ``inventories`` by resource class, ``held`` by
-    consumer uuid and resource class, as :func:`amounts` gives them."""
+    consumer uuid and resource class, as :func:`amounts` gives them, and the names of ``traits``."""
 
     inventories: Mapping[str, dict]
     held: Mapping[str, Mapping[str, int]]
+    traits: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +108,32 @@ def host(hypervisor: dict, service: dict, tree: Iterable[Provider]) -> Host:
         service=Service(state=service['state'], status=service['status'],
                         forced_down=service['forced_down'],
                         disabled_reason=service['disabled_reason'] or None),
-        inventory=inventory(tree), used=used(tree))
+        inventory=inventory(tree), used=used(tree), traits=traits(tree),
+        cpu=cpu(hypervisor.get('cpu_info')),
+        hypervisor_version=_version(hypervisor.get('hypervisor_version')))
+
+
+def cpu(raw: Any) -> Cpu | None:
+    """The processors of a host, None where its hypervisor does not describe them.
+
+    :param raw: ``compute_nodes.cpu_info``, parsed
+    """
+    if not isinstance(raw, Mapping) or not all(raw.get(key) for key in ('arch', 'model')):
+        return None
+    return _cpu(raw['arch'], raw['model'], tuple(boundary.sized(
+        raw.get('features') or (), 'CPU features', MOST_KEYS)))
+
+
+@functools.lru_cache(maxsize=1000)
+def _cpu(arch, model, features):
+    """Hosts of one kind have the same, which is looked through once."""
+    return Cpu(arch=boundary.text(arch, 'an architecture'),
+               model=boundary.text(model, 'a CPU model'),
+               features=tuple(sorted({boundary.text(each, 'a CPU feature') for each in features})))
+
+
+def _version(raw):
+    return None if raw is None else boundary.integer(raw, 'a hypervisor version', 0, MOST)
 
 
 def inventory(tree: Iterable[Provider]) -> dict[str, ResourceInventory]:
@@ -111,6 +144,12 @@ def inventory(tree: Iterable[Provider]) -> dict[str, ResourceInventory]:
             parts[boundary.text(resource_class, 'a resource class')].append(
                 _resource_inventory(inventory))
     return {name: _together(parts[name]) for name in sorted(parts)}
+
+
+def traits(tree: Iterable[Provider]) -> tuple[str, ...]:
+    """The traits of the whole tree, sorted."""
+    return tuple(sorted(boundary.text(trait, 'a trait')
+                        for trait in frozenset().union(*(each.traits for each in tree))))
 
 
 def _resource_inventory(raw):
@@ -187,12 +226,25 @@ def shared_provider(uuid: str, found: SharingProvider, names: Mapping[str, str])
 
 
 def instance(server: dict, held: Mapping[str, dict[str, int]],
-             shared: Mapping[str, dict[str, int]]) -> Instance:
+             shared: Mapping[str, dict[str, int]], known: Kinds, where: Where,
+             members: Mapping[str, tuple[tuple[str, ...], ...]]) -> Instance:
     """
     :param held: what :func:`held_by_consumer` says of the server's host
     :param shared: what it says of all sharing providers together
+    :param members: of each availability zone, as :func:`~kronos_nova.inventory.kinds.zone_members`
+        has them
     """
-    flavor = server['flavor']
+    flavor, image, status = server['flavor'], _image(server['image']), _text(server, 'status')
+    # Left out for a user who may not see them.
+    extra_specs = boundary.texts(flavor.get('extra_specs') or {}, 'extra specs', MOST_KEYS,
+                                 LONGEST_VALUE)
+    resources = held.get(server['id'], {})
+    live, requires = known.decide(
+        (frozenset(extra_specs.items()), frozenset(image.properties.items())), extra_specs,
+        image.properties, resources, status, where,
+        facts_of_power(server.get('OS-EXT-STS:power_state')),
+        server.get(LAUNCHED, UNSHOWN) is not None,
+        members.get(server.get('pinned_availability_zone'), ()))
 
     def size(name):
         return boundary.integer(flavor[name], f'a flavor: {name}', 0, MOST)
@@ -200,18 +252,16 @@ def instance(server: dict, held: Mapping[str, dict[str, int]],
     return Instance(
         uuid=_text(server, 'id'), host=_text(server, HOST),
         **{attribute: _text(server, key) for attribute, key in NAMES.items()},
-        project_id=_text(server, 'tenant_id'), status=_text(server, 'status'),
+        project_id=_text(server, 'tenant_id'), status=status,
         task_state=_text_or_none(server, 'OS-EXT-STS:task_state'),
         locked=bool(server['locked']), vcpus=size('vcpus'), memory_mb=size('ram'),
         disk_gb=size('disk') + size('ephemeral'),
         metadata={key: value for key, value in boundary.texts(
             server['metadata'], 'metadata', MOST_KEYS).items() if key.startswith(OWN_METADATA)},
-        # Left out for a user who may not see them.
-        flavor_extra_specs=boundary.texts(flavor.get('extra_specs') or {}, 'extra specs', MOST_KEYS,
-                                          LONGEST_VALUE),
-        resources=held.get(server['id'], {}), shared_resources=shared.get(server['id'], {}),
-        launched_at=_seconds(server.get('OS-SRV-USG:launched_at')),
-        flavor=Flavor(name=_text(flavor, 'original_name')), image=_image(server['image']),
+        flavor_extra_specs=extra_specs,
+        resources=resources, shared_resources=shared.get(server['id'], {}),
+        launched_at=_seconds(server.get(LAUNCHED)), live=live, requires=requires,
+        flavor=Flavor(name=_text(flavor, 'original_name')), image=image,
         tags=tuple(sorted(boundary.text(tag, 'a tag') for tag in boundary.sized(
             server['tags'], 'tags', MOST_KEYS))))
 

@@ -5,7 +5,11 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 
+from kronos_nova.objects.snapshot import COLD
+from kronos_nova.objects.snapshot import IMMOVABLE
+from kronos_nova.objects.snapshot import LIVE
 from kronos_nova.objects.snapshot import Instance
+from kronos_nova.objects.snapshot import Movability
 
 NEVER = 'never'
 ONLY_EVACUATE = 'only-evacuate'
@@ -18,6 +22,9 @@ KEY = 'kronos:move'
 
 LIVE_STATUSES = 'ACTIVE', 'PAUSED'
 """Statuses in which Nova migrates an instance live (``nova.compute.api.API.live_migrate``)."""
+
+COLD_STATUSES = 'ACTIVE', 'SHUTOFF'
+"""Statuses in which Nova migrates an instance cold (``nova.compute.api.API.resize``)."""
 
 # What a move is for.
 TO_BALANCE = 'balance'
@@ -73,6 +80,18 @@ def _said(instance: Instance, opt_out: OptOut) -> Iterator[tuple[str, str]]:
     for who, place in ((FLAVOR, instance.flavor_extra_specs), (METADATA, instance.metadata)):
         if KEY in place:
             yield who, place[KEY]
+
+
+def movability(instance: Instance) -> Movability:
+    """How Nova can move an instance in its present status, and Nova's reason against a live
+    migration. A lock is in nobody's way who may migrate at all."""
+    if instance.live.can == IMMOVABLE or instance.status in LIVE_STATUSES and (
+            instance.live.can == LIVE or instance.status in COLD_STATUSES):
+        return instance.live
+    why = f'its status is {instance.status}'
+    if instance.status in COLD_STATUSES:
+        return Movability(can=COLD, why=why)
+    return Movability(can=IMMOVABLE, why=instance.live.why or why)
 
 
 def obstacle(instance: Instance, opt_out: OptOut, verb: str,

@@ -66,12 +66,27 @@ class Service:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Cpu:
+    """The processors of a host as its hypervisor describes them: ``compute_nodes.cpu_info``.
+    ``features`` are sorted, those of the model included."""
+
+    arch: str
+    model: str
+    features: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
     """A compute node. ``uuid`` is also its root resource provider's; ``inventory`` maps resource
     class to inventory; ``used`` maps it to what all consumers together are allocated on the
     provider tree, None where only the instances' own allocations are known. ``domains`` maps a
     level of failure domains, such as ``rack``, to the domain of the host, the largest level
-    first."""
+    first.
+
+    ``traits`` are those of the whole provider tree, sorted. ``traits``, ``cpu`` and
+    ``hypervisor_version`` (Nova's whole number, 9000000 for 9.0.0) are None where they are not
+    known.
+    """
 
     name: str
     uuid: str
@@ -81,6 +96,9 @@ class Host:
     hypervisor_type: str = 'QEMU'
     used: Mapping[str, int] | None = None
     domains: Mapping[str, str] = field(default_factory=dict)
+    traits: tuple[str, ...] | None = None
+    cpu: Cpu | None = None
+    hypervisor_version: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +110,44 @@ class SharedProvider:
     hosts: tuple[str, ...]
     inventory: Mapping[str, ResourceInventory]
     used: Mapping[str, int] = field(default_factory=dict)
+
+
+LIVE = 'live'
+COLD = 'cold'
+IMMOVABLE = 'no'
+"""How Nova can move a server: without a stop, with a stop, or not at all."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Movability:
+    """How Nova can move a server whatever its status: ``can`` is :data:`LIVE`, :data:`COLD` or
+    :data:`IMMOVABLE`; ``why`` is Nova's reason against a live migration, empty for none."""
+
+    can: str
+    why: str = ''
+
+
+MOVES_LIVE = Movability(can=LIVE)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Requirements:
+    """The needs of a server that a host must meet, apart from room.
+
+    ``traits`` and ``forbidden`` are sorted. Of each part of ``member_of`` (uuids of aggregates) the
+    host is in one at least. ``image`` has the image properties that Nova compares with hosts.
+    ``cpu_model`` is the named model of the guest's processors; empty for that of its host, with
+    which Nova compares destinations then.
+    """
+
+    traits: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()
+    member_of: tuple[tuple[str, ...], ...] = ()
+    image: Mapping[str, str] = field(default_factory=dict)
+    cpu_model: str = ''
+
+
+NO_REQUIREMENTS = Requirements()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +195,8 @@ class Instance:
     flavor: Flavor | None = None
     image: Image | None = None
     tags: tuple[str, ...] = ()
+    live: Movability = MOVES_LIVE
+    requires: Requirements = NO_REQUIREMENTS
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

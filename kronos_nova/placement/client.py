@@ -153,6 +153,11 @@ class PlacementClient:
         """{resource class: what placement keeps of it} of one provider."""
         return self._get(f'/resource_providers/{provider}/inventories')['inventories']
 
+    @_understood
+    def traits(self, provider: str) -> frozenset[str]:
+        """The names of the traits of one provider."""
+        return frozenset(self._get(f'/resource_providers/{provider}/traits')['traits'])
+
     def roots_in(self, aggregates: Collection[str]) -> frozenset[str]:
         """The roots of all providers in any of these aggregates (uuids)."""
         if not aggregates:

@@ -11,12 +11,14 @@ from nova import exception as nova_exception
 from nova import objects
 from nova import servicegroup
 from nova.api.openstack import common
+from nova.db.main import api as main_db
 from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.db.engine import first_line
+from kronos_nova.inventory import kinds
 from kronos_nova.inventory import pace
 from kronos_nova.inventory import providers
 from kronos_nova.inventory import scope
@@ -28,6 +30,7 @@ from kronos_nova.objects.domains import domains_of_hosts
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import nova_tables
 from kronos_nova.plugin import placement
+from kronos_nova.plugin import server_facts
 
 LOG = logging.getLogger(__name__)
 
@@ -54,6 +57,7 @@ class InProcessInventory:
         self._placement = placement.client()
         self._providers = providers.ProviderCache(reading_pace=self._pace)
         self._instances = nova_tables.InstanceReader(self._pace)
+        self._zones, self._kinds = server_facts.ZoneReader(), kinds.Kinds()
         self._silent = False
         self._read_last = None  # {host: cell} of the last reading, None for all
 
@@ -91,7 +95,7 @@ class InProcessInventory:
         self._pace.begin()
         aggregates = nova_tables.aggregates(context)
         wanted = scope.HostScope(aggregates, scopes).with_ends_of(planned)
-        (nodes, servers, moves), unread = self._read_cells(context, wanted)
+        (nodes, servers, moves, services), unread = self._read_cells(context, wanted)
         on_hosts = collections.defaultdict(set)
         for server in servers:
             on_hosts[server.host].add(server.uuid)
@@ -104,9 +108,16 @@ class InProcessInventory:
         shared = shape.held_by_consumer(each.provider for each in trees.sharing.values())
         self._read_last = None if scopes is None else {host.name: host.cell for host in hosts}
         names = {host.uuid: host.name for host in hosts}
+        listed = [server for server in servers
+                  if nova_tables.is_listed(server) and server.host in held]
+        members = kinds.zone_members(aggregates)
+        zones = self._zones.read(context, [server.uuid for server in listed], members.keys())
+        oldest = min(services, default=None)
+        wheres = {host.name: self._kinds.where(oldest, host.hypervisor_version) for host in hosts}
         instances = shape.one_of_each(
-            _instance(server, held[server.host].get(server.uuid, {}), shared.get(server.uuid, {}))
-            for server in servers if nova_tables.is_listed(server) and server.host in held)
+            self._instance(server, held[server.host].get(server.uuid, {}),
+                           shared.get(server.uuid, {}), wheres[server.host],
+                           members.get(zones.get(server.uuid), ())) for server in listed)
         return snapshot.Snapshot(
             taken_at=taken_at, hosts=hosts, instances=instances,
             aggregates=scope.within(aggregates, held),
@@ -119,7 +130,8 @@ class InProcessInventory:
         ).with_moves_under_way(moves)
 
     def _read_cells(self, context, wanted):
-        """(([(Node, cell name)], Servers, MoveUnderWay objects), {host: why it was not read})"""
+        """(([(Node, cell name)], Servers, MoveUnderWay objects, versions of the oldest nova-compute
+        of each cell), {host: why it was not read})"""
         everywhere = cells.mappings(context)
         # A cell that was silent the last time is not waited for long again.
         alive, silent = cells.answering(context, everywhere,
@@ -137,7 +149,7 @@ class InProcessInventory:
         unread = {each.host: f'cell {cells.name(cell)} does not answer' for cell in silent
                   for each in objects.HostMappingList.get_by_cell_id(context, cell.id)}
         return tuple([*itertools.chain(*kind)]
-                     for kind in zip(*parts, ([], [], []), strict=True)), unread
+                     for kind in zip(*parts, ([], [], [], []), strict=True)), unread
 
     def _read_cell(self, context, cell, wanted):
         with nova_context.target_cell(context, cell) as cell_context:
@@ -147,7 +159,10 @@ class InProcessInventory:
             found = [node for node in nova_tables.nodes(cell_context, ours.names)
                      if nova_facts.is_supported(node.hypervisor_type) and node.host in ours]
             servers = [*self._instances.read(cell_context, {node.host for node in found})]
-        return [(node, cells.name(cell)) for node in found], servers, here
+            # Nova's object remembers one version for all cells.
+            oldest = main_db.service_get_minimum_version(cell_context, ['nova-compute'])
+        return ([(node, cells.name(cell)) for node in found], servers, here,
+                [version for version in oldest.values() if version])
 
     def _host(self, node, cell, tree, domains):
         service = node.service
@@ -158,7 +173,23 @@ class InProcessInventory:
                 status='disabled' if service['disabled'] else 'enabled',
                 forced_down=bool(service['forced_down']),
                 disabled_reason=service['disabled_reason']),
-            inventory=shape.inventory(tree), used=shape.used(tree), domains=domains)
+            inventory=shape.inventory(tree), used=shape.used(tree), domains=domains,
+            traits=shape.traits(tree), cpu=node.cpu, hypervisor_version=node.hypervisor_version)
+
+    def _instance(self, server, resources, shared_resources, where, member_of):
+        size, image = server.size, server.image
+        status = _status(server.vm_state, server.task_state)
+        live, requires = self._kinds.decide(
+            (id(size), id(image)), size.extra_specs, image.properties, resources, status, where,
+            server.facts, server.launched_at is not None, member_of)
+        return snapshot.Instance(
+            uuid=server.uuid, name=server.name, display_name=server.display_name, host=server.host,
+            project_id=server.project_id, status=status,
+            task_state=server.task_state, locked=server.locked, vcpus=size.vcpus,
+            memory_mb=size.memory_mb, disk_gb=size.disk_gb, metadata=server.metadata,
+            flavor_extra_specs=size.extra_specs, resources=resources,
+            shared_resources=shared_resources, launched_at=server.launched_at, flavor=size.flavor,
+            image=image, tags=server.tags, live=live, requires=requires)
 
 
 def aggregate_hosts():
@@ -186,15 +217,3 @@ def _readable():
 
 # Thousands of instances have one of a dozen pairs.
 _status = functools.cache(common.status_from_state)
-
-
-def _instance(server, resources, shared_resources):
-    size = server.size
-    return snapshot.Instance(
-        uuid=server.uuid, name=server.name, display_name=server.display_name, host=server.host,
-        project_id=server.project_id, status=_status(server.vm_state, server.task_state),
-        task_state=server.task_state, locked=server.locked, vcpus=size.vcpus,
-        memory_mb=size.memory_mb, disk_gb=size.disk_gb, metadata=server.metadata,
-        flavor_extra_specs=size.extra_specs, resources=resources,
-        shared_resources=shared_resources, launched_at=server.launched_at, flavor=size.flavor,
-        image=server.image, tags=server.tags)

@@ -9,6 +9,7 @@ compare each with Nova's objects; names of tables and columns are those of
 import calendar
 import collections
 import dataclasses
+import functools
 import json
 import operator
 import sys
@@ -23,11 +24,15 @@ from nova.db.main import api as main_db
 from nova.db.main import models
 from oslo_log import log as logging
 
+from kronos_nova import boundary
 from kronos_nova import clock
 from kronos_nova.inventory import pace
+from kronos_nova.inventory import shape
+from kronos_nova.inventory.kinds import Facts
 from kronos_nova.objects import migration_meaning
 from kronos_nova.objects import migration_status
 from kronos_nova.objects import snapshot
+from kronos_nova.plugin import server_facts
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -53,6 +58,8 @@ class Node:
     uuid: str
     host: str
     hypervisor_type: str
+    hypervisor_version: int | None
+    cpu: snapshot.Cpu | None
     service: collections.abc.Mapping
 
 
@@ -84,6 +91,7 @@ class Server(NamedTuple):
     launched_at: float | None
     image: snapshot.Image | None
     tags: tuple[str, ...]
+    facts: Facts
 
 
 def _main(context):
@@ -116,14 +124,26 @@ def nodes(context, hosts=None):
                service.forced_down, service.last_seen_up, service.created_at, service.updated_at)
     names, found = [column.key for column in columns], []
     with _main(context) as session:
-        query = session.query(node.uuid, node.hypervisor_type, *columns).join(
+        query = session.query(node.uuid, node.hypervisor_type, node.hypervisor_version,
+                              node.cpu_info, *columns).join(
             service, service.host == node.host,
         ).filter(node.deleted == 0, service.deleted == 0, service.binary == 'nova-compute')
         for chunk in [None] if hosts is None else chunks(hosts, NODES):
             rows = _among(query, node.host, chunk).order_by(node.id)
             found += [Node(uuid=row.uuid, host=row.host, hypervisor_type=row.hypervisor_type,
-                           service=dict(zip(names, row[2:], strict=True))) for row in rows]
+                           hypervisor_version=row.hypervisor_version, cpu=_cpu(row.cpu_info),
+                           service=dict(zip(names, row[4:], strict=True))) for row in rows]
     return found
+
+
+@functools.lru_cache(maxsize=1000)
+def _cpu(text):
+    """None where the driver does not describe it."""
+    try:
+        return shape.cpu(json.loads(text or 'null'))
+    except (ValueError, TypeError, boundary.OutOfBounds) as error:
+        LOG.warning('A CPU description in Nova\'s records cannot be read and is ignored: %r', error)
+        return None
 
 
 def not_hidden():
@@ -135,6 +155,7 @@ def not_hidden():
 class InstanceReader:
     """Reads instances, and parses each flavor once for as long as it lives. The properties of an
     instance's image are read once too: they change only when it is rebuilt from another image.
+    Of the facts that decide how it can be moved see :mod:`kronos_nova.plugin.server_facts`.
 
     :param reading_pace: of reading the instances of some hosts after those of others
     """
@@ -143,11 +164,13 @@ class InstanceReader:
         self._pace = reading_pace
         self._sizes = {}
         self._images, self._alike = {}, {}
+        self._facts = server_facts.FactReader()
 
     def read(self, context, hosts):
         """The Servers on some hosts of a cell, soft-deleted ones with them; as they were at one
         time, in one transaction."""
         host, name_of = models.Instance.host, namer()
+        self._facts.begin()
         with _main(context) as session:
             _keep_to_one_time(session)
             instances, items = _instances(session), _metadata_items(session)
@@ -159,6 +182,7 @@ class InstanceReader:
                     with self._pace.step():
                         rows = instances.filter(host.in_(few)).all()
                         self._read_images(session, rows)
+                        self._facts.read(session, rows)
                         yield from self._servers(rows, metadata, tags, name_of)
 
     def _read_images(self, session, rows):
@@ -179,7 +203,7 @@ class InstanceReader:
         for row in rows:
             # Not by the names of the columns: of tens of thousands that takes as long again.
             (uuid, display_name, host, project_id, vm_state, task_state, locked, flavor,
-             launched_at, _image_ref, *_) = row
+             launched_at, *_) = row
             size = self._sizes.get(flavor) or self._parsed(uuid, flavor)
             if size is not None:
                 yield Server(uuid, name_of(row), display_name or '',
@@ -187,7 +211,7 @@ class InstanceReader:
                              sys.intern(host), _interned(project_id), _interned(vm_state),
                              _interned(task_state), bool(locked), size, metadata.get(uuid, nothing),
                              launched_at and calendar.timegm(launched_at.timetuple()),
-                             self._images[uuid][1], tags.get(uuid, ()))
+                             self._images[uuid][1], tags.get(uuid, ()), self._facts.facts_of(uuid))
 
     def _parsed(self, uuid, flavor):
         """None, with a warning, where Nova has no flavor of an instance."""
@@ -221,7 +245,7 @@ def _instances(session):
     return session.query(
         instance.uuid, instance.display_name, instance.host, instance.project_id,
         instance.vm_state, instance.task_state, instance.locked, extra.flavor,
-        instance.launched_at, instance.image_ref, *name_columns(),
+        instance.launched_at, instance.image_ref, instance.updated_at, *name_columns(),
     ).outerjoin(extra, extra.instance_uuid == instance.uuid).filter(
         instance.deleted == 0, not_hidden())
 

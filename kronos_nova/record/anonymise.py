@@ -20,6 +20,8 @@ from kronos_nova import exception
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.objects import eligibility
 from kronos_nova.objects import metrics
+from kronos_nova.objects import movability
+from kronos_nova.objects import requirements
 from kronos_nova.objects.snapshot import Flavor
 from kronos_nova.objects.snapshot import Image
 from kronos_nova.objects.snapshot import Snapshot
@@ -111,7 +113,7 @@ def _check(anonymised, names):
 
 
 _ENUMERATED = {'status', 'state', 'task_state', 'policy', 'hypervisor_type', 'taken_at', 'rules',
-               'inventory', 'resources', 'used', 'shared_resources'}
+               'inventory', 'resources', 'used', 'shared_resources', 'cpu', 'live', 'requires'}
 
 
 def _texts(tree):
@@ -192,6 +194,10 @@ class _Names:
         return amounts and {self.custom.get(name, name): amount
                             for name, amount in amounts.items()}
 
+    def traits(self, traits: Iterable[str]) -> tuple[str, ...]:
+        """Traits under their pseudonyms, sorted."""
+        return tuple(sorted(self.custom.get(trait, trait) for trait in traits))
+
     def key(self, key: str) -> str:
         """A key of an aggregate's metadata or a flavor's extra specs."""
         if key.startswith(_SPEC):
@@ -218,6 +224,9 @@ def _custom(snapshot):
                              instance.flavor_extra_specs,
                              *([instance.image.properties] if instance.image else ()))]
     amounts += [aggregate.metadata for aggregate in snapshot.aggregates]
+    amounts += [host.traits or () for host in snapshot.hosts]
+    amounts += [each for instance in snapshot.instances
+                for each in (instance.requires.traits, instance.requires.forbidden)]
     return {word for keys in amounts for key in keys for word in _CUSTOM.findall(key)}
 
 
@@ -250,6 +259,7 @@ def _host(host, names):
         cell=names.cell[host.cell], inventory=names.classes(host.inventory),
         used=names.classes(host.used),
         domains={names.key(level): names.in_text(name) for level, name in host.domains.items()},
+        traits=None if host.traits is None else names.traits(host.traits),
         service=dataclasses.replace(host.service, disabled_reason=None))
 
 
@@ -265,7 +275,23 @@ def _instance(instance, names):
         image=instance.image and Image(
             id=names.image.get(instance.image.id, ''),
             properties=_values(instance.image.properties, names)),
-        tags=tuple(names.in_text(tag) for tag in instance.tags))
+        tags=tuple(names.in_text(tag) for tag in instance.tags),
+        live=_movability(instance.live, names), requires=_requirements(instance.requires, names))
+
+
+def _movability(live, names):
+    """Nova's reasons name nothing; any other text may."""
+    return live if live.why in movability.REASONS else dataclasses.replace(
+        live, why=names.in_text(live.why))
+
+
+def _requirements(requires, names):
+    return dataclasses.replace(
+        requires, traits=names.traits(requires.traits), forbidden=names.traits(requires.forbidden),
+        member_of=tuple(tuple(sorted(names.aggregate_uuid.get(uuid, uuid) for uuid in part))
+                        for part in requires.member_of),
+        image={key: value for key, value in requires.image.items()
+               if key in requirements.COMPARED})
 
 
 def _aggregate(aggregate, names):

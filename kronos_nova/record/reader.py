@@ -158,7 +158,9 @@ def _snapshot(meta, inventory):
         hosts=tuple(objects.Host(
             name=row.name, uuid=row.uuid, cell=row.cell, hypervisor_type=row.hypervisor_type,
             service=objects.Service(**vars(row.service)),
-            inventory=_inventories(row), used=row.used, domains=row.domains)
+            inventory=_inventories(row), used=row.used, domains=row.domains,
+            traits=None if row.traits is None else tuple(sorted(set(row.traits))),
+            cpu=_cpu(row.cpu), hypervisor_version=row.hypervisor_version)
                     for row in inventory.hosts),
         instances=tuple(_instance(row) for row in inventory.instances),
         aggregates=tuple(objects.Aggregate(**{**vars(row), 'hosts': tuple(row.hosts)})
@@ -176,7 +178,26 @@ def _snapshot(meta, inventory):
 def _instance(row):
     return objects.Instance(**vars(row) | {
         'flavor': row.flavor and objects.Flavor(**vars(row.flavor)),
-        'image': row.image and objects.Image(**vars(row.image)), 'tags': tuple(row.tags)})
+        'image': row.image and objects.Image(**vars(row.image)), 'tags': tuple(row.tags),
+        'live': _movability(row.live), 'requires': _requirements(row.requires)})
+
+
+def _cpu(row):
+    return row and objects.Cpu(arch=row.arch, model=row.model,
+                               features=tuple(sorted(set(row.features))))
+
+
+def _movability(row):
+    return objects.MOVES_LIVE if row is None else objects.Movability(**vars(row))
+
+
+def _requirements(row):
+    if row is None:
+        return objects.NO_REQUIREMENTS
+    return objects.Requirements(
+        traits=tuple(sorted(row.traits)), forbidden=tuple(sorted(row.forbidden)),
+        member_of=tuple(map(tuple, row.member_of)), image=row.image,
+        cpu_model=row.cpu_model)
 
 
 def _inventories(row):

@@ -12,7 +12,8 @@ import pydantic
 FORMAT = 3
 WITHOUT_OPTIONS = 2
 """Format of a snapshot that has nothing of what format 3 added."""
-ADDED = {'hosts': ('domains',), 'instances': ('flavor', 'image', 'tags')}
+ADDED = {'hosts': ('domains', 'traits', 'cpu', 'hypervisor_version'),
+         'instances': ('flavor', 'image', 'tags', 'live', 'requires')}
 """Keys of tables of the inventory that format 3 added."""
 
 Text = Annotated[str, pydantic.Field(min_length=1, max_length=1024)]
@@ -66,6 +67,12 @@ class ResourceInventory(_Strict):
     step_size: Unit | None = None
 
 
+class Cpu(_Strict):
+    arch: Text
+    model: str
+    features: list[Text] = []
+
+
 class Host(_Strict):
     name: Text
     uuid: Text
@@ -75,6 +82,9 @@ class Host(_Strict):
     inventory: dict[Text, ResourceInventory]
     used: dict[Text, Count] | None = None
     domains: dict[Text, Text] = {}
+    traits: list[Text] | None = None
+    cpu: Cpu | None = None
+    hypervisor_version: Count | None = None
 
 
 class SharedProvider(_Strict):
@@ -92,6 +102,19 @@ class Flavor(_Strict):
 class Image(_Strict):
     id: str
     properties: dict[str, str] = {}
+
+
+class Movability(_Strict):
+    can: Literal['live', 'cold', 'no']
+    why: str = ''
+
+
+class Requirements(_Strict):
+    traits: list[Text] = []
+    forbidden: list[Text] = []
+    member_of: list[list[Text]] = []
+    image: dict[str, str] = {}
+    cpu_model: str = ''
 
 
 class Instance(_Strict):
@@ -114,6 +137,8 @@ class Instance(_Strict):
     flavor: Flavor | None = None
     image: Image | None = None
     tags: list[Text] = []
+    live: Movability | None = None
+    requires: Requirements | None = None
 
 
 class ServerGroup(_Strict):

@@ -15,6 +15,7 @@ from kronos_nova.cycle.metrics import migration_queries
 from kronos_nova.inventory.base import InventorySource
 from kronos_nova.metrics import answer
 from kronos_nova.objects import metrics
+from kronos_nova.objects import snapshot as snapshots
 from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
@@ -29,8 +30,14 @@ QUERIES = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile
 
 UNKNOWN = {'used': None, 'min_unit': None, 'max_unit': None, 'step_size': None,
            'shared_resources': {}, 'launched_at': None, 'domains': {}, 'flavor': None,
-           'image': None, 'tags': ()}
+           'image': None, 'tags': (),
+           'traits': None, 'cpu': None, 'hypervisor_version': None,
+           'live': {'can': snapshots.LIVE, 'why': ''}, 'cpu_model': '',
+           'requires': {'traits': (), 'forbidden': (), 'member_of': (), 'image': {}}}
 """Optional keys, and the value with which they are left out."""
+
+PLAIN = UNKNOWN | {'live': snapshots.MOVES_LIVE, 'requires': snapshots.NO_REQUIREMENTS}
+"""The same for what a snapshot has as objects."""
 
 OPTIONAL_TABLES = {'moves_under_way': 'instance_uuid', 'shared_providers': 'uuid'}
 """Tables that are left out when they are empty, and what each is sorted by."""
@@ -143,7 +150,7 @@ def _files(taken) -> Iterator[tuple[str, bytes]]:
 
 def _format(taken):
     has_more = taken.options is not None or taken.history is not None or any(
-        getattr(row, key) != UNKNOWN[key] for table, keys in schema.ADDED.items()
+        getattr(row, key) != PLAIN[key] for table, keys in schema.ADDED.items()
         for row in getattr(taken.snapshot, table) for key in keys)
     return schema.FORMAT if has_more else schema.WITHOUT_OPTIONS
 

@@ -14,7 +14,8 @@ from kronos_nova.plugin import nova_tables
 from tests.functional import mariadb
 
 FLAVOR = json.dumps({'cur': {'nova_object.data': {
-    'vcpus': 1, 'memory_mb': 512, 'root_gb': 1, 'ephemeral_gb': 0, 'extra_specs': {}}}})
+    'vcpus': 1, 'memory_mb': 512, 'root_gb': 1, 'ephemeral_gb': 0, 'extra_specs': {}, 'name': 'f',
+    'flavorid': '1'}}})
 
 
 class OneTimeTest(testtools.TestCase):
@@ -32,7 +33,8 @@ class OneTimeTest(testtools.TestCase):
             connection=f'mysql+pymysql://{server.login}/nova_cell1?charset=utf8mb3')
         with main_db.get_context_manager(self.cell).writer.using(self.cell) as session:
             models.BASE.metadata.create_all(session.connection(), [each.__table__ for each in (
-                models.Instance, models.InstanceExtra, models.InstanceMetadata)])
+                models.Instance, models.InstanceExtra, models.InstanceMetadata, models.Tag,
+                models.InstanceSystemMetadata, models.InstanceInfoCache, models.ShareMapping)])
         self.uuids = {host: self.boot(host) for host in self.hosts}
 
     def prepare(self, server):

@@ -32,6 +32,9 @@ def server(number, host, **changes):
 def hypervisor(number, host, kind='QEMU'):
     return {'id': f'aaaaaaaa-0000-0000-0000-{number:012d}', 'hypervisor_hostname': host,
             'hypervisor_type': kind, 'state': 'up', 'status': 'enabled',
+            'hypervisor_version': 8002001,
+            'cpu_info': {'arch': 'x86_64', 'model': 'Haswell', 'vendor': 'Intel',
+                         'topology': {'cores': 8}, 'features': ['sse', 'aes']},
             'service': {'host': host, 'id': f's{number}', 'disabled_reason': None}}
 
 
@@ -81,6 +84,7 @@ class Cloud:
         self.inventories[SHARED_DISK] = {'DISK_GB': inventory(1000, 10)}
         self.memberships = {SHARED_DISK: ['pool'], roots[0]: ['pool', 'zone'], roots[1]: ['pool'],
                             roots[2]: ['zone'], 'numa0': ['zone']}
+        self.traits = {roots[0]: ['HW_CPU_X86_AVX2', 'CUSTOM_LICENCE'], 'numa0': ['HW_NUMA_ROOT']}
         self.migrations = []
         self.allocations = {roots[0]: {self.servers[0]['id']: {'resources': {'MEMORY_MB': 2048}}},
                             'numa0': {self.servers[0]['id']: {'resources': {'VCPU': 2}}}}
@@ -127,6 +131,8 @@ class Cloud:
         _, collection, uuid, what = service_path.split('/')
         if what == 'aggregates':
             return {what: self.memberships.get(uuid, [])}
+        if what == 'traits':
+            return {what: self.traits.get(uuid, [])}
         return {what: getattr(self, what).get(uuid, {})}
 
     def _providers(self, query):

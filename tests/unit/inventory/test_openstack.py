@@ -14,6 +14,7 @@ from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova.inventory.connection import connect
 from kronos_nova.inventory.openstack import OpenStackInventory
+from kronos_nova.objects.snapshot import Cpu
 from kronos_nova.objects.snapshot import Flavor
 from kronos_nova.objects.snapshot import Image
 from kronos_nova.objects.snapshot import ResourceInventory
@@ -70,6 +71,29 @@ class OpenStackInventoryTest(testtools.TestCase):
         # (16 - 2) * 4 of the root and 4 * 1 of its NUMA node.
         self.assertEqual((20, 2), (host.inventory['VCPU'].total, host.inventory['VCPU'].reserved))
         self.assertAlmostEqual(60.0, host.inventory['VCPU'].capacity)
+
+    def test_a_host_has_the_traits_of_its_whole_tree_and_the_processors_that_nova_shows(self):
+        hosts = {host.name: host for host in self.read().hosts}
+        self.assertEqual(('CUSTOM_LICENCE', 'HW_CPU_X86_AVX2', 'HW_NUMA_ROOT'),
+                         hosts['cmp1'].traits)
+        self.assertEqual((), hosts['cmp2'].traits)
+        self.assertEqual(Cpu(arch='x86_64', model='Haswell', features=('aes', 'sse')),
+                         hosts['cmp1'].cpu)
+        self.assertEqual(8002001, hosts['cmp1'].hypervisor_version)
+
+    @ddt.data({'cpu_info': ''}, {'cpu_info': {'arch': 'x86_64'}}, {'cpu_info': None},
+              {'cpu_info': [], 'hypervisor_version': None})
+    def test_processors_that_are_not_described_are_not_known(self, changes):
+        self.cloud.hypervisors[0] |= changes
+        host = next(host for host in self.read().hosts if host.name == 'cmp1')
+        self.assertIsNone(host.cpu)
+        self.assertEqual(changes.get('hypervisor_version', 8002001), host.hypervisor_version)
+
+    @ddt.data({'cpu_info': {'arch': 'x86_64', 'model': 'a' * 300}}, {'hypervisor_version': 'new'},
+              {'cpu_info': {'arch': 'x86_64', 'model': 'm', 'features': [['aes']]}})
+    def test_a_description_that_is_none_is_refused(self, changes):
+        self.cloud.hypervisors[0] |= changes
+        self.assertIn('lacks what its API version promises', self.refused())
 
     def test_servers_of_every_page_and_project_on_these_hosts(self):
         instances = {instance.uuid[-1]: instance for instance in self.read().instances}

@@ -33,6 +33,57 @@ class SlowPlacement:
     def inventories(self, _uuid):
         return {}
 
+    def traits(self, _uuid):
+        return frozenset()
+
+
+class Placement:
+    """Knows one root; a test changes what it has, and counts what is asked."""
+
+    def __init__(self):
+        self.generation, self.inventory, self.names, self.asked = 1, {'VCPU': 1}, {'A'}, []
+
+    def providers(self):
+        return {'root': ProviderState(root='root', generation=self.generation)}
+
+    def sharing(self):
+        return ()
+
+    def held_on(self, _uuid):
+        self.asked.append('held')
+        return {}
+
+    def inventories(self, _uuid):
+        return dict(self.inventory)
+
+    def traits(self, _uuid):
+        self.asked.append('traits')
+        return frozenset(self.names)
+
+
+class TraitsTest(testtools.TestCase):
+    """What is read again of a provider whose generation has changed."""
+
+    def setUp(self):
+        super().setUp()
+        self.placement = Placement()
+        self.cache = providers.ProviderCache(read_all_every=4)
+
+    def read(self):
+        self.placement.asked.clear()
+        [provider] = self.cache.read(self.placement, {'root': set()}).of['root']
+        return sorted(provider.traits), self.placement.asked
+
+    def test_traits_are_read_again_with_other_inventories_and_now_and_then(self):
+        self.assertEqual((['A'], ['held', 'traits']), self.read())
+        self.assertEqual((['A'], []), self.read())
+        self.placement.generation, self.placement.names = 2, {'A', 'B'}
+        self.assertEqual((['A'], ['held']), self.read())  # something was allocated
+        self.placement.generation, self.placement.inventory = 3, {'VCPU': 2}
+        self.assertEqual((['A', 'B'], ['held', 'traits']), self.read())
+        self.placement.names = {'C'}
+        self.assertEqual((['C'], ['held', 'traits']), self.read())  # the fifth reading
+
 
 @ddt.ddt
 class PaceOfProvidersTest(testtools.TestCase):

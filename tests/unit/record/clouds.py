@@ -142,6 +142,32 @@ class Cloud:
             instance['tags'] = [f'tag{number % 5}', 'acme'][:number % 3]
         return self
 
+    def know_requirements(self):
+        """Make it a snapshot of format 3: with what hosts have and what servers require. Returns
+        itself."""
+        rng, self.format = self.rng, 3
+        traits = ['HW_CPU_X86_AVX2', 'CUSTOM_LICENCE', 'CUSTOM_SSD']
+        for host in self.inventory['hosts']:
+            model = rng.choice(('Haswell', 'Skylake-Server'))
+            host |= {'traits': [each for each in traits if rng.random() < 0.7],
+                     'cpu': {'arch': 'x86_64', 'model': model,
+                             'features': ['aes', *(['avx512f'] if model != 'Haswell' else [])]},
+                     'hypervisor_version': rng.choice((8002001, 9001000))}
+        pool = [each['uuid'] for each in self.inventory['aggregates']]
+        for instance in self.inventory['instances']:
+            if rng.random() < 0.5:
+                instance['requires'] = {
+                    'traits': [each for each in traits if rng.random() < 0.2],
+                    'forbidden': [each for each in traits if rng.random() < 0.1],
+                    'member_of': [pool[:2]] if rng.random() < 0.2 else [],
+                    'image': {'hw_architecture': 'x86_64'} if rng.random() < 0.5 else {}}
+            if rng.random() < 0.1:
+                instance['requires'] = {'cpu_model': 'Haswell'}
+            if rng.random() < 0.2:
+                instance['live'] = {'can': rng.choice(('cold', 'no')), 'why': rng.choice((
+                    'the memory is encrypted, which excludes a live migration', 'vm3 forbids it'))}
+        return self
+
     def _move(self, instance):
         others = [h for h in self.inventory['hosts'] if h['name'] != instance['host']]
         destination = self.rng.choice(others)

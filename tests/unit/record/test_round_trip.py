@@ -86,6 +86,15 @@ class RoundTripTest(testtools.TestCase):
         self.assertEqual([], [word for word in ('rack0', 'room1', 'small', 'acme', 'tag1')
                               if word in written])
 
+    @ddt.data(*((seed, mode) for seed in range(10, 13) for mode in ('spread', 'pack')))
+    @ddt.unpack
+    def test_a_cloud_whose_servers_require_something_of_hosts(self, seed, mode):
+        snapshot = self.check(Cloud(seed, mode).know_requirements())
+        written = json.loads((self.folder / 'again' / 'meta.json').read_text())
+        self.assertEqual(3, written['format'])
+        self.assertTrue(any(each.live.can == 'no' for each in snapshot.instances))
+        self.assertTrue(any(each.requires.traits for each in snapshot.instances))
+
     def check(self, cloud):
         """:returns: the snapshot as it was read back"""
         taken, policy_set = taken_from(cloud.write(self.folder / 'original'))

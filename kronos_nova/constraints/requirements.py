@@ -1,0 +1,285 @@
+"""A destination must have what the server requires, by what is known before Nova is asked."""
+
+import re
+from collections.abc import Callable
+from collections.abc import Hashable
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.model import Problem
+from kronos_nova.model import State
+from kronos_nova.model.rules import AllowedHosts
+from kronos_nova.objects import host_checks
+from kronos_nova.objects.snapshot import Aggregate
+from kronos_nova.objects.snapshot import Cpu
+from kronos_nova.objects.snapshot import Host
+from kronos_nova.objects.snapshot import Requirements
+from kronos_nova.objects.snapshot import Snapshot
+
+ARCHITECTURE = 'COMPUTE_ARCH_'
+ALSO_RUNS = {'x86_64': ('i686',), 'aarch64': ('armv7l',)}
+"""Architectures that a host's processors run in addition to their own."""
+
+OLD_ARCHITECTURES = {'i386': 'i686', 'i486': 'i686', 'i586': 'i686', 'amd64': 'x86_64',
+                     'arm64': 'aarch64'}
+"""Other names of architectures in images, and Nova's own."""
+
+HYPERVISORS = frozenset(('kvm', 'qemu'))
+VIRTUAL_MACHINE = 'hvm'
+
+EMULATED = frozenset(('x2apic', 'tsc-deadline', 'tsc_adjust', 'hypervisor', 'umip',
+                      'arch-capabilities'))
+"""CPU features that KVM gives a guest whether the processor has them or not."""
+
+COMPARISON = re.compile(r'\s*(==|!=|<=|>=|<|>)\s*([0-9.]+)\s*')
+
+Wanted = TypeVar('Wanted', bound=Hashable)
+Offer = TypeVar('Offer', bound=Hashable)
+
+
+class HostRequirements:
+    """Nova's answers to moves that follow from what hosts have and servers require.
+
+    traits : of the flavor and the image, required and forbidden
+    aggregates : the server's ``member_of``, and aggregates that are isolated by a trait
+    image : architecture, hypervisor and its version, of the image
+    hypervisor : a live migration goes to the same hypervisor, and to no older version
+    cpu : the destination's processors have the features of the source's
+
+    Servers with equal requirements are asked about once, as are hosts with equal offers, so that
+    the cost does not grow with servers times hosts. A requirement or an offer that is not known
+    forbids nothing.
+    """
+
+    @staticmethod
+    def compile(problem: Problem, snapshot: Snapshot,
+                rules: ConstraintRules) -> tuple[AllowedHosts, ...]:
+        known = {host.name: host for host in snapshot.hosts}
+        hosts = [known[name] for name in problem.hosts]
+        by_uuid = {instance.uuid: instance for instance in snapshot.instances}
+        every = [by_uuid[uuid].requires for uuid in problem.vms]
+        # Servers of one kind share the object.
+        numbers = {id(each): number for number, each in
+                   enumerate({id(each): each for each in every}.values())}
+        kind = np.array([numbers[id(each)] for each in every], dtype=np.intp)
+        needs = list({id(each): each for each in every}.values())
+        question = _Question(problem, hosts, needs, kind)
+        compiled = {
+            host_checks.TRAITS: question.traits,
+            host_checks.AGGREGATES: lambda: question.aggregates(snapshot),
+            host_checks.IMAGE: question.image,
+            host_checks.HYPERVISOR: question.hypervisor,
+            host_checks.CPU: question.cpu}
+        return tuple(rule for check, rules_of in compiled.items() if check in rules.host_checks
+                     for rule in rules_of())
+
+
+class _Question:
+    """Compares every distinct requirement with every distinct offer, once.
+
+    :param needs: distinct requirements
+    :param kind: intp (V,), the position in ``needs`` of each instance's
+    """
+
+    def __init__(self, problem: Problem, hosts: Sequence[Host], needs: Sequence[Requirements],
+                 kind: np.ndarray):
+        self._problem, self._hosts, self._needs, self._kind = problem, hosts, needs, kind
+
+    def traits(self) -> tuple[AllowedHosts, ...]:
+        named = frozenset(trait for each in self._needs
+                          for trait in (*each.traits, *each.forbidden))
+        offers = [None if host.traits is None else named.intersection(host.traits)
+                  for host in self._hosts]
+        wanted = [(each.traits, each.forbidden) for each in self._needs]
+        # A trait that a server's own host has is forbidden in vain: placement looks at single
+        # providers, and a host is a tree of them.
+        kind, wanted = self._seen_from_home(
+            wanted, [bool(each.forbidden) for each in self._needs], offers,
+            lambda want, here: (want[0], tuple(trait for trait in want[1]
+                                               if trait not in (here or ()))))
+        return self._rule(kind, wanted, offers, _lacks_trait)
+
+    def aggregates(self, snapshot: Snapshot) -> tuple[AllowedHosts, ...]:
+        """A server keeps to the aggregates it asks for, and out of those that are isolated by a
+        trait which it does not require (``[scheduler] enable_isolated_aggregate_filtering``)."""
+        known = {aggregate.uuid: aggregate for aggregate in snapshot.aggregates}
+        isolating = {aggregate.uuid: traits for aggregate in snapshot.aggregates
+                     if (traits := _isolating(aggregate))}
+        isolated = frozenset(trait for traits in isolating.values() for trait in traits)
+        asked_for = {uuid for each in self._needs for part in each.member_of for uuid in part}
+        inside: dict[str, set[str]] = {name: set() for name in self._problem.hosts}
+        for aggregate in snapshot.aggregates:
+            if aggregate.uuid in isolating or aggregate.uuid in asked_for:
+                for name in inside.keys() & set(aggregate.hosts):
+                    inside[name].add(aggregate.uuid)
+
+        def lack(wanted: tuple[tuple[tuple[str, ...], ...], frozenset[str]],
+                 uuids: frozenset[str]) -> str:
+            member_of, traits = wanted
+            for part in member_of:
+                if uuids.isdisjoint(part):
+                    names = ', '.join(known[uuid].name for uuid in part if uuid in known)
+                    return f'is in no aggregate that the server asks for: {names}'
+            for uuid in sorted(uuids & isolating.keys()):
+                if not isolating[uuid] <= traits:
+                    return (f'is in the aggregate {known[uuid].name}, which is for servers that '
+                            f'require {", ".join(sorted(isolating[uuid] - traits))}')
+            return ''
+
+        offers = [frozenset(uuids) for uuids in inside.values()]
+        wanted = [(each.member_of, isolated.intersection(each.traits)) for each in self._needs]
+        # Where a server's own host is in none of them, it is not known what they are.
+        kind, wanted = self._seen_from_home(
+            wanted, [bool(each.member_of) for each in self._needs], offers,
+            lambda want, here: (tuple(part for part in want[0] if not here.isdisjoint(part)),
+                                want[1]))
+        return self._rule(kind, wanted, offers, lack)
+
+    def image(self) -> tuple[AllowedHosts, ...]:
+        return self._rule(
+            self._kind, [tuple(sorted(each.image.items())) for each in self._needs],
+            [_machine(host) for host in self._hosts], _lacks_machine)
+
+    def hypervisor(self) -> tuple[AllowedHosts, ...]:
+        offers = [(host.hypervisor_type, host.hypervisor_version) for host in self._hosts]
+        return self._rule(self._problem.vm_host, offers, offers, _is_older)
+
+    def cpu(self) -> tuple[AllowedHosts, ...]:
+        offers = [host.cpu for host in self._hosts]
+        # Of a guest with a named model Nova compares that.
+        has_model = np.array([bool(each.cpu_model) for each in self._needs], dtype=bool)
+        kind = np.where(has_model[self._kind], len(offers), self._problem.vm_host)
+        return self._rule(kind, [*offers, None], offers, _lacks_cpu)
+
+    def _seen_from_home(self, wanted: Sequence[Wanted], depends: Sequence[bool],
+                        offers: Sequence[Offer], narrowed: Callable[[Wanted, Offer], Wanted]
+                        ) -> tuple[np.ndarray, list[Wanted]]:
+        """Requirements that depend on the offer of the server's own host, with the position of each
+        instance's.
+
+        :param depends: whether each requirement does
+        :param narrowed: makes the requirement of a server whose host has an offer
+        """
+        kind, more = self._kind.copy(), list(wanted)
+        for vm in np.flatnonzero(np.array(depends, dtype=bool)[kind]).tolist():
+            more.append(narrowed(wanted[kind[vm]], offers[self._problem.vm_host[vm]]))
+            kind[vm] = len(more) - 1
+        return kind, more
+
+    def _rule(self, kind: np.ndarray, wanted: Sequence[Wanted], offers: Sequence[Offer],
+              lack: Callable[[Wanted, Offer], str]) -> tuple[AllowedHosts, ...]:
+        """The rule, or none where nothing is missing anywhere.
+
+        :param kind: intp (V,), a position in ``wanted``
+        :param offers: of each host
+        :param lack: says what is missing, for a person; empty for nothing
+        """
+        present, kind = np.unique(kind, return_inverse=True)
+        needs = [wanted[position] for position in present.tolist()]
+        kinds = {each: number for number, each in enumerate(dict.fromkeys(needs))}
+        sorts = {each: number for number, each in enumerate(dict.fromkeys(offers))}
+        missing = [[lack(each, offer) for offer in sorts] for each in kinds]
+        if not any(map(any, missing)):
+            return ()
+        kind = np.array([kinds[each] for each in needs], dtype=np.intp)[kind]
+        sort = np.array([sorts[each] for each in offers], dtype=np.intp)
+
+        def why(state: State, vm: int, host: int) -> str:
+            return f'{self._problem.hosts[host]} {missing[kind[vm]][sort[host]]}'
+
+        allowed = np.array([[not text for text in row] for row in missing], dtype=bool)
+        return (AllowedHosts(reason='refused', why=why, kind=kind, allowed=allowed[:, sort]),)
+
+
+def _lacks_trait(wanted: tuple[tuple[str, ...], tuple[str, ...]],
+                 traits: frozenset[str] | None) -> str:
+    if traits is None:
+        return ''
+    required, forbidden = wanted
+    missing = [trait for trait in required if trait not in traits]
+    if missing:
+        return f'lacks {_listed("trait", missing)}'
+    found = [trait for trait in forbidden if trait in traits]
+    return f'has {_listed("trait", found)}, which the flavor forbids' if found else ''
+
+
+def _listed(noun: str, words: Sequence[str]) -> str:
+    return f'the {noun}{"s" if len(words) > 1 else ""} {", ".join(words)}'
+
+
+def _isolating(aggregate: Aggregate) -> frozenset[str]:
+    return frozenset(key.removeprefix('trait:') for key, value in aggregate.metadata.items()
+                     if key.startswith('trait:') and value == 'required')
+
+
+def _machine(host: Host) -> tuple[frozenset[str] | None, int | None]:
+    """The architectures that a host runs and the version of its hypervisor, each None where it is
+    not known."""
+    emulated = {trait.removeprefix(ARCHITECTURE).lower() for trait in host.traits or ()
+                if trait.startswith(ARCHITECTURE)}
+    own = host.cpu.arch if host.cpu else None
+    runs = emulated | ({own, *ALSO_RUNS.get(own, ())} if own else set())
+    return (frozenset(runs) if own else None), host.hypervisor_version
+
+
+def _lacks_machine(image: tuple[tuple[str, str], ...],
+                   machine: tuple[frozenset[str] | None, int | None]) -> str:
+    """As ImagePropertiesFilter decides, with what libvirt's driver offers."""
+    (runs, version), wanted = machine, dict(image)
+    arch = wanted.get('hw_architecture', '').lower()
+    arch = OLD_ARCHITECTURES.get(arch, arch)
+    if arch and runs is not None and arch not in runs:
+        return f'does not run {arch}, the architecture of the image'
+    if wanted.get('img_hv_type', 'qemu').lower() not in HYPERVISORS:
+        return f'is no {wanted["img_hv_type"]} hypervisor, which the image asks for'
+    if wanted.get('hw_vm_mode', VIRTUAL_MACHINE).lower() != VIRTUAL_MACHINE:
+        return f'has no {wanted["hw_vm_mode"]} mode, which the image asks for'
+    needed = wanted.get('img_hv_requested_version', '')
+    # The filter looks at the version only where one of the others is given.
+    if version and needed and len(wanted) > 1 and not _satisfies(version, needed):
+        return f'has a hypervisor of version {_dotted(version)}, and the image asks for {needed}'
+    return ''
+
+
+def _satisfies(version: int, needed: str) -> bool:
+    """Whether a version fulfils every comparison; one that is none of Nova's is not known."""
+    parts = [COMPARISON.fullmatch(part) for part in needed.split(',')]
+    if not all(parts):
+        return True
+    numbers = _numbers(_dotted(version))
+    compare = {'==': numbers.__eq__, '!=': numbers.__ne__, '<': numbers.__lt__,
+               '<=': numbers.__le__, '>': numbers.__gt__, '>=': numbers.__ge__}
+    return all(compare[part[1]](_numbers(part[2])) for part in parts if part)
+
+
+def _dotted(version: int) -> str:
+    return f'{version // 1_000_000}.{version // 1000 % 1000}.{version % 1000}'
+
+
+def _numbers(dotted: str) -> tuple[int, ...]:
+    return tuple(int(part or 0) for part in f'{dotted}.0.0'.split('.'))[:3]
+
+
+def _is_older(home: tuple[str, int | None], there: tuple[str, int | None]) -> str:
+    """As Nova's conductor refuses it."""
+    if home[0] != there[0]:
+        return f'has the hypervisor {there[0]}, and the server runs on {home[0]}'
+    if home[1] and there[1] and there[1] < home[1]:
+        return f'has {there[0]} {_dotted(there[1])}, older than {_dotted(home[1])} of its host'
+    return ''
+
+
+def _lacks_cpu(home: Cpu | None, there: Cpu | None) -> str:
+    """As libvirt's comparison decides that Nova asks for; on Arm every processor passes it."""
+    if home is None or there is None or home == there or home.arch == 'aarch64':
+        return ''
+    if home.arch != there.arch:
+        return f'has {there.arch} processors, and the server runs on {home.arch}'
+    missing = sorted(set(home.features) - set(there.features) - EMULATED)
+    if not (missing and there.features):
+        return ''
+    return (f'has a {there.model} without {", ".join(missing[:3])}'
+            f'{" and others" if len(missing) > 3 else ""} of the {home.model} of its host')

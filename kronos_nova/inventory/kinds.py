@@ -1,0 +1,85 @@
+"""How and where Nova can move each server: decided once for all that have equal flavors, images,
+devices and hosts."""
+
+import functools
+from collections.abc import Hashable
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kronos_nova.objects.movability import NO_DEVICES
+from kronos_nova.objects.movability import Devices
+from kronos_nova.objects.movability import Where
+from kronos_nova.objects.movability import movability
+from kronos_nova.objects.requirements import requirements
+from kronos_nova.objects.snapshot import Aggregate
+from kronos_nova.objects.snapshot import Movability
+from kronos_nova.objects.snapshot import Requirements
+
+POWERED_STATUSES = frozenset(('ACTIVE', 'PAUSED'))
+"""Statuses in which Nova looks at a server's power state before it migrates it live."""
+
+
+class Facts(NamedTuple):
+    """Facts about a server of which only Nova's database knows most.
+
+    power_state : None where it is not known
+    cpu_model : the named model of the guest's processors, empty for none
+    """
+
+    devices: Devices = NO_DEVICES
+    power_state: int | None = None
+    cpu_model: str = ''
+
+
+NO_FACTS = Facts()
+
+
+@functools.cache
+def facts_of_power(power_state: int | None) -> Facts:
+    """Return the Facts of a server of which only its power state is known; the same object each
+    time."""
+    return Facts(power_state=power_state)
+
+
+class Kinds:
+    """Remembers the answers for each kind of server."""
+
+    def __init__(self):
+        self._known: dict[Hashable, tuple[Movability, Requirements]] = {}
+        self._wheres: dict[tuple[int | None, int | None], Where] = {}
+
+    def where(self, oldest_service: int | None, hypervisor_version: int | None) -> Where:
+        """Return the place of servers of a host; the same object each time."""
+        key = oldest_service, hypervisor_version
+        if key not in self._wheres:
+            self._wheres[key] = Where(oldest_service=oldest_service,
+                                      hypervisor_version=hypervisor_version)
+        return self._wheres[key]
+
+    def decide(self, kind: Hashable, extra_specs: Mapping[str, str], image: Mapping[str, str],
+               resources: Mapping[str, int], status: str, where: Where, facts: Facts = NO_FACTS,
+               has_launched: bool = True, member_of: tuple[tuple[str, ...], ...] = ()
+               ) -> tuple[Movability, Requirements]:
+        """How a server can be moved, and what it requires.
+
+        :param kind: equal for servers with equal extra specs and image properties
+        :param where, facts: the same objects for equal ones
+        """
+        power = facts.power_state if status in POWERED_STATUSES else None
+        key = (kind, tuple(resources), id(where), id(facts), power, has_launched, member_of)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = (
+                movability(extra_specs, image, resources, facts.devices, where, has_launched,
+                           power),
+                requirements(extra_specs, image, member_of, facts.cpu_model))
+        return found
+
+
+def zone_members(aggregates: list[Aggregate]) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """{availability zone: what a server that is pinned to it is a member of}"""
+    found: dict[str, list[str]] = {}
+    for aggregate in aggregates:
+        if aggregate.availability_zone:
+            found.setdefault(aggregate.availability_zone, []).append(aggregate.uuid)
+    return {zone: (tuple(sorted(uuids)),) for zone, uuids in found.items()}

@@ -1,0 +1,8 @@
+"""Names of what plans compare between a server and a host before Nova is asked."""
+
+TRAITS = 'traits'
+AGGREGATES = 'aggregates'
+IMAGE = 'image'
+HYPERVISOR = 'hypervisor'
+CPU = 'cpu'
+ALL_CHECKS = (TRAITS, AGGREGATES, IMAGE, HYPERVISOR, CPU)

@@ -1,0 +1,156 @@
+"""How Nova can move a server: live, cold or not at all, by its devices, secrets and shares.
+
+The reasons are those of ``nova.compute.api.API.live_migrate``, of Nova's conductor
+(``LiveMigrationTask``) and of libvirt's driver in Nova 33 and 34. All of them say no wherever the
+server is to go, and none of them is a filter of the scheduler.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+from kronos_nova.objects import requirements
+from kronos_nova.objects.snapshot import COLD
+from kronos_nova.objects.snapshot import IMMOVABLE
+from kronos_nova.objects.snapshot import MOVES_LIVE
+from kronos_nova.objects.snapshot import Movability
+
+NUMA_SERVICE = 40
+VPMEM_SERVICE = 51
+VDPA_SERVICE = 63
+VTPM_SERVICE = 72
+COLD_WITH_SHARES_SERVICE = 74
+"""Versions of nova-compute since which Nova permits a move of each kind, if no older nova-compute
+is in the cell. From ``nova.compute.api`` and ``nova.conductor.tasks.live_migrate`` of Nova 34."""
+
+MEDIATED_QEMU = 8_001_000
+"""Version of QEMU since which libvirt's driver migrates mediated devices live, as Nova counts
+versions. From ``MIN_MDEV_LIVEMIG_QEMU_VERSION`` of Nova 33 and 34."""
+
+ACCELERATOR = 'accel:device_profile'
+ACCELERATOR_PORTS = frozenset(('accelerator-direct', 'accelerator-direct-physical'))
+VDPA_PORT = 'vdpa'
+VPMEM = 'CUSTOM_PMEM_NAMESPACE_'
+VGPU = 'VGPU'
+POWERED = frozenset((1, 3))
+"""Power states in which Nova's conductor migrates a server live: running and paused."""
+
+IN_A_FLAVOR = 'Cyborg accelerators of the flavor cannot be moved'
+AT_A_PORT = 'a port has a Cyborg accelerator, which cannot be moved'
+NEVER_LAUNCHED = 'it was never launched'
+SHARES = 'a share is attached, which cannot be migrated live'
+SHARES_FOR_GOOD = 'a share is attached, and a nova-compute is too old to move it'
+USERS_SECRET = 'the vTPM secret is the user\'s'  # noqa: S105
+NO_HOST_SECRET = 'the vTPM secret is not the host\'s'  # noqa: S105
+VTPM_AND_OLD_COMPUTE = 'a nova-compute is too old to migrate a vTPM live'
+ENCRYPTED = 'the memory is encrypted, which excludes a live migration'
+DEVICE = 'a PCI device of the flavor is not live_migratable'
+VDPA_AND_OLD_COMPUTE = 'a nova-compute is too old to migrate a vDPA port live'
+NUMA_AND_OLD_COMPUTE = 'a nova-compute is too old to migrate a NUMA topology live'
+VPMEM_AND_OLD_COMPUTE = 'a nova-compute is too old to migrate persistent memory live'
+OLD_QEMU = 'QEMU of the host is too old to migrate a vGPU live'
+POWER = 'its power state is neither running nor paused'
+REASONS = frozenset((
+    '', IN_A_FLAVOR, AT_A_PORT, NEVER_LAUNCHED, SHARES, SHARES_FOR_GOOD, USERS_SECRET,
+    NO_HOST_SECRET, VTPM_AND_OLD_COMPUTE, ENCRYPTED, DEVICE, VDPA_AND_OLD_COMPUTE,
+    NUMA_AND_OLD_COMPUTE, VPMEM_AND_OLD_COMPUTE, OLD_QEMU, POWER))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Devices:
+    """The parts of a server that Nova's database has and its public API does not.
+
+    has_fixed_device : a PCI device of the flavor is not ``live_migratable``
+    port_types : vnic types of the ports, as far as they decide
+    has_share : a share is attached
+    has_numa : the server has a NUMA topology
+    """
+
+    has_fixed_device: bool = False
+    port_types: frozenset[str] = frozenset()
+    has_share: bool = False
+    has_numa: bool = False
+
+
+NO_DEVICES = Devices()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """The host and the cell of a server.
+
+    oldest_service : version of the oldest nova-compute in the cell, None where it is not known
+    hypervisor_version : of the host, None where it is not known
+    """
+
+    oldest_service: int | None = None
+    hypervisor_version: int | None = None
+
+    def is_older(self, service: int) -> bool:
+        """Whether a nova-compute of the cell is known to be older than that version."""
+        return self.oldest_service is not None and self.oldest_service < service
+
+
+NOWHERE = Where()
+
+
+def movability(extra_specs: Mapping[str, str], image: Mapping[str, str],
+               resources: Mapping[str, int], devices: Devices = NO_DEVICES,
+               where: Where = NOWHERE, has_launched: bool = True,
+               power_state: int | None = None) -> Movability:
+    """How Nova can move a server. The reasons against any move come first.
+
+    :param image: its image's properties, none where they are not known
+    :param resources: its allocations by resource class
+    :param has_launched: whether it ran ever
+    :param power_state: of a server that is active or paused, None where that is not known
+    """
+    why = _bound(extra_specs, image, devices, where, has_launched)
+    if why:
+        return Movability(can=IMMOVABLE, why=why)
+    why = _only_cold(extra_specs, image, resources, devices, where, power_state)
+    return Movability(can=COLD, why=why) if why else MOVES_LIVE
+
+
+def _bound(extra_specs: Mapping[str, str], image: Mapping[str, str], devices: Devices,
+           where: Where, has_launched: bool) -> str:
+    """Why Nova moves the server in no way, empty for no reason."""
+    if extra_specs.get(ACCELERATOR):
+        return IN_A_FLAVOR
+    if devices.port_types & ACCELERATOR_PORTS:
+        return AT_A_PORT
+    if not has_launched:
+        return NEVER_LAUNCHED
+    if devices.has_share and where.is_older(COLD_WITH_SHARES_SERVICE):
+        return SHARES_FOR_GOOD
+    # Nova takes the request for a cold migration, and cannot unlock the vTPM at the new host.
+    if requirements.has_tpm(extra_specs, image) and requirements.tpm_secret(extra_specs) == 'user':
+        return USERS_SECRET
+    return ''
+
+
+def _only_cold(extra_specs: Mapping[str, str], image: Mapping[str, str],
+               resources: Mapping[str, int], devices: Devices, where: Where,
+               power_state: int | None) -> str:
+    """Why Nova does not migrate the server live, empty for no reason."""
+    if devices.has_share:
+        return SHARES
+    if requirements.has_tpm(extra_specs, image):
+        if requirements.tpm_secret(extra_specs) != 'host':
+            return NO_HOST_SECRET
+        if where.is_older(VTPM_SERVICE):
+            return VTPM_AND_OLD_COMPUTE
+    if requirements.encrypted_memory(extra_specs, image):
+        return ENCRYPTED
+    if VDPA_PORT in devices.port_types and where.is_older(VDPA_SERVICE):
+        return VDPA_AND_OLD_COMPUTE
+    if power_state is not None and power_state not in POWERED:
+        return POWER
+    if devices.has_numa and where.is_older(NUMA_SERVICE):
+        return NUMA_AND_OLD_COMPUTE
+    if where.is_older(VPMEM_SERVICE) and any(name.startswith(VPMEM) for name in resources):
+        return VPMEM_AND_OLD_COMPUTE
+    if devices.has_fixed_device:
+        return DEVICE
+    if resources.get(VGPU) and (where.hypervisor_version or MEDIATED_QEMU) < MEDIATED_QEMU:
+        return OLD_QEMU
+    return ''

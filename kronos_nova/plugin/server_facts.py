@@ -1,0 +1,163 @@
+"""Facts about instances that decide how and where Nova can move them: devices, ports, shares, the
+model of their processors and the zone they are pinned to. By columns, and read once: again when the
+instance has changed, and now and then.
+"""
+
+import json
+
+from nova.db.api import api as api_db
+from nova.db.api import models as api_models
+from nova.db.main import models
+from nova.network import model as network_model
+from oslo_log import log as logging
+
+from kronos_nova.inventory.kinds import NO_FACTS
+from kronos_nova.inventory.kinds import Facts
+from kronos_nova.objects.movability import ACCELERATOR_PORTS
+from kronos_nova.objects.movability import VDPA_PORT
+from kronos_nova.objects.movability import Devices
+
+LOG = logging.getLogger(__name__)
+
+MEMBERS = 200
+"""Instances that one statement names. More make fewer statements, and each takes the database
+longer; a few hundred take it a hundredth of a second."""
+
+READ_ALL_EVERY = 20
+"""Readings of a cell after which the facts of an instance are read although it has not changed: a
+share or a port may come without a change of its record. More leave a new one unseen for longer."""
+
+PORT_TYPES = frozenset((*ACCELERATOR_PORTS, VDPA_PORT))
+
+
+class FactReader:
+    """Reads the Facts of instances that are new or have changed."""
+
+    def __init__(self):
+        self._known = {}  # uuid: (time of the last change, number of the reading, Facts)
+        self._alike = {}
+        self._reading = 0
+
+    def begin(self):
+        """Begin a reading."""
+        self._reading += 1
+
+    def read(self, session, rows):
+        """Read what is not known.
+
+        :param session: of the cell's database
+        :param rows: with ``uuid`` and ``updated_at``
+        """
+        since = self._reading - READ_ALL_EVERY
+        new = {row.uuid: row.updated_at for row in rows
+               if (known := self._known.get(row.uuid)) is None
+               or known[0] != row.updated_at or known[1] <= since}
+        uuids = list(new)
+        for start in range(0, len(uuids), MEMBERS):
+            for uuid, facts in _facts(session, uuids[start:start + MEMBERS]):
+                # Thousands have the same: they are kept once.
+                self._known[uuid] = (new[uuid], self._reading,
+                                     self._alike.setdefault(facts, facts))
+
+    def facts_of(self, uuid):
+        """The Facts of an instance that was read."""
+        known = self._known.get(uuid)
+        return NO_FACTS if known is None else known[2]
+
+
+def _facts(session, uuids):
+    """Yield (uuid, its Facts)."""
+    instance, extra = models.Instance, models.InstanceExtra
+    vnics, shares = _port_types(session, uuids), _shares(session, uuids)
+    for row in session.query(
+            instance.uuid, instance.power_state, extra.pci_requests, extra.vcpu_model,
+            extra.numa_topology.is_not(None).label('has_numa'),
+    ).outerjoin(extra, extra.instance_uuid == instance.uuid).filter(instance.uuid.in_(uuids)):
+        yield row.uuid, Facts(
+            power_state=row.power_state, cpu_model=_cpu_model(row.uuid, row.vcpu_model),
+            devices=Devices(has_fixed_device=_has_fixed_device(row.uuid, row.pci_requests),
+                            port_types=vnics.get(row.uuid, frozenset()),
+                            has_share=row.uuid in shares, has_numa=bool(row.has_numa)))
+
+
+def _port_types(session, uuids):
+    """{instance uuid: those of PORT_TYPES that it has}. The database looks for the words, so that
+    only few instances' networks are read."""
+    cache, found = models.InstanceInfoCache, {}
+    text = cache.network_info
+    has_any = text.contains(f'"{VDPA_PORT}"')
+    for word in sorted(ACCELERATOR_PORTS):
+        has_any |= text.contains(f'"{word}"')
+    for uuid, network_info in session.query(cache.instance_uuid, text).filter(
+            cache.instance_uuid.in_(uuids), cache.deleted == 0, has_any):
+        vifs = network_model.NetworkInfo.hydrate(network_info)
+        found[uuid] = PORT_TYPES.intersection(vif['vnic_type'] for vif in vifs)
+    return found
+
+
+def _shares(session, uuids):
+    share = models.ShareMapping
+    return {uuid for uuid, in session.query(share.instance_uuid).filter(
+        share.instance_uuid.in_(uuids))}
+
+
+def _has_fixed_device(uuid, text):
+    """Whether a PCI device of the flavor must not be migrated live, as
+    ``nova.objects.InstancePCIRequest`` decides: those of ports have no alias."""
+    requests = _parsed(uuid, text, 'PCI requests') or []
+    return any(request.get('alias_name') is not None and not _is_live_migratable(request)
+               for request in requests)
+
+
+def _is_live_migratable(request):
+    spec = request.get('spec')
+    return spec is not None and all(each.get('live_migratable') == 'true' for each in spec)
+
+
+def _cpu_model(uuid, text):
+    """The named model of a guest's processors, empty for none."""
+    model = _parsed(uuid, text, 'CPU model') or {}
+    return (model.get('nova_object.data') or {}).get('model') or ''
+
+
+def _parsed(uuid, text, what):
+    try:
+        return json.loads(text or 'null')
+    except ValueError as error:
+        LOG.warning('Instance %s: its %s in Nova\'s records cannot be read and count as none: %r',
+                    uuid, what, error)
+        return None
+
+
+class ZoneReader:
+    """Reads the availability zones that instances are pinned to."""
+
+    def __init__(self):
+        self._known = {}  # uuid: (number of the reading, zone or None)
+        self._reading = 0
+
+    def read(self, context, uuids, zones):
+        """{instance uuid: its zone}, without instances that are pinned to none.
+
+        The zone is looked for in the text of the request: to parse tens of thousands of requests
+        takes minutes.
+
+        :param zones: names of all zones
+        """
+        self._reading += 1
+        if len(zones) < 2:
+            return {}
+        since = self._reading - READ_ALL_EVERY
+        new = [uuid for uuid in uuids
+               if (known := self._known.get(uuid)) is None or known[0] <= since]
+        spec = api_models.RequestSpec
+        with api_db.context_manager.reader.using(context) as session:
+            for start in range(0, len(new), MEMBERS):
+                few = new[start:start + MEMBERS]
+                self._known.update(dict.fromkeys(few, (self._reading, None)))
+                for zone in sorted(zones):
+                    for uuid, in session.query(spec.instance_uuid).filter(
+                            spec.instance_uuid.in_(few), spec.spec.contains(
+                                f'"availability_zone": {json.dumps(zone)}', autoescape=True)):
+                        self._known[uuid] = self._reading, zone
+        return {uuid: zone for uuid in uuids if (zone := self._known[uuid][1]) in zones}
