@@ -1,0 +1,96 @@
+"""Random clouds for what is asked about room; each seed is one cloud."""
+
+import uuid
+
+import numpy as np
+
+from kronos_nova.objects import snapshot as objects
+
+FLAVORS = np.array([[1, 2048], [2, 4096], [2, 8192], [4, 8192], [4, 32768], [8, 16384],
+                    [8, 65536], [16, 32768], [32, 65536]])
+SIZES = np.array([[32, 131072], [64, 262144], [128, 524288]])
+UP = objects.Service(state='up', status='enabled')
+KEPT = 'filter_tenant_id'
+PROJECTS = 'a', 'b', 'c'
+
+
+def cloud(seed: int, hosts: int | None = None, servers: int | None = None,
+          ratio: float = 4.0) -> objects.Snapshot:
+    """A cloud whose hosts have about as much free as the largest of them has in use, so that the
+    loss of one is a question.
+
+    Hosts are of up to three sizes, one in ten is disabled, a third may be kept for projects, and
+    groups of servers are kept apart or together by hard policies.
+    """
+    rng = np.random.default_rng([seed, 22])
+    count = hosts or int(rng.integers(6, 15))
+    size = SIZES[rng.integers(0, rng.integers(1, 4), count)]
+    limits = size * [ratio, 1.0]
+    full = limits * (rng.uniform(0.5, min(1.0 - 1.0 / count, 0.95))
+                     * rng.uniform(0.85, 1.1, count))[:, None]
+    instances, used = [], np.zeros((count, 2))
+    kept = rng.random() < 0.3
+    project_of = [PROJECTS[n % 2] if kept and n < count // 3 else '' for n in range(count)]
+    misses = 0
+    while misses < 200 and (servers is None or len(instances) < servers):
+        flavor = FLAVORS[rng.integers(len(FLAVORS))]
+        host = int(rng.integers(count))
+        if (used[host] + flavor > np.minimum(full[host], limits[host])).any():
+            misses += 1
+            continue
+        misses = 0
+        used[host] += flavor
+        instances.append(_instance(rng, len(instances), host, flavor, project_of[host]))
+    return objects.Snapshot(
+        taken_at='2026-11-26T12:00:00+00:00',
+        hosts=tuple(_host(rng, n, limits[n] / [ratio, 1.0], ratio) for n in range(count)),
+        instances=tuple(instances), server_groups=tuple(_groups(rng, instances)),
+        aggregates=tuple(objects.Aggregate(
+            name=f'for-{project}', uuid=_uuid(rng), metadata={KEPT: project},
+            hosts=tuple(_name(n) for n in range(count) if project_of[n] == project))
+            for project in sorted(set(project_of) - {''})))
+
+
+def _host(rng, number, size, ratio):
+    vcpus, memory = map(int, size)
+    is_disabled = rng.random() < 0.1
+    return objects.Host(
+        name=_name(number), uuid=_uuid(rng),
+        service=objects.Service(state='up', status='disabled') if is_disabled else UP,
+        inventory={'VCPU': objects.ResourceInventory(total=vcpus, allocation_ratio=ratio),
+                   'MEMORY_MB': objects.ResourceInventory(total=memory)})
+
+
+def _instance(rng, number, host, flavor, project):
+    vcpus, memory = map(int, flavor)
+    return objects.Instance(
+        uuid=_uuid(rng), name=f'instance-{number:08x}', display_name=f'server{number}',
+        host=_name(host), project_id=project or PROJECTS[rng.integers(len(PROJECTS))],
+        status='ACTIVE', vcpus=vcpus, memory_mb=memory, disk_gb=0,
+        resources={'VCPU': vcpus, 'MEMORY_MB': memory}, launched_at=1.7e9 + number)
+
+
+def _groups(rng, instances):
+    """Anti-affinity over hosts, and affinity of servers that are on one host."""
+    left = rng.permutation(len(instances)).tolist()
+    for number in range(len(instances) // 12):
+        policy = 'affinity' if number % 5 == 0 else 'anti-affinity'
+        members, places = [], set()
+        for position in list(left):
+            host = instances[position].host
+            if len(members) < 4 and (policy == 'affinity' and (not places or host in places)
+                                     or policy == 'anti-affinity' and host not in places):
+                members.append(instances[position].uuid)
+                places.add(host)
+                left.remove(position)
+        if len(members) > 1:
+            yield objects.ServerGroup(uuid=_uuid(rng), name=f'group{number}', policy=policy,
+                                      members=tuple(members))
+
+
+def _name(number):
+    return f'host{number:05d}'
+
+
+def _uuid(rng):
+    return str(uuid.UUID(bytes=rng.bytes(16), version=4))

@@ -1,0 +1,366 @@
+"""Whether the servers of hosts that fail can all be restarted on the others.
+
+A restart takes room at its destination and frees none that others may use, so the order matters
+to nothing but what a scheduler without a plan chooses (:mod:`kronos_nova.room.nova_order`). Which
+instance goes where is a packing problem. First-fit decreasing by the tightest host (Panigrahy et
+al. 2011) places most; what it cannot place is decided by the integer program that the evacuator
+uses (:mod:`kronos_nova.model.program`).
+"""
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+import numpy as np
+
+from kronos_nova.model import Model
+from kronos_nova.model import State
+from kronos_nova.model.assignment import Assignment
+from kronos_nova.model.problem import TOLERANCE
+from kronos_nova.model.program import Program
+from kronos_nova.model.rules import AllowedHosts
+from kronos_nova.model.rules import CallbackRule
+from kronos_nova.model.rules import GroupPolicy
+from kronos_nova.model.rules import ReservedRoom
+from kronos_nova.model.rules import Room
+from kronos_nova.model.rules import Rule
+from kronos_nova.objects.snapshot import Instance
+from kronos_nova.room import nova_order
+
+FITS, DOES_NOT, NOT_FOUND = VERDICTS = ('fits', 'does_not_fit', 'not_found')
+"""A placement is known; none exists; none was found and none is excluded."""
+
+NODES = 2_000
+"""Nodes of the branch and bound of one integer program. Raised, fewer verdicts are
+:data:`NOT_FOUND`, and a full cloud takes longer; lowered, the other way round."""
+SECONDS = 10.0
+"""Seconds that one integer program may take on an idle machine: a stop for models whose single node
+is slow, not what ends most of them. Raised, as :data:`NODES`."""
+MANY = 2_000
+"""Sets of hosts that are judged at most where several hosts may fail at once. Raised, more hosts
+can be taken in all combinations, and it takes longer."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """
+    lost : names of the hosts that fail
+    verdict : one of :data:`VERDICTS`
+    placement : instance uuid to the name of the host it restarts on; empty where not all fit
+    left : instance uuid to why it finds none
+    """
+
+    lost: tuple[str, ...]
+    verdict: str
+    placement: Mapping[str, str]
+    left: Mapping[str, str]
+
+
+class Failover:
+    """The hosts of one model, judged one after the other.
+
+    Of the model count the rules that Nova's scheduler has as well: those that give way where a host
+    is emptied, and room that is kept in reserve, do not.
+    """
+
+    def __init__(self, model: Model, instances: Iterable[Instance] = ()):
+        """:param instances: of the model and others, for the order in which Nova restarts them"""
+        rules = [rule for rule in model.for_emptying.rules if not isinstance(rule, ReservedRoom)]
+        groups = [rule for rule in rules if isinstance(rule, GroupPolicy)]
+        anti = model.memberships.anti
+        self._is_together = functools.reduce(
+            np.logical_or, (rule.forbids & ~anti for rule in groups), np.zeros(len(anti), bool))
+        self._apart = [dataclasses.replace(rule, forbids=rule.forbids & anti)
+                       for rule in groups]
+        self._others = [rule for rule in rules if not isinstance(rule, GroupPolicy)]
+        self.model = _with(model, (*self._apart, *self._others))
+        self.state, self.problem = State(self.model), model.problem
+        self._free = self.problem.limits - self.state.used
+        self._instances = {instance.uuid: instance for instance in instances}
+        self._on_host = _members(self.problem.vm_host, len(self.problem.hosts))
+        # Room of one host alone, and groups, are counted here; what else there is has to be asked.
+        self._is_simple = self.problem.provider is None and all(
+            rule.is_additive and not isinstance(rule, CallbackRule) for rule in self._others)
+
+    def judge(self, lost: Sequence[int], known: Mapping[str, str] | None = None) -> Verdict:
+        """
+        :param lost: indexes of the hosts that fail together
+        :param known: a placement of the same hosts, from before the cloud changed; it is kept where
+            it still holds
+        """
+        vms = np.concatenate([self._on_host[host] for host in lost])
+        hosts = np.flatnonzero(self.problem.available)
+        hosts = hosts[~np.isin(hosts, lost)]
+        together = self._together(vms, lost)
+        permitted = self._permitted(vms, hosts, together)
+        placed = self._kept(vms, hosts, permitted, known) if known else None
+        if placed is None:
+            placed = self._pack(vms, hosts, permitted)
+        if placed is not None:
+            return self._verdict(lost, FITS, placed, {})
+        left = self._bounds(vms, hosts, permitted)
+        return (self._verdict(lost, DOES_NOT, {}, left) if left
+                else self._proved(lost, vms, hosts, permitted))
+
+    def fits_in_novas_order(self, lost: Sequence[int]) -> bool:
+        """Whether all servers of the lost hosts restart where Nova's scheduler chooses."""
+        vms = np.concatenate([self._on_host[host] for host in lost])
+        hosts = np.flatnonzero(self.problem.available)
+        hosts = hosts[~np.isin(hosts, lost)]
+        permitted = self._permitted(vms, hosts, self._together(vms, lost))
+        for group, inside in self._kept_together(vms):
+            if not self.state.groups.on(np.full(len(hosts), group), hosts).any():
+                permitted[inside] = False
+
+        def may(position: int, placed: Mapping[int, int]) -> np.ndarray:
+            rooms = _GroupRooms(self, hosts)
+            mates = set(rooms.groups_of(vms[position:position + 1]))
+            for other, host in placed.items() if mates else ():
+                if mates & set(rooms.groups_of(vms[other:other + 1])):
+                    rooms.take(vms[other:other + 1], host)
+            return permitted[position] & rooms.allow(vms[position:position + 1])
+
+        order = nova_order.in_order([self._instances[self.problem.vms[vm]] for vm in vms.tolist()])
+        return nova_order.restarts(order, self.problem.demands[vms], self._free[hosts],
+                                   self.problem.resource_classes, may) is not None
+
+    def _verdict(self, lost: Sequence[int], verdict: str, placed: Mapping[int, int],
+                 left: Mapping[int, str]) -> Verdict:
+        problem = self.problem
+        return Verdict(
+            lost=tuple(problem.hosts[host] for host in lost), verdict=verdict,
+            placement={problem.vms[vm]: problem.hosts[host] for vm, host in sorted(placed.items())},
+            left={problem.vms[vm]: why for vm, why in sorted(left.items())})
+
+    def _together(self, vms: np.ndarray, lost: Sequence[int]) -> list[AllowedHosts]:
+        """Rules for groups that are kept together: where most of the others are that have not been
+        lost, else anywhere."""
+        found = []
+        every = np.arange(len(self.problem.hosts))
+        for group, inside in self._kept_together(vms):
+            there = self.state.groups.on(np.full(len(every), group), every)
+            there[list(lost)] = 0
+            if there.any():
+                kind = np.zeros(len(self.problem.vms), dtype=np.intp)
+                kind[vms[inside]] = 1
+                found.append(AllowedHosts(
+                    reason='group', why=self._why_together, kind=kind,
+                    allowed=np.stack([there >= 0, there == there.max()])))
+        return found
+
+    def _why_together(self, _state: State, vm: int, host: int) -> str:
+        return (f'other members of an affinity group of {self.problem.vms[vm]} are not on '
+                f'{self.problem.hosts[host]}')
+
+    def _kept_together(self, vms: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """(group, positions of its members) of each group that is kept together."""
+        position, groups = self.model.memberships.expand(vms)
+        for group in np.unique(groups[self._is_together[groups]]).tolist():
+            yield group, position[groups == group]
+
+    def _permitted(self, vms: np.ndarray, hosts: np.ndarray,
+                   together: Iterable[Rule]) -> np.ndarray:
+        """bool (v, h): hosts that each instance may go to by every rule but room and groups that
+        are kept apart."""
+        permitted = np.ones((len(vms), len(hosts)), dtype=bool)
+        for rule in (*self._others, *together):
+            if not isinstance(rule, Room):
+                permitted &= rule.allows(self.state, vms[:, None], hosts)
+        return permitted
+
+    def _pack(self, vms: np.ndarray, hosts: np.ndarray,
+              permitted: np.ndarray) -> dict[int, int] | None:
+        """Place instances, the largest first, each where the least room is left; None where not all
+        find a place."""
+        free, rooms = self._free[hosts].copy(), _GroupRooms(self, hosts)
+        scale = np.maximum(free.max(axis=0, initial=1.0), 1.0)
+        placed: dict[int, int] = {}
+        for item in self._items(vms, scale):
+            demand = self.problem.demands[vms[item]].sum(axis=0)
+            fits = permitted[item].all(axis=0) & ((demand <= free + TOLERANCE) | (demand == 0)).all(
+                axis=1) & rooms.allow(vms[item])
+            if not fits.any():
+                return None
+            left = ((free - demand) / scale).sum(axis=1)
+            host = int(np.where(fits, left, np.inf).argmin())
+            free[host] -= demand
+            rooms.take(vms[item], host)
+            placed |= dict.fromkeys(vms[item].tolist(), int(hosts[host]))
+        return placed if self._is_simple or self._is_possible(placed) else None
+
+    def _items(self, vms: np.ndarray, scale: np.ndarray) -> Iterator[np.ndarray]:
+        """Positions of instances that go to one host together, the largest first: members of a
+        group that has to stay together and is on no other host, else single instances."""
+        item = np.arange(len(vms))
+        for _group, inside in self._kept_together(vms):
+            item[np.isin(item, item[inside])] = item[inside].min()
+        size = (self.problem.demands[vms] / scale).max(axis=1, initial=0.0)
+        total = np.bincount(item, size, minlength=len(vms))
+        for first in np.lexsort((np.arange(len(vms)), -total)).tolist():
+            if item[first] == first:
+                yield np.flatnonzero(item == first)
+
+    def _is_possible(self, placed: Mapping[int, int]) -> bool:
+        """Whether every rule but groups permits a placement, one instance after the other."""
+        trial = self.state.under(_with(self.model, tuple(self._others)))
+        for vm, host in placed.items():
+            if not trial.delta((vm, host)).feasible:
+                return False
+            trial.move(vm, host)
+        return True
+
+    def _kept(self, vms: np.ndarray, hosts: np.ndarray, permitted: np.ndarray,
+              known: Mapping[str, str]) -> dict[int, int] | None:
+        """A known placement, where it is one of these instances and still holds."""
+        at = {self.problem.hosts[host]: position for position, host in enumerate(hosts.tolist())}
+        places = np.array([at.get(known.get(self.problem.vms[vm], ''), -1) for vm in vms.tolist()],
+                          dtype=np.intp)
+        if (places < 0).any():
+            return None
+        free, rooms = self._free[hosts].copy(), _GroupRooms(self, hosts)
+        np.subtract.at(free, places, self.problem.demands[vms])
+        taken = np.unique(places)
+        if ((free[taken] < -TOLERANCE).any()
+                or not permitted[np.arange(len(vms)), places].all()):
+            return None
+        for item in self._items(vms, np.ones(free.shape[1])):
+            if len(set(places[item].tolist())) > 1 or not rooms.allow(vms[item])[places[item[0]]]:
+                return None
+            rooms.take(vms[item], int(places[item[0]]))
+        placed = dict(zip(vms.tolist(), hosts[places].tolist(), strict=True))
+        return placed if self._is_simple or self._is_possible(placed) else None
+
+    def _bounds(self, vms: np.ndarray, hosts: np.ndarray,
+                permitted: np.ndarray) -> dict[int, str]:
+        """Why instances cannot be placed whatever is tried: each that finds no host even alone;
+        else all, where they need more together than is free. Empty where neither is known."""
+        if self.problem.provider is not None:
+            return {}
+        problem, free = self.problem, np.maximum(self._free[hosts], 0.0)
+        rooms, left = _GroupRooms(self, hosts), {}
+        for row, vm in enumerate(vms.tolist()):
+            may = permitted[row] & rooms.allow(vms[row:row + 1])
+            short = (problem.demands[vm] > free + TOLERANCE) & (problem.demands[vm] > 0)
+            if not may.any():
+                left[vm] = 'no other host may take it'
+            elif short[may].any(axis=1).all():
+                c = int(short[may].sum(axis=0).argmax())
+                left[vm] = (f'it needs {problem.demands[vm, c]:g} {problem.resource_classes[c]}, '
+                            f'and of {int(may.sum())} hosts that may take it none has more than '
+                            f'{free[may, c].max():g} free with room for the rest of it')
+        if left:
+            return left
+        needed, there = problem.demands[vms].sum(axis=0), free[permitted.any(axis=0)].sum(axis=0)
+        for c in np.flatnonzero(needed > there + TOLERANCE).tolist():
+            return dict.fromkeys(vms.tolist(), (
+                f'{len(vms)} servers need {needed[c]:g} {problem.resource_classes[c]} together, '
+                f'and {int(permitted.any(axis=0).sum())} hosts have {there[c]:g} free'))
+        return {}
+
+    def _proved(self, lost: Sequence[int], vms: np.ndarray, hosts: np.ndarray,
+                permitted: np.ndarray) -> Verdict:
+        """Judge by an integer program, in which instances that go to one host together are one."""
+        items = list(self._items(vms, np.ones(self._free.shape[1])))
+        first = np.sort(vms[[item[0] for item in items]])
+        state = self._merged(vms, hosts, permitted, items)
+        every = Assignment(state, state.model, first, first[:0], hosts)
+        solution = Program(every).solve(SECONDS, 0.0, NODES)
+        ended = None if solution is None else every.ended(solution)
+        if ended and not len(ended.stays):
+            places = dict(ended.moves)
+            placed = self._kept(vms, hosts, permitted, {
+                self.problem.vms[vm]: self.problem.hosts[places[int(vms[item[0]])]]
+                for item in items for vm in vms[item].tolist()})
+            if placed is not None:
+                return self._verdict(lost, FITS, placed, {})
+        if ended and len(ended.stays) and ended.is_proven:
+            return self._verdict(lost, DOES_NOT, {}, dict.fromkeys(ended.stays.tolist(), (
+                'of all ways to place the servers of the lost hosts on the others, none leaves '
+                'fewer without a place')))
+        return self._verdict(lost, NOT_FOUND, {}, dict.fromkeys(
+            ended.stays.tolist() if ended and len(ended.stays) else vms.tolist(),
+            'no place was found within the work of one check; there may be one'))
+
+    def _merged(self, vms: np.ndarray, hosts: np.ndarray, permitted: np.ndarray,
+                items: Iterable[np.ndarray]) -> State:
+        """The state in which the first of the instances that go to one host together needs as much
+        as all of them, and may go where all may."""
+        demands = self.problem.demands.copy()
+        kind = np.zeros(len(self.problem.vms), dtype=np.intp)
+        allowed = [np.ones(len(self.problem.hosts), dtype=bool)]
+        for item in items:
+            demands[vms[item[0]]] = self.problem.demands[vms[item]].sum(axis=0)
+            kind[vms[item[0]]] = len(allowed)
+            allowed.append(np.isin(np.arange(len(allowed[0])), hosts[permitted[item].all(axis=0)]))
+        together = AllowedHosts(reason='group', why=self._why_together, kind=kind,
+                                allowed=np.array(allowed))
+        problem = dataclasses.replace(self.problem, demands=demands)
+        return State(Model(problem, (*self.model.rules, together), self.model.prices))
+
+
+class _GroupRooms:
+    """How many more members of each group that is kept apart each host may take."""
+
+    def __init__(self, failover: Failover, hosts: np.ndarray):
+        self._failover, self._hosts = failover, hosts
+        self._room: dict[int, np.ndarray] = {}
+
+    def allow(self, vms: np.ndarray) -> np.ndarray:
+        """bool (h,): hosts that instances may go to together."""
+        allowed = np.ones(len(self._hosts), dtype=bool)
+        for group, count in self._groups(vms):
+            allowed &= self._room[group] >= count
+        return allowed
+
+    def take(self, vms: np.ndarray, host: int) -> None:
+        """:param host: a position in the hosts"""
+        for group, count in self._groups(vms):
+            self._room[group][host] -= count
+
+    def groups_of(self, vms: np.ndarray) -> list[int]:
+        """The groups of instances that are kept apart."""
+        return [group for group, _count in self._groups(vms)]
+
+    def _groups(self, vms: np.ndarray) -> Iterator[tuple[int, int]]:
+        """(group, how many of the instances are in it) of each group that is kept apart."""
+        members, found = self._failover.model.memberships, self._failover
+        groups, counts = np.unique(np.concatenate(
+            [members.groups_of(vm) for vm in vms.tolist()]), return_counts=True)
+        for group, count in zip(groups.tolist(), counts.tolist(), strict=True):
+            if group not in self._room:
+                rooms = (rule.room(found.state, group, self._hosts) for rule in found._apart)
+                room = next((each for each in rooms if each is not None), None)
+                if room is None:
+                    continue
+                self._room[group] = room.copy()
+            yield group, count
+
+
+def sets_of_hosts(hosts: Iterable[int], count: int) -> list[tuple[int, ...]]:
+    """All sets of so many hosts that may fail together.
+
+    :raises ValueError: there are more than :data:`MANY`
+    """
+    hosts = list(hosts)
+    sets = math.comb(len(hosts), count)
+    if count > 1 and sets > MANY:
+        raise ValueError(f'{count} of {len(hosts)} hosts are {sets} sets, more than {MANY}')
+    return list(itertools.combinations(hosts, count))
+
+
+def _with(model: Model, rules: tuple[Rule, ...]) -> Model:
+    """The same model by other rules."""
+    other = model.with_rules()
+    other.rules = rules
+    return other
+
+
+def _members(vm_host: np.ndarray, hosts: int) -> list[np.ndarray]:
+    """The instances on each host."""
+    order = np.argsort(vm_host, kind='stable')
+    return np.split(order, np.searchsorted(vm_host[order], np.arange(1, hosts)))

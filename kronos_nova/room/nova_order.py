@@ -1,0 +1,86 @@
+"""Where servers restart if Nova's scheduler chooses, one after the other, as for Masakari.
+
+Masakari evacuates the servers of a host that failed without naming destinations: those with the
+metadata ``HA_Enabled`` first, then as Nova lists them, the newest first
+(``masakari.engine.drivers.taskflow.host_failure``). The scheduler sends each to the candidate with
+the highest sum of weights (``nova.scheduler.weights``), of which the free memory, VCPUs and disk
+count here, with Nova's default multipliers.
+
+Groups that are kept together are restarted by their members on other hosts alone: to Nova a member
+still is on the host that failed (``nova.scheduler.utils.setup_instance_group``).
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+import numpy as np
+
+from kronos_nova.model.problem import TOLERANCE
+from kronos_nova.objects.snapshot import Instance
+
+WEIGHED = ('VCPU', 'MEMORY_MB', 'DISK_GB')
+"""Resource classes of which Nova's scheduler weighs the free amount."""
+HA_ENABLED = 'HA_Enabled'
+"""Key of the server metadata by which Masakari chooses servers."""
+
+
+def in_order(instances: Sequence[Instance]) -> list[int]:
+    """Positions of instances in the order in which Masakari evacuates them."""
+    def is_later(position: int) -> tuple[bool, float, str]:
+        each = instances[position]
+        return (each.metadata.get(HA_ENABLED, '').lower() != 'true', -(each.launched_at or 0.0),
+                each.uuid)
+    return sorted(range(len(instances)), key=is_later)
+
+
+def restarts(order: Sequence[int], demands: np.ndarray, free: np.ndarray, classes: Sequence[str],
+             may: Callable[[int, Mapping[int, int]], np.ndarray]) -> dict[int, int] | None:
+    """Place instances as the scheduler would; None where one finds no host.
+
+    Where the choice cannot matter none is made: each instance has more hosts that may take it alone
+    than instances are placed before it. What else there is, is tried with and without the weight of
+    operations in progress, by which Nova avoids hosts that it has just chosen.
+
+    :param order: positions of the instances, as they are placed
+    :param demands: float64 (v, C)
+    :param free: float64 (h, C)
+    :param may: (position, {position: host} of those placed) to bool (h,), by all but room
+    """
+    alone = [int(np.count_nonzero(_fits(demands[vm], free) & may(vm, {}))) for vm in order]
+    ways = [_chosen(order, demands, free, classes, may, avoid) for avoid in (False, True)]
+    is_certain = all(count > before for before, count in enumerate(alone))
+    if is_certain and ways[0] is not None:
+        return ways[0]
+    return ways[0] if all(way is not None for way in ways) else None
+
+
+def _chosen(order: Sequence[int], demands: np.ndarray, free: np.ndarray, classes: Sequence[str],
+            may: Callable[[int, Mapping[int, int]], np.ndarray],
+            avoid: bool) -> dict[int, int] | None:
+    free, busy = free.copy(), np.zeros(len(free))
+    placed: dict[int, int] = {}
+    weighed = [c for c, name in enumerate(classes) if name in WEIGHED]
+    for vm in order:
+        hosts = np.flatnonzero(_fits(demands[vm], free) & may(vm, placed))
+        if not len(hosts):
+            return None
+        weights = sum((_normal(free[hosts, c]) for c in weighed), np.zeros(len(hosts)))
+        if avoid:
+            weights = weights - _normal(busy[hosts])
+        host = int(hosts[weights.argmax()])
+        placed[vm] = host
+        free[host] -= demands[vm]
+        busy[host] += 1
+    return placed
+
+
+def _fits(demand: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """bool (h,)"""
+    return ((demand <= free + TOLERANCE) | (demand == 0)).all(axis=1)
+
+
+def _normal(values: np.ndarray) -> np.ndarray:
+    """The values from 0 to 1, as ``nova.weights.normalize`` has them."""
+    low, high = values.min(), values.max()
+    return (values - low) / (high - low) if high > low else np.zeros(len(values))

@@ -1,0 +1,100 @@
+"""Servers that do not exist yet, in a cloud as it is."""
+
+import dataclasses
+import re
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import field
+
+from kronos_nova import exception
+from kronos_nova.objects.snapshot import Host
+from kronos_nova.objects.snapshot import Instance
+from kronos_nova.objects.snapshot import Service
+from kronos_nova.objects.snapshot import Snapshot
+
+NEW = '\0new '
+"""How the names of the hosts and instances begin that stand for new servers. NUL, because no host
+can be called that."""
+TEXT = re.compile(r'(\d+):(\d+)(?::(\d+))?')
+SPEC = re.compile(r'resources:([A-Z0-9_]+)')
+PINNED = 'dedicated'
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What a new server needs: memory in MiB, disk in GiB. ``extra_specs`` as a flavor has them."""
+
+    name: str
+    vcpus: int
+    memory_mb: int
+    disk_gb: int = 0
+    extra_specs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def resources(self) -> dict[str, int]:
+        """What placement is asked for, as ``nova.scheduler.utils.ResourceRequest`` does."""
+        cpus = 'PCPU' if self.extra_specs.get('hw:cpu_policy') == PINNED else 'VCPU'
+        found = {cpus: self.vcpus, 'MEMORY_MB': self.memory_mb, 'DISK_GB': self.disk_gb}
+        for key, value in self.extra_specs.items():
+            named = SPEC.fullmatch(key)
+            if named and value.isdigit():
+                found[named[1]] = int(value)
+        return {name: amount for name, amount in found.items() if amount}
+
+
+def parse(text: str) -> Shape:
+    """The shape of a text such as ``4:8192:40``: VCPUs, MiB and perhaps GiB.
+
+    :raises RequestRefused: it is not such a text
+    """
+    found = TEXT.fullmatch(text)
+    if not found or not int(found[1]) or not int(found[2]):
+        raise exception.RequestRefused(
+            what=f'flavor {text}', problem='there is no flavor of that name',
+            remedy='Give the name of a flavor, or VCPUS:MEMORY_MB or VCPUS:MEMORY_MB:DISK_GB.')
+    return Shape(name=text, vcpus=int(found[1]), memory_mb=int(found[2]),
+                 disk_gb=int(found[3] or 0))
+
+
+def with_new(snapshot: Snapshot, shapes: Iterable[Shape], count: int = 1,
+             project_id: str = '') -> tuple[Snapshot, list[str], list[list[str]]]:
+    """The cloud with new servers, which are on a host of their own in each cell.
+
+    :param count: of each shape and cell
+    :returns: (snapshot, names of the hosts, for each shape the uuids of its servers)
+    """
+    shapes, cells = list(shapes), sorted({host.cell for host in snapshot.hosts})
+    hosts = [_host(cell) for cell in cells]
+    instances = [[_instance(shape, f'{host.name}/{number:06d}/{n}', host.name, project_id)
+                  for host in hosts for n in range(count)] for number, shape in enumerate(shapes)]
+    return (dataclasses.replace(
+        snapshot, hosts=(*snapshot.hosts, *hosts),
+        instances=(*snapshot.instances, *(each for some in instances for each in some))),
+        [host.name for host in hosts], [[each.uuid for each in some] for some in instances])
+
+
+def is_new(uuid: str) -> bool:
+    """Whether an instance does not exist."""
+    return uuid.startswith(NEW)
+
+
+def _host(cell: str) -> Host:
+    return Host(name=f'{NEW}{cell}', uuid=f'{NEW}{cell}', cell=cell, inventory={}, used={},
+                service=Service(state='up', status='disabled'))
+
+
+def _instance(shape: Shape, uuid: str, host: str, project_id: str) -> Instance:
+    return Instance(
+        uuid=uuid, name=uuid, display_name=shape.name, host=host, project_id=project_id,
+        status='ACTIVE', vcpus=shape.vcpus, memory_mb=shape.memory_mb, disk_gb=shape.disk_gb,
+        flavor_extra_specs=shape.extra_specs, resources=shape.resources)
+
+
+def named(names: Sequence[str], flavors: Iterable[Shape]) -> list[Shape]:
+    """The shapes of flavors and texts.
+
+    :raises RequestRefused: a name is neither
+    """
+    known = {flavor.name: flavor for flavor in flavors}
+    return [known.get(name) or parse(name) for name in names]

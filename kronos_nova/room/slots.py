@@ -1,0 +1,143 @@
+"""How many more servers of a shape fit."""
+
+import dataclasses
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+import numpy as np
+
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.model import State
+from kronos_nova.model.problem import TOLERANCE
+from kronos_nova.model.rules import ReservedRoom
+from kronos_nova.model.rules import Room
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.room import shapes
+from kronos_nova.room import whole
+from kronos_nova.room.failover import FITS
+from kronos_nova.room.failover import Verdict
+from kronos_nova.room.shapes import Shape
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Slots:
+    """How many servers of one shape fit without any move.
+
+    by_host : name of each host that may take such servers to how many its own room holds
+    total : of all, also by what hosts share
+    unusable : resource class to what is free on these hosts, or in what they share, and of no use
+        to servers of the shape
+    short : the resource class of which the next one finds too little on most hosts, or in what
+        they share; '' where no host may take one
+    """
+
+    shape: Shape
+    by_host: Mapping[str, int]
+    total: int
+    unusable: Mapping[str, float]
+    short: str
+
+
+class Counter:
+    """Counts slots in one cloud.
+
+    free : float64 (H + S, C), of each provider of the problem
+    """
+
+    def __init__(self, snapshot: Snapshot, rules: ConstraintRules, wanted: Sequence[Shape],
+                 hosts: Iterable[str] | None = None, project_id: str = ''):
+        """
+        :param hosts: names of those that count; None for all
+        :param project_id: whose servers are to fit
+        """
+        cloud, emptied, new = shapes.with_new(snapshot, wanted, project_id=project_id)
+        self.shapes, self.model = wanted, whole.model_of(cloud, rules, emptied)
+        self.problem, self._state = self.model.problem, State(self.model)
+        self._host = {name: host for host, name in enumerate(self.problem.hosts)}
+        self._vm = {uuid: vm for vm, uuid in enumerate(self.problem.vms)}
+        self._new = [[self._vm[uuid] for uuid in uuids] for uuids in new]
+        self._counts = self.problem.available.copy()
+        if hosts is not None:
+            self._counts &= np.isin(self.problem.hosts, list(hosts))
+        self.free = np.maximum(self.problem.limits - self._state.used, 0.0)
+
+        self._allowed = [self._permitted(vms) for vms in self._new]
+
+    def _permitted(self, vms: Iterable[int]) -> np.ndarray:
+        """bool (H,): hosts that may take one of some instances, room aside."""
+        every, found = np.arange(len(self.problem.hosts)), np.zeros(len(self._counts), dtype=bool)
+        for vm in vms:
+            may = self.problem.available.copy()
+            for rule in self.model.for_emptying.rules:
+                if not isinstance(rule, Room | ReservedRoom):
+                    may &= rule.allows(self._state, np.full(len(every), vm), every)
+            found |= may
+        return found
+
+    def slots(self, shape: int) -> Slots:
+        """The slots of a shape, by its number."""
+        problem, demand = self.problem, self.problem.demands[self._new[shape][0]]
+        needed = np.flatnonzero(demand > 0)
+        hosts = np.flatnonzero(self._allowed[shape] & self._counts)
+        rows = np.broadcast_to(problem.row(hosts[:, None], needed), (len(hosts), len(needed)))
+        own = rows == hosts[:, None]
+        fit = np.floor((self.free[rows, needed] + TOLERANCE) / demand[needed])
+        counts = np.where(own, fit, np.inf).min(axis=1, initial=np.inf)
+        counts = np.where(np.isfinite(counts), counts, fit.max(axis=1, initial=0.0))
+        totals = [_within(counts, rows[:, c], fit[:, c], own[:, c]) for c in range(len(needed))]
+        total = min(totals, default=0.0)
+        if total < counts.sum():
+            short = problem.resource_classes[needed[int(np.argmin(totals))]]
+        else:
+            lacking = (fit <= counts[:, None]) & own
+            short = problem.resource_classes[needed[int(lacking.sum(axis=0).argmax())]] if len(
+                hosts) else ''
+        unusable = {problem.resource_classes[c]: float(
+            self.free[np.unique(rows[:, n]), c].sum() - total * demand[c])
+            for n, c in enumerate(needed.tolist())}
+        return Slots(shape=self.shapes[shape], total=int(total), unusable=unusable, short=short,
+                     by_host={problem.hosts[host]: int(count) for host, count in zip(
+                         hosts.tolist(), counts.tolist(), strict=True)})
+
+    def without(self, shape: int, verdict: Verdict) -> int:
+        """The slots of a shape once hosts have failed and their servers have restarted."""
+        free, counts = self.free, self._counts
+        self.free, self._counts = free.copy(), counts.copy()
+        self._counts[[self._host[name] for name in verdict.lost]] = False
+        for uuid, name in verdict.placement.items():
+            self.free[self._host[name]] -= self.problem.demands[self._vm[uuid]]
+        self.free = np.maximum(self.free, 0.0)
+        try:
+            return self.slots(shape).total
+        finally:
+            self.free, self._counts = free, counts
+
+
+def _within(counts: np.ndarray, rows: np.ndarray, fit: np.ndarray, own: np.ndarray) -> float:
+    """How many fit if each pool that hosts share holds what it can.
+
+    :param counts: float64 (h,), what hosts hold themselves
+    :param rows: intp (h,), the provider of a class; fit : float64 (h,), how many it has room for
+    :param own: bool (h,), whether it is the host itself
+    """
+    total = float(counts[own].sum())
+    for row in np.unique(rows[~own]):
+        inside = rows == row
+        total += min(float(counts[inside].sum()), float(fit[inside][0]))
+    return total
+
+
+def after_losses(snapshot: Snapshot, verdicts: Sequence[Verdict], wanted: Sequence[Shape],
+                 rules: ConstraintRules, hosts: Iterable[str] | None = None,
+                 project_id: str = '') -> list[int | None]:
+    """The least slots of each shape that are left when hosts have failed and their servers have
+    restarted; None where not all of them do.
+
+    :param verdicts: on each set of hosts that may fail
+    """
+    if any(verdict.verdict != FITS for verdict in verdicts):
+        return [None] * len(wanted)
+    counter = Counter(snapshot, rules, wanted, hosts, project_id)
+    return [min((counter.without(shape, verdict) for verdict in verdicts),
+                default=counter.slots(shape).total) for shape in range(len(wanted))]

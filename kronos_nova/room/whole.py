@@ -1,0 +1,59 @@
+"""The model of a whole cloud by what is allocated, without any load."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kronos_nova import model
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.constraints.base import compile_model
+from kronos_nova.model import Model
+from kronos_nova.model import Problem
+from kronos_nova.objects import nova_facts
+from kronos_nova.objects.snapshot import Host
+from kronos_nova.objects.snapshot import Instance
+from kronos_nova.objects.snapshot import Snapshot
+
+ALLOCATED = 'allocated'
+"""Name of the only measure: how full a host is, in the resource class in which it is fullest."""
+
+
+def model_of(snapshot: Snapshot, rules: ConstraintRules,
+             emptied: Sequence[str] = (), pinned: Sequence[str] = ()) -> Model:
+    """Make the model of all supported hosts, and of the instances on them.
+
+    :param emptied: names of hosts that all instances are to leave
+    :param pinned: uuids of instances that do not move
+    """
+    hosts = tuple(sorted((host for host in snapshot.hosts
+                          if nova_facts.is_supported(host.hypervisor_type)),
+                         key=lambda host: host.name))
+    return compile_model(_problem(snapshot, hosts, frozenset(emptied), frozenset(pinned)),
+                         snapshot, rules)
+
+
+def _problem(snapshot: Snapshot, hosts: tuple[Host, ...], emptied: frozenset[str],
+             pinned: frozenset[str]) -> Problem:
+    names = tuple(host.name for host in hosts)
+    index = {name: position for position, name in enumerate(names)}
+    instances: tuple[Instance, ...] = tuple(sorted(
+        (each for each in snapshot.instances if each.host in index), key=lambda each: each.uuid))
+    vms = tuple(instance.uuid for instance in instances)
+    vm_host = np.array([index[instance.host] for instance in instances], dtype=np.intp)
+    fields, _known = model.resources(hosts, instances, vm_host, snapshot)
+    draining = np.array([name in emptied for name in names], dtype=bool)
+    available = np.array([host.service.is_available for host in hosts], dtype=bool) & ~draining
+    free = np.array([uuid not in pinned for uuid in vms], dtype=bool)
+    limits = np.maximum(fields['limits'][:len(hosts)], 1.0)  # type: ignore[index]
+    fill = (fields['used'][:len(hosts)] / limits).max(axis=1, initial=0.0)  # type: ignore[index]
+    size = np.maximum(limits[available].max(axis=0, initial=1.0), 1.0)
+    return Problem(
+        hosts=names, vms=vms, policies=(ALLOCATED,), policy_weights=np.ones(1),
+        thresholds=np.full(1, np.inf), scores=fill[:, None],
+        weights=(fields['demands'] / size).max(axis=1, initial=0.0)[:, None],  # type: ignore
+        host_scale=np.ones((len(hosts), 1)), capacity_scores=np.full((len(hosts), 1), np.nan),
+        capacity_thresholds=np.full(1, np.inf), vm_host=vm_host,
+        memory_mb=np.array([each.memory_mb for each in instances], dtype=np.int64),
+        movable=free & available[vm_host], available=available, evacuable=free,
+        draining=draining, groups=model.groups(snapshot, vms, names),
+        **fields)  # type: ignore[arg-type]
