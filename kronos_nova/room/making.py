@@ -1,0 +1,90 @@
+"""The moves after which new servers of a shape fit.
+
+New servers are instances that have to leave a host which is not there, so the evacuator finds the
+moves: other servers give way where that is needed, those with the least memory.
+"""
+
+import dataclasses
+from collections.abc import Collection
+from collections.abc import Iterable
+
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.model import State
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.base import NoPlace
+from kronos_nova.planners.make_room import RoomMaker
+from kronos_nova.room import shapes
+from kronos_nova.room import whole
+from kronos_nova.room.shapes import Shape
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RoomMove:
+    """A move that makes room: names of hosts, memory in MiB."""
+
+    instance_uuid: str
+    source: str
+    destination: str
+    memory_mb: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RoomPlan:
+    """
+    moves : in an order in which they may run
+    hosts : names of the hosts on which the new servers find room, one for each
+    missing : why others of them find none; each reason once
+    is_proven : whether no plan makes room for more of them
+    """
+
+    moves: tuple[RoomMove, ...]
+    hosts: tuple[str, ...]
+    missing: tuple[str, ...]
+    is_proven: bool
+
+    @property
+    def memory_mb(self) -> int:
+        """The memory that is copied, in MiB."""
+        return sum(move.memory_mb for move in self.moves)
+
+
+def plan(snapshot: Snapshot, rules: ConstraintRules, shape: Shape, count: int, limits: Limits,
+         pinned: Collection[str] = (), project_id: str = '') -> RoomPlan:
+    """Plan room for new servers in one cell: where most of them find room, then with the least
+    memory to copy.
+
+    :param snapshot: of the hosts that may take them and whose servers may give way
+    :param pinned: uuids of servers that do not move
+    """
+    found = [_plan(snapshot, cell, rules, shape, count, dataclasses.replace(limits, unplaced={}),
+                   pinned, project_id)
+             for cell in sorted({host.cell for host in snapshot.hosts})]
+    return min(found, key=lambda each: (-len(each.hosts), each.memory_mb, len(each.moves)),
+               default=RoomPlan(moves=(), hosts=(), missing=('there is no host',), is_proven=True))
+
+
+def _plan(snapshot: Snapshot, cell: str, rules: ConstraintRules, shape: Shape, count: int,
+          limits: Limits, pinned: Iterable[str], project_id: str) -> RoomPlan:
+    here = dataclasses.replace(snapshot, hosts=tuple(
+        host for host in snapshot.hosts if host.cell == cell))
+    cloud, emptied, _new = shapes.with_new(here, [shape], count, project_id)
+    state = State(whole.model_of(cloud, rules, emptied, tuple(pinned)))
+    problem = state.problem
+    steps = RoomMaker().plan(state, limits)
+    moves = tuple(RoomMove(
+        instance_uuid=problem.vms[step.vm], source=problem.hosts[step.source],
+        destination=problem.hosts[step.destination], memory_mb=int(problem.memory_mb[step.vm]))
+        for step in steps if not shapes.is_new(problem.vms[step.vm]))
+    hosts = tuple(problem.hosts[step.destination] for step in steps
+                  if shapes.is_new(problem.vms[step.vm]))
+    return RoomPlan(moves=moves, hosts=hosts, **_missing(limits.unplaced.values(),
+                                                         count - len(hosts)))
+
+
+def _missing(unplaced: Iterable[NoPlace], count: int) -> dict:
+    reasons = list(unplaced)
+    if not count:
+        return {'missing': (), 'is_proven': True}
+    return {'missing': tuple(dict.fromkeys(each.why for each in reasons)),
+            'is_proven': bool(reasons) and all(each.is_proven for each in reasons)}
