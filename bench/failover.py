@@ -87,10 +87,7 @@ class Reference:
                       if host.service.is_available and host.name != lost]
         self.servers = [each for each in snapshot.instances if each.host == lost]
         self.groups = snapshot.server_groups
-        kept = {}
-        for aggregate in snapshot.aggregates:
-            for name in aggregate.hosts:
-                kept.setdefault(name, set()).add(aggregate.metadata[room_clouds.KEPT])
+        kept = room_clouds.kept(snapshot)
         self.admits = {(each.uuid, host.name): host.name not in kept
                        or each.project_id in kept[host.name]
                        for each in self.servers for host in self.hosts}

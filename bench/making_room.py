@@ -66,7 +66,7 @@ def wanted(snapshot, seed):
     rng = np.random.default_rng([seed, 48])
     for vcpus, memory in room_clouds.FLAVORS[::-1].tolist():
         shape = shapes.parse(f'{vcpus}:{memory}')
-        counter = slots.Counter(snapshot, ConstraintRules(), [shape])
+        counter = slots.SlotCounter(snapshot, ConstraintRules(), [shape])
         count = counter.slots(0).total + int(rng.integers(1, 4))
         available = counter.problem.available
         free = counter.free[:len(available)][available].sum(axis=0)
@@ -92,66 +92,83 @@ def compared(seed):
 
 def least(snapshot, shape, count):
     """MiB of the servers that have to move, at least, so that new ones fit; None if they cannot."""
-    from scipy import optimize
-    from scipy import sparse
-    hosts = list(snapshot.hosts)
-    open_ = [host.service.is_available for host in hosts]
-    servers = [each for each in snapshot.instances]
-    kept = {}
-    for aggregate in snapshot.aggregates:
-        for name in aggregate.hosts:
-            kept.setdefault(name, set()).add(aggregate.metadata[room_clouds.KEPT])
-    at = {host.name: n for n, host in enumerate(hosts)}
-    home = np.array([at[each.host] for each in servers])
-    width = len(hosts)
-    cells = np.arange(len(servers) * width).reshape(len(servers), width)
-    new = len(servers) * width + np.arange(width)
-    most = np.ones(cells.size + width)
-    for n, each in enumerate(servers):
-        for h, host in enumerate(hosts):
-            admits = host.name not in kept or each.project_id in kept[host.name]
-            if h != home[n] and not (open_[h] and admits and open_[home[n]]):
-                most[cells[n, h]] = 0.0
-    most[new] = [count if open_[h] and host.name not in kept else 0
-                 for h, host in enumerate(hosts)]
-    cost = np.zeros(len(most))
-    for n, each in enumerate(servers):
-        cost[cells[n]] = each.memory_mb
-        cost[cells[n, home[n]]] = 0.0
-    rows, columns, values, low, high = [], [], [], [], []
+    return Least(snapshot, shape, count).solved()
 
-    def add(which, amounts, least_, most_):
-        which = np.asarray(which).reshape(-1)
-        rows.append(np.full(len(which), len(low)))
-        columns.append(which)
-        values.append(np.broadcast_to(amounts, which.shape).astype(float))
-        low.append(least_)
-        high.append(most_)
 
-    for n in range(len(servers)):
-        add(cells[n], 1.0, 1.0, 1.0)
-    add(new, 1.0, count, count)
-    for h, host in enumerate(hosts):
-        for name in ('VCPU', 'MEMORY_MB'):
-            add(np.append(cells[:, h], new[h]), np.append(
-                [each.resources[name] for each in servers], shape.resources[name]),
-                -np.inf, host.inventory[name].capacity)
-    position = {each.uuid: n for n, each in enumerate(servers)}
-    for group in snapshot.server_groups:
-        inside = [position[uuid] for uuid in group.members if uuid in position]
-        for h in range(width):
+class Least:
+    """The ends in which new servers fit, as an integer program with a column for each server and
+    host, and one for the new servers of each host."""
+
+    def __init__(self, snapshot, shape, count):
+        self.hosts, self.servers = list(snapshot.hosts), list(snapshot.instances)
+        self.shape, self.count = shape, count
+        self.open = [host.service.is_available for host in self.hosts]
+        self.kept = room_clouds.kept(snapshot)
+        at = {host.name: n for n, host in enumerate(self.hosts)}
+        self.home = [at[each.host] for each in self.servers]
+        width = len(self.hosts)
+        self.cells = np.arange(len(self.servers) * width).reshape(-1, width)
+        self.new = self.cells.size + np.arange(width)
+        self.most = np.ones(self.cells.size + width)
+        self.cost = np.zeros(len(self.most))
+        self._rows, self._low, self._high = [], [], []
+        self._servers()
+        self._new_servers()
+        self._room()
+        for group in snapshot.server_groups:
+            self._group(group)
+
+    def _add(self, columns, amounts, least_, most):
+        columns = np.asarray(columns).reshape(-1)
+        self._rows.append((np.full(len(columns), len(self._low)), columns,
+                           np.broadcast_to(amounts, columns.shape).astype(float)))
+        self._low.append(least_)
+        self._high.append(most)
+
+    def _servers(self):
+        for n, each in enumerate(self.servers):
+            home = self.home[n]
+            may = [self.open[h] and self.open[home] and (
+                host.name not in self.kept or each.project_id in self.kept[host.name])
+                for h, host in enumerate(self.hosts)]
+            may[home] = True
+            self.most[self.cells[n]] = may
+            self.cost[self.cells[n]] = each.memory_mb
+            self.cost[self.cells[n, home]] = 0.0
+            self._add(self.cells[n], 1.0, 1.0, 1.0)
+
+    def _new_servers(self):
+        self.most[self.new] = [self.count * (is_open and host.name not in self.kept)
+                               for host, is_open in zip(self.hosts, self.open, strict=True)]
+        self._add(self.new, 1.0, self.count, self.count)
+
+    def _room(self):
+        for h, host in enumerate(self.hosts):
+            for name in ('VCPU', 'MEMORY_MB'):
+                self._add(np.append(self.cells[:, h], self.new[h]), np.append(
+                    [each.resources[name] for each in self.servers], self.shape.resources[name]),
+                    -np.inf, host.inventory[name].capacity)
+
+    def _group(self, group):
+        inside = [n for n, each in enumerate(self.servers) if each.uuid in group.members]
+        for h in range(len(self.hosts)):
             if group.policy == 'anti-affinity':
-                add(cells[inside, h], 1.0, -np.inf, 1.0)
-            else:  # To Nova no member may leave the others.
-                for n in inside:
-                    if h != home[n]:
-                        most[cells[n, h]] = 0.0
-    matrix = sparse.csr_array((np.concatenate(values), (np.concatenate(rows),
-                                                        np.concatenate(columns))))
-    found = optimize.milp(cost, integrality=np.ones(len(most)),
-                          bounds=optimize.Bounds(0.0, most), options={'time_limit': SECONDS},
-                          constraints=optimize.LinearConstraint(matrix, low, high))
-    return None if found.x is None else round(found.fun)
+                self._add(self.cells[inside, h], 1.0, -np.inf, 1.0)
+                continue
+            for n in inside:  # To Nova no member may leave the others.
+                if h != self.home[n]:
+                    self.most[self.cells[n, h]] = 0.0
+
+    def solved(self):
+        from scipy import optimize
+        from scipy import sparse
+        rows, columns, values = (np.concatenate(part) for part in zip(*self._rows, strict=True))
+        found = optimize.milp(
+            self.cost, integrality=np.ones(len(self.most)),
+            bounds=optimize.Bounds(0.0, self.most), options={'time_limit': SECONDS},
+            constraints=optimize.LinearConstraint(
+                sparse.csr_array((values, (rows, columns))), self._low, self._high))
+        return None if found.x is None else round(found.fun)
 
 
 def large(hosts, servers, seed):

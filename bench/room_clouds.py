@@ -26,6 +26,8 @@ def cloud(seed: int, hosts: int | None = None, servers: int | None = None,
     count = hosts or int(rng.integers(6, 15))
     size = SIZES[rng.integers(0, rng.integers(1, 4), count)]
     limits = size * [ratio, 1.0]
+    # Many servers on each host are small ones.
+    flavors = FLAVORS if servers is None else FLAVORS[:5]
     full = limits * (rng.uniform(0.5, min(1.0 - 1.0 / count, 0.95))
                      * rng.uniform(0.85, 1.1, count))[:, None]
     instances, used = [], np.zeros((count, 2))
@@ -33,7 +35,7 @@ def cloud(seed: int, hosts: int | None = None, servers: int | None = None,
     project_of = [PROJECTS[n % 2] if kept and n < count // 3 else '' for n in range(count)]
     misses = 0
     while misses < 200 and (servers is None or len(instances) < servers):
-        flavor = FLAVORS[rng.integers(len(FLAVORS))]
+        flavor = flavors[rng.integers(len(flavors))]
         host = int(rng.integers(count))
         if (used[host] + flavor > np.minimum(full[host], limits[host])).any():
             misses += 1
@@ -49,6 +51,15 @@ def cloud(seed: int, hosts: int | None = None, servers: int | None = None,
             name=f'for-{project}', uuid=_uuid(rng), metadata={KEPT: project},
             hosts=tuple(_name(n) for n in range(count) if project_of[n] == project))
             for project in sorted(set(project_of) - {''})))
+
+
+def kept(snapshot: objects.Snapshot) -> dict[str, set[str]]:
+    """Names of hosts that are kept for projects, to these."""
+    found: dict[str, set[str]] = {}
+    for aggregate in snapshot.aggregates:
+        for name in aggregate.hosts:
+            found.setdefault(name, set()).add(aggregate.metadata[KEPT])
+    return found
 
 
 def _host(rng, number, size, ratio):

@@ -13,6 +13,7 @@ from kronos_nova.api.event_feed import Feed
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.db.engine import Database
 from kronos_nova.executor.hosts import HostApi
+from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.operations.snapshots import SnapshotFolder
 from kronos_nova.services import dispatch
@@ -25,7 +26,8 @@ class Services:
 
     conf : the ConfigOpts
     utcnow : gives the time
-    read_cloud : returns the cloud as it is now; only drains need it
+    read_cloud : returns the cloud as it is now; only drains and room need it
+    read_flavors : returns Nova's flavors; only room needs them
     host_api : returns the port to single hosts; only the occupancy of a host needs it
     planner_ports : gives what planning reaches out to
     feed : what those who listen are given
@@ -36,6 +38,7 @@ class Services:
     database: Database
     utcnow: Callable[[], datetime.datetime]
     read_cloud: Callable[[], Snapshot]
+    read_flavors: Callable[[], tuple[Shape, ...]]
     host_api: Callable[[], HostApi]
     planner_ports: Callable[[], PlannerPorts]
     feed: Feed
@@ -43,7 +46,8 @@ class Services:
 
     def context(self, who: str) -> Context:
         return Context(conf=self.conf, database=self.database, who=who,
-                       read_cloud=self.read_cloud, host_api=self.host_api,
+                       read_cloud=self.read_cloud, read_flavors=self.read_flavors,
+                       host_api=self.host_api,
                        planner_ports=self.planner_ports)
 
 

@@ -83,6 +83,7 @@ def services(conf) -> Services:
     database = databases.impatient_database(conf, ANSWER_SECONDS, SILENT_SECONDS)
     return Services(
         conf=conf, database=database, utcnow=database.utcnow, read_cloud=lambda: opened().read(),
+        read_flavors=lambda: opened().read_flavors(),
         host_api=lambda: opened().hosts,
         planner_ports=lambda: cloud.planner_ports(conf, opened().dry_run),
         feed=Feed(events.EventSource(conf, database), database.utcnow, group.listeners),

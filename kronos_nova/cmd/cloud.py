@@ -12,6 +12,7 @@ from kronos_nova.inventory.openstack import OpenStackInventory
 from kronos_nova.metrics import prometheus
 from kronos_nova.objects.dry_run import DryRun
 from kronos_nova.objects.dry_run import not_asked
+from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.placement import dry_run
 from kronos_nova.plugin import standalone
@@ -21,11 +22,13 @@ from kronos_nova.plugin import standalone
 class Cloud:
     """
     read : the cloud as it is now
+    read_flavors : Nova's flavors
     hosts : what is on single hosts
     dry_run : asks Nova's scheduler about a move; outside Nova, placement
     """
 
     read: Callable[[], Snapshot]
+    read_flavors: Callable[[], tuple[Shape, ...]]
     hosts: HostApi
     dry_run: DryRun = not_asked
 
@@ -38,7 +41,7 @@ def open_cloud(app) -> Cloud:
     if app.conf.kronos.run_in == 'daemons':
         connection = connect(app.conf)
         source = OpenStackInventory(connection, domain_keys=app.conf.kronos.failure_domain_key)
-        return Cloud(source.read, OpenStackHostApi(connection),
+        return Cloud(source.read, source.read_flavors, OpenStackHostApi(connection),
                      dry_run.from_connection(connection))
     standalone.load_nova(app.options.config_file, app.options.config_dir)
     # Only now: see there.
@@ -46,7 +49,7 @@ def open_cloud(app) -> Cloud:
     from kronos_nova.plugin import inventory
     from kronos_nova.plugin.dry_run import SchedulerDryRun
     found = inventory.InProcessInventory(domain_keys=app.conf.kronos.failure_domain_key)
-    return Cloud(found.read, host_api.InProcessHostApi(), SchedulerDryRun())
+    return Cloud(found.read, found.read_flavors, host_api.InProcessHostApi(), SchedulerDryRun())
 
 
 def planner_ports(conf, asked: DryRun) -> PlannerPorts:

@@ -88,7 +88,8 @@ class ClientManager:
             return WithoutDatabase(conf, database.operator(), error)
         return InProcessClient(Context(
             conf=conf, database=found, who=database.operator(),
-            read_cloud=lambda: self._cloud.read(), host_api=lambda: self._cloud.hosts,
+            read_cloud=lambda: self._cloud.read(),
+            read_flavors=lambda: self._cloud.read_flavors(), host_api=lambda: self._cloud.hosts,
             planner_ports=lambda: self._module.planner_ports(conf, self._cloud.dry_run)))
 
     @functools.cached_property

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import Protocol
 
+from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import MoveUnderWay
 from kronos_nova.objects.snapshot import Snapshot
 
@@ -22,6 +23,12 @@ class InventorySource(Protocol):
         :param moves: that Nova may know nothing of yet
         :raises InventoryError: Nova or placement could not be read; nothing partial is ever
         returned
+        """
+
+    def read_flavors(self) -> tuple[Shape, ...]:
+        """All flavors, also those of single projects.
+
+        :raises InventoryError: Nova could not be read
         """
 
     def names_elsewhere(self, attribute: str, names: Collection[str]) -> set[str]:

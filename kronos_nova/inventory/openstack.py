@@ -31,6 +31,7 @@ from kronos_nova.objects import nova_facts
 from kronos_nova.objects.domains import domains_of_hosts
 from kronos_nova.objects.nova_facts import COMPUTE_IMAGES
 from kronos_nova.objects.nova_facts import COMPUTE_INVENTORY
+from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import MoveUnderWay
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.placement.client import PlacementClient
@@ -77,6 +78,12 @@ class OpenStackInventory:
         taken_at = self._clock().strftime('%Y-%m-%dT%H:%M:%SZ')
         with _answered():
             return self._read(taken_at, scopes, moves)
+
+    def read_flavors(self) -> tuple[Shape, ...]:
+        """As :class:`kronos_nova.inventory.base.InventorySource` says."""
+        with _answered():
+            return tuple(shape.flavor(each) for each in self._pages(
+                '/flavors/detail?is_public=None', 'flavors'))
 
     def names_elsewhere(self, attribute: str, names: Collection[str]) -> set[str]:
         """As :class:`kronos_nova.inventory.base.InventorySource` says; nothing more is read."""

@@ -17,6 +17,7 @@ from kronos_nova.inventory.kinds import Kinds
 from kronos_nova.inventory.kinds import facts_of_power
 from kronos_nova.objects import migration_meaning
 from kronos_nova.objects.movability import Where
+from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import OWN_METADATA
 from kronos_nova.objects.snapshot import Aggregate
 from kronos_nova.objects.snapshot import Cpu
@@ -264,6 +265,18 @@ def instance(server: dict, held: Mapping[str, dict[str, int]],
         flavor=Flavor(name=_text(flavor, 'original_name')), image=image,
         tags=tuple(sorted(boundary.text(tag, 'a tag') for tag in boundary.sized(
             server['tags'], 'tags', MOST_KEYS))))
+
+
+def flavor(raw: dict) -> Shape:
+    """A flavor of Nova's list."""
+    def size(name):
+        return boundary.integer(raw[name] or 0, f'a flavor: {name}', 0, MOST)
+
+    return Shape(
+        id=_text(raw, 'id'), name=_text(raw, 'name'), vcpus=size('vcpus'), memory_mb=size('ram'),
+        disk_gb=size('disk') + size('OS-FLV-EXT-DATA:ephemeral') + -(-size('swap') // 1024),
+        extra_specs=boundary.texts(raw.get('extra_specs') or {}, 'extra specs', MOST_KEYS,
+                                   LONGEST_VALUE))
 
 
 def _image(raw: dict | str) -> Image:

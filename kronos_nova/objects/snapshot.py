@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
+from kronos_nova.objects.shape import Shape
+
 UNASSIGNED = '_unassigned_'
 """Name of the pool of hosts that are in no aggregate."""
 
@@ -237,7 +239,8 @@ class MoveUnderWay:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """Everything a cycle reads of Nova and placement. ``taken_at`` is ISO 8601, UTC. ``unread``
-    maps aggregates (or the pool) to what an operator must know of hosts that could not be read."""
+    maps aggregates (or the pool) to what an operator must know of hosts that could not be read.
+    ``flavors`` are read for what is asked about room alone."""
 
     taken_at: str
     hosts: tuple[Host, ...]
@@ -247,6 +250,7 @@ class Snapshot:
     moves_under_way: tuple[MoveUnderWay, ...] = ()
     shared_providers: tuple[SharedProvider, ...] = ()
     unread: Mapping[str, str] = field(default_factory=dict)
+    flavors: tuple[Shape, ...] = ()
 
     def with_moves_under_way(self, moves: Iterable[MoveUnderWay]) -> 'Snapshot':
         """The same with further moves under way, what they need on their destinations included.

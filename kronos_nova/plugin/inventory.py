@@ -27,6 +27,7 @@ from kronos_nova.objects import migration_status
 from kronos_nova.objects import nova_facts
 from kronos_nova.objects import snapshot
 from kronos_nova.objects.domains import domains_of_hosts
+from kronos_nova.objects.shape import Shape
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import nova_tables
 from kronos_nova.plugin import placement
@@ -74,6 +75,15 @@ class InProcessInventory:
         context = cells.admin_context()
         with _readable():
             return self._read(context, taken_at, scopes, moves)
+
+    def read_flavors(self):
+        """As :class:`kronos_nova.inventory.base.InventorySource` says."""
+        with _readable():
+            return tuple(
+                Shape(id=each.flavorid, name=each.name, vcpus=each.vcpus, memory_mb=each.memory_mb,
+                      disk_gb=each.root_gb + each.ephemeral_gb + -(-each.swap // 1024),
+                      extra_specs=dict(each.extra_specs or {}))
+                for each in objects.FlavorList.get_all(cells.admin_context()))
 
     def names_elsewhere(self, attribute, names):
         """As :class:`kronos_nova.inventory.base.InventorySource` says; of cells that answer."""

@@ -158,7 +158,8 @@ class _Names:
         self.zone = _numbered([a.availability_zone for a in aggregates], 'zone-{}'.format)
         self.group = _numbered([g.name for g in groups], 'group-{:04d}'.format)
         self.group_uuid = _numbered([g.uuid for g in groups], _uuids(4))
-        self.flavor = _numbered([i.flavor.name for i in instances if i.flavor],
+        self.flavor = _numbered([*(i.flavor.name for i in instances if i.flavor),
+                                 *(flavor.name for flavor in snapshot.flavors)],
                                 'flavor-{:03d}'.format)
         self.image = _numbered([i.image.id for i in instances if i.image and i.image.id], _uuids(6))
         self.shared_uuid = _numbered([p.uuid for p in snapshot.shared_providers], _uuids(5))
@@ -227,6 +228,8 @@ def _custom(snapshot):
     amounts += [host.traits or () for host in snapshot.hosts]
     amounts += [each for instance in snapshot.instances
                 for each in (instance.requires.traits, instance.requires.forbidden)]
+    amounts += [each for flavor in snapshot.flavors
+                for each in (flavor.resources, flavor.extra_specs)]
     return {word for keys in amounts for key in keys for word in _CUSTOM.findall(key)}
 
 
@@ -248,7 +251,11 @@ def _snapshot(snapshot, names):
             shared, uuid=names.shared_uuid[shared.uuid],
             inventory=names.classes(shared.inventory), used=names.classes(shared.used),
             hosts=tuple(names.host[host] for host in shared.hosts))
-            for shared in snapshot.shared_providers))
+            for shared in snapshot.shared_providers),
+        flavors=tuple(dataclasses.replace(
+            flavor, name=names.flavor[flavor.name], id=names.flavor[flavor.name],
+            extra_specs=_values(flavor.extra_specs, names),
+            resources=names.classes(flavor.resources)) for flavor in snapshot.flavors))
 
 
 def _host(host, names):

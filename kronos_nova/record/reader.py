@@ -9,6 +9,7 @@ import pydantic_core
 
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.objects import snapshot as objects
+from kronos_nova.objects.shape import Shape
 from kronos_nova.record import history
 from kronos_nova.record import options
 from kronos_nova.record import schema
@@ -123,7 +124,8 @@ def _contradictions(inventory):
 def _repeated(inventory):
     for table, key in (('hosts', 'name'), ('hosts', 'uuid'), ('instances', 'uuid'),
                        ('aggregates', 'name'), ('server_groups', 'uuid'),
-                       ('moves_under_way', 'instance_uuid'), ('shared_providers', 'uuid')):
+                       ('moves_under_way', 'instance_uuid'), ('shared_providers', 'uuid'),
+                       ('flavors', 'id'), ('flavors', 'name')):
         rows = getattr(inventory, table)
         counts = collections.Counter(getattr(row, key) for row in rows)
         for value in sorted(value for value, count in counts.items() if count > 1):
@@ -172,7 +174,8 @@ def _snapshot(meta, inventory):
                               for row in inventory.moves_under_way),
         shared_providers=tuple(objects.SharedProvider(
             uuid=row.uuid, hosts=tuple(row.hosts), inventory=_inventories(row), used=row.used)
-            for row in inventory.shared_providers))
+            for row in inventory.shared_providers),
+        flavors=tuple(Shape(**vars(row)) for row in inventory.flavors))
 
 
 def _instance(row):

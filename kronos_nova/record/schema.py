@@ -165,6 +165,16 @@ class MoveUnderWay(_Strict):
     destination: Text
 
 
+class Shape(_Strict):
+    id: Text
+    name: Text
+    vcpus: Count
+    memory_mb: Count
+    disk_gb: Count
+    extra_specs: dict[str, str] = {}
+    resources: dict[Text, Count] = {}
+
+
 class Inventory(_Strict):
     aggregates: list[Aggregate]
     hosts: list[Host]
@@ -172,6 +182,7 @@ class Inventory(_Strict):
     server_groups: list[ServerGroup]
     moves_under_way: list[MoveUnderWay] = []
     shared_providers: list[SharedProvider] = []
+    flavors: list[Shape] = []
 
 
 class Cooldowns(_Strict):

@@ -39,7 +39,8 @@ UNKNOWN = {'used': None, 'min_unit': None, 'max_unit': None, 'step_size': None,
 PLAIN = UNKNOWN | {'live': snapshots.MOVES_LIVE, 'requires': snapshots.NO_REQUIREMENTS}
 """The same for what a snapshot has as objects."""
 
-OPTIONAL_TABLES = {'moves_under_way': 'instance_uuid', 'shared_providers': 'uuid'}
+OPTIONAL_TABLES = {'moves_under_way': 'instance_uuid', 'shared_providers': 'uuid',
+                   'flavors': 'name'}
 """Tables that are left out when they are empty, and what each is sorted by."""
 
 NO_COOLDOWNS = {'aggregate_cooldowns': {}, 'instance_cooldowns': {}, 'instance_quarantines': {}}
@@ -102,7 +103,9 @@ def read_cloud(inventory: InventorySource, source: BodySource, policy_set: Polic
     :raises InventoryError: Nova or placement could not be read
     :raises MetricsError: a query was not answered
     """
-    return Taken(bodies=bodies(source, policy_set), snapshot=inventory.read(), **rest)
+    answers = bodies(source, policy_set)
+    snapshot = dataclasses.replace(inventory.read(), flavors=inventory.read_flavors())
+    return Taken(bodies=answers, snapshot=snapshot, **rest)
 
 
 def write(taken: Taken, folder: pathlib.Path):
@@ -149,7 +152,8 @@ def _files(taken) -> Iterator[tuple[str, bytes]]:
 
 
 def _format(taken):
-    has_more = taken.options is not None or taken.history is not None or any(
+    has_more = taken.options is not None or taken.history is not None or bool(
+        taken.snapshot.flavors) or any(
         getattr(row, key) != PLAIN[key] for table, keys in schema.ADDED.items()
         for row in getattr(taken.snapshot, table) for key in keys)
     return schema.FORMAT if has_more else schema.WITHOUT_OPTIONS

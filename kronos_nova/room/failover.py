@@ -7,6 +7,7 @@ al. 2011) places most; what it cannot place is decided by the integer program th
 uses (:mod:`kronos_nova.model.program`).
 """
 
+import collections
 import dataclasses
 import functools
 import itertools
@@ -18,6 +19,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kronos_nova import exception
+from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.model.assignment import Assignment
@@ -30,7 +33,9 @@ from kronos_nova.model.rules import ReservedRoom
 from kronos_nova.model.rules import Room
 from kronos_nova.model.rules import Rule
 from kronos_nova.objects.snapshot import Instance
+from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.room import nova_order
+from kronos_nova.room import whole
 
 FITS, DOES_NOT, NOT_FOUND = VERDICTS = ('fits', 'does_not_fit', 'not_found')
 """A placement is known; none exists; none was found and none is excluded."""
@@ -47,7 +52,7 @@ can be taken in all combinations, and it takes longer."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class LossVerdict:
     """
     lost : names of the hosts that fail
     verdict : one of :data:`VERDICTS`
@@ -82,12 +87,31 @@ class Failover:
         self.state, self.problem = State(self.model), model.problem
         self._free = self.problem.limits - self.state.used
         self._instances = {instance.uuid: instance for instance in instances}
+        self._host = {name: host for host, name in enumerate(self.problem.hosts)}
         self._on_host = _members(self.problem.vm_host, len(self.problem.hosts))
         # Room of one host alone, and groups, are counted here; what else there is has to be asked.
         self._is_simple = self.problem.provider is None and all(
             rule.is_additive and not isinstance(rule, CallbackRule) for rule in self._others)
 
-    def judge(self, lost: Sequence[int], known: Mapping[str, str] | None = None) -> Verdict:
+    def hosts_with_servers(self) -> list[int]:
+        """Indexes of the hosts that have servers, by name."""
+        return [host for host, vms in enumerate(self._on_host) if len(vms)]
+
+    def servers(self, host: int) -> int:
+        """How many servers are on a host."""
+        return len(self._on_host[host])
+
+    def index(self, name: str) -> int:
+        """
+        :raises HostNotFound: there is no such host
+        """
+        if name not in self._host:
+            raise exception.HostNotFound(
+                what=f'Host {name}', problem='it is not among the hosts that are judged',
+                remedy='"openstack hypervisor list" has the names of hosts.')
+        return self._host[name]
+
+    def judge(self, lost: Sequence[int], known: Mapping[str, str] | None = None) -> LossVerdict:
         """
         :param lost: indexes of the hosts that fail together
         :param known: a placement of the same hosts, from before the cloud changed; it is kept where
@@ -98,7 +122,7 @@ class Failover:
         hosts = hosts[~np.isin(hosts, lost)]
         together = self._together(vms, lost)
         permitted = self._permitted(vms, hosts, together)
-        placed = self._kept(vms, hosts, permitted, known) if known else None
+        placed = self._place_again(vms, hosts, permitted, known) if known else None
         if placed is None:
             placed = self._pack(vms, hosts, permitted)
         if placed is not None:
@@ -122,7 +146,7 @@ class Failover:
             mates = set(rooms.groups_of(vms[position:position + 1]))
             for other, host in placed.items() if mates else ():
                 if mates & set(rooms.groups_of(vms[other:other + 1])):
-                    rooms.take(vms[other:other + 1], host)
+                    rooms.occupy(vms[other:other + 1], host)
             return permitted[position] & rooms.allow(vms[position:position + 1])
 
         order = nova_order.in_order([self._instances[self.problem.vms[vm]] for vm in vms.tolist()])
@@ -130,9 +154,9 @@ class Failover:
                                    self.problem.resource_classes, may) is not None
 
     def _verdict(self, lost: Sequence[int], verdict: str, placed: Mapping[int, int],
-                 left: Mapping[int, str]) -> Verdict:
+                 left: Mapping[int, str]) -> LossVerdict:
         problem = self.problem
-        return Verdict(
+        return LossVerdict(
             lost=tuple(problem.hosts[host] for host in lost), verdict=verdict,
             placement={problem.vms[vm]: problem.hosts[host] for vm, host in sorted(placed.items())},
             left={problem.vms[vm]: why for vm, why in sorted(left.items())})
@@ -189,7 +213,7 @@ class Failover:
             left = ((free - demand) / scale).sum(axis=1)
             host = int(np.where(fits, left, np.inf).argmin())
             free[host] -= demand
-            rooms.take(vms[item], host)
+            rooms.occupy(vms[item], host)
             placed |= dict.fromkeys(vms[item].tolist(), int(hosts[host]))
         return placed if self._is_simple or self._is_possible(placed) else None
 
@@ -214,12 +238,13 @@ class Failover:
             trial.move(vm, host)
         return True
 
-    def _kept(self, vms: np.ndarray, hosts: np.ndarray, permitted: np.ndarray,
+    def _place_again(self, vms: np.ndarray, hosts: np.ndarray, permitted: np.ndarray,
               known: Mapping[str, str]) -> dict[int, int] | None:
         """A known placement, where it is one of these instances and still holds."""
-        at = {self.problem.hosts[host]: position for position, host in enumerate(hosts.tolist())}
-        places = np.array([at.get(known.get(self.problem.vms[vm], ''), -1) for vm in vms.tolist()],
-                          dtype=np.intp)
+        at = np.full(len(self.problem.hosts) + 1, -1)
+        at[hosts] = np.arange(len(hosts))
+        places = at[[self._host.get(known.get(self.problem.vms[vm], ''), -1)
+                     for vm in vms.tolist()]]
         if (places < 0).any():
             return None
         free, rooms = self._free[hosts].copy(), _GroupRooms(self, hosts)
@@ -231,7 +256,7 @@ class Failover:
         for item in self._items(vms, np.ones(free.shape[1])):
             if len(set(places[item].tolist())) > 1 or not rooms.allow(vms[item])[places[item[0]]]:
                 return None
-            rooms.take(vms[item], int(places[item[0]]))
+            rooms.occupy(vms[item], int(places[item[0]]))
         placed = dict(zip(vms.tolist(), hosts[places].tolist(), strict=True))
         return placed if self._is_simple or self._is_possible(placed) else None
 
@@ -263,7 +288,7 @@ class Failover:
         return {}
 
     def _proved(self, lost: Sequence[int], vms: np.ndarray, hosts: np.ndarray,
-                permitted: np.ndarray) -> Verdict:
+                permitted: np.ndarray) -> LossVerdict:
         """Judge by an integer program, in which instances that go to one host together are one."""
         items = list(self._items(vms, np.ones(self._free.shape[1])))
         first = np.sort(vms[[item[0] for item in items]])
@@ -273,7 +298,7 @@ class Failover:
         ended = None if solution is None else every.ended(solution)
         if ended and not len(ended.stays):
             places = dict(ended.moves)
-            placed = self._kept(vms, hosts, permitted, {
+            placed = self._place_again(vms, hosts, permitted, {
                 self.problem.vms[vm]: self.problem.hosts[places[int(vms[item[0]])]]
                 for item in items for vm in vms[item].tolist()})
             if placed is not None:
@@ -303,6 +328,11 @@ class Failover:
         return State(Model(problem, (*self.model.rules, together), self.model.prices))
 
 
+def failover_of(snapshot: Snapshot, rules: ConstraintRules) -> Failover:
+    """The hosts of a cloud."""
+    return Failover(whole.model_of(snapshot, rules), snapshot.instances)
+
+
 class _GroupRooms:
     """How many more members of each group that is kept apart each host may take."""
 
@@ -317,7 +347,7 @@ class _GroupRooms:
             allowed &= self._room[group] >= count
         return allowed
 
-    def take(self, vms: np.ndarray, host: int) -> None:
+    def occupy(self, vms: np.ndarray, host: int) -> None:
         """:param host: a position in the hosts"""
         for group, count in self._groups(vms):
             self._room[group][host] -= count
@@ -329,9 +359,9 @@ class _GroupRooms:
     def _groups(self, vms: np.ndarray) -> Iterator[tuple[int, int]]:
         """(group, how many of the instances are in it) of each group that is kept apart."""
         members, found = self._failover.model.memberships, self._failover
-        groups, counts = np.unique(np.concatenate(
-            [members.groups_of(vm) for vm in vms.tolist()]), return_counts=True)
-        for group, count in zip(groups.tolist(), counts.tolist(), strict=True):
+        counts = collections.Counter(group for vm in vms.tolist()
+                                     for group in members.groups_of(vm).tolist())
+        for group, count in counts.items():
             if group not in self._room:
                 rooms = (rule.room(found.state, group, self._hosts) for rule in found._apart)
                 room = next((each for each in rooms if each is not None), None)

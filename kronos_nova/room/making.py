@@ -10,13 +10,13 @@ from collections.abc import Iterable
 
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.model import State
+from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import NoPlace
 from kronos_nova.planners.make_room import RoomMaker
 from kronos_nova.room import shapes
 from kronos_nova.room import whole
-from kronos_nova.room.shapes import Shape
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

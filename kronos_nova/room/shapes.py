@@ -3,11 +3,10 @@
 import dataclasses
 import re
 from collections.abc import Iterable
-from collections.abc import Mapping
 from collections.abc import Sequence
-from dataclasses import field
 
 from kronos_nova import exception
+from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Service
@@ -17,30 +16,7 @@ NEW = '\0new '
 """How the names of the hosts and instances begin that stand for new servers. NUL, because no host
 can be called that."""
 TEXT = re.compile(r'(\d+):(\d+)(?::(\d+))?')
-SPEC = re.compile(r'resources:([A-Z0-9_]+)')
-PINNED = 'dedicated'
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """What a new server needs: memory in MiB, disk in GiB. ``extra_specs`` as a flavor has them."""
-
-    name: str
-    vcpus: int
-    memory_mb: int
-    disk_gb: int = 0
-    extra_specs: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def resources(self) -> dict[str, int]:
-        """What placement is asked for, as ``nova.scheduler.utils.ResourceRequest`` does."""
-        cpus = 'PCPU' if self.extra_specs.get('hw:cpu_policy') == PINNED else 'VCPU'
-        found = {cpus: self.vcpus, 'MEMORY_MB': self.memory_mb, 'DISK_GB': self.disk_gb}
-        for key, value in self.extra_specs.items():
-            named = SPEC.fullmatch(key)
-            if named and value.isdigit():
-                found[named[1]] = int(value)
-        return {name: amount for name, amount in found.items() if amount}
+"""A size: VCPUs, MiB and perhaps GiB."""
 
 
 def parse(text: str) -> Shape:
@@ -88,7 +64,7 @@ def _instance(shape: Shape, uuid: str, host: str, project_id: str) -> Instance:
     return Instance(
         uuid=uuid, name=uuid, display_name=shape.name, host=host, project_id=project_id,
         status='ACTIVE', vcpus=shape.vcpus, memory_mb=shape.memory_mb, disk_gb=shape.disk_gb,
-        flavor_extra_specs=shape.extra_specs, resources=shape.resources)
+        flavor_extra_specs=shape.extra_specs, resources=dict(shape.resources))
 
 
 def named(names: Sequence[str], flavors: Iterable[Shape]) -> list[Shape]:

@@ -12,12 +12,12 @@ from kronos_nova.model import State
 from kronos_nova.model.problem import TOLERANCE
 from kronos_nova.model.rules import ReservedRoom
 from kronos_nova.model.rules import Room
+from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.room import shapes
 from kronos_nova.room import whole
 from kronos_nova.room.failover import FITS
-from kronos_nova.room.failover import Verdict
-from kronos_nova.room.shapes import Shape
+from kronos_nova.room.failover import LossVerdict
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Slots:
     short: str
 
 
-class Counter:
+class SlotCounter:
     """Counts slots in one cloud.
 
     free : float64 (H + S, C), of each provider of the problem
@@ -100,7 +100,7 @@ class Counter:
                      by_host={problem.hosts[host]: int(count) for host, count in zip(
                          hosts.tolist(), counts.tolist(), strict=True)})
 
-    def without(self, shape: int, verdict: Verdict) -> int:
+    def without(self, shape: int, verdict: LossVerdict) -> int:
         """The slots of a shape once hosts have failed and their servers have restarted."""
         free, counts = self.free, self._counts
         self.free, self._counts = free.copy(), counts.copy()
@@ -128,16 +128,14 @@ def _within(counts: np.ndarray, rows: np.ndarray, fit: np.ndarray, own: np.ndarr
     return total
 
 
-def after_losses(snapshot: Snapshot, verdicts: Sequence[Verdict], wanted: Sequence[Shape],
-                 rules: ConstraintRules, hosts: Iterable[str] | None = None,
-                 project_id: str = '') -> list[int | None]:
+def after_losses(counter: SlotCounter, verdicts: Sequence[LossVerdict]) -> list[int | None]:
     """The least slots of each shape that are left when hosts have failed and their servers have
     restarted; None where not all of them do.
 
     :param verdicts: on each set of hosts that may fail
     """
+    numbers = range(len(counter.shapes))
     if any(verdict.verdict != FITS for verdict in verdicts):
-        return [None] * len(wanted)
-    counter = Counter(snapshot, rules, wanted, hosts, project_id)
-    return [min((counter.without(shape, verdict) for verdict in verdicts),
-                default=counter.slots(shape).total) for shape in range(len(wanted))]
+        return [None] * len(numbers)
+    return [min((counter.without(number, verdict) for verdict in verdicts),
+                default=counter.slots(number).total) for number in numbers]

@@ -12,6 +12,7 @@ from kronos_nova.db import journal
 from kronos_nova.db import server_names
 from kronos_nova.db.engine import Database
 from kronos_nova.executor.hosts import HostApi
+from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import Snapshot
 
 if typing.TYPE_CHECKING:    # numpy is most of the time that a command takes
@@ -22,7 +23,8 @@ if typing.TYPE_CHECKING:    # numpy is most of the time that a command takes
 class Context:
     """
     who : the caller, as it is stored with each change
-    read_cloud : returns the cloud as it is now; only drains need it
+    read_cloud : returns the cloud as it is now; only drains and room need it
+    read_flavors : returns Nova's flavors; only room needs them
     host_api : returns the port to single hosts; only the occupancy of a host needs it
     planner_ports : returns what planning reaches out to
     """
@@ -31,6 +33,7 @@ class Context:
     database: Database
     who: str
     read_cloud: Callable[[], Snapshot]
+    read_flavors: Callable[[], tuple[Shape, ...]]
     host_api: Callable[[], HostApi]
     planner_ports: Callable[[], 'PlannerPorts']
 

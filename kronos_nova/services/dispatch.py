@@ -21,7 +21,7 @@ are cut. Chosen as the limit of ``Reason`` in the contract."""
 MODULES = {'status': 'status', 'aggregates': 'status', 'hosts': 'hosts', 'plans': 'plans',
            'moves': 'moves', 'servers': 'servers', 'automation': 'automation',
            'quarantine': 'quarantine', 'evaluations': 'evaluations', 'drains': 'drains',
-           'maintenance': 'maintenance', 'report': 'report'}
+           'maintenance': 'maintenance', 'report': 'report', 'room': 'room'}
 """The module of each noun. It is imported when it is needed: importing all of them is most of the
 time that a command takes."""
 

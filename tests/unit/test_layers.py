@@ -16,6 +16,7 @@ FLOORS = (
     ('objects',),
     ('policies',),
     ('load', 'model', 'constraints', 'cooldown', 'planners', 'pacing'),
+    ('room',),
     ('metrics', 'inventory', 'placement', 'claims', 'db'),
     ('cycle',),
     ('engine', 'executor', 'record'),
@@ -34,7 +35,7 @@ LOWER = {'drain.states': 'objects'}
 """Modules that lie on the floor of another room than their own: the states of drains are what
 databases and events name, and need nothing."""
 OURS = {'kronos_nova', 'kronos_client'}
-KERNEL = next(rooms for rooms in FLOORS if 'model' in rooms)
+KERNEL = (*next(rooms for rooms in FLOORS if 'model' in rooms), 'room')
 KERNEL_MAY_USE = {'numpy', 'scipy', 'kronos_nova'}
 CLIENT = ROOT / 'client' / 'kronos_client'
 CLIENT_ROOMS = {'sanitize': set(), 'contract': {'msgspec', 'sanitize'},

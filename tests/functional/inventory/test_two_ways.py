@@ -100,6 +100,15 @@ class TwoWaysTest(QemuTestCase):
         self.assertEqual(7, len(outside.instances))
         self.check_used(outside, resized['id'])
 
+    def test_both_ways_know_the_same_flavors(self):
+        self._create_flavor(name='pinned', memory_mb=1024, vcpu=3, disk=4, ephemeral=2, swap=1500,
+                            extra_spec={'hw:cpu_policy': 'dedicated'})
+        inside, outside = (sorted(source.read_flavors(), key=lambda each: each.name)
+                           for source in (InProcessInventory(), public_inventory(self)))
+        self.assertEqual(inside, outside)
+        [pinned] = [each for each in inside if each.name == 'pinned']
+        self.assertEqual({'PCPU': 3, 'MEMORY_MB': 1024, 'DISK_GB': 4 + 2 + 2}, pinned.resources)
+
     def check_used(self, snapshot, resized):
         """What waits for its confirmation keeps room on the host that it has left."""
         listed = collections.defaultdict(collections.Counter)

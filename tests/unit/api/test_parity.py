@@ -41,7 +41,8 @@ class ParityTest(test_host.WithRecordedCloud, base.ApiTestCase):
         super().setUp()
         self.here = InProcessClient(Context(
             conf=self.conf, database=self.database, who=WHO, read_cloud=self.read_cloud,
-            host_api=self.host_api, planner_ports=self.planner_ports))
+            read_flavors=self.read_flavors, host_api=self.host_api,
+            planner_ports=self.planner_ports))
         self.there = HttpClient(adapter.Adapter(session.Session(
             token_endpoint.Token(self.url, base.ADMIN)), endpoint_override=self.url))
         self.evaluate(policies=(plans.PolicyReport(
@@ -90,6 +91,10 @@ class ParityTest(test_host.WithRecordedCloud, base.ApiTestCase):
             'drains:release': [{'host': 'c'}, {'host': 'b'}],
             'drains:host': [{'host': 'a'}, {'host': 'c'}, {'host': 'x'}],
             'maintenance:done': [{'host': 'b'}, {'host': 'c'}, {'host': 'x'}],
+            'room:capacity': [{'flavors': ['1:512', 'm1.small'], 'loss': True}, {'flavors': ['x']},
+                              {'aggregate': 'x'}],
+            'room:failover': [{}, {'hosts': ['x']}],
+            'room:check': [{'flavor': '2:4096', 'count': 3}, {'flavor': 'x'}],
             'report:show': [{'by': ['month', 'project']}, {'aggregate': 'x'}],
             'quarantine:end': [{'server': 'vm1'}, {'server': 'vm2'}]}}
 

@@ -23,6 +23,7 @@ from kronos_nova.objects import maintenance
 from kronos_nova.objects import metrics
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import snapshot
+from kronos_nova.objects.shape import Shape
 from tests.unit.cmd import test_automation
 from tests.unit.db import fixtures as db_fixtures
 
@@ -74,6 +75,9 @@ class WithRecordedCloud:
     def read_cloud(self):
         return self.cloud.read()
 
+    def read_flavors(self):
+        return (Shape(id='1', name='m1.small', vcpus=1, memory_mb=2048),)
+
     def host_api(self):
         return self.cloud
 
@@ -85,7 +89,8 @@ class HostTestCase(WithRecordedCloud, test_automation.OperatorTestCase):
     def setUp(self):
         super().setUp()
         self.configure('aggregates = gpu')
-        self.patch(cloud, 'open_cloud', lambda _app: cloud.Cloud(self.read_cloud, self.cloud))
+        self.patch(cloud, 'open_cloud', lambda _app: cloud.Cloud(
+            self.read_cloud, self.read_flavors, self.cloud))
         self.patch(cloud, 'planner_ports', lambda _conf, _dry_run: self.planner_ports())
         self.patch(host, 'LOOK_SECONDS', 0.0)
         self.drains = Drains(self.database)

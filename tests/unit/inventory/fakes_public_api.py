@@ -86,6 +86,9 @@ class Cloud:
                             roots[2]: ['zone'], 'numa0': ['zone']}
         self.traits = {roots[0]: ['HW_CPU_X86_AVX2', 'CUSTOM_LICENCE'], 'numa0': ['HW_NUMA_ROOT']}
         self.migrations = []
+        self.flavors = [{'id': '42', 'name': 'm1.medium', 'vcpus': 2, 'ram': 4096, 'disk': 20,
+                         'OS-FLV-EXT-DATA:ephemeral': 5, 'swap': 512,
+                         'extra_specs': {'hw:cpu_policy': 'dedicated'}}]
         self.allocations = {roots[0]: {self.servers[0]['id']: {'resources': {'MEMORY_MB': 2048}}},
                             'numa0': {self.servers[0]['id']: {'resources': {'VCPU': 2}}}}
         self.refuse = {}
@@ -117,6 +120,8 @@ class Cloud:
         if service_path in lists:
             key, content = lists[service_path]
             return {key: content}
+        if service_path == '/flavors/detail':
+            return self._page('flavors', copy.deepcopy(self.flavors), query)
         if service_path in ('/os-hypervisors/detail', '/servers/detail'):
             key = service_path.split('/')[1].removeprefix('os-')
             found = [each for each in getattr(self, key)

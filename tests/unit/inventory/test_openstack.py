@@ -14,6 +14,7 @@ from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova.inventory.connection import connect
 from kronos_nova.inventory.openstack import OpenStackInventory
+from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import Cpu
 from kronos_nova.objects.snapshot import Flavor
 from kronos_nova.objects.snapshot import Image
@@ -117,6 +118,15 @@ class OpenStackInventoryTest(testtools.TestCase):
         self.assertEqual((Image(id=''), ()), (instances['2'].image, instances['2'].tags))
         self.assertEqual({'compute 2.98'}, {version for path, _query, version in self.cloud.asked
                                             if path.endswith('/servers/detail')})
+
+    def test_flavors_of_all_projects_with_what_they_ask_placement_for(self):
+        [found] = self.source().read_flavors()
+        self.assertEqual(
+            Shape(id='42', name='m1.medium', vcpus=2, memory_mb=4096, disk_gb=26,
+                  extra_specs={'hw:cpu_policy': 'dedicated'}), found)
+        self.assertEqual({'PCPU': 2, 'MEMORY_MB': 4096, 'DISK_GB': 26}, found.resources)
+        self.assertEqual(['None'], [query['is_public'] for path, query, _version in self.cloud.asked
+                                    if path.endswith('/flavors/detail')])
 
     def test_an_older_nova_is_asked_for_no_properties_of_images(self):
         self.useFixture(fixtures.MockPatchObject(openstack.utils, 'supports_microversion',

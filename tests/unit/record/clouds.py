@@ -133,6 +133,10 @@ class Cloud:
         """Make it a snapshot of format 3: with failure domains, flavors, images and tags. Returns
         itself."""
         self.format = 3
+        self.inventory['flavors'] = [
+            {'id': str(n), 'name': f'small{n}', 'vcpus': n + 1, 'memory_mb': 512, 'disk_gb': n,
+             'extra_specs': {'hw:cpu_policy': 'shared', 'acme:tier': 'gold'},
+             'resources': {'VCPU': n + 1, 'MEMORY_MB': 512}} for n in range(3)]
         for number, host in enumerate(self.inventory['hosts']):
             host['domains'] = {'room': f'room{number % 2}', 'rack': f'rack{number % 3}'}
         for number, instance in enumerate(self.inventory['instances']):

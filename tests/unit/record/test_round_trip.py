@@ -31,7 +31,7 @@ def taken_from(folder):
 def rows(snapshot):
     return {table: sorted(map(repr, getattr(snapshot, table)))
             for table in ('hosts', 'instances', 'aggregates', 'server_groups', 'moves_under_way',
-                          'shared_providers')}
+                          'shared_providers', 'flavors')}
 
 
 def planned(folder, simple=False):

@@ -58,10 +58,14 @@ class Lister(Command, lister.Lister):
     """A command that prints a table.
 
     ``short`` are the columns of a table for people, unless they ask for others or for ``--long``;
-    empty: all. Other formats have all columns.
+    empty: all. Other formats have all columns. ``exit_code`` is what the command ends with.
     """
 
     short: tuple[str, ...] = ()
+    exit_code = 0
+
+    def run(self, parsed_args):
+        return super().run(parsed_args) or self.exit_code
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)

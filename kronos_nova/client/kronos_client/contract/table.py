@@ -9,10 +9,11 @@ from kronos_client.contract import moves
 from kronos_client.contract import plans
 from kronos_client.contract import quarantine
 from kronos_client.contract import report
+from kronos_client.contract import room
 from kronos_client.contract import servers
 from kronos_client.contract import status
 
 OPERATIONS = (*status.OPERATIONS, *hosts.OPERATIONS, *plans.OPERATIONS, *moves.OPERATIONS,
               *servers.OPERATIONS, *automation.OPERATIONS, *evaluations.OPERATIONS,
               *drains.OPERATIONS, *maintenance.OPERATIONS, *quarantine.OPERATIONS,
-              *report.OPERATIONS)
+              *report.OPERATIONS, *room.OPERATIONS)

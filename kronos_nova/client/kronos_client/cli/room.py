@@ -1,0 +1,130 @@
+"""Commands about room: what fits, what restarts, and what would make room."""
+
+from kronos_client.cli import arguments
+from kronos_client.cli import columns
+from kronos_client.cli import command
+from kronos_client.contract import room as contract
+
+LOST = 4
+"""Exit code: the servers of a host do not all restart, or new servers find no room."""
+VERDICTS = {contract.FITS: 'all restart', contract.DOES_NOT: 'not all restart',
+            contract.NOT_FOUND: 'not known'}
+
+
+class Capacity(command.Lister):
+    """Show how many more servers of each flavor fit.
+
+    Unusable is what is free on hosts that may take such servers, and too little there for one more.
+    Short is the resource of which the next server finds too little.
+
+    With --loss, slots are also counted after the loss of any one host, once its servers have
+    restarted on the others; empty where they do not all restart, which "failover" explains.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--flavor', metavar='<flavor>', action='append', default=[],
+                            type=arguments.name,
+                            help='Name of a flavor, or a size such as 4:8192:40 (VCPUs, MiB, '
+                                 'GiB); may be repeated; default: all flavors.')
+        parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
+                            help='Count hosts of this aggregate.')
+        parser.add_argument('--project', metavar='<uuid>', type=arguments.name,
+                            help='Count hosts that take servers of this project.')
+        parser.add_argument('--loss', action='store_true',
+                            help='Count also after the loss of any one host.')
+        return parser
+
+    def take_action(self, parsed_args):
+        found = self.call(contract.CAPACITY, contract.ShowCapacity(
+            flavors=parsed_args.flavor, aggregate=parsed_args.aggregate,
+            project=parsed_args.project, loss=parsed_args.loss))
+        if found.not_restarting:
+            self.say(f'Servers of {len(found.not_restarting)} hosts do not all restart if their '
+                     f'host fails, such as of {found.not_restarting[0]}; "failover" has the '
+                     'reasons.')
+        shown = ('Flavor', 'Now', *(['After loss'] if parsed_args.loss else []), 'Hosts', 'Short',
+                 'Unusable')
+        return shown, [
+            (each.flavor, each.now,
+             *([columns.Optional(each.after_loss)] if parsed_args.loss else []), len(each.hosts),
+             columns.Optional(each.short),
+             columns.Lines([f'{amount:g} {name}' for name, amount in each.unusable.items()],
+                           separator=', '))
+            for each in found.slots]
+
+
+class Failover(command.Lister):
+    """Show whether the servers of hosts restart on the others if their host fails.
+
+    Each host is judged alone. In Nova's order says whether they also restart where Nova's scheduler
+    sends them one after the other, as Masakari and "nova evacuate" without a destination do.
+
+    Exit codes: 0 all restart; 1 refused; 4 those of a host do not, or that is not known.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('hosts', nargs='*', metavar='<host>', type=arguments.name,
+                            help='Hosts to judge; default: all that have servers.')
+        parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
+                            help='Judge hosts of this aggregate, whose servers restart within it.')
+        parser.add_argument('--all', action='store_true',
+                            help='Show also the hosts whose servers all restart in any way.')
+        return parser
+
+    def take_action(self, parsed_args):
+        found = self.call(contract.FAILOVER, contract.CheckFailover(
+            hosts=parsed_args.hosts, aggregate=parsed_args.aggregate))
+        lost = [each for each in found.hosts if each.verdict != contract.FITS]
+        by_name = [each for each in found.hosts
+                   if each.verdict == contract.FITS and not each.in_novas_order]
+        self.say(f'{len(found.hosts)} hosts: the servers of {len(found.hosts) - len(lost)} all '
+                 f'restart, of {len(by_name)} of these only with named destinations.')
+        if lost:
+            self.exit_code = LOST
+        shown = found.hosts if parsed_args.all or parsed_args.hosts else [*lost, *by_name]
+        return ('Host', 'Servers', 'Verdict', "In Nova's order", 'Left'), [
+            (each.host, each.servers, VERDICTS.get(each.verdict, each.verdict),
+             'yes' if each.in_novas_order else 'no',
+             columns.Lines([f'{columns.server(uuid, each.names.get(uuid))}: {why}'
+                            for uuid, why in each.left.items()]))
+            for each in shown]
+
+
+class RoomCheck(command.Lister):
+    """Show the moves after which new servers of a flavor fit, and change nothing.
+
+    The moves are those with the least memory to copy, in an order in which they may run.
+
+    Exit codes: 0 there is room, or these moves make it; 1 refused; 4 there is none for all.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('flavor', metavar='<flavor>', type=arguments.name,
+                            help='Name of a flavor, or a size such as 4:8192:40 (VCPUs, MiB, '
+                                 'GiB).')
+        parser.add_argument('--count', metavar='<n>', type=arguments.POSITIVE, default=1,
+                            help='So many servers; default: 1.')
+        parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
+                            help='On hosts of this aggregate, by moves within it.')
+        parser.add_argument('--project', metavar='<uuid>', type=arguments.name,
+                            help='For servers of this project.')
+        return parser
+
+    def take_action(self, parsed_args):
+        found = self.call(contract.CHECK, contract.CheckRoom(
+            flavor=parsed_args.flavor, count=parsed_args.count, aggregate=parsed_args.aggregate,
+            project=parsed_args.project))
+        places = ', '.join(f'{count} on {name}' for name, count in found.hosts.items())
+        self.say(f'Room for {sum(found.hosts.values())} of {parsed_args.count}'
+                 f'{f": {places}" if places else ""}; {len(found.moves)} moves copy '
+                 f'{found.memory_mb / 1024:.1f} GiB.')
+        for why in found.missing:
+            self.say(f'No room for others: {why}.')
+        if found.missing:
+            self.exit_code = LOST
+        return ('Server', 'Source', 'Destination', 'GiB'), [
+            (columns.server(each.instance_uuid, each.instance_name), each.source,
+             each.destination, round(each.memory_mb / 1024, 1)) for each in found.moves]

@@ -1,0 +1,134 @@
+"""Room: how many more servers fit, which hosts may fail, and the moves that would make room."""
+
+from typing import Annotated
+
+import msgspec
+
+from kronos_client.contract.base import Name
+from kronos_client.contract.base import Request
+from kronos_client.contract.base import Response
+from kronos_client.contract.operation import Operation
+
+FITS, DOES_NOT, NOT_FOUND = VERDICTS = ('fits', 'does_not_fit', 'not_found')
+"""Verdicts on the servers of a lost host: a placement is known on which all restart; there is none;
+none was found, and none is excluded."""
+
+
+class FlavorSlots(Response):
+    """How many more servers of a flavor fit.
+
+    flavor : its name, or the size that was asked for
+    now : without any move
+    after_loss : at least, once any one host has failed and its servers have restarted; null where
+        that was not asked for, or where the servers of some host do not all restart
+    hosts : that take at least one more, by name
+    unusable : resource class to what is free on hosts that may take such servers, and too little
+        there or in what hosts share for one more
+    short : the resource class of which the next one finds too little; null where no host may take
+        such servers
+    """
+
+    flavor: str
+    now: int
+    after_loss: int | None
+    hosts: dict[str, int]
+    unusable: dict[str, float]
+    short: str | None
+
+
+class Capacity(Response):
+    """``not_restarting`` are the hosts whose servers do not all restart, or of which that is not
+    known; empty where loss was not asked for."""
+
+    slots: list[FlavorSlots]
+    not_restarting: list[str]
+
+
+class ShowCapacity(Request):
+    """``flavors`` are names of flavors, or sizes such as 4:8192:40 (VCPUs, MiB, GiB); without any,
+    all flavors count. With ``loss`` slots are also counted after the loss of any one host."""
+
+    flavors: list[Name] = []
+    aggregate: Name | None = None
+    project: Name | None = None
+    loss: bool = False
+
+
+class HostLoss(Response):
+    """The servers of a host, if it fails.
+
+    verdict : one of :data:`VERDICTS`
+    in_novas_order : whether all restart where Nova's scheduler sends them, without named
+        destinations
+    servers : on the host
+    left : uuid of each server that finds no place to why
+    names : uuid of each of these to its name
+    """
+
+    host: str
+    verdict: str
+    in_novas_order: bool
+    servers: int
+    left: dict[str, str]
+    names: dict[str, str]
+
+
+class Failover(Response):
+    hosts: list[HostLoss]
+
+
+class CheckFailover(Request):
+    """Hosts to judge; without any, all that have servers."""
+
+    hosts: list[Name] = []
+    aggregate: Name | None = None
+
+
+class RoomMove(Response):
+    """A move that makes room; the names of its server and hosts."""
+
+    instance_uuid: str
+    instance_name: str
+    source: str
+    destination: str
+    memory_mb: int
+
+
+class Room(Response):
+    """The moves after which new servers fit, in an order in which they may run.
+
+    hosts : on which the new servers find room, by name with how many
+    missing : why others of them find none
+    is_proven : whether no moves make room for more of them
+    """
+
+    moves: list[RoomMove]
+    memory_mb: int
+    hosts: dict[str, int]
+    missing: list[str]
+    is_proven: bool
+
+
+class CheckRoom(Request):
+    """``flavor`` is the name of a flavor, or a size such as 4:8192:40."""
+
+    flavor: Name
+    count: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
+    aggregate: Name | None = None
+    project: Name | None = None
+
+
+CAPACITY = Operation(
+    name='room:capacity', command='capacity', method='GET', path='/v1/capacity',
+    request=ShowCapacity, response=Capacity, is_slow=True, refusals=(404,),
+    summary='How many more servers of each flavor fit, now and after the loss of a host.')
+FAILOVER = Operation(
+    name='room:failover', command='failover', method='GET', path='/v1/failover',
+    request=CheckFailover, response=Failover, is_slow=True, refusals=(404,),
+    summary='Whether the servers of each host restart on the others if it fails.')
+CHECK = Operation(
+    name='room:check', command='room check', method='GET', path='/v1/room', request=CheckRoom,
+    response=Room, is_slow=True, refusals=(404,),
+    summary='The moves after which new servers of a flavor fit.')
+
+OPERATIONS = (CAPACITY, FAILOVER, CHECK)

@@ -1,0 +1,42 @@
+"""What new servers need, as flavors say it."""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from dataclasses import field
+
+SPEC = re.compile(r'resources:([A-Z0-9_]+)')
+"""Keys of extra specs that ask placement for an amount of a resource class."""
+PINNED = 'dedicated'
+"""Value of ``hw:cpu_policy`` of servers whose CPUs are pinned."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A flavor, or the size of a server without one. Memory in MiB, disk in GiB. ``id`` is that of
+    the flavor, '' where there is none. ``resources`` is what placement is asked for by a server of
+    it."""
+
+    name: str
+    vcpus: int
+    memory_mb: int
+    disk_gb: int = 0
+    id: str = ''
+    extra_specs: Mapping[str, str] = field(default_factory=dict)
+    resources: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.resources:
+            object.__setattr__(self, 'resources', resources(self))
+
+
+def resources(shape: Shape) -> dict[str, int]:
+    """What placement is asked for by a server with its disk on its host, as
+    ``nova.scheduler.utils.ResourceRequest`` asks."""
+    cpus = 'PCPU' if shape.extra_specs.get('hw:cpu_policy') == PINNED else 'VCPU'
+    found = {cpus: shape.vcpus, 'MEMORY_MB': shape.memory_mb, 'DISK_GB': shape.disk_gb}
+    for key, value in shape.extra_specs.items():
+        named = SPEC.fullmatch(key)
+        if named and value.isdigit():
+            found[named[1]] = int(value)
+    return {name: amount for name, amount in found.items() if amount}

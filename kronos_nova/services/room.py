@@ -1,0 +1,117 @@
+"""Room: what fits, what restarts, and what would make room, in the cloud as it is now."""
+
+import collections
+import dataclasses
+import time
+
+from kronos_client.contract import room as contract
+from kronos_nova import exception
+from kronos_nova.objects import eligibility
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.services.context import Context
+
+MOVES = 100_000
+"""Moves that may make room: as many as it takes. The time limit of a plan ends it sooner."""
+
+
+def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capacity:
+    """
+    :raises NotInScope: there is no such aggregate
+    :raises RequestRefused: there is no such flavor
+    """
+    # Only now: planning takes half a second to load, which the other operations do not need.
+    from kronos_nova.room import failover
+    from kronos_nova.room import shapes
+    from kronos_nova.room import slots
+    snapshot, rules = _cloud(context, request.aggregate), _rules(context)
+    flavors = sorted(context.read_flavors(), key=lambda each: each.name)
+    wanted = shapes.named(request.flavors, flavors) if request.flavors else flavors
+    counter = slots.SlotCounter(snapshot, rules, wanted, project_id=request.project or '')
+    verdicts = []
+    if request.loss:
+        judge = failover.failover_of(snapshot, rules)
+        verdicts = [judge.judge((host,)) for host in judge.hosts_with_servers()]
+    left = slots.after_losses(counter, verdicts) if request.loss else [None] * len(wanted)
+    return contract.Capacity(
+        slots=[_slots(counter.slots(number), after) for number, after in enumerate(left)],
+        not_restarting=[name for verdict in verdicts if verdict.verdict != failover.FITS
+                        for name in verdict.lost])
+
+
+def check_failover(context: Context, request: contract.CheckFailover) -> contract.Failover:
+    """
+    :raises NotInScope: there is no such aggregate
+    :raises HostNotFound: Nova has no such host, or the aggregate does not
+    """
+    from kronos_nova.room import failover  # as above
+    snapshot = _cloud(context, request.aggregate)
+    judge = failover.failover_of(snapshot, _rules(context))
+    hosts = [judge.index(name) for name in request.hosts] or judge.hosts_with_servers()
+    names = {instance.uuid: instance.display_name for instance in snapshot.instances}
+    return contract.Failover(hosts=[
+        contract.HostLoss(
+            host=verdict.lost[0], verdict=verdict.verdict, servers=judge.servers(host),
+            in_novas_order=verdict.verdict == failover.FITS and judge.fits_in_novas_order((host,)),
+            left=dict(verdict.left), names={uuid: names[uuid] for uuid in verdict.left})
+        for host in hosts for verdict in [judge.judge((host,))]])
+
+
+def check(context: Context, request: contract.CheckRoom) -> contract.Room:
+    """
+    :raises NotInScope: there is no such aggregate
+    :raises RequestRefused: there is no such flavor
+    """
+    from kronos_nova.cycle import options as engine_options  # as above
+    from kronos_nova.planners.base import Limits
+    from kronos_nova.room import making
+    from kronos_nova.room import shapes
+    options = engine_options.from_conf(context.conf)
+    snapshot = _cloud(context, request.aggregate)
+    [shape] = shapes.named([request.flavor], context.read_flavors())
+    pinned = [each.uuid for each in snapshot.instances
+              if eligibility.obstacle(each, options.opt_out, eligibility.TO_BALANCE)]
+    plan = making.plan(
+        snapshot, _rules(context), shape, request.count,
+        Limits(budget=MOVES, clock=time.monotonic,
+               deadline=time.monotonic() + options.planning_time_limit),
+        pinned, request.project or '')
+    names = {instance.uuid: instance.display_name for instance in snapshot.instances}
+    return contract.Room(
+        moves=[contract.RoomMove.made_from(move, instance_name=names[move.instance_uuid])
+               for move in plan.moves],
+        memory_mb=plan.memory_mb, hosts=dict(sorted(collections.Counter(plan.hosts).items())),
+        missing=list(plan.missing), is_proven=plan.is_proven)
+
+
+def _cloud(context: Context, aggregate: str | None) -> Snapshot:
+    """The cloud, or the hosts of an aggregate.
+
+    :raises NotInScope: there is no such aggregate
+    """
+    snapshot = context.read_cloud()
+    if aggregate is None:
+        return snapshot
+    try:
+        names = set(snapshot.hosts_of(aggregate))
+    except KeyError as error:
+        raise exception.NotInScope(
+            what=f'Aggregate {aggregate}', problem='there is no aggregate of that name',
+            remedy='"openstack aggregate list" has the names.') from error
+    return dataclasses.replace(snapshot, hosts=tuple(
+        host for host in snapshot.hosts if host.name in names))
+
+
+def _rules(context: Context):
+    from kronos_nova.constraints.base import ConstraintRules  # as above
+    return ConstraintRules(restrict_to_az=context.conf.kronos.restrict_to_az)
+
+
+def _slots(found, after):
+    return contract.FlavorSlots(
+        flavor=found.shape.name, now=found.total, after_loss=after, short=found.short or None,
+        unusable=dict(found.unusable),
+        hosts={name: count for name, count in found.by_host.items() if count})
+
+
+FUNCTIONS = {contract.CAPACITY.name: capacity, contract.FAILOVER.name: check_failover,
+             contract.CHECK.name: check}

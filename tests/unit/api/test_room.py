@@ -1,0 +1,59 @@
+"""Room over the API: what fits, what restarts, and what would make room."""
+
+from kronos_nova.objects.shape import Shape
+from tests.unit.api import base
+from tests.unit.room import clouds
+
+
+class RoomTest(base.ApiTestCase):
+    def setUp(self):
+        super().setUp()
+        self.found = clouds.cloud(
+            [clouds.host('a'), clouds.host('b')],
+            [clouds.server('small', 'a', 2, 2048), clouds.server('large', 'b', 7, 4096)])
+
+    def read_cloud(self):
+        return self.found
+
+    def read_flavors(self):
+        return (Shape(id='2', name='m1.large', vcpus=8, memory_mb=4096),
+                Shape(id='1', name='m1.small', vcpus=1, memory_mb=1024))
+
+    def test_slots_of_all_flavors(self):
+        found = self.ask('/v1/capacity?loss=true')
+        self.assertEqual([('m1.large', 0, None), ('m1.small', 7, None)],
+                         [(each['flavor'], each['now'], each['after_loss'])
+                          for each in found['slots']])
+        self.assertEqual(['a', 'b'], found['not_restarting'])
+        small = found['slots'][1]
+        self.assertEqual(({'a': 6, 'b': 1}, 'VCPU'), (small['hosts'], small['short']))
+
+    def test_slots_of_one_aggregate_that_does_not_exist(self):
+        self.ask('/v1/capacity?aggregate=nope', expected=404)
+
+    def test_a_host_whose_servers_do_not_restart_is_named_with_why(self):
+        found = self.ask('/v1/failover?hosts=b')
+        [host] = found['hosts']
+        self.assertEqual(('b', 'does_not_fit', 1, False),
+                         (host['host'], host['verdict'], host['servers'], host['in_novas_order']))
+        self.assertEqual({'large': 'large'}, host['names'])
+        self.assertIn('it needs 7 VCPU', host['left']['large'])
+        self.ask('/v1/failover?hosts=nope', expected=404)
+
+    def test_the_moves_that_make_room(self):
+        found = self.ask('/v1/room?flavor=6:1024&count=2')
+        self.assertEqual(([], {'a': 1}, False), (
+            found['moves'], found['hosts'], not found['missing']))
+        self.ask('/v1/room?flavor=m1.huge', expected=400)
+        self.ask('/v1/room?flavor=1:1&count=0', expected=400)
+
+    def test_room_for_a_flavor_after_a_move(self):
+        self.found = clouds.cloud(
+            [clouds.host('a'), clouds.host('b')],
+            [clouds.server('small', 'a', 2, 2048), clouds.server('other', 'b', 2, 4096)])
+        found = self.ask('/v1/room?flavor=m1.large')
+        [move] = found['moves']
+        self.assertEqual(('small', 'a', 'b'),
+                         (move['instance_name'], move['source'], move['destination']))
+        self.assertEqual(({'a': 1}, 2048, []),
+                         (found['hosts'], found['memory_mb'], found['missing']))

@@ -1,0 +1,65 @@
+"""The moves after which new servers fit."""
+
+import dataclasses
+
+import testtools
+
+from bench import making_room
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.planners.base import Limits
+from kronos_nova.room import making
+from kronos_nova.room import shapes
+from tests.unit.room import clouds
+
+LIMITS = Limits(budget=1000)
+
+
+def plan(snapshot, text, count=1, **more):
+    return making.plan(snapshot, ConstraintRules(), shapes.parse(text), count, LIMITS, **more)
+
+
+class MakingTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.snapshot = clouds.cloud(
+            [clouds.host('a'), clouds.host('b')],
+            [clouds.server('small', 'a', 2, 2048), clouds.server('other', 'b', 2, 4096)])
+
+    def test_without_need_nothing_moves(self):
+        found = plan(self.snapshot, '4:4096')
+        self.assertEqual(((), 1, ()), (found.moves, len(found.hosts), found.missing))
+
+    def test_the_server_with_the_least_memory_gives_way(self):
+        found = plan(self.snapshot, '8:4096')
+
+        [move] = found.moves
+        self.assertEqual(('small', 'a', 'b'), (move.instance_uuid, move.source, move.destination))
+        self.assertEqual((('a',), 2048), (found.hosts, found.memory_mb))
+
+    def test_a_server_that_may_not_move_stays(self):
+        found = plan(self.snapshot, '8:4096', pinned=['small'])
+        self.assertEqual(['other'], [move.instance_uuid for move in found.moves])
+        none = plan(self.snapshot, '8:4096', pinned=['small', 'other'])
+        self.assertEqual(((), (), True), (none.moves, none.hosts, none.is_proven))
+
+    def test_what_is_missing_is_named(self):
+        found = plan(self.snapshot, '99:4096')
+
+        self.assertEqual(((), True), (found.hosts, found.is_proven))
+        self.assertIn('it needs 99 VCPU', found.missing[0])
+
+    def test_no_server_moves_to_another_cell(self):
+        hosts = [clouds.host('a'), clouds.host('b', cell='cell2')]
+        found = plan(dataclasses.replace(self.snapshot, hosts=tuple(hosts)), '8:4096')
+        self.assertEqual((), found.hosts)
+
+
+class RefereeTest(testtools.TestCase):
+    def test_room_is_made_with_the_least_memory(self):
+        """By an integer program that shares nothing with the planner."""
+        made = 0
+        for seed in range(4):
+            ours, least, _seconds = making_room.compared(seed)
+            self.assertEqual(least, ours, seed)
+            made += bool(ours)
+        self.assertEqual(4, made)
