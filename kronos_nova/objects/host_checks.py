@@ -6,3 +6,5 @@ IMAGE = 'image'
 HYPERVISOR = 'hypervisor'
 CPU = 'cpu'
 ALL_CHECKS = (TRAITS, AGGREGATES, IMAGE, HYPERVISOR, CPU)
+MOVING_CHECKS = frozenset((HYPERVISOR, CPU))
+"""Those that are about a running guest: Nova restarts and boots servers without them."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 
 from kronos_nova import exception
+from kronos_nova.objects.requirements import requirements
 from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
@@ -64,7 +65,8 @@ def _instance(shape: Shape, uuid: str, host: str, project_id: str) -> Instance:
     return Instance(
         uuid=uuid, name=uuid, display_name=shape.name, host=host, project_id=project_id,
         status='ACTIVE', vcpus=shape.vcpus, memory_mb=shape.memory_mb, disk_gb=shape.disk_gb,
-        flavor_extra_specs=shape.extra_specs, resources=dict(shape.resources))
+        flavor_extra_specs=shape.extra_specs, resources=dict(shape.resources),
+        requires=requirements(shape.extra_specs, {}))
 
 
 def named(names: Sequence[str], flavors: Iterable[Shape]) -> list[Shape]:

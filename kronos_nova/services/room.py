@@ -7,6 +7,7 @@ import time
 from kronos_client.contract import room as contract
 from kronos_nova import exception
 from kronos_nova.objects import eligibility
+from kronos_nova.objects.host_checks import MOVING_CHECKS
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.services.context import Context
 
@@ -71,7 +72,7 @@ def check(context: Context, request: contract.CheckRoom) -> contract.Room:
     pinned = [each.uuid for each in snapshot.instances
               if eligibility.obstacle(each, options.opt_out, eligibility.TO_BALANCE)]
     plan = making.plan(
-        snapshot, _rules(context), shape, request.count,
+        snapshot, _rules(context, moves=True), shape, request.count,
         Limits(budget=MOVES, clock=time.monotonic,
                deadline=time.monotonic() + options.planning_time_limit),
         pinned, request.project or '')
@@ -101,9 +102,16 @@ def _cloud(context: Context, aggregate: str | None) -> Snapshot:
         host for host in snapshot.hosts if host.name in names))
 
 
-def _rules(context: Context):
+def _rules(context: Context, moves: bool = False):
+    """The rules of the model.
+
+    :param moves: also those about servers that move; else those about servers that are started
+    """
     from kronos_nova.constraints.base import ConstraintRules  # as above
-    return ConstraintRules(restrict_to_az=context.conf.kronos.restrict_to_az)
+    group = context.conf.kronos
+    checks = frozenset(group.host_checks)
+    return ConstraintRules(restrict_to_az=group.restrict_to_az,
+                           host_checks=checks if moves else checks - MOVING_CHECKS)
 
 
 def _slots(found, after):

@@ -39,6 +39,14 @@ class SlotsTest(testtools.TestCase):
         self.assertEqual({'b': 4}, count(snapshot).by_host)
         self.assertEqual({'a': 4, 'b': 4}, count(snapshot, project_id='theirs').by_host)
 
+    def test_a_trait_of_the_flavor_is_required(self):
+        snapshot = clouds.cloud([clouds.host('a', traits=('HW_CPU_X86_AVX2',)),
+                                 clouds.host('b', traits=())])
+        shape = Shape(name='avx', vcpus=1, memory_mb=1024,
+                      extra_specs={'trait:HW_CPU_X86_AVX2': 'required'})
+        counter = slots.SlotCounter(snapshot, ConstraintRules(), [shape])
+        self.assertEqual({'a': 8}, counter.slots(0).by_host)
+
     def test_a_pool_that_hosts_share_is_counted_once(self):
         pool = objects.SharedProvider(
             uuid='pool', hosts=('a', 'b'),
