@@ -1,0 +1,97 @@
+"""A host is lost, and its servers are evacuated through Nova in the order that Masakari has."""
+
+import json
+import os
+import random
+
+from kronos_nova.room import nova_order
+from tests.e2e.box.processes import wait_for
+from tests.e2e.executor import test_drain
+
+TIMES = int(os.environ.get('KRONOS_E2E_LOSSES', 20))
+"""Hosts that are lost, one after the other, each among other servers."""
+SIZES = (2048, 4096, 8192, 16384, 24576)
+SERVERS = 14
+ORDER = "In Nova's order"
+
+
+class FailoverTest(test_drain.DrainTestCase):
+    def setUp(self):
+        super().setUp()
+        for memory in SIZES:
+            self.cloud.client.create_flavor(f'm{memory}', vcpus=1, ram=memory)
+        self.group = self.cloud.client.create_server_group('apart', 'anti-affinity')
+
+    def populate(self, chance):
+        """Boot servers of random sizes until hosts are rather full, and two that are apart."""
+        free = dict.fromkeys(self.hosts, 62000)
+        uuids = [self.cloud.client.create(self.cloud.image, flavor='m2048', host=host,
+                                          group=self.group) for host in self.hosts[:3]]
+        for _number in range(SERVERS):
+            memory, host = chance.choice(SIZES), chance.choice(self.hosts)
+            if free[host] - 2048 >= memory:
+                free[host] -= memory
+                uuids.append(self.cloud.client.create(self.cloud.image, flavor=f'm{memory}',
+                                                      host=host))
+        self.cloud.client.wait_active(uuids, 180)
+        return uuids
+
+    def judge(self, host):
+        code, said = self.run_manage('failover', host, '-f', 'json')
+        self.assertIn(code, (0, 4), said)
+        [found] = json.loads(said[said.index('['):])
+        return found
+
+    def lose(self, host):
+        compute = self.cloud.nova.computes[host]
+        compute.process.kill()
+        self.force_down(host, True)
+        return compute
+
+    def force_down(self, host, wanted):
+        service = self.cloud.client.services()[host]
+        self.cloud.client.compute('PUT', f'/os-services/{service["id"]}',
+                                  json={'forced_down': wanted})
+
+    def evacuate(self, host):
+        """Evacuate one server after the other, the newest first; those that did not restart."""
+        servers = sorted((each for each in self.cloud.client.servers()
+                          if each['OS-EXT-SRV-ATTR:host'] == host),
+                         key=lambda each: each['created'], reverse=True)
+        self.assertEqual('HA_Enabled', nova_order.HA_ENABLED)  # none of them has it
+        left = []
+        for server in servers:
+            self.cloud.client.compute('POST', f'/servers/{server["id"]}/action',
+                                      json={'evacuate': {}})
+
+            def ended(uuid=server['id']):
+                found = self.cloud.client.server(uuid)
+                return not found['OS-EXT-STS:task_state'] and found
+            found = wait_for(ended, 120, 'an evacuation does not end', interval=0.3)
+            if found['OS-EXT-SRV-ATTR:host'] == host or found['status'] != 'ACTIVE':
+                left.append(server['id'])
+        return left
+
+    def test_all_restart_wherever_that_was_said(self):
+        chance, promised = random.Random(22), 0
+        for number in range(TIMES):
+            uuids = self.populate(chance)
+            host = self.hosts[number % len(self.hosts)]
+            said = self.judge(host)
+            compute = self.lose(host)
+            left = self.evacuate(host)
+            print(f'\nLOSS {number + 1}: {host} with {said["Servers"]} servers, {said["Verdict"]}, '
+                  f'in the order of Nova {said[ORDER]}; {len(left)} did not restart',
+                  flush=True)
+            if said[ORDER] == 'yes':
+                promised += 1
+                self.assertEqual([], left, said)
+            if said['Verdict'] == 'not all restart':
+                self.assertNotEqual([], left, said)
+            compute.start()
+            self.force_down(host, False)
+            wait_for(lambda host=host: self.cloud.client.services()[host]['state'] == 'up', 120,
+                     'it does not come back')
+            self._delete(uuids)
+            self.assert_allocations_exact()
+        self.assertLess(0, promised)
