@@ -117,7 +117,7 @@ def _why_not(case, state, capped, move, vm, destination):
     if vm is None:
         return 'the instance is not in the aggregate any more'
     if vm in case.held:
-        return f'the instance is {case.held[vm] or "on a host that is down"}'
+        return f'the instance is {case.held_because(vm) or "on a host that is down"}'
     if case.problem.hosts[state.vm_host[vm]] != move.source:
         return f'the instance is on {case.problem.hosts[state.vm_host[vm]]} now'
     if destination is None:

@@ -35,6 +35,7 @@ from kronos_nova.objects.plan import NextBest
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.plan import PolicyReport
 from kronos_nova.objects.plan import Skip
+from kronos_nova.objects.snapshot import LIVE
 from kronos_nova.planners import level
 from kronos_nova.planners import relieve
 from kronos_nova.planners.base import Limits
@@ -489,7 +490,7 @@ def _blocked_hosts(found, state, unplaced=MappingProxyType({})):
     """What an operator must know of hosts that are not emptied, given where the plan ends."""
     if not found.given.options.evacuate_disabled_hosts:
         return
-    held = {vm: f'it is left alone ({reason})' for vm, reason in found.case.held.items()}
+    held = {vm: f'it is left alone ({found.case.held_because(vm)})' for vm in found.case.held}
     problem = state.problem
     for host in np.flatnonzero(problem.draining):
         stuck = blocked(state, host, held, unplaced)
@@ -538,6 +539,9 @@ def _report(given, scope, load, outcome, found=None, after=None, warnings=()):
         combined_before=combined(before, load.policies),
         combined_after=combined(after, load.policies), unbelieved=load.unbelieved,
         warnings=(*([unread] if unread is not None else ()), *load.warnings, *warnings),
+        immovable=tuple(plan.Immovable(instance_uuid=each.uuid, can=each.live.can,
+                                       why=each.live.why)
+                        for each in scope.instances if each.live.can != LIVE),
         host_scores=tuple(_host_scores(scope, load, after)),
         broken_groups=0 if before is None else int(
             before.model.broken(before, hard=True, soft=False).sum()))

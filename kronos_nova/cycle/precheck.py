@@ -3,9 +3,11 @@
 import collections
 import dataclasses
 from collections.abc import Callable
-from collections.abc import Collection
+from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Mapping
+
+import numpy as np
 
 from kronos_nova.constraints.veto import SchedulerVeto
 from kronos_nova.cycle import solve
@@ -15,6 +17,7 @@ from kronos_nova.cycle.problem import PlanningCase
 from kronos_nova.cycle.solve import Chosen
 from kronos_nova.cycle.solve import DuePhases
 from kronos_nova.model import Model
+from kronos_nova.model.rules import AllowedHosts
 from kronos_nova.objects.dry_run import DryRun
 from kronos_nova.objects.dry_run import Verdict
 from kronos_nova.objects.dry_run import not_asked
@@ -27,6 +30,12 @@ ENOUGH = 3
 """Refusals after which an instance is left alone. What a filter has against an instance (pinned
 CPUs, a device, an image) it mostly has on every host, and each question costs a call of the
 scheduler; two hosts may happen to be special."""
+
+FEW_HOSTS = 10
+"""Hosts that an instance can go to up to which all are tried before it is left alone, where it
+cannot go to others of its aggregate. Raised, an instance that nothing takes costs more calls of the
+scheduler; lowered, one that only few hosts can hold rests before the right one was tried. Chosen as
+the hosts of a rack that carry a device."""
 
 PLANNING_SHARE = 0.6
 """Part of planning_time_limit. Raised, fewer moves can be asked about, each some 50 ms; lowered,
@@ -41,17 +50,26 @@ NOT_YET = Verdict(unasked='it waits for moves before it, and what these make roo
 class Precheck:
     """What is asked about the moves of one aggregate, in all rounds of planning.
 
-    :param hosts: names of all hosts of the aggregate
+    A refusal holds for all instances of a kind: those of one project with equal flavors, images,
+    requirements, allocations and server groups. None of them is asked about for that host again.
+
+    :param model: of the aggregate, with the rules that say where instances can go
     :param is_over: whether the time is up; then nothing more is asked
     """
 
-    def __init__(self, dry_run: DryRun, snapshot: Snapshot, hosts: Collection[str],
+    def __init__(self, dry_run: DryRun, snapshot: Snapshot, model: Model,
                  is_over: Callable[[], bool]):
         self._dry_run, self._is_over = dry_run, is_over
-        self._names, self._enough = hosts, min(ENOUGH, max(1, len(hosts) - 1))
+        self._model, self._names = model, model.problem.hosts
         self._instances = {instance.uuid: instance for instance in snapshot.instances}
         self._hosts = {host.name: host for host in snapshot.hosts}
+        self._vms = {uuid: vm for vm, uuid in enumerate(model.problem.vms)}
+        self._groups: dict[str, list[str]] = collections.defaultdict(list)
+        for group in snapshot.server_groups:
+            for member in group.members:
+                self._groups[member].append(group.uuid)
         self._verdicts: dict[tuple[str, str], Verdict] = {}
+        self._refused: dict[Hashable, dict[str, str]] = collections.defaultdict(dict)
         self._is_silent = False
 
     def refused(self, moves: Iterable[PlannedMove]) -> frozenset[int]:
@@ -69,8 +87,15 @@ class Precheck:
         known = self._verdicts.get(pair)
         if known is not None and not known.unasked:
             return known
+        of_kind = self._refused[self._kind(move.instance_uuid)]
+        if move.destination in of_kind:
+            return Verdict(refused=of_kind[move.destination])
+        if of_kind and len(of_kind) >= self._enough(self._vms[move.instance_uuid]):
+            return Verdict(refused=_last(of_kind))
         verdict = self._ask(move)
         self._verdicts[pair] = verdict
+        if verdict.refused:
+            of_kind[move.destination] = verdict.refused
         return verdict
 
     def _ask(self, move: PlannedMove) -> Verdict:
@@ -85,26 +110,66 @@ class Precheck:
         self._is_silent = bool(verdict.unasked)
         return verdict
 
+    def _kind(self, uuid: str) -> Hashable:
+        """Equal for instances of which the scheduler thinks alike."""
+        each = self._instances[uuid]
+        return (each.project_id, each.vcpus, each.memory_mb, each.disk_gb, each.flavor,
+                _items(each.flavor_extra_specs), each.image and each.image.id,
+                _items(each.resources), _items(each.shared_resources), each.requires.traits,
+                each.requires.forbidden, each.requires.member_of, _items(each.requires.image),
+                tuple(self._groups.get(uuid, ())))
+
+    def _enough(self, vm: int) -> int:
+        """After how many refusals an instance is left alone."""
+        problem = self._model.problem
+        permitted = problem.available.copy()
+        for rule in self._model.rules:
+            if isinstance(rule, AllowedHosts) and not rule.yields:
+                permitted &= rule.allowed[rule.kind[vm]]
+        permitted[problem.vm_host[vm]] = False
+        good, others = int(np.count_nonzero(permitted)), max(1, len(self._names) - 1)
+        return max(1, good) if good < others and good <= FEW_HOSTS else min(ENOUGH, others)
+
     def vetoes(self) -> Mapping[tuple[str, str], str]:
-        """(instance, host) to the reason: what was refused, and every host for an instance that was
-        refused often enough."""
-        found = {pair: verdict.refused for pair, verdict in self._verdicts.items()
-                 if verdict.refused}
-        for refusal in self.refusals():
-            if refusal.is_final:
-                rest = f'{len(refusal.hosts)} other hosts are refused: {refusal.reason}'
-                found = {(refusal.instance_uuid, host): rest for host in self._names} | found
+        """(instance, host) to the reason: what was refused to an instance or to one of its kind,
+        and every host for those that were refused often enough."""
+        found: dict[tuple[str, str], str] = {}
+        for kind, members in self._members().items():
+            hosts = self._refused[kind]
+            if self._is_final(members):
+                rest = f'{len(hosts)} other hosts are refused: {_last(hosts)}'
+                found |= {(uuid, host): rest for uuid in members for host in self._names}
+            found |= {(uuid, host): why for uuid in members for host, why in hosts.items()}
         return found
 
     def refusals(self) -> tuple[Refusal, ...]:
-        """What was refused, by instance; the reason is that of the last one."""
-        by_instance: dict[str, dict[str, str]] = collections.defaultdict(dict)
-        for (uuid, host), verdict in self._verdicts.items():
-            if verdict.refused:
-                by_instance[uuid][host] = verdict.refused
-        return tuple(Refusal(instance_uuid=uuid, hosts=tuple(sorted(found)),
-                             reason=list(found.values())[-1], is_final=len(found) >= self._enough)
-                     for uuid, found in sorted(by_instance.items()))
+        """What was refused, by instance: those that were asked about, and all that can be moved of
+        a kind that was refused often enough. The hosts are those of the kind."""
+        asked = {uuid for (uuid, _host), verdict in self._verdicts.items() if verdict.refused}
+        movable = self._model.problem.movable
+        found = []
+        for kind, members in self._members().items():
+            hosts, is_final = self._refused[kind], self._is_final(members)
+            found += [Refusal(instance_uuid=uuid, hosts=tuple(sorted(hosts)), reason=_last(hosts),
+                              is_final=is_final)
+                      for uuid, vm in members.items() if uuid in asked or is_final and movable[vm]]
+        return tuple(sorted(found, key=lambda each: each.instance_uuid))
+
+    def _members(self) -> dict[Hashable, dict[str, int]]:
+        """{kind of which any was refused: {uuid of an instance: its index}}"""
+        refused = {kind for kind, hosts in self._refused.items() if hosts}
+        found: dict[Hashable, dict[str, int]] = {kind: {} for kind in refused}
+        for vm, uuid in enumerate(self._model.problem.vms) if refused else ():
+            kind = self._kind(uuid)
+            if kind in refused:
+                found[kind][uuid] = vm
+        return found
+
+    def _is_final(self, members: Mapping[str, int]) -> bool:
+        """Whether a kind was refused often enough. The hosts of a member depend on its own host."""
+        hosts = self._refused[self._kind(next(iter(members)))]
+        one_of_each = {self._model.problem.vm_host[vm]: vm for vm in members.values()}
+        return all(len(hosts) >= self._enough(vm) for vm in one_of_each.values())
 
     def mark_unasked(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
         """The moves of the plan, those about which nobody was asked marked as such."""
@@ -118,6 +183,15 @@ class Precheck:
         return dataclasses.replace(move, reason=f'{move.reason}; not asked for beforehand: {why}')
 
 
+def _last(hosts: Mapping[str, str]) -> str:
+    """The reason of the last refusal."""
+    return list(hosts.values())[-1]
+
+
+def _items(mapping: Mapping[str, object]) -> tuple[tuple[str, object], ...]:
+    return tuple(sorted(mapping.items()))
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Checks:
     """What a finished plan of one aggregate has to pass."""
@@ -126,9 +200,10 @@ class Checks:
     move_limits: RemainingMoveLimits
 
     @classmethod
-    def from_case(cls, given: Inputs, case: PlanningCase, limits: Limits) -> 'Checks':
+    def from_case(cls, given: Inputs, case: PlanningCase, model: Model,
+                  limits: Limits) -> 'Checks':
         """Make those of an aggregate; ``limits`` say until when questions are asked."""
-        return cls(Precheck(given.planner_ports.dry_run, case.around, case.problem.hosts,
+        return cls(Precheck(given.planner_ports.dry_run, case.around, model,
                             lambda: limits.is_past),
                    RemainingMoveLimits(given.options.move_limits, case.problem,
                                        case.around.instances, given.history))

@@ -109,6 +109,7 @@ class PlanningCase:
     problem : by the load that was measured
     held : instance index to a word of :data:`~kronos_nova.objects.plan.SKIP_REASONS`, or to '' on a
         host that live migration cannot leave: such instances are not even considered
+    instances : those of the problem, in its order
     around : the part of the snapshot that has to do with the aggregate
     forecasts : policy to what is expected of it
     ahead : the problem, with a column for each hour to come
@@ -121,6 +122,7 @@ class PlanningCase:
     name: str
     problem: Problem
     held: dict[int, str]
+    instances: tuple[Instance, ...]
     around: Snapshot
     forecasts: Mapping[str, ForecastColumns]
     ahead: Problem
@@ -133,6 +135,11 @@ class PlanningCase:
     def expected(self) -> Problem:
         """The problem that moves which go by load are chosen by."""
         return self.ahead if self.outlook is None else self.outlook.problem
+
+    def held_because(self, vm: int) -> str:
+        """Why an instance is not even considered, for a person; empty on a host that live migration
+        cannot leave."""
+        return eligibility.in_words(self.instances[vm], self.held[vm])
 
 
 def state_problem(given: Inputs, scope: Scope, load: Load,
@@ -152,7 +159,8 @@ def state_problem(given: Inputs, scope: Scope, load: Load,
         planner_ports.learn(scope.name, stats)
         expected = restraint.outlook(ahead, stats, given.options.restraint.amount)
     return PlanningCase(
-        name=scope.name, problem=problem, held=held, around=around, forecasts=forecasts,
+        name=scope.name, problem=problem, held=held, instances=scope.instances,
+        around=around, forecasts=forecasts,
         ahead=ahead, load_stats=stats, outlook=expected,
         marks=Marks.from_policies(forecast_columns.policy_of_columns(load.policies, forecasts)),
         compile=functools.partial(_compiled, given, load, around))

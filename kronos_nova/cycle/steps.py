@@ -160,7 +160,7 @@ class Line:
         if waits:
             return explain.unmoved(found, plan.COOLING, waits)
         limits = given.limits()
-        checks = precheck.Checks.from_case(given, case, limits)
+        checks = precheck.Checks.from_case(given, case, model, limits)
         planned = case.compile(case.expected) if due.goes_by_load and case.outlook else model
         timely = schedule.timely(
             given.pace,

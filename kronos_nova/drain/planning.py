@@ -182,6 +182,8 @@ class _Case:
             return f'moving it failed {FAILURES} times: {self.failures[server.uuid]}'
         if server.status == SHUTOFF and not self.drains[server.host].with_stopped:
             return 'it is stopped; "--with-stopped" migrates it cold'
+        if reason == 'refused' and eligibility.movability(server).why:
+            return f'Nova does not migrate it live: {eligibility.movability(server).why}'
         if reason == 'capacity' and not self._others(server.host):
             return ('every other host of the aggregate is being emptied, disabled or down'
                     if len(self._members()) > 1 else 'the aggregate has no other host')

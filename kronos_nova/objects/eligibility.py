@@ -94,6 +94,12 @@ def movability(instance: Instance) -> Movability:
     return Movability(can=IMMOVABLE, why=instance.live.why or why)
 
 
+def in_words(instance: Instance, reason: str) -> str:
+    """The reason for which an instance is left alone, with Nova's own where that is the reason."""
+    why = movability(instance).why
+    return f'{reason}: {why}' if reason == 'refused' and why else reason
+
+
 def obstacle(instance: Instance, opt_out: OptOut, verb: str,
              statuses: Collection[str] = LIVE_STATUSES) -> str | None:
     """Why an instance may not be moved for that: a word of
@@ -101,10 +107,13 @@ def obstacle(instance: Instance, opt_out: OptOut, verb: str,
 
     To empty a host is an operator's wish: a lock is not in its way.
 
-    :param statuses: in which Nova may have it
+    :param statuses: in which Nova may have it; only one that stopped is migrated cold
     """
     if instance.status not in statuses:
         return 'not_active'
+    if movability(instance).can not in ((LIVE,) if instance.status in LIVE_STATUSES
+                                        else (LIVE, COLD)):
+        return 'refused'
     if instance.task_state:
         return 'busy'
     if instance.locked and verb == TO_BALANCE:

@@ -113,6 +113,16 @@ class Refusal:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Immovable:
+    """An instance that Nova does not migrate live whatever its status: ``can`` is ``cold`` or
+    ``no``, ``why`` is Nova's reason."""
+
+    instance_uuid: str
+    can: str
+    why: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Unplaced:
     """An instance that has to leave its host and for which there is no place. ``is_proven``: there
     is no plan that moves it and all others; otherwise none was found."""
@@ -213,7 +223,8 @@ class AggregateReport:
     """What a cycle found and decided for one aggregate (or the pool of hosts in none).
     ``broken_groups`` counts the server groups with a hard policy that were broken before it.
     ``notes`` say more about the plan; in contrast to ``warnings`` they ask nothing of an operator.
-    ``unbelieved`` are the hosts whose metrics are not believed.
+    ``unbelieved`` are the hosts whose metrics are not believed, ``immovable`` the instances that
+    Nova does not migrate live.
     """
 
     name: str
@@ -233,6 +244,7 @@ class AggregateReport:
     host_scores: tuple[HostScore, ...] = ()
     broken_groups: int = 0
     unbelieved: tuple[UnbelievedHost, ...] = ()
+    immovable: tuple[Immovable, ...] = ()
 
     def to_json(self) -> str:
         """The latest report as it is kept: every why and why not, but of the scores only how many
@@ -243,7 +255,8 @@ class AggregateReport:
     def to_summary_json(self) -> str:
         """The report as it is kept with its plan: of the instances that stayed only how many, by
         reason."""
-        short = dataclasses.asdict(dataclasses.replace(self, host_scores=(), not_moved=()))
+        short = dataclasses.asdict(dataclasses.replace(self, host_scores=(), not_moved=(),
+                                                       immovable=()))
         counted = [{'reason': skip.reason, 'count': skip.count}
                    for skip in self.not_moved]
         return json.dumps({**short, 'not_moved': counted}, sort_keys=True)
@@ -260,10 +273,12 @@ class AggregateReport:
 
 def counts_in(text: str) -> dict[str, int]:
     """What :meth:`AggregateReport.to_json` counted: how many ``hosts``, ``hot_hosts``,
-    ``broken_groups`` and ``unbelieved`` hosts; 0 what another release did not."""
+    ``broken_groups``, ``unbelieved`` hosts and ``immovable`` instances; 0 what another release did
+    not."""
     raw = json.loads(text)
     counts = {name: raw.get(name, 0) for name in ('hosts', 'hot_hosts', 'broken_groups')}
-    return counts | {'unbelieved': len({each['host'] for each in raw.get('unbelieved', ())})}
+    return counts | {'unbelieved': len({each['host'] for each in raw.get('unbelieved', ())}),
+                     'immovable': len(raw.get('immovable', ()))}
 
 
 def servers_of(moves: Iterable[PlannedMove]) -> set[str]:
@@ -280,7 +295,7 @@ def hosts_of(scores: Iterable[HostScore]) -> dict[str, int]:
 
 _OPTIONAL_PARTS = {'next_best': NextBest, 'forecast': ForecastReport}
 _PARTS = {'policies': PolicyReport, 'moves': PlannedMove, 'not_moved': Skip, 'refusals': Refusal,
-          'unplaced': Unplaced, 'unbelieved': UnbelievedHost}
+          'unplaced': Unplaced, 'unbelieved': UnbelievedHost, 'immovable': Immovable}
 
 
 def _built(cls: type, raw: Mapping[str, Any]) -> Any:

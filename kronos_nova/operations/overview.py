@@ -315,7 +315,7 @@ def reports(last: Iterable[models.CycleRow]) -> dict[str, plans.AggregateReport]
 
 def hosts_measured(last: Iterable[models.CycleRow]) -> dict[str, dict[str, int]]:
     """{aggregate: how many ``hosts`` its last evaluation measured, how many ``hot_hosts``, and how
-    many ``broken_groups`` it found}"""
+    many ``broken_groups`` and ``immovable`` servers it found}"""
     return {row.aggregate: _parsed(row.report)[1] if row.report else plans.counts_in('{}')
             for row in last}
 

@@ -28,12 +28,13 @@ export class AggregateView extends View {
     this.filters = new Filters('aggregates', RANGE, page.go);
     this.courses = el('div');
     this.stayed = el('div');
+    this.bound = el('section', {id: 'bound', hidden: true});
     this.node.append(this.found = el('div', {id: 'aggregate'},
       el('section', {id: 'chosen'}, el('div', {class: 'head'}, this.title, this.others, this.buttons), this.facts),
       this.plan.node,
       el('div', {class: 'columns'}, el('section', {class: 'course', id: 'history'}, el('h2', {}, 'Imbalance over time'), this.filters.node, this.courses), this.policiesSection = el('section', {id: 'policies'}, el('h2', {}, 'Policies at the last evaluation'))),
       this.hosts.node,
-      el('section', {id: 'stayed'}, el('h2', {}, 'What stays, and why'), this.stayed)),
+      el('section', {id: 'stayed'}, el('h2', {}, 'What stays, and why'), this.stayed), this.bound),
     this.nothing = el('section', {}, 'No aggregate is in scope.'));
   }
 
@@ -138,6 +139,9 @@ export class AggregateView extends View {
     const policies = evaluation.policies.map(policy => ({...policy, before: policy.imbalance_before, after: policy.imbalance_after}));
     this.policiesSection.replaceChildren(this.policiesSection.firstChild, policies.length ? policiesPart(policies) : el('div', {class: 'muted'}, 'Nothing was measured.'),
       el('div', {class: 'muted'}, evaluation.measured_at ? `Hosts as measured at ${when(evaluation.measured_at)}.` : 'No host was measured yet.'));
+    const bound = (evaluation.immovable ?? []).map(({can, why, count}) => ({reason: can === 'cold' ? 'cold only' : 'not at all', count, means: why}));
+    this.bound.hidden = !bound.length;
+    this.bound.replaceChildren(el('h2', {}, 'What Nova does not migrate live'), stayedPart(bound));
     this.stayed.replaceChildren(evaluation.not_moved.length ? stayedPart(evaluation.not_moved) : el('div', {class: 'muted'}, 'At the last evaluation no server was considered and left.'));
   }
 

@@ -34,6 +34,7 @@ export class ServerView extends View {
       ['Stays', found.stays_because && [`${found.stays_because.replace('_', ' ')}: ${found.stays_means ?? ''} (aggregate `, aggregateLink(found.stays_in), ')']],
       ['Quarantine', found.quarantined_because && [`${found.quarantined_because}, `, found.quarantined_until ? ['until ', dated(found.quarantined_until)] : 'until an operator ends it']],
       ['Left alone', found.cooling_seconds ? `it was moved not long ago: ${duration(Math.ceil(found.cooling_seconds / 60) * 60)} more` : null],
+      ['Movable', found.immovable_because && `${found.movable === 'cold' ? 'by a cold migration only' : 'not at all'}: ${found.immovable_because}`],
       ['Refused', found.refused_because && `${found.refused_because} (${found.refused_hosts.join(', ')})`]].filter(([, value]) => value);
     this.facts.replaceChildren(el('dl', {class: 'story'}, facts.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value)))),
       ...(facts.length === 1 ? ['It is in no plan and under no restriction, and the last evaluation gives no reason why it stays.'] : []));

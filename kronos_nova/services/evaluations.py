@@ -1,5 +1,6 @@
 """Evaluations: the last one of an aggregate, and its imbalance over time."""
 
+import collections
 import datetime
 
 from kronos_client.contract import evaluations as contract
@@ -37,7 +38,15 @@ def show(context: Context, request: OneAggregate) -> contract.Evaluation:
         warnings=list(report.warnings) if report else [],
         not_moved=[plan_service.stayed(word, count) for word, count in stayed],
         measured_at=measured_at, scored_by=scored_by,
-        hosts=[_host(each, scored_by) for each in hosts])
+        hosts=[_host(each, scored_by) for each in hosts],
+        immovable=_immovable(report.immovable if report else ()))
+
+
+def _immovable(found):
+    """The most frequent reason first."""
+    counts = collections.Counter((each.can, each.why) for each in found)
+    return [contract.Immovable(can=can, why=why, count=count) for (can, why), count in sorted(
+        counts.items(), key=lambda item: (-item[1], item[0]))]
 
 
 def _host(load, scored_by):

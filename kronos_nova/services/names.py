@@ -30,10 +30,23 @@ def uuid_of(context: Context, server: str) -> str:
 
 def stay_of(database: Database, uuid: str) -> tuple[str | None, str | None]:
     """(reason, aggregate) of the last evaluation that left the server, or (None, None)."""
+    for aggregate, report in _reports_that_name(database, uuid):
+        for skip in report.not_moved:
+            if uuid in skip.instances:
+                return skip.reason, aggregate
+    return None, None
+
+
+def immovable(database: Database, uuid: str) -> plans.Immovable | None:
+    """Nova's reason against a live migration of the server, at the last evaluation; None for
+    none."""
+    return next((each for _aggregate, report in _reports_that_name(database, uuid)
+                 for each in report.immovable if each.instance_uuid == uuid), None)
+
+
+def _reports_that_name(database, uuid):
+    """Yield (aggregate, report) of the last evaluations that name a server."""
     for row in cycles.Cycles(database).last():
         # The report of a large aggregate names every server that stayed: most need no parsing.
         if row.report and f'"{uuid}"' in row.report:
-            for skip in plans.AggregateReport.from_json(row.report).not_moved:
-                if uuid in skip.instances:
-                    return skip.reason, row.aggregate
-    return None, None
+            yield row.aggregate, plans.AggregateReport.from_json(row.report)

@@ -7,6 +7,7 @@ from kronos_nova.db import move_queries
 from kronos_nova.db import refusals
 from kronos_nova.db import server_names
 from kronos_nova.objects import plan as plans
+from kronos_nova.objects.snapshot import LIVE
 from kronos_nova.services import moves
 from kronos_nova.services import names as known_names
 from kronos_nova.services import pages
@@ -36,6 +37,7 @@ def explain(context: Context, request: contract.ExplainServer) -> contract.Expla
     """
     uuid, now = known_names.uuid_of(context, request.server), context.utcnow()
     stays_because, stays_in = known_names.stay_of(context.database, uuid)
+    immovable = known_names.immovable(context.database, uuid)
     planned, planned_in = _planned(context, uuid)
     cooldowns = db_cooldowns.Cooldowns(context.database)
     until, because = next(((until, reason) for each, until, reason, _since
@@ -53,7 +55,8 @@ def explain(context: Context, request: contract.ExplainServer) -> contract.Expla
         cooling_seconds=cooldowns.cooling(db_cooldowns.INSTANCE, now).get(uuid),
         refused_because=refusal and refusal.reason,
         refused_hosts=list(refusal.hosts) if refusal else [],
-        moves=_explained(context, found))
+        moves=_explained(context, found), movable=immovable.can if immovable else LIVE,
+        immovable_because=immovable.why if immovable else '')
 
 
 def _planned(context, uuid):

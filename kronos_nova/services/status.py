@@ -43,6 +43,7 @@ def _observer(context):
 def _measured(aggregate, hosts, drained):
     return msgspec.structs.replace(
         aggregate, hosts=hosts.get('hosts', 0), hot_hosts=hosts.get('hot_hosts', 0),
+        immovable=hosts.get('immovable', 0),
         health=health.score(aggregate, hosts, drained))
 
 

@@ -283,6 +283,16 @@ class ExplanationTest(base.ApiTestCase):
         later = (began + datetime.timedelta(seconds=1)).isoformat().replace('+00:00', 'Z')
         self.assertEqual([move], self.ask(f'{path}{later}')['moves'])
 
+    def test_one_that_nova_does_not_migrate_live_has_novas_reason(self):
+        self.evaluate(outcome=plans.NO_MOVE, immovable=(
+            plans.Immovable(instance_uuid='vm1', can='cold', why='the memory is encrypted'),))
+        self.know_servers('vm1', 'vm2')
+        found = self.explain()
+        self.assertEqual(('cold', 'the memory is encrypted', None), (
+            found['movable'], found['immovable_because'], found['stays_because']))
+        other = self.explain('vm2')
+        self.assertEqual(('live', ''), (other['movable'], other['immovable_because']))
+
     def test_one_that_is_left_alone_tells_until_when(self):
         now = clock.utcnow()
         cooldowns = db_cooldowns.Cooldowns(self.database)

@@ -65,6 +65,16 @@ class WatchingTest(base.ApiTestCase):
         self.assertEqual((plans.NO_MOVE, 0.5), (
             found['outcome'], found['policies'][0]['imbalance_before']))
 
+    def test_servers_that_nova_does_not_migrate_live_are_counted_by_novas_reason(self):
+        self.evaluate('gpu', plans.NO_MOVE, immovable=tuple(
+            plans.Immovable(instance_uuid=f'vm{number}', can=can, why=why)
+            for number, (can, why) in enumerate((
+                ('no', 'accelerator'), ('cold', 'SEV'), ('cold', 'SEV')))))
+        self.assertEqual([{'can': 'cold', 'why': 'SEV', 'count': 2},
+                          {'can': 'no', 'why': 'accelerator', 'count': 1}],
+                         self.ask('/v1/aggregates/gpu/evaluation')['immovable'])
+        self.assertEqual(3, self.ask('/v1/aggregates/gpu')['immovable'])
+
     def test_of_what_was_never_evaluated_nothing_is_told(self):
         found = self.ask('/v1/aggregates/gpu/evaluation')
         self.assertEqual((None, None, [], 'not evaluated yet'), tuple(

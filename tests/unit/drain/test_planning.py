@@ -168,6 +168,18 @@ policies:
                            ('twin1', 'group')):
             self.assertIn(word, said[uuid])
 
+    def test_a_server_that_nova_does_not_migrate_live_stays_with_novas_reason(self):
+        sev = snapshot.Movability(can='cold', why='the memory is encrypted')
+        self.server('sev', live=sev)
+        self.server('plain')
+        self.server('off', status='SHUTOFF', live=sev)
+        found = self.plan(with_stopped=True)
+        self.assertEqual({'plain', 'off'}, self.moved(found).keys())
+        self.assertEqual({'sev': 'Nova does not migrate it live: the memory is encrypted'},
+                         found.blocked['a'])
+        self.assertEqual([('off', 'cold'), ('sev', 'cold')], [
+            (each.instance_uuid, each.can) for each in found.report.immovable])
+
     def test_a_server_that_is_on_its_way_is_left_and_not_blocked(self):
         self.server('leaves', status='MIGRATING', task_state='migrating')
         self.under_way = (snapshot.MoveUnderWay(

@@ -36,6 +36,8 @@ class Explain(command.ShowOne):
             'cooling_seconds': columns.Optional(found.cooling_seconds, columns.duration),
             'refused_because': columns.Optional(found.refused_because),
             'refused_hosts': columns.Lines(found.refused_hosts, separator=', '),
+            'movable': found.movable,
+            'immovable_because': columns.Optional(found.immovable_because or None),
         }.items(), strict=True)
 
 

@@ -144,6 +144,9 @@ def _aggregate(aggregate, now):
         yield f'    {aggregate.outcome or "no outcome"}: {aggregate.reason}'
     for policy in aggregate.policies:
         yield f'    {_policy(policy)}'
+    if aggregate.immovable:
+        yield (f'    {columns.count(aggregate.immovable, "server")} that Nova does not migrate '
+               'live ("explain" has the reason)')
     if aggregate.plan:
         yield f'    plan {aggregate.plan.uuid}: {_plan(aggregate.plan)}'
 

@@ -27,9 +27,19 @@ class LoadedHost(Response):
     scores_after: list[float | None]
 
 
+class Immovable(Response):
+    """The number of servers that Nova does not migrate live for one reason: ``can`` is ``cold`` or
+    ``no``."""
+
+    can: str
+    why: str
+    count: int
+
+
 class Evaluation(Response):
     """The last evaluation of an aggregate. The hosts are as they were at ``measured_at``: one that
-    measured nothing leaves those of the one before."""
+    measured nothing leaves those of the one before. ``immovable`` counts servers whatever their
+    status."""
 
     aggregate: str
     evaluated_at: Maybe
@@ -43,6 +53,7 @@ class Evaluation(Response):
     measured_at: Maybe
     scored_by: list[str]
     hosts: list[LoadedHost]
+    immovable: list[Immovable] = []
 
 
 class Point(Response):

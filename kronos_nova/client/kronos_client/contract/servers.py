@@ -26,7 +26,8 @@ class Explanation(Response):
 
     ``stays_because`` is the reason for which the last evaluation left it, ``planned`` its move in
     a plan that waits or runs. ``moves`` are the latest, the newest first; of a request with ``at``
-    those that had begun by then.
+    those that had begun by then. ``movable`` is ``live``, ``cold`` or ``no``, whatever its status;
+    ``immovable_because`` is Nova's reason against a live migration, empty for none.
     """
 
     instance_uuid: str
@@ -42,6 +43,8 @@ class Explanation(Response):
     refused_because: str | None
     refused_hosts: list[str]
     moves: list[ExplainedMove]
+    movable: str = 'live'
+    immovable_because: str = ''
 
 
 class ExplainServer(Request):

@@ -53,7 +53,7 @@ class OpenPlan(Response):
 class Aggregate(Response):
     """An aggregate in scope. ``reason`` explains the outcome of its last evaluation.
     ``window_opens_at`` is null while its moves may be started. ``health`` is from 0 to 100, or null
-    where it is not known."""
+    where it is not known. ``immovable`` counts the servers that Nova does not migrate live."""
 
     name: str
     level: str
@@ -70,6 +70,7 @@ class Aggregate(Response):
     health: float | None = None
     hosts: int = 0
     hot_hosts: int = 0
+    immovable: int = 0
 
 
 class Aggregates(Response):

@@ -1,0 +1,93 @@
+"""Questions about moves before they are planned for good, and what is made of the answers."""
+
+import dataclasses
+
+import testtools
+
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.constraints.requirements import HostRequirements
+from kronos_nova.cycle.precheck import Precheck
+from kronos_nova.model import Model
+from kronos_nova.objects import snapshot
+from kronos_nova.objects.dry_run import AGREED
+from kronos_nova.objects.dry_run import Verdict
+from kronos_nova.objects.plan import PlannedMove
+from tests.unit.planners import clouds
+
+HOSTS = 30
+
+
+class PrecheckTest(testtools.TestCase):
+    """Servers v0 to v3 are on h0; v3 is of another kind, and v2 in a server group."""
+
+    def setUp(self):
+        super().setUp()
+        self.asked, self.refuses = [], set()
+        self.problem = clouds.idle([0, 0, 0, 0], hosts=HOSTS)
+        known = clouds.snapshot_of(self.problem)
+        instances = [dataclasses.replace(each, project_id='p') for each in known.instances]
+        instances[3] = dataclasses.replace(instances[3], memory_mb=1024)
+        self.snapshot = dataclasses.replace(
+            known, instances=tuple(instances), server_groups=(snapshot.ServerGroup(
+                uuid='g', name='g', policy='anti-affinity', members=('v2',)),))
+
+    def precheck(self, **requires):
+        first = dataclasses.replace(self.snapshot.instances[0],
+                                    requires=snapshot.Requirements(**requires))
+        self.snapshot = dataclasses.replace(
+            self.snapshot, instances=(first, *self.snapshot.instances[1:]))
+        model = Model(self.problem, HostRequirements.compile(self.problem, self.snapshot,
+                                                             ConstraintRules()))
+        return Precheck(self.answer, self.snapshot, model, lambda: False)
+
+    def answer(self, move, instance, destination):
+        self.asked.append((instance.uuid, destination.name))
+        return Verdict(refused='no') if destination.name in self.refuses else AGREED
+
+    def ask(self, precheck, *pairs):
+        """Orders, from 0, of the moves that are refused."""
+        return sorted(precheck.refused(PlannedMove(
+            order=order, phase='spread', instance_uuid=uuid, source='h0', destination=host,
+            memory_mb=1, combined_after=0.0, reason='') for order, (uuid, host) in
+            enumerate(pairs)))
+
+    def test_a_refusal_holds_for_all_of_the_kind_without_another_question(self):
+        self.refuses = {'h1'}
+        precheck = self.precheck()
+        self.assertEqual([0, 1, 2, 3], self.ask(precheck, *((f'v{n}', 'h1') for n in range(4))))
+        self.assertEqual([('v0', 'h1'), ('v2', 'h1'), ('v3', 'h1')], self.asked)
+        self.assertEqual({('v0', 'h1'), ('v1', 'h1'), ('v2', 'h1'), ('v3', 'h1')},
+                         precheck.vetoes().keys())
+        self.assertEqual(['v0', 'v2', 'v3'],
+                         [each.instance_uuid for each in precheck.refusals()])
+
+    def test_three_refusals_are_enough_for_one_that_could_go_anywhere(self):
+        self.refuses = {f'h{number}' for number in range(1, HOSTS)}
+        precheck = self.precheck()
+        self.ask(precheck, ('v0', 'h1'), ('v1', 'h2'))
+        self.assertEqual([False, False], [each.is_final for each in precheck.refusals()])
+        self.ask(precheck, ('v0', 'h3'))
+        self.assertEqual([True, True], [each.is_final for each in precheck.refusals()])
+        vetoes = precheck.vetoes()
+        self.assertEqual('3 other hosts are refused: no', vetoes['v1', 'h20'])
+        self.assertEqual('no', vetoes['v1', 'h3'])
+        self.assertNotIn(('v3', 'h1'), vetoes)
+
+    def test_one_that_few_hosts_can_hold_rests_when_all_of_these_have_refused(self):
+        self.refuses = {'h1', 'h2', 'h3'}
+        hosts = [dataclasses.replace(host, traits=('GPU',) if number < 6 else ())
+                 for number, host in enumerate(self.snapshot.hosts)]
+        self.snapshot = dataclasses.replace(self.snapshot, hosts=tuple(hosts))
+        precheck = self.precheck(traits=('GPU',))
+        self.ask(precheck, ('v0', 'h1'), ('v0', 'h2'), ('v0', 'h3'))
+        self.assertEqual([False], [each.is_final for each in precheck.refusals()])
+        self.assertEqual([], self.ask(precheck, ('v0', 'h4')))
+        self.refuses |= {'h4', 'h5'}
+        precheck = self.precheck(traits=('GPU',))
+        self.ask(precheck, *(('v0', f'h{number}') for number in range(1, 6)))
+        self.assertEqual([True], [each.is_final for each in precheck.refusals()])
+
+    def test_without_a_refusal_nothing_is_out(self):
+        precheck = self.precheck()
+        self.assertEqual([], self.ask(precheck, ('v0', 'h1')))
+        self.assertEqual({}, precheck.vetoes())
