@@ -120,7 +120,7 @@ def fitting(check, options, wanted, later):
 def _request(options, host, avoid):
     wish = orders.Wish(
         who=databases.operator(), reason=options.reason or 'maintenance',
-        with_stopped=options.with_stopped, parallel=options.parallel,
+        with_stopped=options.with_stopped, unmovable=options.unmovable, parallel=options.parallel,
         keep_spare=options.keep_spare)
     return dataclasses.replace(wish.to_drain(host), avoid=tuple(avoid))
 
@@ -161,7 +161,7 @@ class Run(_Running):
     def take_action(self, parsed_args):
         checker = Checker(self.app)
         options = m.MaintenanceOptions(**{name: getattr(parsed_args, name) for name in (
-            'batch', 'hook', 'keep_spare', 'with_stopped', 'parallel', 'reason')})
+            'batch', 'hook', 'keep_spare', 'with_stopped', 'unmovable', 'parallel', 'reason')})
         snapshot = checker.cloud.read()
         hosts = self._in_order(checker, options, snapshot, hosts_of(parsed_args, snapshot))
         uuid = uuidutils.generate_uuid()

@@ -126,8 +126,11 @@ class MaintenanceRunner:
     def _is_empty(self, host):
         """Whether Nova says so too, now: what a hook does to a host its servers do not survive."""
         service = self.dependencies.hosts.service(host)
-        return (service is not None and service.status == 'disabled'
-                and not self.dependencies.hosts.servers_on(host))
+        if service is None or service.status != 'disabled':
+            return False
+        drain = self.dependencies.drains.latest(host)
+        return all(drain is not None and drain.has_stopped(each.uuid, each.status)
+                   for each in self.dependencies.hosts.servers_on(host))
 
     def _hooked(self, found, host):
         if host in self._hooks:

@@ -316,7 +316,8 @@ def _held(scope, unknown, leaving, in_flight, history, options):
             continue
         verb = eligibility.TO_EVACUATE if emptied[instance.host] else eligibility.TO_BALANCE
         reason = eligibility.obstacle(instance, options.opt_out, verb,
-                                      scope.request.statuses(instance))
+                                      scope.request.statuses(instance),
+                                      scope.request.may_stop(instance))
         if reason is None and verb == eligibility.TO_BALANCE:
             reason = history.hold_on(instance.uuid)
         if reason is None and position in leaving:

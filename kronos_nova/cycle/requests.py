@@ -30,6 +30,9 @@ class PlanRequest(Protocol):
     def statuses(self, instance: Instance) -> tuple[str, ...]:
         """Return the statuses in which Nova may have the instance for it to be moved."""
 
+    def may_stop(self, instance: Instance) -> bool:
+        """Return whether the instance may be stopped to be moved."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BalanceRequest:
@@ -43,6 +46,9 @@ class BalanceRequest:
 
     def statuses(self, _instance: Instance) -> tuple[str, ...]:
         return LIVE_STATUSES
+
+    def may_stop(self, _instance: Instance) -> bool:
+        return False
 
 
 BALANCING = BalanceRequest()

@@ -16,6 +16,9 @@ from kronos_nova.drain.states import Drain
 from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
 
+JSON = ('avoid', 'blocked', 'to_stop', 'stopped')
+"""Columns whose text is JSON."""
+
 
 class Drains:
     """Drains, from the wish to the release of the host."""
@@ -43,10 +46,13 @@ class Drains:
                               models.DrainRow.state.in_(drains.OVER))
             unwatched = {*session.scalars(sa.select(models.DrainRow.host).where(
                 earlier, models.DrainRow.is_unwatched))}
+            stopped = {host: json.loads(text) for host, text in session.execute(
+                sa.select(models.DrainRow.host, models.DrainRow.stopped).where(earlier))}
             for uuid in session.scalars(sa.select(models.DrainRow.uuid).where(earlier)).all():
                 _enter(session, uuid, drains.OVER, drains.RELEASED)
             for drain in wanted:
-                columns = _columns(dataclasses.asdict(drain))
+                columns = _columns(dataclasses.asdict(dataclasses.replace(
+                    drain, stopped=stopped.get(drain.host, {}))))
                 session.add(models.DrainRow(**columns | {
                     'is_unwatched': drain.host in unwatched}))
                 notifications.drain(session, drain.uuid, None, drain.requested_at)
@@ -169,10 +175,10 @@ def read(session, states=drains.ACTIVE) -> list[Drain]:
 
 
 def _columns(values):
-    return {name: json.dumps(value) if name in ('avoid', 'blocked') else value
-            for name, value in values.items()}
+    return {name: json.dumps(value) if name in JSON else value for name, value in values.items()}
 
 
 def _drain(row):
     return rows.record(Drain, row, avoid=tuple(json.loads(row.avoid)),
-                       blocked=json.loads(row.blocked))
+                       blocked=json.loads(row.blocked), to_stop=tuple(json.loads(row.to_stop)),
+                       stopped=json.loads(row.stopped))

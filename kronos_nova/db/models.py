@@ -434,8 +434,8 @@ class LeaseRow(Base):
 
 
 class DrainRow(Base):
-    """The wish to empty a host; see :class:`kronos_nova.drain.states.Drain`. ``avoid`` and
-    ``blocked`` are JSON."""
+    """The wish to empty a host; see :class:`kronos_nova.drain.states.Drain`. ``avoid``,
+    ``blocked``, ``to_stop`` and ``stopped`` are JSON."""
 
     __tablename__ = 'drains'
 
@@ -451,6 +451,9 @@ class DrainRow(Base):
     deadline = sa.Column(Timestamp)
     keep_spare = sa.Column(sa.Integer, nullable=False)
     avoid = sa.Column(Text, nullable=False)
+    unmovable = sa.Column(sa.String(8), nullable=False, default='leave')
+    to_stop = sa.Column(Text, nullable=False, default='[]')
+    stopped = sa.Column(Text, nullable=False, default='{}')
     # Nothing reads it: whose a disabled service is, Nova tells by its reason.
     is_ours = sa.Column(sa.Boolean, nullable=False, default=False)
     is_unwatched = sa.Column(sa.Boolean, nullable=False, default=False)

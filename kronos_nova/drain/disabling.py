@@ -22,6 +22,9 @@ LOOK_AGAIN_SECONDS = 15
 enabled by hand is drained for longer. Lowered, Nova answers more questions: a drain may last for
 days."""
 
+RUNNING, OFF = 'ACTIVE', 'SHUTOFF'
+"""Statuses of a server before and after it is stopped."""
+
 WHO = 'the drain service'
 """Beside the moves that it gives up, in the journal."""
 
@@ -143,13 +146,65 @@ class DrainService:
             self._end_opened(drain)
         elif drain.state == drains.EMPTY:
             # What is unsettled is elsewhere, and a tenant's to confirm.
-            self._go_on_with(drain, sum(not server.is_unsettled
-                                        for server in self.hosts.servers_on(drain.host)))
+            self._go_on_with(drain, sum(
+                not (server.is_unsettled or drain.has_stopped(server.uuid, server.status))
+                for server in self.hosts.servers_on(drain.host)))
+        elif drain.state == drains.BLOCKED and (drain.to_stop or drain.stopped):
+            self._stop_rest(drain)
+
+    def _stop_rest(self, drain):
+        """Stop the servers that Nova does not migrate live, as an operator ordered. Each is written
+        down before Nova is asked: a worker that dies in between leaves none stopped for ever."""
+        servers = {each.uuid: each for each in self.hosts.servers_on(drain.host)
+                   if not each.is_unsettled}
+        stopped = {uuid: state for uuid, state in drain.stopped.items() if uuid in servers}
+        stopped |= {uuid: drains.STOPPED for uuid in stopped
+                    if drain.has_stopped(uuid, servers[uuid].status)}
+        wanted = [uuid for uuid in drain.to_stop
+                  if uuid in servers and servers[uuid].status == RUNNING
+                  and not (servers[uuid].task_state or servers[uuid].is_locked)]
+        stopped |= dict.fromkeys(wanted, drains.STOPPING)
+        if stopped != drain.stopped and not self.drains.note(
+                drain, (drains.BLOCKED,), stopped=stopped):
+            return
+        for uuid in wanted:
+            LOG.info('Server %s is stopped until host %s is released, by order of %s', uuid,
+                     drain.host, drain.requested_by)
+            self.hosts.stop(uuid)
+        if drains.STOPPED in stopped.values() and stopped != drain.stopped:
+            Cycles(self.drains.database).expedite(drain.aggregate)
+
+    def _start_again(self, drain):
+        """Start the servers that a drain has stopped.
+
+        :returns: whether none is left to be started
+        """
+        known = self.drains.get(drain.uuid).stopped
+        if not known:
+            return True
+        servers = {each.uuid: each for each in self.hosts.servers_on(drain.host)}
+        left = {}
+        for uuid, state in known.items():
+            server = servers.get(uuid)
+            if server is None or server.status != OFF and not server.task_state:
+                continue    # deleted, elsewhere, or running again
+            if server.status == OFF and not server.task_state:
+                if state == drains.STARTING:
+                    LOG.warning('Server %s was to be started again on host %s and is %s. Start it '
+                                'by hand.', uuid, drain.host, server.status)
+                    continue
+                self.hosts.start(uuid)
+                state = drains.STARTING
+            left[uuid] = state
+        if left != known:
+            self.drains.note(drain, (drains.RELEASING,), stopped=left)
+        return not left
 
     def _end_opened(self, drain):
         now = self.utcnow()
         self._watch_again(drain)
-        if self.drains.end(drain, (drain.state,), drains.RELEASED, now, WHO, finished_at=now):
+        new = drains.RELEASING if drain.stopped else drains.RELEASED
+        if self.drains.end(drain, (drain.state,), new, now, WHO, finished_at=now):
             LOG.info('Host %s was enabled by hand: its drain has ended', drain.host)
 
     def _go_on_with(self, drain, left):
@@ -174,9 +229,13 @@ class DrainService:
                         '' if drain.left is None else f' with {drain.left} servers left')
 
     def _release(self, drain):
+        now, seen_at = self._seconds(), self._seen_at[drain.uuid]
+        if drain.stopped and seen_at is not None and now - seen_at < LOOK_AGAIN_SECONDS:
+            return
+        self._seen_at[drain.uuid] = now
         self._open(drain)
-        if self.drains.enter(drain, (drains.RELEASING,), drains.RELEASED,
-                             finished_at=self.utcnow()):
+        if self._start_again(drain) and self.drains.enter(
+                drain, (drains.RELEASING,), drains.RELEASED, finished_at=self.utcnow()):
             LOG.info('Host %s is released', drain.host)
             Cycles(self.drains.database).expedite(drain.aggregate)
 

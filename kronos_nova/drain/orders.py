@@ -33,6 +33,7 @@ class Wish:
     who: str
     reason: str = ''
     with_stopped: bool = False
+    unmovable: str = drains.LEAVE
     parallel: int | None = None
     deadline: datetime.datetime | None = None
     keep_spare: int = 0
@@ -42,8 +43,8 @@ class Wish:
         return drains.Drain(
             uuid=uuidutils.generate_uuid(), host=host, aggregate='', state=drains.REQUESTED,
             requested_by=self.who, requested_at=clock.utcnow(), reason=self.reason,
-            with_stopped=self.with_stopped, parallel=self.parallel, deadline=self.deadline,
-            keep_spare=self.keep_spare)
+            with_stopped=self.with_stopped, unmovable=self.unmovable, parallel=self.parallel,
+            deadline=self.deadline, keep_spare=self.keep_spare)
 
 
 class Checker:

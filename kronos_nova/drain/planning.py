@@ -24,10 +24,13 @@ from kronos_nova.cycle.prices import MinGain
 from kronos_nova.cycle.requests import SHUTOFF
 from kronos_nova.cycle.restraint import Restraint
 from kronos_nova.cycle.windows import Windows
+from kronos_nova.drain import states
 from kronos_nova.drain.states import Drain
 from kronos_nova.objects import eligibility
 from kronos_nova.objects import metrics
 from kronos_nova.objects.plan import AggregateReport
+from kronos_nova.objects.snapshot import COLD
+from kronos_nova.objects.snapshot import IMMOVABLE
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Snapshot
@@ -72,12 +75,14 @@ class DrainRequest:
     include_stopped : those of them that stopped servers leave, too
     avoid : names of other hosts that take no server
     give_up : uuids of servers that are not moved any more
+    restart : uuids of running servers that are migrated cold
     """
 
     sources: frozenset[str]
     include_stopped: frozenset[str] = frozenset()
     avoid: frozenset[str] = frozenset()
     give_up: frozenset[str] = frozenset()
+    restart: frozenset[str] = frozenset()
 
     def takes(self, host: Host) -> bool:
         return host.service.is_available and host.name not in self.sources | self.avoid
@@ -92,21 +97,28 @@ class DrainRequest:
         is_cold_too = instance.host in self.include_stopped
         return (*eligibility.LIVE_STATUSES, SHUTOFF) if is_cold_too else eligibility.LIVE_STATUSES
 
+    def may_stop(self, instance: Instance) -> bool:
+        return instance.uuid in self.restart
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class DrainPlan:
     """What can be done for the drains of an aggregate now.
 
     report : the moves, as a report without policies
-    cold : uuids of the servers that are migrated cold
-    left : how many servers are on each of the hosts
+    kinds : uuid of each server that is migrated cold to the kind of its move
+    left : how many servers are on each of the hosts, without those that its drain has stopped
     blocked : host to the servers that stay, with why
+    to_stop : host to the servers that stay and are stopped once no others are left, with why
+    interrupted : host to the running servers that are migrated cold, with why
     """
 
     report: AggregateReport
-    cold: frozenset[str]
+    kinds: Mapping[str, str]
     left: Mapping[str, int]
     blocked: Mapping[str, Mapping[str, str]]
+    to_stop: Mapping[str, Mapping[str, str]]
+    interrupted: Mapping[str, Mapping[str, str]]
 
 
 def plan(snapshot: Snapshot, policies: PolicySet | None, options: EngineOptions,
@@ -143,14 +155,18 @@ class _Case:
         self.services = {host.name: host.service for host in snapshot.hosts}
         self.failures = {uuid: errors[-1] for uuid, errors in failures.items()
                          if len(errors) >= FAILURES}
-        self.servers = {instance.uuid: instance for instance in snapshot.instances
-                        if instance.host in self.hosts}
+        here = [each for each in snapshot.instances if each.host in self.hosts]
+        self.stopped = frozenset(each.uuid for each in here
+                                 if self.drains[each.host].has_stopped(each.uuid, each.status))
+        self.servers = {each.uuid: each for each in here if each.uuid not in self.stopped}
 
     def plan(self, policies, options, planner_ports, avoided):
         report = self._report(policies, options, planner_ports, avoided)
         leaving = {move.instance_uuid for move in report.moves}
         on_their_way = leaving | {move.instance_uuid for move in self.snapshot.moves_under_way}
         left, blocked = collections.Counter(), collections.defaultdict(dict)
+        to_stop, interrupted = collections.defaultdict(dict), collections.defaultdict(dict)
+        unmovable = self._unmovable(options, planner_ports.now)
         reasons = {uuid: skip.reason for skip in report.not_moved for uuid in skip.instances}
         unplaced = {each.instance_uuid: each.why for each in report.unplaced}
         # What is still on its way to a host is to leave it too.
@@ -158,18 +174,41 @@ class _Case:
                     if move.destination in self.hosts and not self._is_on(move))
         for uuid, server in self.servers.items():
             left[server.host] += 1
-            if uuid not in on_their_way:
+            if uuid in leaving & unmovable.keys():
+                interrupted[server.host][uuid] = unmovable[uuid]
+            if uuid not in on_their_way and uuid in unmovable and self._stops(server):
+                to_stop[server.host][uuid] = unmovable[uuid]
+            elif uuid not in on_their_way:
                 # A planner that has nothing to move says nothing of what stays.
                 reason = reasons.get(uuid) or eligibility.obstacle(
                     server, options.opt_out, eligibility.TO_EVACUATE,
-                    self._request(avoided).statuses(server)) or 'capacity'
+                    self._request(avoided, unmovable).statuses(server), uuid in unmovable,
+                ) or 'capacity'
                 blocked[server.host][uuid] = self._why(server, reason, unplaced.get(uuid, ''))
         return DrainPlan(
             report=dataclasses.replace(report, policies=(), host_scores=(), not_moved=(),
                                        warnings=(), combined_before=None, combined_after=None),
-            cold=frozenset(uuid for uuid in leaving & self.servers.keys()
-                           if self.servers[uuid].status == SHUTOFF),
-            left={host: left[host] for host in self.hosts}, blocked=dict(blocked))
+            kinds={uuid: states.RESTART if uuid in unmovable else states.COLD
+                   for uuid in leaving & self.servers.keys()
+                   if uuid in unmovable or self.servers[uuid].status == SHUTOFF},
+            left={host: left[host] for host in self.hosts}, blocked=dict(blocked),
+            to_stop=dict(to_stop), interrupted=dict(interrupted))
+
+    def _unmovable(self, options, now):
+        """{uuid: Nova's reason} of the running servers that Nova does not migrate live and that an
+        operator lets be interrupted. Neither a tenant's lock nor a maintenance window is passed
+        over for that."""
+        if not options.windows.is_open(self.aggregate, now):
+            return {}
+        found = {uuid: eligibility.movability(server) for uuid, server in self.servers.items()
+                 if server.status in eligibility.COLD_STATUSES and server.status != SHUTOFF
+                 and not (server.locked or server.task_state)}
+        return {uuid: each.why for uuid, each in found.items() if each.can == COLD and (
+                    self.drains[self.servers[uuid].host].unmovable != states.LEAVE)
+                or each.can == IMMOVABLE and self._stops(self.servers[uuid])}
+
+    def _stops(self, server):
+        return self.drains[server.host].unmovable == states.STOP
 
     def _is_on(self, move):
         server = self.servers.get(move.instance_uuid)
@@ -183,7 +222,8 @@ class _Case:
         if server.status == SHUTOFF and not self.drains[server.host].with_stopped:
             return 'it is stopped; "--with-stopped" migrates it cold'
         if reason == 'refused' and eligibility.movability(server).why:
-            return f'Nova does not migrate it live: {eligibility.movability(server).why}'
+            return (f'Nova does not migrate it live: {eligibility.movability(server).why}'
+                    f'{self._why_uninterrupted(server)}')
         if reason == 'capacity' and not self._others(server.host):
             return ('every other host of the aggregate is being emptied, disabled or down'
                     if len(self._members()) > 1 else 'the aggregate has no other host')
@@ -191,6 +231,15 @@ class _Case:
             return f'{WORDS[reason]}: {unplaced}'
         return WORDS.get(reason, reason).format(status=server.status,
                                                 task_state=server.task_state)
+
+    def _why_uninterrupted(self, server):
+        """What keeps a server running that an operator lets be interrupted, for a person."""
+        if self.drains[server.host].unmovable == states.LEAVE:
+            return ''
+        if server.locked:
+            return '; it is not interrupted, because it is locked'
+        return ('' if eligibility.movability(server).can == IMMOVABLE
+                and not self._stops(server) else '; it is interrupted in a maintenance window only')
 
     def _members(self):
         return self.snapshot.hosts_of(self.aggregate)
@@ -217,15 +266,17 @@ class _Case:
             hosts=[host.name for host in self.snapshot.hosts]))
         [report] = steps.plan_cycle(
             self.snapshot, _policies(policies), wanted, planner_ports, self.history,
-            Measurements(reader), self._request(avoided)).aggregates
+            Measurements(reader),
+            self._request(avoided, self._unmovable(options, planner_ports.now))).aggregates
         return report
 
-    def _request(self, avoided):
+    def _request(self, avoided, unmovable):
         return DrainRequest(
             sources=frozenset(self.hosts), avoid=frozenset(avoided),
             include_stopped=frozenset(host for host, drain in self.drains.items()
                                       if drain.with_stopped),
-            give_up=frozenset(self.failures) & self.servers.keys())
+            give_up=(frozenset(self.failures) & self.servers.keys()) | self.stopped,
+            restart=frozenset(uuid for uuid in unmovable if not self._stops(self.servers[uuid])))
 
     def _pace(self, pace, now):
         drains = self.drains.values()

@@ -72,7 +72,7 @@ class HostDrains:
             move.source for move in unconfirmed)
         for each in wanted:
             self._note(each, left[each.host], outcome.blocked.get(each.host, {}),
-                       waits_for(each, Waiting(
+                       outcome.to_stop.get(each.host, {}), waits_for(each, Waiting(
                            hold=hold or '', running=running, own=own, unconfirmed=unconfirmed,
                            of_others=[move for move in snapshot.moves_under_way
                                       if move.instance_uuid not in ours])),
@@ -90,7 +90,7 @@ class HostDrains:
         try:
             uuid = self.cycle_ports.journal.record_plan(
                 outcome.report, plans.EXECUTING, now, now + datetime.timedelta(days=1),
-                purpose=automation.DRAIN, cold=outcome.cold)
+                purpose=automation.DRAIN, kinds=outcome.kinds)
         except exception.PlanPending as error:
             LOG.info('%s The drain of %s waits for its end.', error, hosts)
             return
@@ -98,8 +98,13 @@ class HostDrains:
         LOG.info('Plan %s empties %s: %d moves, %.1f GiB', uuid, hosts, len(moving),
                  sum(move.memory_mb for move in moving) / 1024)
 
-    def _note(self, each, left, blocked, waits, is_at_work, now):
-        values = {'left': left, 'looked_at': now, 'blocked': dict(blocked),
+    def _note(self, each, left, blocked, to_stop, waits, is_at_work, now):
+        # A server is stopped for as short as can be: when no other is left.
+        is_time = bool(to_stop) and left == len(to_stop) and not is_at_work
+        blocked = {**blocked, **{uuid: f'it is stopped once no others are left: {why}'
+                                 for uuid, why in to_stop.items()}}
+        values = {'left': left, 'looked_at': now, 'blocked': blocked,
+                  'to_stop': sorted(to_stop) if is_time else [],
                   'waits_for': waits if left else '',
                   'servers': left if each.servers is None else each.servers}
         state = each.state

@@ -40,7 +40,25 @@ changes a state."""
 
 LIVE = 'live'
 COLD = 'cold'
-"""Kinds of moves: a live migration, or a cold one that is confirmed at once."""
+RESTART = 'restart'
+"""Kinds of moves: a live migration; a cold one of a stopped server, confirmed at once; a cold one
+of a running server, which Nova stops and starts again at the destination."""
+
+COLD_KINDS = (COLD, RESTART)
+"""Kinds that Nova carries out as a cold migration."""
+
+LEAVE = 'leave'
+MOVE_COLD = 'cold'
+STOP = 'stop'
+UNMOVABLE = (LEAVE, MOVE_COLD, STOP)
+"""Ways to treat running servers that Nova does not migrate live: they stay, are migrated cold, or
+are stopped until the host is released."""
+
+STOPPING = 'stopping'
+STOPPED = 'stopped'
+STARTING = 'starting'
+"""States of a server that a drain stops: Nova is asked to stop it, it was off, Nova is asked to
+start it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +72,9 @@ class Drain:
     left : how many were when it was last, at ``looked_at``
     blocked : uuid of each server that stays to why
     waits_for : what has to happen before the host can be emptied further, '' for nothing
+    unmovable : one of :data:`UNMOVABLE`
+    to_stop : uuids of servers that are to be stopped now: none but they are left
+    stopped : uuid of each server that the drain has stopped to its state
     is_ours : whether the host was disabled for this drain, and by nothing else before
     is_unwatched : whether a service for high availability was asked to leave the host alone
     """
@@ -77,5 +98,13 @@ class Drain:
     waits_for: str = ''
     problem: str = ''
     finished_at: datetime.datetime | None = None
+    unmovable: str = LEAVE
+    to_stop: tuple[str, ...] = ()
+    stopped: Mapping[str, str] = field(default_factory=dict)
     is_ours: bool = False
     is_unwatched: bool = False
+
+    def has_stopped(self, uuid: str, status: str) -> bool:
+        """Whether a server of that status is off because of the drain: the host is empty with
+        it."""
+        return uuid in self.stopped and status == 'SHUTOFF'

@@ -122,7 +122,7 @@ class ComputeApi(Protocol):
         """
 
     def cold_migrate(self, move: MoveRecord) -> None:
-        """Ask for a cold migration of a stopped instance; as :meth:`live_migrate` otherwise."""
+        """Ask for a cold migration; as :meth:`live_migrate` otherwise."""
 
     def confirm(self, move: MoveRecord) -> None:
         """Ask Nova to confirm a cold migration. Harmless when that was done or asked already."""

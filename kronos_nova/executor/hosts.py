@@ -16,6 +16,7 @@ class ServerOnHost:
     status: str
     task_state: str | None = None
     is_unsettled: bool = False
+    is_locked: bool = False
 
 
 class HostApi(Protocol):
@@ -33,3 +34,9 @@ class HostApi(Protocol):
 
     def enable(self, host: str) -> None:
         """Let servers be put on a host again; harmless when repeated."""
+
+    def stop(self, server: str) -> None:
+        """Ask Nova to stop a server. One that cannot be stopped now is left as it is."""
+
+    def start(self, server: str) -> None:
+        """Ask Nova to start a server. One that cannot be started now is left as it is."""

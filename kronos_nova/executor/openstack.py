@@ -138,14 +138,14 @@ class OpenStackComputeApi:
 
     def _listed(self, move):
         """Return the migrations of the move's instance and kind, None where Nova has no list."""
-        kind = migration_status.COLD if move.kind == drains.COLD else migration_status.LIVE
+        kind = migration_status.COLD if move.kind in drains.COLD_KINDS else migration_status.LIVE
         answer = self._get(move.instance_uuid, f'/os-migrations?migration_type={kind}&'
                                                f'instance_uuid={move.instance_uuid}')
         return answer and answer['migrations']
 
     def _progress(self, move, migration):
         """Bytes of memory, of a migration that is under way."""
-        if migration['status'] in migration_status.ENDED or move.kind == drains.COLD:
+        if migration['status'] in migration_status.ENDED or move.kind in drains.COLD_KINDS:
             return {}
         answer = self._get(move.instance_uuid,
                            f'/servers/{move.instance_uuid}/migrations/{migration["id"]}')
@@ -155,7 +155,7 @@ class OpenStackComputeApi:
         """What went wrong with the newest live migration, in Nova's words."""
         path = f'/servers/{move.instance_uuid}/os-instance-actions'
         actions = (self._get(move.instance_uuid, path) or {}).get('instanceActions', ())
-        kind = 'migrate' if move.kind == drains.COLD else 'live-migration'
+        kind = 'migrate' if move.kind in drains.COLD_KINDS else 'live-migration'
         asked = [each for each in actions if each['action'] == kind]
         if not asked:
             return ''

@@ -4,10 +4,14 @@ import collections
 import dataclasses
 from urllib import parse
 
+from oslo_log import log as logging
+
 from kronos_nova.executor.hosts import ServerOnHost
 from kronos_nova.executor.openstack import OpenStackComputeApi
 from kronos_nova.objects import migration_meaning
 from kronos_nova.objects import migration_status
+
+LOG = logging.getLogger(__name__)
 
 TO_CONFIRM = 'VERIFY_RESIZE'
 """Status of a server that waits for its resize to be confirmed."""
@@ -42,6 +46,17 @@ class OpenStackHostApi(OpenStackComputeApi):
     def enable(self, host):
         self._update(host, {'status': 'enabled'})
 
+    def stop(self, server):
+        self._act(server, 'os-stop')
+
+    def start(self, server):
+        self._act(server, 'os-start')
+
+    def _act(self, server, action):
+        answer = self._request(server, 'POST', f'/servers/{server}/action', json={action: None})
+        if answer.status_code >= 400:
+            LOG.warning('Nova does not do %s of server %s: %s', action, server, answer.reason)
+
     def _update(self, host, values):
         for service in self._services(host):
             self._request(host, 'PUT', f'/os-services/{service["id"]}', json=values)
@@ -63,4 +78,5 @@ def _needs_source(server, migrations):
 
 def _on_host(server):
     return ServerOnHost(uuid=server['id'], name=server['name'], status=server['status'],
-                        task_state=server['OS-EXT-STS:task_state'])
+                        task_state=server['OS-EXT-STS:task_state'],
+                        is_locked=bool(server['locked']))

@@ -28,7 +28,8 @@ ABORT_AGAIN_SECONDS = 10
 """After which Nova is asked once more to end a migration that it said it would: its message may be
 lost. Asked with every look, a compute that has several to end is busy with the questions."""
 
-STATUSES = {drains.LIVE: eligibility.LIVE_STATUSES, drains.COLD: ('SHUTOFF',)}
+STATUSES = {drains.LIVE: eligibility.LIVE_STATUSES, drains.COLD: ('SHUTOFF',),
+            drains.RESTART: ('ACTIVE',)}
 """Of an instance before and after a move of each kind."""
 
 TO_CONFIRM = 'VERIFY_RESIZE'
@@ -120,7 +121,7 @@ class Runner:
                  move.instance_uuid, move.source, move.destination, move.phase, move.kind,
                  move.memory_mb)
         try:
-            if move.kind == drains.COLD:
+            if move.kind in drains.COLD_KINDS:
                 self.compute.cold_migrate(move)
             else:
                 self.compute.live_migrate(move)
@@ -152,8 +153,9 @@ class Runner:
             self._outdate(move, f'it is {instance.status}, not {" or ".join(STATUSES[move.kind])}')
         if instance.task_state:
             self._outdate(move, f'it is busy: {instance.task_state}')
-        # A tenant's lock is not in the way of an operator who wants a host empty.
-        if instance.locked and move.phase != plans.EVACUATE:
+        # A tenant's lock is not in the way of an operator who wants a host empty, unless the server
+        # is interrupted for it.
+        if instance.locked and (move.phase != plans.EVACUATE or move.kind == drains.RESTART):
             self._outdate(move, 'it is locked')
 
     def _check_services(self, move):
@@ -201,7 +203,7 @@ class Runner:
                                               migration_uuid=migration.uuid, **copied))
             return
         move = self._record_progress(move, migration)
-        if move.kind == drains.COLD:
+        if move.kind in drains.COLD_KINDS:
             self._watch_cold(move, migration)
             return
         if migration.status in migration_status.FAILED:
@@ -469,6 +471,6 @@ class Runner:
 
 
 def _has_succeeded(move, migration):
-    if move.kind == drains.COLD:
+    if move.kind in drains.COLD_KINDS:
         return migration.status == migration_status.CONFIRMED
     return migration.status in migration_status.SUCCEEDED

@@ -101,18 +101,19 @@ def in_words(instance: Instance, reason: str) -> str:
 
 
 def obstacle(instance: Instance, opt_out: OptOut, verb: str,
-             statuses: Collection[str] = LIVE_STATUSES) -> str | None:
+             statuses: Collection[str] = LIVE_STATUSES, may_stop: bool = False) -> str | None:
     """Why an instance may not be moved for that: a word of
     :data:`~kronos_nova.objects.plan.SKIP_REASONS`, or None.
 
     To empty a host is an operator's wish: a lock is not in its way.
 
     :param statuses: in which Nova may have it; only one that stopped is migrated cold
+    :param may_stop: one that runs is migrated cold too
     """
     if instance.status not in statuses:
         return 'not_active'
-    if movability(instance).can not in ((LIVE,) if instance.status in LIVE_STATUSES
-                                        else (LIVE, COLD)):
+    is_live = instance.status in LIVE_STATUSES and not may_stop
+    if movability(instance).can not in ((LIVE,) if is_live else (LIVE, COLD)):
         return 'refused'
     if instance.task_state:
         return 'busy'

@@ -34,6 +34,7 @@ class MaintenanceOptions:
     hook : a command that services the host named in its environment, or None to wait for
         ``maintenance done``
     keep_spare : hosts' worth of room that stays free
+    unmovable : as :class:`kronos_nova.drain.states.Drain` has it
     """
 
     batch: int = 1
@@ -42,6 +43,7 @@ class MaintenanceOptions:
     with_stopped: bool = False
     parallel: int | None = None
     reason: str = ''
+    unmovable: str = 'leave'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

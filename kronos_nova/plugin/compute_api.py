@@ -232,7 +232,7 @@ def _fault(context, migration):
 
 
 def _type(move):
-    return migration_status.COLD if move.kind == drains.COLD else migration_status.LIVE
+    return migration_status.COLD if move.kind in drains.COLD_KINDS else migration_status.LIVE
 
 
 def _outdated(move, reason):

@@ -2,16 +2,21 @@
 
 import dataclasses
 
+from nova import exception as nova_exception
 from nova import objects
 from nova import servicegroup
 from nova.api.openstack import common
 from nova.compute import api
+from oslo_log import log as logging
 
 from kronos_nova.executor.hosts import ServerOnHost
 from kronos_nova.objects import migration_status
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import compute_api
 from kronos_nova.plugin import nova_tables
+from kronos_nova.plugin import outages
+
+LOG = logging.getLogger(__name__)
 
 COMPUTE = 'nova-compute'
 
@@ -45,6 +50,27 @@ class InProcessHostApi:
     def enable(self, host):
         self._update(host, {'disabled': False, 'disabled_reason': None})
 
+    def stop(self, server):
+        self._act(server, 'stop')
+
+    def start(self, server):
+        self._act(server, 'start')
+
+    @staticmethod
+    def _act(server, action):
+        with compute_api.answered(server):
+            context = cells.request_context(None, None)
+            if not cells.target_instance(context, server):
+                return
+            instance = objects.Instance.get_by_uuid(context, server, expected_attrs=['flavor'])
+            context.project_id = instance.project_id
+            try:
+                getattr(api.API(), action)(context, instance)
+            except nova_exception.NovaException as e:
+                if outages.is_outage(e):
+                    raise
+                LOG.warning('Nova does not %s server %s: %s', action, server, e)
+
     @staticmethod
     def _update(host, values):
         with compute_api.answered(host):
@@ -54,4 +80,5 @@ class InProcessHostApi:
 
 def _on_host(found):
     return ServerOnHost(uuid=found.uuid, name=found.display_name or '', task_state=found.task_state,
+                        is_locked=bool(found.locked),
                         status=common.status_from_state(found.vm_state, found.task_state))

@@ -37,8 +37,8 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
     from kronos_nova.drain import orders
     wish = orders.Wish(
         who=context.who, reason=request.reason, with_stopped=request.with_stopped,
-        parallel=request.parallel, deadline=_later(request.deadline, context.utcnow()),
-        keep_spare=request.keep_spare)
+        unmovable=request.unmovable, parallel=request.parallel,
+        deadline=_later(request.deadline, context.utcnow()), keep_spare=request.keep_spare)
     checker = orders.Checker(context.conf, context.database, context.read_cloud,
                              context.planner_ports)
     snapshot, checked = checker.check([wish.to_drain(host)
@@ -86,7 +86,8 @@ def occupied(context: Context, request: OneHost) -> contract.Occupancy:
 
 
 def _occupancy(service, servers, drain):
-    if not servers:
+    if not [each for each in servers
+            if drain is None or not drain.has_stopped(each.uuid, each.status)]:
         # The drain may not have disabled the host yet, or a server is still on its way to it.
         return contract.NOT_EMPTY if drain and drain.state in drains.ACTIVE else contract.EMPTY
     if service.state != 'up':
@@ -98,7 +99,8 @@ def _occupancy(service, servers, drain):
 
 
 def view(found: drains.Drain) -> contract.Drain:
-    return contract.Drain.made_from(found, blocked=dict(found.blocked))
+    return contract.Drain.made_from(found, blocked=dict(found.blocked),
+                                    stopped=dict(found.stopped))
 
 
 def _later(deadline, now):
@@ -117,13 +119,16 @@ def _later(deadline, now):
 
 def _checked(drain, plan, names):
     from kronos_nova.drain import orders  # as above
-    leaving, blocked = orders.leaving(plan, drain.host), plan.blocked.get(drain.host, {})
+    leaving = orders.leaving(plan, drain.host)
+    blocked, interrupted, stopped = (
+        part.get(drain.host, {}) for part in (plan.blocked, plan.interrupted, plan.to_stop))
     return contract.CheckedHost(
         host=drain.host, servers=plan.left[drain.host], leaving=len(leaving),
-        cold=sum(move.instance_uuid in plan.cold for move in leaving),
+        cold=sum(move.instance_uuid in plan.kinds for move in leaving),
         memory_mb=sum(move.memory_mb for move in leaving),
         destinations=orders.destinations(leaving), blocked=dict(blocked),
-        names={uuid: names[uuid] for uuid in blocked})
+        interrupted=dict(interrupted), stopped=dict(stopped),
+        names={uuid: names[uuid] for uuid in (*blocked, *interrupted, *stopped)})
 
 
 FUNCTIONS = {contract.LIST.name: list_drains, contract.SHOW.name: show,

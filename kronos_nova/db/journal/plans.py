@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import hashlib
 import json
+from types import MappingProxyType
 
 import sqlalchemy as sa
 from oslo_utils import uuidutils
@@ -33,7 +34,7 @@ class Plans:
     """The journal of plans."""
 
     def record_plan(self, report, state, now, expires_at, start_interval=0.0,
-                    purpose=automation.BALANCE, cold=()):
+                    purpose=automation.BALANCE, kinds=MappingProxyType({})):
         """Write a plan; with ``state`` EXECUTING its moves too, ready to be dispatched.
 
         An observed plan that moves what the aggregate's last one moved is that one, seen again.
@@ -41,15 +42,15 @@ class Plans:
         :param report: AggregateReport
         :param start_interval: seconds by which each move is due after the one before it
         :param purpose: BALANCE or DRAIN
-        :param cold: uuids of the instances that are migrated cold
+        :param kinds: uuid of each instance that is not migrated live to the kind of its move
         :returns: the plan's uuid
         :raises PlanPending: the aggregate has an open plan already, whoever made it
         """
         return self._record_plan(uuidutils.generate_uuid(), report, state, now, expires_at,
-                                 start_interval, purpose, cold)
+                                 start_interval, purpose, kinds)
 
     @retried
-    def _record_plan(self, uuid, report, state, now, expires_at, start_interval, purpose, cold):
+    def _record_plan(self, uuid, report, state, now, expires_at, start_interval, purpose, kinds):
         with rows.serialized(self.database, PLANNING) as session:
             if session.get(models.PlanRow, uuid):  # written by a try whose answer was lost
                 return uuid
@@ -69,7 +70,7 @@ class Plans:
             session.add(models.ReportRow(plan_uuid=plan.uuid, created_at=now,
                                          body=report.to_summary_json()))
             if state == plans.EXECUTING:
-                _add_moves(session, plan, report.moves, now, start_interval, cold)
+                _add_moves(session, plan, report.moves, now, start_interval, kinds)
             if state in TOLD_WHEN_MADE:
                 notifications.plan(session, plan.uuid, TOLD_WHEN_MADE[state], now)
             return plan.uuid
@@ -410,7 +411,7 @@ def _saw_again(session, report, fingerprint, now):
     return True
 
 
-def _add_moves(session, plan, chosen, now, start_interval, cold=()):
+def _add_moves(session, plan, chosen, now, start_interval, kinds=MappingProxyType({})):
     for position, move in enumerate(sorted(
             chosen, key=lambda move: (move.begins_after or 0.0, move.order))):
         row = models.MoveRow(
@@ -421,7 +422,7 @@ def _add_moves(session, plan, chosen, now, start_interval, cold=()):
             memory_mb=move.memory_mb, reason=move.reason, state=moves.PLANNED,
             created_at=plan.created_at, checked_at=now, project_id=move.project_id or None,
             caused_by=move.caused_by or None,
-            kind=drains.COLD if move.instance_uuid in cold else drains.LIVE,
+            kind=kinds.get(move.instance_uuid, drains.LIVE),
             not_before=now + datetime.timedelta(seconds=position * start_interval),
             position=position,
             expected_seconds=move.expected_seconds,

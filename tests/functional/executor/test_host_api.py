@@ -21,3 +21,21 @@ class UnsettledTest(base.NovaTestCase):
         self._wait_for_state_change(server, 'ACTIVE')
         for api in both:
             self.assertEqual(([], 1), (api.servers_on('host1'), len(api.servers_on('host2'))))
+
+
+class StoppingTest(base.NovaTestCase):
+    def test_a_server_is_stopped_and_started_both_ways(self):
+        server = self.boot('host1')
+        for api in (host_api.InProcessHostApi(), OpenStackHostApi(public_connection(self))):
+            api.stop(server['id'])
+            self._wait_for_state_change(server, 'SHUTOFF')
+            api.stop(server['id'])  # it is off already, which is no error
+            [found] = api.servers_on('host1')
+            self.assertEqual((server['id'], 'SHUTOFF', False),
+                             (found.uuid, found.status, found.is_locked))
+            api.start(server['id'])
+            self._wait_for_state_change(server, 'ACTIVE')
+            api.start(server['id'])
+        self.api.post_server_action(server['id'], {'lock': None})
+        for api in (host_api.InProcessHostApi(), OpenStackHostApi(public_connection(self))):
+            self.assertTrue(api.servers_on('host1')[0].is_locked)

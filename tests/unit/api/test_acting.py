@@ -160,19 +160,20 @@ class DrainTest(test_host.WithRecordedCloud, ActingTestCase):
         [checked] = found['checked']
         self.assertEqual(2, sum(checked.pop('destinations').values()))
         self.assertEqual({'host': 'a', 'servers': 2, 'leaving': 2, 'cold': 0, 'memory_mb': 1024,
-                          'blocked': {}, 'names': {}}, checked)
+                          'blocked': {}, 'names': {}, 'interrupted': {}, 'stopped': {}}, checked)
         self.assertEqual(([], []), (found['drains'], self.drains.in_states(drains.ACTIVE)))
 
     def test_hosts_are_drained_and_released(self):
         deadline = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1)
         [found] = self.do('/v1/drains', expected=202, json={
             'hosts': ['a'], 'reason': 'new memory', 'deadline': deadline.isoformat(),
-            'with_stopped': True, 'parallel': 2, 'keep_spare': 1})['drains']
+            'with_stopped': True, 'parallel': 2, 'keep_spare': 1, 'unmovable': 'stop'})['drains']
         [kept] = self.drains.in_states(drains.ACTIVE)
         self.assertEqual((WHO, 'new memory', 'gpu', True, 2, 1, deadline), (
             kept.requested_by, kept.reason, kept.aggregate, kept.with_stopped, kept.parallel,
             kept.keep_spare, kept.deadline))
-        self.assertEqual(kept.uuid, found['uuid'])
+        self.assertEqual((kept.uuid, 'stop', 'stop'),
+                         (found['uuid'], found['unmovable'], kept.unmovable))
         self.assertEqual('kronos.drain_pending', self.do_not(
             '/v1/drains', 409, json={'hosts': ['b', 'a']})['code'])
         self.assertEqual(drains.RELEASING,

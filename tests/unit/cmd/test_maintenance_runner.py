@@ -9,11 +9,13 @@ from kronos_nova.cmd import maintenance_runner
 from kronos_nova.db import drains as db_drains
 from kronos_nova.db import maintenances
 from kronos_nova.drain import states as drains
+from kronos_nova.executor.hosts import ServerOnHost
 from kronos_nova.objects import maintenance as m
 from kronos_nova.objects import snapshot
 from tests.unit.db import fixtures
 
 UP = snapshot.Service(state='up', status='disabled')
+WEB = ServerOnHost(uuid='web', name='web', status='ACTIVE')
 DOWN = snapshot.Service(state='down', status='disabled')
 
 
@@ -107,11 +109,24 @@ class MaintenanceRunnerTest(testtools.TestCase):
         work.advance()
         self.assertEqual([m.FINISHED] * 3, self.states())
 
+    def test_a_host_is_serviced_with_the_servers_that_its_drain_has_stopped(self):
+        work = self.begin('a')
+        work.advance()
+        self.empty('a')
+        self.drains.note(self.drains.latest('a'), (drains.EMPTY,), stopped={'web': 'stopped'})
+        self.servers['a'] = [WEB]
+        work.advance()
+        self.assertEqual([m.DRAINING], self.states())
+        self.servers['a'] = [dataclasses.replace(WEB, status='SHUTOFF')]
+        work.advance()
+        work.advance()
+        self.assertEqual(([m.HOOK], ['a']), (self.states(), [*self.hooks]))
+
     def test_no_hook_is_run_for_a_host_that_is_not_empty_whatever_its_drain_says(self):
         work = self.begin('a')
         work.advance()
         self.empty('a')
-        self.servers['a'] = ['web']
+        self.servers['a'] = [WEB]
         for _ in range(2):
             work.advance()
         self.assertEqual(([m.DRAINING], {}), (self.states(), self.hooks))
@@ -128,7 +143,7 @@ class MaintenanceRunnerTest(testtools.TestCase):
     def test_a_host_that_was_emptied_before_and_is_not_any_more_is_drained_again(self):
         self.drains.request([dataclasses.replace(self.drain('a', ()), uuid='of old')])
         self.empty('a')
-        self.servers['a'] = ['web']
+        self.servers['a'] = [WEB]
         self.begin('a').advance()
         self.assertEqual([drains.RELEASED, drains.REQUESTED], [
             self.drains.get(uuid).state for uuid in ('of old', 'drain of a')])
@@ -233,7 +248,7 @@ class MaintenanceRunnerTest(testtools.TestCase):
         self.begin_to_service('a')
         self.known.set_host('m', 'a', m.FAILED)
         fixtures.bring(self.drains, self.drains.latest('a'), drains.RELEASED)
-        self.servers['a'] = ['web']
+        self.servers['a'] = [WEB]
         self.hooks.clear()
         self.known.set_host('m', 'a', m.HOOK)
         self.run_anew().advance()
@@ -242,7 +257,7 @@ class MaintenanceRunnerTest(testtools.TestCase):
     def test_a_run_that_goes_on_runs_no_hook_for_a_host_that_got_servers_meanwhile(self):
         self.begin_to_service('a')
         self.hooks.clear()
-        self.servers['a'] = ['web']
+        self.servers['a'] = [WEB]
         work = self.run_anew()
         work.advance()
         work.advance()

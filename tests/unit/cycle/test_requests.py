@@ -73,6 +73,9 @@ class RestRequest:
     def statuses(self, _instance):
         return ('ACTIVE',)
 
+    def may_stop(self, _instance):
+        return False
+
 
 class Rest:
     """The requester of the toy."""

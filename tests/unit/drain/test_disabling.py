@@ -28,7 +28,20 @@ class RecordedHosts:
     def __init__(self):
         self.services = {'a': snapshot.Service(state='up', status='enabled')}
         self.is_silent = False
-        self.servers = []
+        self.servers, self.asked = [], []
+
+    def stop(self, server):
+        self.asked.append(('stop', server))
+
+    def start(self, server):
+        self.asked.append(('start', server))
+
+    def put(self, **statuses):
+        """Have servers with these statuses on the host, some of them busy or locked."""
+        self.servers = [ServerOnHost(
+            uuid=uuid, name=uuid, status=status.partition(' ')[0],
+            task_state='busy' if ' busy' in status else None, is_locked=' locked' in status)
+            for uuid, status in statuses.items()]
 
     def servers_on(self, _host):
         return self.servers
@@ -61,7 +74,7 @@ class RecordedMasakari:
         (self.watched.add if is_watched else self.watched.discard)(host)
 
 
-class DrainingTest(testtools.TestCase):
+class DrainTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.clock = fixtures.Clock()
@@ -91,6 +104,8 @@ class DrainingTest(testtools.TestCase):
     def release(self):
         fixtures.bring(self.board, self.board.get('d'), drains.RELEASING)
 
+
+class DrainingTest(DrainTestCase):
     def test_a_host_that_ha_took_for_failed_in_the_middle_is_enabled_in_the_end(self):
         self.request()
         self.service.tick()
@@ -343,3 +358,93 @@ class DrainingTest(testtools.TestCase):
     def test_a_host_is_not_drained_twice_at_once(self):
         self.request()
         self.assertRaises(exception.DrainPending, self.request, uuid='e')
+
+
+class StoppingTest(DrainTestCase):
+    """Servers that Nova does not migrate live, and that an operator has stopped."""
+
+    def setUp(self):
+        super().setUp()
+        self.request()
+        self.look()
+
+    def look(self):
+        self.clock.go(60)
+        self.service.tick()
+        return self.board.get('d').stopped
+
+    def block(self, *to_stop):
+        drain = self.board.get('d')
+        if drain.state != drains.BLOCKED:
+            fixtures.bring(self.board, drain, drains.BLOCKED)
+        self.board.note(drain, (drains.BLOCKED,), to_stop=to_stop)
+
+    def stop_all(self):
+        self.nova.put(vm1='ACTIVE')
+        self.block('vm1')
+        self.look()
+        self.nova.put(vm1='SHUTOFF')
+        self.look()
+
+    def test_a_server_is_stopped_once_a_plan_says_so_and_starts_after_the_release(self):
+        self.nova.put(vm1='ACTIVE', vm2='ACTIVE')
+        self.block()
+        self.assertEqual({}, self.look())
+        self.block('vm1', 'vm2')
+        self.assertEqual({'vm1': 'stopping', 'vm2': 'stopping'}, self.look())
+        self.assertEqual([('stop', 'vm1'), ('stop', 'vm2')], self.nova.asked)
+        self.nova.put(vm1='SHUTOFF', vm2='ACTIVE busy')
+        self.assertEqual({'vm1': 'stopped', 'vm2': 'stopping'}, self.look())
+        self.nova.put(vm1='SHUTOFF', vm2='SHUTOFF')
+        self.assertEqual({'vm1': 'stopped', 'vm2': 'stopped'}, self.look())
+        fixtures.bring(self.board, self.board.get('d'), drains.EMPTY)
+        self.look()
+        self.assertEqual(drains.EMPTY, self.state())    # nothing else is on the host
+        self.nova.asked.clear()
+        self.release()
+        self.assertEqual({'vm1': 'starting', 'vm2': 'starting'}, self.look())
+        self.assertEqual((drains.RELEASING, 'enabled'),
+                         (self.state(), self.nova.services['a'].status))
+        self.nova.put(vm1='ACTIVE', vm2='SHUTOFF busy')
+        self.assertEqual({'vm2': 'starting'}, self.look())
+        self.nova.put(vm1='ACTIVE', vm2='ACTIVE')
+        self.assertEqual(({}, drains.RELEASED), (self.look(), self.state()))
+        self.assertEqual([('start', 'vm1'), ('start', 'vm2')], self.nova.asked)
+
+    def test_neither_what_is_locked_nor_what_is_busy_is_stopped(self):
+        self.nova.put(vm1='ACTIVE locked', vm2='ACTIVE busy', vm3='PAUSED', vm4='SHUTOFF')
+        self.block('vm1', 'vm2', 'vm3', 'vm4', 'vm5')
+        self.assertEqual(({}, []), (self.look(), self.nova.asked))
+
+    def test_a_worker_that_dies_before_nova_is_asked_leaves_nothing_off(self):
+        self.nova.put(vm1='ACTIVE')
+        self.block('vm1')
+        self.nova.stop = lambda server: self.fail('it is dead')
+        self.assertRaises(AssertionError, self.look)
+        self.assertEqual({'vm1': 'stopping'}, self.board.get('d').stopped)
+        self.release()
+        self.assertEqual(({}, drains.RELEASED, []), (self.look(), self.state(), self.nova.asked))
+
+    def test_a_server_that_is_gone_or_does_not_start_does_not_hold_up_the_release(self):
+        self.nova.put(vm1='ACTIVE', vm2='ACTIVE')
+        self.block('vm1', 'vm2')
+        self.look()
+        self.nova.put(vm2='SHUTOFF')
+        self.assertEqual({'vm2': 'stopped'}, self.look())
+        self.release()
+        self.assertEqual({'vm2': 'starting'}, self.look())
+        self.assertEqual(({}, drains.RELEASED), (self.look(), self.state()))
+
+    def test_servers_start_again_on_a_host_that_is_enabled_by_hand(self):
+        self.stop_all()
+        self.nova.enable('a')
+        self.look()
+        self.assertEqual(drains.RELEASING, self.state())
+        self.look()
+        self.assertEqual(('start', 'vm1'), self.nova.asked[-1])
+
+    def test_the_next_drain_of_the_host_starts_what_the_one_before_has_stopped(self):
+        self.stop_all()
+        fixtures.bring(self.board, self.board.get('d'), drains.EMPTY)
+        self.request(uuid='e')
+        self.assertEqual({'vm1': 'stopped'}, self.board.get('e').stopped)

@@ -7,6 +7,7 @@ import testtools
 
 from kronos_nova import exception
 from kronos_nova.cycle import steps
+from kronos_nova.cycle import windows
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.drain import planning
@@ -48,6 +49,7 @@ class DrainTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.hosts, self.policies = {name: UP for name in 'abc'}, POLICIES
+        self.options = EngineOptions(aggregates=('gpu',))
         self.servers, self.groups, self.room, self.under_way = [], [], {}, ()
 
     def server(self, uuid, host='a', vcpus=1, **what):
@@ -70,7 +72,7 @@ class DrainTest(testtools.TestCase):
         drains = [Drain(uuid=host, host=host, aggregate='gpu', state='draining',
                         requested_by='jane', requested_at=NOON, **what) for host in hosts or 'a']
         return planning.plan(
-            self.cloud(), self.policies, EngineOptions(aggregates=('gpu',)),
+            self.cloud(), self.policies, self.options,
             PlannerPorts(source=source or Silent(), clock=lambda: 0.0, now=0.0,
                          dry_run=lambda *_move: Verdict(refused=refused)),
             'gpu', drains, failures)
@@ -91,7 +93,7 @@ class DrainTest(testtools.TestCase):
         self.server('vm1', status='PAUSED')
         self.server('other', host='b')
         found = self.plan()
-        self.assertEqual(({'vm1'}, {}, set()), ({*self.moved(found)}, found.blocked, found.cold))
+        self.assertEqual(({'vm1'}, {}, {}), ({*self.moved(found)}, found.blocked, found.kinds))
 
     def test_the_planner_is_given_the_cloud_as_it_is_and_what_is_asked_for(self):
         self.server('on')
@@ -101,7 +103,8 @@ class DrainTest(testtools.TestCase):
         self.patch(steps, 'plan_cycle',
                    lambda *args: given.append(args) or plan_cycle(*args))
         found = self.plan(with_stopped=True, avoid=('d',))
-        self.assertEqual(({'on': 'b', 'off': 'b'}, {'off'}), (self.moved(found), found.cold))
+        self.assertEqual(({'on': 'b', 'off': 'b'}, {'off': 'cold'}),
+                         (self.moved(found), found.kinds))
         [(cloud, *_others, request)] = given
         self.assertEqual(self.cloud(), cloud)
         self.assertEqual(planning.DrainRequest(
@@ -148,7 +151,7 @@ policies:
         self.server('on')
         self.assertIn('--with-stopped', self.plan().blocked['a']['off'])
         found = self.plan(with_stopped=True)
-        self.assertEqual(({'off', 'on'}, frozenset({'off'})), ({*self.moved(found)}, found.cold))
+        self.assertEqual(({'off', 'on'}, {'off': 'cold'}), ({*self.moved(found)}, found.kinds))
 
     def test_every_server_that_stays_has_its_reason(self):
         self.hosts.pop('c')
@@ -179,6 +182,51 @@ policies:
                          found.blocked['a'])
         self.assertEqual([('off', 'cold'), ('sev', 'cold')], [
             (each.instance_uuid, each.can) for each in found.report.immovable])
+
+    def unmovable(self):
+        """Servers that Nova does not migrate live, for every reason to leave them."""
+        sev = snapshot.Movability(can='cold', why='the memory is encrypted')
+        fpga = snapshot.Movability(can='no', why='an accelerator')
+        for uuid, what in (('sev', {'live': sev}), ('fpga', {'live': fpga}), ('plain', {}),
+                           ('locked', {'live': sev, 'locked': True}),
+                           ('paused', {'live': sev, 'status': 'PAUSED'})):
+            self.server(uuid, **what)
+
+    def test_servers_that_nova_does_not_migrate_live_are_migrated_cold_where_that_is_wanted(self):
+        self.unmovable()
+        found = self.plan(unmovable='cold')
+        self.assertEqual({'plain', 'sev'}, self.moved(found).keys())
+        self.assertEqual({'sev': 'restart'}, found.kinds)
+        self.assertEqual({'a': {'sev': 'the memory is encrypted'}}, found.interrupted)
+        self.assertEqual({'fpga', 'locked', 'paused'}, found.blocked['a'].keys())
+        self.assertIn('it is locked', found.blocked['a']['locked'])
+        self.assertEqual({}, found.to_stop)
+
+    def test_they_are_stopped_where_that_is_wanted(self):
+        self.unmovable()
+        found = self.plan(unmovable='stop')
+        self.assertEqual(({'plain'}, {}), (self.moved(found).keys(), found.kinds))
+        self.assertEqual({'sev': 'the memory is encrypted', 'fpga': 'an accelerator'},
+                         found.to_stop['a'])
+        self.assertEqual({'locked', 'paused'}, found.blocked['a'].keys())
+
+    def test_they_stay_by_default_and_outside_the_maintenance_windows(self):
+        self.unmovable()
+        self.assertEqual(({'plain'}, {}), (self.moved(self.plan()).keys(), self.plan().to_stop))
+        self.options = EngineOptions(aggregates=('gpu',), windows=windows.parse(
+            ['gpu; 0 3 1 1 *; 60']))
+        for wanted in ('cold', 'stop'):
+            found = self.plan(unmovable=wanted)
+            self.assertEqual(({'plain'}, {}), (self.moved(found).keys(), found.to_stop))
+            self.assertIn('in a maintenance window only', found.blocked['a']['sev'])
+
+    def test_a_host_is_empty_with_the_servers_that_its_drain_has_stopped(self):
+        self.server('off', status='SHUTOFF')
+        self.server('again', status='ACTIVE', live=snapshot.Movability(can='no', why='FPGA'))
+        stopped = {'off': 'stopped', 'again': 'stopped'}
+        found = self.plan(unmovable='stop', with_stopped=True, stopped=stopped)
+        self.assertEqual((1, {}, {'again': 'FPGA'}),
+                         (found.left['a'], self.moved(found), found.to_stop['a']))
 
     def test_a_server_that_is_on_its_way_is_left_and_not_blocked(self):
         self.server('leaves', status='MIGRATING', task_state='migrating')

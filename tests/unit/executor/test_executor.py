@@ -658,7 +658,7 @@ class ExecutorTest(ExecutorTestCase):
                          [move.state for move in self.journal.moves()])
         self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
 
-    def drain(self, status='SHUTOFF', cold=('vm1',), locked=False):
+    def drain(self, status='SHUTOFF', cold=('vm1',), locked=False, kind='cold'):
         """A host is drained, and the plan for it runs."""
         board = drains.Drains(self.journal.database)
         board.request([Drain(uuid='d', host='a', aggregate='gpu', state='draining',
@@ -670,7 +670,7 @@ class ExecutorTest(ExecutorTestCase):
             dataclasses.replace(move, phase=plans.EVACUATE) for move in report.moves))
         self.journal.record_plan(report, plans.EXECUTING, self.clock(),
                                  self.clock() + datetime.timedelta(hours=1),
-                                 purpose=automation.DRAIN, cold=cold)
+                                 purpose=automation.DRAIN, kinds=dict.fromkeys(cold, kind))
         return board
 
     def test_a_paused_server_is_migrated_live_and_stays_paused(self):
@@ -699,6 +699,23 @@ class ExecutorTest(ExecutorTestCase):
         self.nova.says('error', fault='No valid host')
         self.assertEqual(moves.PLANNED, self.tick())
         self.assertIn('No valid host', self.move().error)
+
+    def test_a_running_server_is_migrated_cold_where_that_is_wanted_and_runs_again(self):
+        self.drain(status='ACTIVE', kind='restart')
+        self.assertEqual(moves.MIGRATING, self.tick())
+        self.assertEqual(([], ['vm1']), (self.nova.requests, self.nova.cold))
+        self.nova.says('finished')
+        self.nova.puts('b', status='VERIFY_RESIZE')
+        self.tick()
+        self.assertEqual(['vm1'], self.nova.confirmed)
+        self.nova.says('confirmed')
+        self.nova.puts('b', status='ACTIVE')
+        self.assertEqual(moves.COMPLETED, self.tick())
+
+    def test_a_server_that_its_owner_has_locked_is_not_interrupted(self):
+        self.drain(status='ACTIVE', kind='restart', locked=True)
+        self.assertEqual(moves.ABANDONED, self.tick())
+        self.assertEqual([], self.nova.cold)
 
     def test_a_server_that_was_started_meanwhile_is_not_migrated_cold(self):
         self.drain(status='ACTIVE')

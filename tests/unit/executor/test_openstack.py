@@ -84,7 +84,7 @@ class OpenStackComputeApiTest(testtools.TestCase):
         self.assertTrue(self.server.requests[-1][1].endswith('host=compute1%26x%3Dy'))
 
     def test_what_is_deleted_softly_is_on_its_host(self):
-        listed = {'id': 'vm1', 'name': 'web', 'status': 'SOFT_DELETED',
+        listed = {'id': 'vm1', 'name': 'web', 'status': 'SOFT_DELETED', 'locked': False,
                   'OS-EXT-STS:task_state': None}
         self.answers[r'GET /servers/detail\?.*soft_deleted=True.*host=a'] = 200, {
             'servers': [listed]}
@@ -100,7 +100,8 @@ class OpenStackComputeApiTest(testtools.TestCase):
                            migration(2, instance_uuid='gone', source_compute='a')]}
         self.answers[r'GET /os-migrations\?.*'] = 200, {'migrations': []}
         self.answers['GET /servers/vm1'] = 200, {'server': {
-            'id': 'vm1', 'name': 'web', 'status': 'VERIFY_RESIZE', 'OS-EXT-STS:task_state': None}}
+            'id': 'vm1', 'name': 'web', 'status': 'VERIFY_RESIZE', 'locked': True,
+            'OS-EXT-STS:task_state': None}}
         [found] = OpenStackHostApi(self.connection).servers_on('a')
         self.assertEqual(('vm1', 'VERIFY_RESIZE', True),
                          (found.uuid, found.status, found.is_unsettled))

@@ -42,6 +42,11 @@ def add_drain_arguments(parser):
     """How hosts are emptied."""
     parser.add_argument('--with-stopped', action='store_true',
                         help='Migrate stopped servers too, cold.')
+    parser.add_argument('--unmovable', choices=('leave', 'cold', 'stop'), default='leave',
+                        help='Running servers that Nova does not migrate live: leave them '
+                             '(default), migrate them cold, or stop them until the host is '
+                             'released. A server that ran runs again afterwards. Locked servers '
+                             'are left, and outside maintenance windows all are.')
     parser.add_argument('--parallel', type=arguments.POSITIVE, metavar='<n>',
                         help='Moves at once off each host; default: max_concurrent_per_source.')
     parser.add_argument('--keep-spare', type=arguments.COUNT, default=0, metavar='<n>',
@@ -126,7 +131,8 @@ class Drain(_OfHosts):
         request = contract.BeginDrains(
             hosts=list(dict.fromkeys(parsed_args.hosts)), check=parsed_args.check,
             reason=parsed_args.reason, force=parsed_args.force,
-            with_stopped=parsed_args.with_stopped, parallel=parsed_args.parallel,
+            with_stopped=parsed_args.with_stopped, unmovable=parsed_args.unmovable,
+            parallel=parsed_args.parallel,
             deadline=parsed_args.deadline, keep_spare=parsed_args.keep_spare)
         try:
             found = self.call(contract.BEGIN, request)
@@ -157,6 +163,11 @@ class Drain(_OfHosts):
                      f'leave{cold}, {each.memory_mb / 1024:.1f} GiB')
             for destination, count in each.destinations.items():
                 self.say(f'    {count} to {destination}')
+            for uuid, why in sorted(each.interrupted.items()):
+                self.say(f'    migrated cold: {columns.server(uuid, each.names.get(uuid))}: {why}')
+            for uuid, why in sorted(each.stopped.items()):
+                self.say(f'    stopped until the release: '
+                         f'{columns.server(uuid, each.names.get(uuid))}: {why}')
             for uuid, why in sorted(each.blocked.items()):
                 self.say(f'    blocked: {columns.server(uuid, each.names.get(uuid))}: {why}')
         together = ' together' if len(found.checked) > 1 else ''

@@ -2,6 +2,7 @@
 
 import datetime
 from typing import Annotated
+from typing import Literal
 
 import msgspec
 
@@ -18,7 +19,8 @@ from kronos_client.contract.operation import Operation
 
 class Drain(Response):
     """A host that is being emptied, and its progress. ``blocked`` has of each server that stays
-    the reason, ``waits_for`` names all else that has to happen first."""
+    the reason, ``waits_for`` names all else that has to happen first. ``stopped`` has the servers
+    that the drain has stopped, with their states: ``stopping``, ``stopped`` or ``starting``."""
 
     uuid: str
     host: str
@@ -38,6 +40,8 @@ class Drain(Response):
     waits_for: str
     problem: str
     finished_at: Maybe
+    unmovable: str = 'leave'
+    stopped: dict[str, str] = {}
 
 
 class Drains(Response):
@@ -46,7 +50,9 @@ class Drains(Response):
 
 class CheckedHost(Response):
     """The servers that can leave a host, ``cold`` of them by a cold migration, where to, and which
-    cannot and why. ``names`` has the names of the servers in ``blocked``."""
+    cannot and why. ``interrupted`` has the running servers that are migrated cold, ``stopped``
+    those that are stopped until the host is released, each with Nova's reason. ``names`` has the
+    names of all these."""
 
     host: str
     servers: int
@@ -56,6 +62,8 @@ class CheckedHost(Response):
     destinations: dict[str, int]
     blocked: dict[str, str]
     names: dict[str, str]
+    interrupted: dict[str, str] = {}
+    stopped: dict[str, str] = {}
 
 
 class DrainsBegun(Response):
@@ -82,7 +90,9 @@ class OneDrain(Request):
 
 class BeginDrains(Request):
     """Hosts to empty, all or none. With ``check`` nothing is changed. ``force`` drains hosts that
-    nothing can leave, and the last hosts of an aggregate."""
+    nothing can leave, and the last hosts of an aggregate. Running servers that Nova does not
+    migrate live stay; with ``unmovable`` ``cold`` they are migrated cold, with ``stop`` they are
+    stopped until the host is released."""
 
     hosts: Annotated[list[Name], msgspec.Meta(min_length=1, max_length=100)]
     check: bool = False
@@ -92,6 +102,7 @@ class BeginDrains(Request):
     parallel: Annotated[int, msgspec.Meta(ge=1, le=1000)] | None = None
     deadline: Annotated[datetime.datetime, msgspec.Meta(tz=True)] | None = None
     keep_spare: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
+    unmovable: Literal['leave', 'cold', 'stop'] = 'leave'
 
 
 class ComputeService(Response):

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
 
-revision = '0028'
+revision = '0029'
 down_revision = None
 
 SERVERS = ('mysql', 'mariadb', 'postgresql')
@@ -140,6 +140,9 @@ def create_operations():
         sa.Column('with_stopped', sa.Boolean, nullable=False),
         sa.Column('parallel', sa.Integer),
         sa.Column('deadline', TIMESTAMP),
+        sa.Column('unmovable', sa.String(8), nullable=False),
+        sa.Column('to_stop', TEXT, nullable=False),
+        sa.Column('stopped', TEXT, nullable=False),
         sa.Column('keep_spare', sa.Integer, nullable=False),
         sa.Column('avoid', TEXT, nullable=False),
         sa.Column('is_ours', sa.Boolean, nullable=False),
