@@ -31,7 +31,7 @@ def run(*arguments):
     return code, out.getvalue(), err.getvalue()
 
 
-class ReplayTest(testtools.TestCase):
+class ReplayTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.folder = self.useFixture(fixtures.TempDir())
@@ -48,6 +48,8 @@ class ReplayTest(testtools.TestCase):
         self.assertEqual((0, ''), (code, err))
         return json.loads(out)
 
+
+class ReplayTest(ReplayTestCase):
     def judged(self, seed, mode, *arguments, evacuates=False, repairs=(), spoil=False):
         cloud = Cloud(seed, mode)
         if spoil:
