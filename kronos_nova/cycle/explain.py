@@ -448,9 +448,19 @@ def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, l
         refusals=checks.precheck.refusals(), unplaced=tuple(
             plan.Unplaced(instance_uuid=case.problem.vms[vm], why=each.why,
                           is_proven=each.is_proven)
-            for vm, each in sorted(limits.unplaced.items())),
+            for vm, each in sorted(_unplaced(found, chosen.state, limits.unplaced).items())),
         not_moved=skips(_reasons(found, timely, limits.unplaced, checks), case.problem.vms),
         hosts_emptied=_emptied(found.before, chosen.state))
+
+
+def _unplaced(found, state, unplaced):
+    """Instance index to why it stays where it must not; what Nova would refuse on every host says
+    what the nearest one lacks."""
+    against = {int(vm): obstacle(state, int(vm)) for vm in waiting(state)
+               } if found.due.evacuate else {}
+    return {**unplaced, **{
+        vm: NoPlace(why=held[1], is_proven=vm in unplaced and unplaced[vm].is_proven)
+        for vm, held in against.items() if held and held[0] == 'refused'}}
 
 
 def _notes(found, timely, limits, planned):

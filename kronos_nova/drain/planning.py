@@ -227,6 +227,8 @@ class _Case:
         if reason == 'capacity' and not self._others(server.host):
             return ('every other host of the aggregate is being emptied, disabled or down'
                     if len(self._members()) > 1 else 'the aggregate has no other host')
+        if reason == 'refused' and unplaced:
+            return f'no other host can hold it: {unplaced}'
         if reason == 'capacity' and unplaced:
             return f'{WORDS[reason]}: {unplaced}'
         return WORDS.get(reason, reason).format(status=server.status,

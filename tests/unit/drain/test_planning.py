@@ -49,7 +49,7 @@ class DrainTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.hosts, self.policies = {name: UP for name in 'abc'}, POLICIES
-        self.options = EngineOptions(aggregates=('gpu',))
+        self.options, self.traits = EngineOptions(aggregates=('gpu',)), {}
         self.servers, self.groups, self.room, self.under_way = [], [], {}, ()
 
     def server(self, uuid, host='a', vcpus=1, **what):
@@ -62,7 +62,7 @@ class DrainTest(testtools.TestCase):
         return snapshot.Snapshot(
             taken_at='2026-11-20T12:00:00Z', instances=tuple(self.servers),
             hosts=tuple(snapshot.Host(
-                name=name, uuid=name, service=service, inventory={
+                name=name, uuid=name, service=service, traits=self.traits.get(name), inventory={
                     'VCPU': snapshot.ResourceInventory(total=self.room.get(name, 8))})
                 for name, service in self.hosts.items()),
             aggregates=(snapshot.Aggregate(name='gpu', uuid='g', hosts=tuple(self.hosts)),),
@@ -182,6 +182,16 @@ policies:
                          found.blocked['a'])
         self.assertEqual([('off', 'cold'), ('sev', 'cold')], [
             (each.instance_uuid, each.can) for each in found.report.immovable])
+
+    def test_what_other_hosts_lack_is_named(self):
+        self.server('gpu', requires=snapshot.Requirements(traits=('CUSTOM_GPU',)))
+        self.traits = {'a': ('CUSTOM_GPU',), 'b': (), 'c': ()}
+        found = self.plan()
+        self.assertEqual({'gpu'}, found.blocked['a'].keys())
+        self.assertRegex(found.blocked['a']['gpu'],
+                         'no other host can hold it: [bc] lacks the trait CUSTOM_GPU')
+        self.traits['b'] = ('CUSTOM_GPU',)
+        self.assertEqual({'gpu': 'b'}, self.moved(self.plan()))
 
     def unmovable(self):
         """Servers that Nova does not migrate live, for every reason to leave them."""
