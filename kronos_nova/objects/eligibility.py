@@ -84,7 +84,7 @@ def _said(instance: Instance, opt_out: OptOut) -> Iterator[tuple[str, str]]:
 
 def movability(instance: Instance) -> Movability:
     """How Nova can move an instance in its present status, and Nova's reason against a live
-    migration. A lock is in nobody's way who may migrate at all."""
+    migration. Nova ignores locks for administrators."""
     if instance.live.can == IMMOVABLE or instance.status in LIVE_STATUSES and (
             instance.live.can == LIVE or instance.status in COLD_STATUSES):
         return instance.live
