@@ -66,12 +66,17 @@ class FailoverTest(test_drain.DrainTestCase):
 
             def ended(uuid=server['id']):
                 found = self.cloud.client.server(uuid)
-                return not found['OS-EXT-STS:task_state'] and found
+                states = {each['status'] for each in self.cloud.client.migrations(
+                    instance_uuid=uuid, migration_type='evacuation')}
+                is_over = states <= {'done', 'error', 'failed'} and (
+                    states or found['status'] == 'ERROR')
+                return is_over and not found['OS-EXT-STS:task_state'] and found
             found = wait_for(ended, 120, 'an evacuation does not end', interval=0.3)
             # From microversion 2.95 on Nova leaves it stopped there.
             if found['OS-EXT-SRV-ATTR:host'] == host or found['status'] not in (
                     'ACTIVE', 'SHUTOFF'):
-                left.append(server['id'])
+                left.append((server['id'], found['OS-EXT-SRV-ATTR:host'], found['status'],
+                             found.get('fault')))
         return left
 
     def test_all_restart_wherever_that_was_said(self):
