@@ -117,11 +117,7 @@ class Failover:
         :param known: a placement of the same hosts, from before the cloud changed; it is kept where
             it still holds
         """
-        vms = np.concatenate([self._on_host[host] for host in lost])
-        hosts = np.flatnonzero(self.problem.available)
-        hosts = hosts[~np.isin(hosts, lost)]
-        together = self._together(vms, lost)
-        permitted = self._permitted(vms, hosts, together)
+        vms, hosts, permitted = self._question(lost)
         placed = self._place_again(vms, hosts, permitted, known) if known else None
         if placed is None:
             placed = self._pack(vms, hosts, permitted)
@@ -131,12 +127,23 @@ class Failover:
         return (self._verdict(lost, DOES_NOT, {}, left) if left
                 else self._proved(lost, vms, hosts, permitted))
 
-    def fits_in_novas_order(self, lost: Sequence[int]) -> bool:
-        """Whether all servers of the lost hosts restart where Nova's scheduler chooses."""
+    def place_most(self, lost: Sequence[int]) -> dict[str, str]:
+        """A placement of those servers of lost hosts that fit, the largest first."""
+        vms, hosts, permitted = self._question(lost)
+        placed = self._pack(vms, hosts, permitted, is_partial=True) or {}
+        return dict(self._verdict(lost, NOT_FOUND, placed, {}).placement)
+
+    def _question(self, lost: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The instances of lost hosts, the hosts that are left, and bool (v, h), which may go
+        where."""
         vms = np.concatenate([self._on_host[host] for host in lost])
         hosts = np.flatnonzero(self.problem.available)
         hosts = hosts[~np.isin(hosts, lost)]
-        permitted = self._permitted(vms, hosts, self._together(vms, lost))
+        return vms, hosts, self._permitted(vms, hosts, self._together(vms, lost))
+
+    def fits_in_novas_order(self, lost: Sequence[int]) -> bool:
+        """Whether all servers of the lost hosts restart where Nova's scheduler chooses."""
+        vms, hosts, permitted = self._question(lost)
         for group, inside in self._kept_together(vms):
             if not self.state.groups.on(np.full(len(hosts), group), hosts).any():
                 permitted[inside] = False
@@ -198,9 +205,11 @@ class Failover:
         return permitted
 
     def _pack(self, vms: np.ndarray, hosts: np.ndarray,
-              permitted: np.ndarray) -> dict[int, int] | None:
-        """Place instances, the largest first, each where the least room is left; None where not all
-        find a place."""
+              permitted: np.ndarray, is_partial: bool = False) -> dict[int, int] | None:
+        """Place instances, the largest first, each where the least room is left.
+
+        :param is_partial: leave out those that find no place; else None is returned
+        """
         free, rooms = self._free[hosts].copy(), _GroupRooms(self, hosts)
         scale = np.maximum(free.max(axis=0, initial=1.0), 1.0)
         placed: dict[int, int] = {}
@@ -209,6 +218,8 @@ class Failover:
             fits = permitted[item].all(axis=0) & ((demand <= free + TOLERANCE) | (demand == 0)).all(
                 axis=1) & rooms.allow(vms[item])
             if not fits.any():
+                if is_partial:
+                    continue
                 return None
             left = ((free - demand) / scale).sum(axis=1)
             host = int(np.where(fits, left, np.inf).argmin())

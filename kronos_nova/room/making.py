@@ -18,6 +18,8 @@ from kronos_nova.planners.make_room import RoomMaker
 from kronos_nova.room import shapes
 from kronos_nova.room import whole
 
+CUT = 'the time limit of a plan was over before a place was found; there may be one'
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RoomMove:
@@ -86,5 +88,7 @@ def _missing(unplaced: Iterable[NoPlace], count: int) -> dict:
     reasons = list(unplaced)
     if not count:
         return {'missing': (), 'is_proven': True}
+    if not reasons:
+        return {'missing': (CUT,), 'is_proven': False}
     return {'missing': tuple(dict.fromkeys(each.why for each in reasons)),
             'is_proven': bool(reasons) and all(each.is_proven for each in reasons)}

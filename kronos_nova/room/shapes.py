@@ -43,7 +43,7 @@ def with_new(snapshot: Snapshot, shapes: Iterable[Shape], count: int = 1,
     """
     shapes, cells = list(shapes), sorted({host.cell for host in snapshot.hosts})
     hosts = [_host(cell) for cell in cells]
-    instances = [[_instance(shape, f'{host.name}/{number:06d}/{n}', host.name, project_id)
+    instances = [[instance(shape, f'{host.name}/{number:06d}/{n}', host.name, project_id)
                   for host in hosts for n in range(count)] for number, shape in enumerate(shapes)]
     return (dataclasses.replace(
         snapshot, hosts=(*snapshot.hosts, *hosts),
@@ -61,7 +61,8 @@ def _host(cell: str) -> Host:
                 service=Service(state='up', status='disabled'))
 
 
-def _instance(shape: Shape, uuid: str, host: str, project_id: str) -> Instance:
+def instance(shape: Shape, uuid: str, host: str, project_id: str) -> Instance:
+    """A new server on a host."""
     return Instance(
         uuid=uuid, name=uuid, display_name=shape.name, host=host, project_id=project_id,
         status='ACTIVE', vcpus=shape.vcpus, memory_mb=shape.memory_mb, disk_gb=shape.disk_gb,

@@ -100,6 +100,16 @@ class SlotCounter:
                      by_host={problem.hosts[host]: int(count) for host, count in zip(
                          hosts.tolist(), counts.tolist(), strict=True)})
 
+    def spread(self, shape: int, count: int) -> list[str]:
+        """The hosts of new servers of a shape, one after the other on the host that has most slots
+        left; fewer than asked for where not all fit."""
+        found = self.slots(shape)
+        left, hosts = dict(found.by_host), []
+        for _number in range(min(count, found.total)):
+            hosts.append(max(left, key=lambda name: left[name]))
+            left[hosts[-1]] -= 1
+        return hosts
+
     def without(self, shape: int, verdict: LossVerdict) -> int:
         """The slots of a shape once hosts have failed and their servers have restarted."""
         free, counts = self.free, self._counts

@@ -24,7 +24,7 @@ def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capac
     from kronos_nova.room import failover
     from kronos_nova.room import shapes
     from kronos_nova.room import slots
-    snapshot, rules = _cloud(context, request.aggregate), _rules(context)
+    snapshot, outcome, rules = *_cloud(context, request), _rules(context)
     flavors = sorted(context.read_flavors(), key=lambda each: each.name)
     wanted = shapes.named(request.flavors, flavors) if request.flavors else flavors
     counter = slots.SlotCounter(snapshot, rules, wanted, project_id=request.project or '')
@@ -36,7 +36,7 @@ def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capac
     return contract.Capacity(
         slots=[_slots(counter.slots(number), after) for number, after in enumerate(left)],
         not_restarting=[name for verdict in verdicts if verdict.verdict != failover.FITS
-                        for name in verdict.lost])
+                        for name in verdict.lost], outcome=outcome)
 
 
 def check_failover(context: Context, request: contract.CheckFailover) -> contract.Failover:
@@ -45,11 +45,11 @@ def check_failover(context: Context, request: contract.CheckFailover) -> contrac
     :raises HostNotFound: Nova has no such host, or the aggregate does not
     """
     from kronos_nova.room import failover  # as above
-    snapshot = _cloud(context, request.aggregate)
+    snapshot, outcome = _cloud(context, request)
     judge = failover.failover_of(snapshot, _rules(context))
     hosts = [judge.index(name) for name in request.hosts] or judge.hosts_with_servers()
     names = {instance.uuid: instance.display_name for instance in snapshot.instances}
-    return contract.Failover(hosts=[
+    return contract.Failover(outcome=outcome, hosts=[
         contract.HostLoss(
             host=verdict.lost[0], verdict=verdict.verdict, servers=judge.servers(host),
             in_novas_order=verdict.verdict == failover.FITS and judge.fits_in_novas_order((host,)),
@@ -67,7 +67,7 @@ def check(context: Context, request: contract.CheckRoom) -> contract.Room:
     from kronos_nova.room import making
     from kronos_nova.room import shapes
     options = engine_options.from_conf(context.conf)
-    snapshot = _cloud(context, request.aggregate)
+    snapshot, outcome = _cloud(context, request)
     [shape] = shapes.named([request.flavor], context.read_flavors())
     pinned = [each.uuid for each in snapshot.instances
               if eligibility.obstacle(each, options.opt_out, eligibility.TO_BALANCE)]
@@ -81,17 +81,35 @@ def check(context: Context, request: contract.CheckRoom) -> contract.Room:
         moves=[contract.RoomMove.made_from(move, instance_name=names[move.instance_uuid])
                for move in plan.moves],
         memory_mb=plan.memory_mb, hosts=dict(sorted(collections.Counter(plan.hosts).items())),
-        missing=list(plan.missing), is_proven=plan.is_proven)
+        missing=list(plan.missing), is_proven=plan.is_proven, outcome=outcome)
 
 
-def _cloud(context: Context, aggregate: str | None) -> Snapshot:
-    """The cloud, or the hosts of an aggregate.
+def _cloud(context: Context, request: contract.Changes) -> tuple[Snapshot, contract.Outcome]:
+    """The cloud, or the hosts of an aggregate, after changes that are only thought of.
+
+    :raises NotInScope: there is no such aggregate
+    :raises HostNotFound: there is no such host
+    :raises RequestRefused: a change cannot be read
+    """
+    from kronos_nova.room import whatif  # as above
+    snapshot = context.read_cloud()
+    if request.aggregate is not None:
+        snapshot = _within(snapshot, request.aggregate)
+    found = whatif.changed(
+        snapshot, _rules(context), whatif.Changes(
+            ratio=request.ratio, add=request.add, lose=request.lose, boot=request.boot),
+        context.read_flavors, getattr(request, 'project', None) or '')
+    names = {each.uuid: each.display_name for each in snapshot.instances}
+    return found.snapshot, contract.Outcome(
+        left=found.left, names={uuid: names[uuid] for uuid in found.left},
+        not_booted=found.not_booted)
+
+
+def _within(snapshot: Snapshot, aggregate: str) -> Snapshot:
+    """The hosts of an aggregate.
 
     :raises NotInScope: there is no such aggregate
     """
-    snapshot = context.read_cloud()
-    if aggregate is None:
-        return snapshot
     try:
         names = set(snapshot.hosts_of(aggregate))
     except KeyError as error:

@@ -29,6 +29,7 @@ from kronos_nova.drain import states as drains
 from kronos_nova.objects import maintenance
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
+from kronos_nova.objects.shape import Shape
 from tests.unit.api import base
 from tests.unit.cmd import test_host
 from tests.unit.db import fixtures as db_fixtures
@@ -232,6 +233,33 @@ class RefusedTest(CommandsTestCase):
         self.url = self.serve(other)
         self.openstack('plan', 'list', expected=1)
         self.assertIn('not as kronos-api does', self.err.getvalue())
+
+
+class RoomTest(test_host.WithRecordedCloud, CommandsTestCase):
+    """Questions about the room of the recorded cloud, which only has VCPUs."""
+
+    def read_flavors(self):
+        return tuple(Shape(id=str(size), name=f'm1.{size}', vcpus=size, memory_mb=1,
+                           resources={'VCPU': size}) for size in (1, 999))
+
+    def test_slots_of_each_flavor_also_after_changes(self):
+        rows = self.table('capacity', '--loss')
+        self.assertEqual([('m1.1', 3, 1), ('m1.999', 0, 0)],
+                         [(row['Flavor'], row['Now'], row['After loss']) for row in rows])
+        [more] = self.table('capacity', '--flavor', 'm1.1', '--add', '1:like=a')
+        self.assertEqual(3 + 2, more['Now'])
+        self.assertIn('No room for 6 of the new servers m1.1', self.openstack(
+            'capacity', '--boot', '9:m1.1', expected=4))
+
+    def test_hosts_whose_servers_do_not_restart_end_it_with_4(self):
+        said = self.openstack('failover', '--lose', 'b', '--lose', 'c', expected=4)
+        self.assertIn('not all restart', said)
+        self.assertIn('hosts: the servers of', self.openstack('failover'))
+
+    def test_no_room_ends_it_with_4(self):
+        self.assertIn('Room for 1 of 1', self.openstack('room', 'check', 'm1.1'))
+        said = self.openstack('room', 'check', 'm1.999', expected=4)
+        self.assertIn('No room for others: it needs 999 VCPU', said)
 
 
 class HostTest(test_host.WithRecordedCloud, CommandsTestCase):

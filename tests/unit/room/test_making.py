@@ -48,6 +48,12 @@ class MakingTest(testtools.TestCase):
         self.assertEqual(((), True), (found.hosts, found.is_proven))
         self.assertIn('it needs 99 VCPU', found.missing[0])
 
+    def test_a_plan_that_is_cut_says_so(self):
+        found = making.plan(self.snapshot, ConstraintRules(), shapes.parse('99:4096'), 1,
+                            Limits(budget=1000, clock=lambda: 1.0, deadline=0.0))
+        self.assertEqual(((), (making.CUT,), False),
+                         (found.hosts, found.missing, found.is_proven))
+
     def test_no_server_moves_to_another_cell(self):
         hosts = [clouds.host('a'), clouds.host('b', cell='cell2')]
         found = plan(dataclasses.replace(self.snapshot, hosts=tuple(hosts)), '8:4096')

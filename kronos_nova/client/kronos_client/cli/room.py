@@ -11,7 +11,45 @@ VERDICTS = {contract.FITS: 'all restart', contract.DOES_NOT: 'not all restart',
             contract.NOT_FOUND: 'not known'}
 
 
-class Capacity(command.Lister):
+def add_change_arguments(parser):
+    """Changes that are only thought of."""
+    group = parser.add_argument_group('the cloud as it would be', 'Changes that are only thought '
+                                      'of, made in this order; each may be repeated.')
+    group.add_argument('--ratio', metavar='<class>=<ratio>', action='append', default=[],
+                       help='Another allocation ratio on all hosts, such as VCPU=8.')
+    group.add_argument('--add', metavar='<n>:like=<host>', action='append', default=[],
+                       help='So many empty hosts like one.')
+    group.add_argument('--lose', metavar='<host>', action='append', default=[],
+                       help='Hosts that fail together, by name or by failure domain such as '
+                            'rack=r3; their servers restart on the others.')
+    group.add_argument('--boot', metavar='<n>:<flavor>', action='append', default=[],
+                       help='So many new servers.')
+
+
+def changes(parsed_args):
+    """The fields of a request that have the changes."""
+    return {name: getattr(parsed_args, name) for name in contract.Changes.__struct_fields__}
+
+
+class _AboutRoom(command.Lister):
+    """A question about room, of the cloud as it is or would be."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        add_change_arguments(parser)
+        return parser
+
+    def say_outcome(self, outcome):
+        """What the changes that are thought of lead to."""
+        for uuid, why in outcome.left.items():
+            self.say(f'Does not restart: {columns.server(uuid, outcome.names.get(uuid))}: {why}')
+        for flavor, count in outcome.not_booted.items():
+            self.say(f'No room for {count} of the new servers {flavor}.')
+        if outcome.left or outcome.not_booted:
+            self.exit_code = LOST
+
+
+class Capacity(_AboutRoom):
     """Show how many more servers of each flavor fit.
 
     Unusable is what is free on hosts that may take such servers, and too little there for one more.
@@ -38,7 +76,8 @@ class Capacity(command.Lister):
     def take_action(self, parsed_args):
         found = self.call(contract.CAPACITY, contract.ShowCapacity(
             flavors=parsed_args.flavor, aggregate=parsed_args.aggregate,
-            project=parsed_args.project, loss=parsed_args.loss))
+            project=parsed_args.project, loss=parsed_args.loss, **changes(parsed_args)))
+        self.say_outcome(found.outcome)
         if found.not_restarting:
             self.say(f'Servers of {len(found.not_restarting)} hosts do not all restart if their '
                      f'host fails, such as of {found.not_restarting[0]}; "failover" has the '
@@ -54,7 +93,7 @@ class Capacity(command.Lister):
             for each in found.slots]
 
 
-class Failover(command.Lister):
+class Failover(_AboutRoom):
     """Show whether the servers of hosts restart on the others if their host fails.
 
     Each host is judged alone. In Nova's order says whether they also restart where Nova's scheduler
@@ -75,7 +114,8 @@ class Failover(command.Lister):
 
     def take_action(self, parsed_args):
         found = self.call(contract.FAILOVER, contract.CheckFailover(
-            hosts=parsed_args.hosts, aggregate=parsed_args.aggregate))
+            hosts=parsed_args.hosts, aggregate=parsed_args.aggregate, **changes(parsed_args)))
+        self.say_outcome(found.outcome)
         lost = [each for each in found.hosts if each.verdict != contract.FITS]
         by_name = [each for each in found.hosts
                    if each.verdict == contract.FITS and not each.in_novas_order]
@@ -92,7 +132,7 @@ class Failover(command.Lister):
             for each in shown]
 
 
-class RoomCheck(command.Lister):
+class RoomCheck(_AboutRoom):
     """Show the moves after which new servers of a flavor fit, and change nothing.
 
     The moves are those with the least memory to copy, in an order in which they may run.
@@ -116,7 +156,8 @@ class RoomCheck(command.Lister):
     def take_action(self, parsed_args):
         found = self.call(contract.CHECK, contract.CheckRoom(
             flavor=parsed_args.flavor, count=parsed_args.count, aggregate=parsed_args.aggregate,
-            project=parsed_args.project))
+            project=parsed_args.project, **changes(parsed_args)))
+        self.say_outcome(found.outcome)
         places = ', '.join(f'{count} on {name}' for name, count in found.hosts.items())
         self.say(f'Room for {sum(found.hosts.values())} of {parsed_args.count}'
                  f'{f": {places}" if places else ""}; {len(found.moves)} moves copy '

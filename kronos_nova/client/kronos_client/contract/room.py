@@ -14,6 +14,34 @@ FITS, DOES_NOT, NOT_FOUND = VERDICTS = ('fits', 'does_not_fit', 'not_found')
 none was found, and none is excluded."""
 
 
+class Changes(Request):
+    """The base of questions about the cloud as it would be after changes, made in this order.
+
+    ratio : texts such as ``VCPU=8``: the allocation ratio of a resource class on all hosts
+    add : texts such as ``2:like=compute1``: so many empty hosts like one
+    lose : names of hosts that fail together, or failure domains such as ``rack=r3``
+    boot : texts such as ``3:m1.large``: so many new servers
+    """
+
+    ratio: list[str] = []
+    add: list[str] = []
+    lose: list[str] = []
+    boot: list[str] = []
+
+
+class Outcome(Response):
+    """What changes lead to; empty where none was asked for.
+
+    left : uuid of each server of a lost host that does not restart to why
+    names : uuid of each of these to its name
+    not_booted : flavors of new servers to how many of them find no room
+    """
+
+    left: dict[str, str]
+    names: dict[str, str]
+    not_booted: dict[str, int]
+
+
 class FlavorSlots(Response):
     """How many more servers of a flavor fit.
 
@@ -42,9 +70,10 @@ class Capacity(Response):
 
     slots: list[FlavorSlots]
     not_restarting: list[str]
+    outcome: Outcome
 
 
-class ShowCapacity(Request):
+class ShowCapacity(Changes):
     """``flavors`` are names of flavors, or sizes such as 4:8192:40 (VCPUs, MiB, GiB); without any,
     all flavors count. With ``loss`` slots are also counted after the loss of any one host."""
 
@@ -75,9 +104,10 @@ class HostLoss(Response):
 
 class Failover(Response):
     hosts: list[HostLoss]
+    outcome: Outcome
 
 
-class CheckFailover(Request):
+class CheckFailover(Changes):
     """Hosts to judge; without any, all that have servers."""
 
     hosts: list[Name] = []
@@ -107,9 +137,10 @@ class Room(Response):
     hosts: dict[str, int]
     missing: list[str]
     is_proven: bool
+    outcome: Outcome
 
 
-class CheckRoom(Request):
+class CheckRoom(Changes, kw_only=True):
     """``flavor`` is the name of a flavor, or a size such as 4:8192:40."""
 
     flavor: Name

@@ -1,0 +1,181 @@
+"""A cloud as it would be after changes that are only thought of."""
+
+import dataclasses
+import re
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Sequence
+
+from kronos_nova import exception
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.objects.shape import Shape
+from kronos_nova.objects.snapshot import Host
+from kronos_nova.objects.snapshot import Instance
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.room import failover
+from kronos_nova.room import shapes
+from kronos_nova.room.slots import SlotCounter
+
+ADDED = re.compile(r'(\d{1,4}):like=(.+)')
+BOOTED = re.compile(r'(\d{1,4}):(.+)')
+RATIO = re.compile(r'([A-Z0-9_]+)=(\d+(?:\.\d+)?)')
+DOMAIN = re.compile(r'([^=]+)=(.+)')
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What is thought of, made in this order.
+
+    ratio : texts such as ``VCPU=8``: the allocation ratio of a resource class on all hosts
+    add : texts such as ``2:like=compute1``: so many empty hosts like one
+    lose : names of hosts that fail together, or failure domains such as ``rack=r3``
+    boot : texts such as ``3:m1.large`` or ``3:4:8192``: so many new servers
+    """
+
+    ratio: Sequence[str] = ()
+    add: Sequence[str] = ()
+    lose: Sequence[str] = ()
+    boot: Sequence[str] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """
+    snapshot : the cloud after the changes
+    left : uuid of each server of a lost host that does not restart, to why
+    not_booted : names of shapes to how many of the new servers find no room
+    """
+
+    snapshot: Snapshot
+    left: dict[str, str]
+    not_booted: dict[str, int]
+
+
+def changed(snapshot: Snapshot, rules: ConstraintRules, changes: Changes,
+            flavors: Callable[[], Iterable[Shape]], project_id: str = '') -> Changed:
+    """Make changes to a cloud.
+
+    :raises RequestRefused: a text is not of the form that is needed
+    :raises HostNotFound: a host that is named is not there
+    """
+    for text in changes.ratio:
+        snapshot = _with_ratio(snapshot, text)
+    for text in changes.add:
+        snapshot = _with_hosts(snapshot, text)
+    snapshot, left = _without(snapshot, rules, changes.lose) if changes.lose else (snapshot, {})
+    not_booted: dict[str, int] = {}
+    for text in changes.boot:
+        snapshot, name, missing = _with_servers(snapshot, rules, text, flavors, project_id)
+        if missing:
+            not_booted[name] = not_booted.get(name, 0) + missing
+    return Changed(snapshot=snapshot, left=left, not_booted=not_booted)
+
+
+def _parsed(pattern: re.Pattern[str], text: str, what: str, form: str) -> re.Match[str]:
+    found = pattern.fullmatch(text)
+    if not found:
+        raise exception.RequestRefused(what=f'{what} {text}', problem='it cannot be read',
+                                       remedy=f'Write it as {form}.')
+    return found
+
+
+def _with_ratio(snapshot: Snapshot, text: str) -> Snapshot:
+    found = _parsed(RATIO, text, 'ratio', 'CLASS=RATIO, such as VCPU=8')
+    name, ratio = found[1], float(found[2])
+    if not any(name in host.inventory for host in snapshot.hosts):
+        raise exception.RequestRefused(
+            what=f'ratio {text}', problem=f'no host has the resource class {name}',
+            remedy='"openstack resource class list" has the names.')
+    if not ratio:
+        raise exception.RequestRefused(what=f'ratio {text}', problem='it must be more than 0',
+                                       remedy='Write it as CLASS=RATIO, such as VCPU=8.')
+    return dataclasses.replace(snapshot, hosts=tuple(dataclasses.replace(host, inventory={
+        key: dataclasses.replace(each, allocation_ratio=ratio) if key == name else each
+        for key, each in host.inventory.items()}) for host in snapshot.hosts))
+
+
+def _with_hosts(snapshot: Snapshot, text: str) -> Snapshot:
+    found = _parsed(ADDED, text, 'add', 'COUNT:like=HOST')
+    count, model = int(found[1]), _named(snapshot, found[2])
+    known = {host.name for host in snapshot.hosts}
+    names = [name for name in (f'{model.name}+{n}' for n in range(1, count + len(known) + 1))
+             if name not in known][:count]
+    added = [dataclasses.replace(model, name=name, uuid=f'{shapes.NEW}{name}', used={})
+             for name in names]
+    aggregates = tuple(
+        dataclasses.replace(each, hosts=(*each.hosts, *names)) if model.name in each.hosts
+        else each for each in snapshot.aggregates)
+    pools = tuple(
+        dataclasses.replace(each, hosts=(*each.hosts, *names)) if model.name in each.hosts
+        else each for each in snapshot.shared_providers)
+    return dataclasses.replace(snapshot, hosts=(*snapshot.hosts, *added), aggregates=aggregates,
+                               shared_providers=pools)
+
+
+def _named(snapshot: Snapshot, name: str) -> Host:
+    for host in snapshot.hosts:
+        if host.name == name:
+            return host
+    raise exception.HostNotFound(what=f'Host {name}', problem='there is none of that name',
+                                 remedy='"openstack hypervisor list" has the names of hosts.')
+
+
+def hosts_of(snapshot: Snapshot, names: Iterable[str]) -> list[str]:
+    """The names of hosts, in the place of failure domains those of their hosts.
+
+    :raises HostNotFound: there is no such host, or no host of a domain
+    """
+    found: dict[str, None] = {}
+    for name in names:
+        level = DOMAIN.fullmatch(name)
+        inside = [host.name for host in snapshot.hosts
+                  if level and host.domains.get(level[1]) == level[2]]
+        found |= dict.fromkeys(inside or [_named(snapshot, name).name])
+    return list(found)
+
+
+def _without(snapshot: Snapshot, rules: ConstraintRules,
+             names: Iterable[str]) -> tuple[Snapshot, dict[str, str]]:
+    """The cloud without hosts, their servers restarted: all where they fit, else those that an
+    order of the largest first places."""
+    judge = failover.failover_of(snapshot, rules)
+    lost = hosts_of(snapshot, names)
+    verdict = judge.judge([judge.index(name) for name in lost])
+    placement = verdict.placement or judge.place_most([judge.index(name) for name in lost])
+    gone = {each.uuid for each in snapshot.instances if each.host in lost}
+    instances = tuple(
+        dataclasses.replace(each, host=placement.get(each.uuid, each.host))
+        for each in snapshot.instances if each.uuid not in gone or each.uuid in placement)
+    left = {uuid: verdict.left.get(uuid, 'no host has room for it after the others')
+            for uuid in sorted(gone - placement.keys())}
+    hosts = tuple(_holding(host, [each for each in instances if each.uuid in gone
+                                  and each.host == host.name])
+                  for host in snapshot.hosts if host.name not in lost)
+    return dataclasses.replace(snapshot, hosts=hosts, instances=instances), left
+
+
+def _holding(host: Host, more: Iterable[Instance]) -> Host:
+    """The host with further instances in use of it, where it is known what is."""
+    if host.used is None:
+        return host
+    used = dict(host.used)
+    for each in more:
+        for name, amount in each.resources.items():
+            used[name] = used.get(name, 0) + amount
+    return dataclasses.replace(host, used=used)
+
+
+def _with_servers(snapshot: Snapshot, rules: ConstraintRules, text: str,
+                  flavors: Callable[[], Iterable[Shape]],
+                  project_id: str) -> tuple[Snapshot, str, int]:
+    """The cloud with new servers, each where Nova's scheduler sends it by what is free."""
+    found = _parsed(BOOTED, text, 'boot', 'COUNT:FLAVOR')
+    count, [shape] = int(found[1]), shapes.named([found[2]], flavors())
+    counter = SlotCounter(snapshot, rules, [shape], project_id=project_id)
+    hosts = counter.spread(0, count)
+    booted = [shapes.instance(shape, f'{shapes.NEW}{text}/{number:06d}', name, project_id)
+              for number, name in enumerate(hosts)]
+    return (dataclasses.replace(
+        snapshot, instances=(*snapshot.instances, *booted), hosts=tuple(
+            _holding(host, [each for each in booted if each.host == host.name])
+            for host in snapshot.hosts)), shape.name, count - len(hosts))
