@@ -75,9 +75,10 @@ class FailoverTest(test_drain.DrainTestCase):
                                       json={'evacuate': {}})
 
             def ended(uuid=server['id']):
-                found = self.cloud.client.server(uuid)
                 states = {each['status'] for each in self.cloud.client.migrations(
                     instance_uuid=uuid, migration_type='evacuation')}
+                # Read last: it is where it is once its migration has ended.
+                found = self.cloud.client.server(uuid)
                 is_over = states <= {'done', 'error', 'failed'} and (
                     states or found['status'] == 'ERROR')
                 return is_over and not found['OS-EXT-STS:task_state'] and found
