@@ -11,6 +11,7 @@ from nova.compute import vm_states
 from nova.db.main import api as main_db
 from nova.network import model as network_model
 from nova.network import neutron
+from nova.objects import service
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional.api import client as api_client
 
@@ -31,6 +32,10 @@ NUMA = objects.InstanceNUMATopology(cells=[objects.InstanceNUMACell(
     id=0, cpuset={0}, pcpuset=set(), memory=64)])
 HUGE = objects.InstanceNUMATopology(cells=[objects.InstanceNUMACell(
     id=0, cpuset={0}, pcpuset=set(), memory=64, pagesize=2048)])
+
+WITH_SHARE = (COLD if service.SERVICE_VERSION >= movability.COLD_WITH_SHARES_SERVICE
+              else IMMOVABLE)
+"""Nova migrates servers with shares cold since release 34."""
 
 
 def device(alias, **spec):
@@ -66,7 +71,7 @@ KINDS = (
     (19, 'SEV of the image', COLD, {'image': {'hw_mem_encryption': 'true', **UEFI}}),
     (20, 'port with groups of resources', LIVE, {'boot': 'port', 'qos': True}),
     (21, 'vDPA port', LIVE, {'boot': 'port', 'vnic': 'vdpa'}),
-    (22, 'share', COLD, {'share': True}),
+    (22, 'share', WITH_SHARE, {'share': True}),
     (23, 'Cyborg accelerator of the flavor', IMMOVABLE,
      {'extra_specs': {'accel:device_profile': 'fpga'}}),
     (24, 'Cyborg accelerator of a port', IMMOVABLE,
