@@ -22,13 +22,14 @@ class FailoverTest(test_drain.DrainTestCase):
         super().setUp()
         for memory in SIZES:
             self.cloud.client.create_flavor(f'm{memory}', vcpus=1, ram=memory)
-        self.group = self.cloud.client.create_server_group('apart', 'anti-affinity')
 
     def populate(self, chance):
         """Boot servers of random sizes until hosts are rather full, and two that are apart."""
         free = dict.fromkeys(self.hosts, 62000)
+        # Of an old group the scheduler remembers where deleted members were.
+        group = self.cloud.client.create_server_group('apart', 'anti-affinity')
         uuids = [self.cloud.client.create(self.cloud.image, flavor='m2048', host=host,
-                                          group=self.group) for host in self.hosts[:3]]
+                                          group=group) for host in self.hosts[:3]]
         for _number in range(SERVERS):
             memory, host = chance.choice(SIZES), chance.choice(self.hosts)
             if free[host] - 2048 >= memory:
