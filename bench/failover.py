@@ -67,9 +67,8 @@ def judged(seed: int):
     """The verdict on each host of a small cloud that has servers."""
     from kronos_nova.constraints.base import ConstraintRules
     from kronos_nova.room import failover
-    from kronos_nova.room import whole
     snapshot = room_clouds.cloud(seed)
-    judge = failover.Failover(whole.model_of(snapshot, ConstraintRules()))
+    judge = failover.failover_of(snapshot, ConstraintRules())
     for host in range(len(judge.problem.hosts)):
         name = judge.problem.hosts[host]
         if any(instance.host == name for instance in snapshot.instances):
@@ -167,12 +166,11 @@ def large(hosts, servers, seed):
     """(step, CPU seconds, verdicts) of a large cloud: cold, and after one move."""
     from kronos_nova.constraints.base import ConstraintRules
     from kronos_nova.room import failover
-    from kronos_nova.room import whole
     snapshot = room_clouds.cloud(seed, hosts, servers)
     known = {}
 
     def every(snapshot):
-        judge = failover.Failover(whole.model_of(snapshot, ConstraintRules()))
+        judge = failover.failover_of(snapshot, ConstraintRules())
         for host, name in enumerate(judge.problem.hosts):
             known[name] = judge.judge((host,), known[name].placement if name in known else None)
         return dict(Counter(verdict.verdict for verdict in known.values()))

@@ -10,8 +10,6 @@ uses (:mod:`kronos_nova.model.program`).
 import collections
 import dataclasses
 import functools
-import itertools
-import math
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -40,15 +38,15 @@ from kronos_nova.room import whole
 FITS, DOES_NOT, NOT_FOUND = VERDICTS = ('fits', 'does_not_fit', 'not_found')
 """A placement is known; none exists; none was found and none is excluded."""
 
+EVACUATED = frozenset(('ACTIVE', 'SHUTOFF', 'ERROR'))
+"""Statuses of the servers that Nova evacuates (``nova.compute.api.API.evacuate``)."""
+
 NODES = 2_000
 """Nodes of the branch and bound of one integer program. Raised, fewer verdicts are
 :data:`NOT_FOUND`, and a full cloud takes longer; lowered, the other way round."""
 SECONDS = 10.0
 """Seconds that one integer program may take on an idle machine: a stop for models whose single node
 is slow, not what ends most of them. Raised, as :data:`NODES`."""
-MANY = 2_000
-"""Sets of hosts that are judged at most where several hosts may fail at once. Raised, more hosts
-can be taken in all combinations, and it takes longer."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +71,8 @@ class Failover:
     is emptied, and room that is kept in reserve, do not.
     """
 
-    def __init__(self, model: Model, instances: Iterable[Instance] = ()):
-        """:param instances: of the model and others, for the order in which Nova restarts them"""
+    def __init__(self, model: Model, instances: Iterable[Instance]):
+        """:param instances: those of the model; others are ignored"""
         rules = [rule for rule in model.for_emptying.rules if not isinstance(rule, ReservedRoom)]
         groups = [rule for rule in rules if isinstance(rule, GroupPolicy)]
         anti = model.memberships.anti
@@ -118,6 +116,9 @@ class Failover:
             it still holds
         """
         vms, hosts, permitted = self._question(lost)
+        refused = self._refused(vms)
+        if refused:
+            return self._verdict(lost, DOES_NOT, {}, refused)
         placed = self._place_again(vms, hosts, permitted, known) if known else None
         if placed is None:
             placed = self._pack(vms, hosts, permitted)
@@ -127,9 +128,16 @@ class Failover:
         return (self._verdict(lost, DOES_NOT, {}, left) if left
                 else self._proved(lost, vms, hosts, permitted))
 
+    def _refused(self, vms: np.ndarray) -> dict[int, str]:
+        """The instances that Nova does not restart whatever room there is, to why."""
+        statuses = ((vm, self._instances[self.problem.vms[vm]].status) for vm in vms.tolist())
+        return {vm: f'Nova evacuates no server that is {status}' for vm, status in statuses
+                if status not in EVACUATED}
+
     def place_most(self, lost: Sequence[int]) -> dict[str, str]:
         """A placement of those servers of lost hosts that fit, the largest first."""
         vms, hosts, permitted = self._question(lost)
+        permitted[np.isin(vms, list(self._refused(vms)))] = False
         placed = self._pack(vms, hosts, permitted, is_partial=True) or {}
         return dict(self._verdict(lost, NOT_FOUND, placed, {}).placement)
 
@@ -380,18 +388,6 @@ class _GroupRooms:
                     continue
                 self._room[group] = room.copy()
             yield group, count
-
-
-def sets_of_hosts(hosts: Iterable[int], count: int) -> list[tuple[int, ...]]:
-    """All sets of so many hosts that may fail together.
-
-    :raises ValueError: there are more than :data:`MANY`
-    """
-    hosts = list(hosts)
-    sets = math.comb(len(hosts), count)
-    if count > 1 and sets > MANY:
-        raise ValueError(f'{count} of {len(hosts)} hosts are {sets} sets, more than {MANY}')
-    return list(itertools.combinations(hosts, count))
 
 
 def _with(model: Model, rules: tuple[Rule, ...]) -> Model:

@@ -1,5 +1,6 @@
 """The model of a whole cloud by what is allocated, without any load."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,7 +21,8 @@ ALLOCATED = 'allocated'
 
 def model_of(snapshot: Snapshot, rules: ConstraintRules,
              emptied: Sequence[str] = (), pinned: Sequence[str] = ()) -> Model:
-    """Make the model of all supported hosts, and of the instances on them.
+    """Make the model of all supported hosts, and of the instances on them. Soft server groups give
+    way in it: Nova starts a server also where its group does not want it.
 
     :param emptied: names of hosts that all instances are to leave
     :param pinned: uuids of instances that do not move
@@ -29,7 +31,7 @@ def model_of(snapshot: Snapshot, rules: ConstraintRules,
                           if nova_facts.is_supported(host.hypervisor_type)),
                          key=lambda host: host.name))
     return compile_model(_problem(snapshot, hosts, frozenset(emptied), frozenset(pinned)),
-                         snapshot, rules)
+                         snapshot, dataclasses.replace(rules, soft_groups_yield=True))
 
 
 def _problem(snapshot: Snapshot, hosts: tuple[Host, ...], emptied: frozenset[str],

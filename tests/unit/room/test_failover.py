@@ -53,6 +53,24 @@ class VerdictTest(testtools.TestCase):
         self.assertEqual({'s0': 'd', 's1': 'd'}, judge(snapshot, 'a').placement)
         self.assertEqual(failover.DOES_NOT, judge(snapshot, 'a', 'd').verdict)
 
+    def test_a_soft_group_keeps_no_server_from_restarting(self):
+        snapshot = clouds.cloud(
+            [clouds.host('a'), clouds.host('b')],
+            [clouds.server('one', 'a'), clouds.server('two', 'b')],
+            server_groups=(clouds.group('soft-anti-affinity', 'one', 'two'),))
+
+        self.assertEqual({'one': 'b'}, judge(snapshot, 'a').placement)
+
+    def test_a_server_that_nova_does_not_evacuate_is_named(self):
+        snapshot = clouds.cloud([clouds.host('a'), clouds.host('b')],
+                                [clouds.server('one', 'a', status='PAUSED'),
+                                 clouds.server('two', 'a', status='SHUTOFF')])
+
+        found = judge(snapshot, 'a')
+
+        self.assertEqual((failover.DOES_NOT, {'one': 'Nova evacuates no server that is PAUSED'}),
+                         (found.verdict, found.left))
+
     def test_two_hosts_may_fail_together(self):
         snapshot = clouds.cloud([clouds.host('a'), clouds.host('b'), clouds.host('c')],
                                 [clouds.server('one', 'a', 5), clouds.server('two', 'b', 5)])
