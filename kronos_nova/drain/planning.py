@@ -120,6 +120,11 @@ class DrainPlan:
     to_stop: Mapping[str, Mapping[str, str]]
     interrupted: Mapping[str, Mapping[str, str]]
 
+    @property
+    def cold(self) -> frozenset[str]:
+        """Uuids of the servers that are migrated cold."""
+        return frozenset(self.kinds)
+
 
 def plan(snapshot: Snapshot, policies: PolicySet | None, options: EngineOptions,
          planner_ports: PlannerPorts, aggregate: str, drains: Sequence[Drain],

@@ -124,7 +124,7 @@ def _checked(drain, plan, names):
         part.get(drain.host, {}) for part in (plan.blocked, plan.interrupted, plan.to_stop))
     return contract.CheckedHost(
         host=drain.host, servers=plan.left[drain.host], leaving=len(leaving),
-        cold=sum(move.instance_uuid in plan.kinds for move in leaving),
+        cold=sum(move.instance_uuid in plan.cold for move in leaving),
         memory_mb=sum(move.memory_mb for move in leaving),
         destinations=orders.destinations(leaving), blocked=dict(blocked),
         interrupted=dict(interrupted), stopped=dict(stopped),
