@@ -102,8 +102,9 @@ class Model:
         return shared.reshape(moves[0][0].shape)
 
     def broken(self, state: 'State', hard: bool, soft: bool) -> np.ndarray:
-        """bool (G,): groups of these kinds with misplaced members."""
-        return (state.groups.misplaced > 0) & np.where(self.memberships.hard, hard, soft)
+        """bool (G,): server groups of these kinds with misplaced members."""
+        return (state.groups.misplaced > 0) & ~self.memberships.by_rule & np.where(
+            self.memberships.hard, hard, soft)
 
     def movable_members(self, groups: np.ndarray) -> np.ndarray:
         """intp: the movable instances that are in one of the groups, sorted.

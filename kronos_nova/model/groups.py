@@ -1,4 +1,4 @@
-"""Server groups as counters: how many members of each are on each host."""
+"""Server groups as counters: how many members of each are at each place, a host or a domain."""
 
 import copy
 from collections.abc import Sequence
@@ -7,14 +7,17 @@ import numpy as np
 
 from kronos_nova.model.keys import contains
 from kronos_nova.model.keys import find
+from kronos_nova.model.problem import Group
 from kronos_nova.model.problem import Problem
 
 
 class Memberships:
     """Which instances are in which of G groups; never changes.
 
-    anti, hard : bool (G,); most : intp (G,), members of an anti group that may share a host;
-    size : intp (G,), members, those under way to a further host counted at both
+    anti, hard : bool (G,); by_rule : bool (G,), what rules of operators ask for; most : intp (G,),
+    members of an anti group that may share a place; most_places : intp (G,), places on which
+    members of another group may be; size : intp (G,), members, those under way to a further host
+    counted at both
     """
 
     def __init__(self, problem: Problem):
@@ -22,7 +25,10 @@ class Memberships:
         self.groups, self.hosts = groups, len(problem.hosts)
         self.anti = np.array([group.anti for group in groups], dtype=bool)
         self.hard = np.array([group.hard for group in groups], dtype=bool)
+        self.by_rule = np.array([bool(group.rule) for group in groups], dtype=bool)
         self.most = np.array([group.max_per_host for group in groups], dtype=np.intp)
+        self.most_places = np.array([group.most_places for group in groups], dtype=np.intp)
+        self._places, self._level = _levels(groups, self.hosts)
         self.members, self.member_of = _rows([group.members for group in groups])
         self.arriving, self.arriving_of = _rows([group.arriving for group in groups])
         self.size = (np.bincount(self.member_of, minlength=len(groups))
@@ -32,6 +38,10 @@ class Memberships:
         self._count = np.bincount(self.members, minlength=len(problem.vms))
         self._first = np.cumsum(self._count) - self._count
         self._keys = np.sort(self.member_of * len(problem.vms) + self.members)
+
+    def place(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
+        """intp (n,): the place that each host is of, to each group."""
+        return hosts if len(self._places) == 1 else self._places[self._level[groups], hosts]
 
     def groups_of(self, vm: int) -> np.ndarray:
         """intp: the groups of an instance."""
@@ -50,6 +60,16 @@ class Memberships:
         return position, self._group_of[self._first[vms[position]] + offset]
 
 
+def _levels(groups: Sequence[Group], hosts: int) -> tuple[np.ndarray, np.ndarray]:
+    """The different ways in which hosts are places, intp (L, H), every host of its own first; and
+    intp (G,), which of them each group has."""
+    own = np.arange(hosts)
+    levels = {own.tobytes(): 0}
+    level = np.array([0 if group.places is None else levels.setdefault(
+        group.places.astype(np.intp).tobytes(), len(levels)) for group in groups], dtype=np.intp)
+    return np.stack([np.frombuffer(each, dtype=np.intp) for each in levels]), level
+
+
 def _rows(lists: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """All of the lists in one row, and from which each is."""
     row = np.concatenate([np.zeros(0, dtype=np.intp), *lists]).astype(np.intp)
@@ -57,10 +77,11 @@ def _rows(lists: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 
 class GroupCounts:
-    """Members of each group on each host, kept up to date move by move.
+    """Members of each group at each place, kept up to date move by move.
 
-    Only pairs of group and host that hold or held a member take memory. A member is misplaced where
-    its group does not want it: above ``most`` on a host, or not on the host that has most.
+    Only pairs of group and place that hold or held a member take memory. A member is misplaced
+    where its group does not want it: above ``most`` at a place, or not at one of the
+    ``most_places`` places that have most.
 
     misplaced : intp (G,)
     """
@@ -69,40 +90,44 @@ class GroupCounts:
         self.memberships = memberships
         hosts = np.concatenate([vm_host[memberships.members], memberships.arriving])
         groups = np.concatenate([memberships.member_of, memberships.arriving_of])
-        self._keys, self._counts = np.unique(groups * memberships.hosts + hosts,
-                                             return_counts=True)
+        self._keys, self._counts = np.unique(
+            groups * memberships.hosts + memberships.place(groups, hosts), return_counts=True)
         count = len(memberships.groups)
-        self._first, self._ties, self._second, self.misplaced = np.zeros((4, count), dtype=np.intp)
+        self._last, self._next, self.misplaced = np.zeros((3, count), dtype=np.intp)
         if count:
             self._summarise(np.arange(count), self._keys // memberships.hosts, self._counts)
 
     def copy(self) -> 'GroupCounts':
         other = copy.copy(self)
-        for name in ('_counts', '_first', '_ties', '_second', 'misplaced'):
+        for name in ('_counts', '_last', '_next', 'misplaced'):
             setattr(other, name, getattr(self, name).copy())
         return other
 
     def _summarise(self, groups: np.ndarray, of: np.ndarray, counts: np.ndarray) -> None:
-        """For each of ``groups``: the most members on a host, on how many hosts as many are, the
-        most on any other host, and how many are misplaced.
+        """For each of ``groups``: the members at the last of the places that it may have, at the
+        one with most of the others, and how many are misplaced.
 
         :param of: intp, the groups of ``counts``, sorted
         """
         begin = np.searchsorted(of, groups)
-        first = np.maximum.reduceat(counts, begin)
-        is_first = counts == np.repeat(first, np.diff(np.append(begin, len(of))))
-        self._first[groups] = first
-        self._ties[groups] = np.add.reduceat(is_first.astype(np.intp), begin)
-        self._second[groups] = np.maximum.reduceat(np.where(is_first, 0, counts), begin)
+        counts = counts[np.lexsort((-counts, of))]
+        rank = np.arange(len(of)) - np.repeat(begin, np.diff(np.append(begin, len(of))))
+        places = self.memberships.most_places[of]
+
+        def total(wanted: np.ndarray) -> np.ndarray:
+            return np.add.reduceat(np.where(wanted, counts, 0), begin)
+
+        self._last[groups] = total(rank == places - 1)
+        self._next[groups] = total(rank == places)
         over = np.maximum(counts - self.memberships.most[of], 0)
         self.misplaced[groups] = np.where(
-            self.memberships.anti[groups], np.add.reduceat(over, begin),
-            self.memberships.size[groups] - first)
+            self.memberships.anti[groups], np.add.reduceat(over, begin), total(rank >= places))
 
     def add(self, vm: int, host: int, amount: int) -> None:
         """Count an instance on a host (1) or not any more (-1)."""
         for group in self.memberships.groups_of(vm):
-            key = group * self.memberships.hosts + host
+            key = group * self.memberships.hosts + int(self.memberships.place(
+                np.array([group]), np.array([host]))[0])
             place = np.searchsorted(self._keys, key)
             if place == len(self._keys) or self._keys[place] != key:
                 self._keys = np.insert(self._keys, place, key)
@@ -114,23 +139,32 @@ class GroupCounts:
                             self._counts[begin:end])
 
     def on(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """intp (n,): members of each group on each host."""
+        """intp (n,): members of each group at the place of each host."""
         if not len(self._keys):
             return np.zeros(np.shape(groups), dtype=np.intp)
-        place, found = find(self._keys, groups * self.memberships.hosts + hosts)
+        members = self.memberships
+        place, found = find(self._keys, groups * members.hosts + members.place(groups, hosts))
         return np.where(found, self._counts[place], 0)
 
-    def most_others(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """intp (n,): of the members but one on that host, the most on any host."""
-        first = self._first[groups]
-        is_alone = (self.on(groups, hosts) == first) & (self._ties[groups] == 1)
-        return np.where(is_alone, np.maximum(first - 1, self._second[groups]), first)
+    def _is_needed(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
+        """bool (n,): whether the place of a host is the only one with so many members that is among
+        those that the group may have."""
+        return (self.on(groups, hosts) == self._last[groups]) & (
+            self._next[groups] < self._last[groups])
+
+    def least_others(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
+        """intp (n,): of the members but one on that host, those at the last of the places that the
+        group may have: a member that goes to as many adds no place, and misplaces none."""
+        return self._last[groups] - self._is_needed(groups, hosts)
 
     def change(self, groups: np.ndarray, sources: np.ndarray,
                destinations: np.ndarray) -> np.ndarray:
         """intp (n,): how many more are misplaced once a member goes from host to host."""
-        most = self.memberships.most[groups]
-        there = self.on(groups, destinations)
-        apart = (there >= most).astype(np.intp) - (self.on(groups, sources) > most)
-        together = self._first[groups] - np.maximum(self.most_others(groups, sources), there + 1)
-        return np.where(self.memberships.anti[groups], apart, together)
+        members, most = self.memberships, self.memberships.most[groups]
+        there, here = self.on(groups, destinations), self.on(groups, sources)
+        apart = (there >= most).astype(np.intp) - (here > most)
+        counted = (here > self._last[groups]) | self._is_needed(groups, sources)
+        together = counted.astype(np.intp) - (there >= self.least_others(groups, sources))
+        change = np.where(members.anti[groups], apart, together)
+        return np.where(members.place(groups, sources) == members.place(groups, destinations), 0,
+                        change)

@@ -18,13 +18,19 @@ def _by_others() -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Group:
-    """A server group of which at least one member is here.
+    """A server group of which at least one member is here, or what a rule of an operator makes one.
 
     members : intp (n_members,), indexes of instances of this problem; members elsewhere are ignored
     anti : members shall be apart (else together)
     hard : of the two soft policies this is False
-    max_per_host : how many members of an ``anti`` group may share a host
-    arriving : intp (n_arriving,), hosts to which a member is under way, once for each
+    max_per_host : how many members of an ``anti`` group may share a place
+    arriving : intp (n_arriving,), hosts to which a member is under way, once for each; and hosts in
+        whose place members are that no move of this problem changes
+    places : intp (H,), 0 or more, the place of each host: hosts of one failure domain are one
+        place. None means that every host is a place of its own
+    most_places : on how many places the members of a group that is together may be
+    rule : the name of the operator's rule, '' for a server group
+    yields : a rule that gives way where a host could not be emptied otherwise
     """
 
     uuid: str
@@ -34,6 +40,10 @@ class Group:
     hard: bool
     max_per_host: int = 1
     arriving: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    places: np.ndarray | None = None
+    most_places: int = 1
+    rule: str = ''
+    yields: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -169,14 +169,16 @@ class Program:
 
     def _keep_apart(self) -> None:
         of, members = self.of, self.of.model.memberships
-        every = np.arange(len(of.hosts))
         for rule in of.groups:
             for group in np.flatnonzero(rule.forbids & members.anti):
                 is_member = members.has(np.full(len(of.sample), group), of.sample)
                 room = rule.room(of.state, int(group), of.hosts)
                 if is_member.any() and room is not None:
-                    amount = np.tile(is_member[:, None].astype(float), len(every))
-                    self._changes(amount, every, np.maximum(room, 0.0))
+                    amount = np.tile(is_member[:, None].astype(float), len(of.hosts))
+                    _places, first, rows = np.unique(
+                        members.place(np.full(len(of.hosts), group), of.hosts), return_index=True,
+                        return_inverse=True)
+                    self._changes(amount, rows, np.maximum(room[first], 0.0))
 
     def keep_loads(self, most: np.ndarray, price: float | None = None) -> None:
         """Let what arrives at hosts less what leaves add no more load than is left up to ``most``,

@@ -20,6 +20,7 @@ from kronos_nova.model.arrays import Chains
 from kronos_nova.model.arrays import Index
 from kronos_nova.model.keys import contains
 from kronos_nova.model.problem import TOLERANCE
+from kronos_nova.model.problem import Group
 from kronos_nova.model.problem import Problem
 
 if TYPE_CHECKING:
@@ -235,7 +236,7 @@ class LoadLimit(Rule):
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class GroupPolicy(Rule):
-    """Server groups that may not be broken: at most so many members on a host, or only to where
+    """Server groups that may not be broken: at most so many members at a place, or only to where
     most of the others are.
 
     forbids : bool (G,), the groups that the rule is about
@@ -263,6 +264,8 @@ class GroupPolicy(Rule):
         broken = [state.problem.groups[group] for group in groups[~allows]]
         against = next((each for each in broken if each.hard), broken[0])
         name, soft = state.problem.hosts[host], '' if against.hard else 'soft-'
+        if against.rule:
+            return f'rule {against.rule} {_wish(against)}, and {name} does not fit'
         if not against.anti:
             return f'other members of {soft}affinity group {against.name} are not on {name}'
         most = f'{against.max_per_host} members' if against.max_per_host > 1 else 'a member'
@@ -288,17 +291,20 @@ class GroupPolicy(Rule):
         """bool (n,): whether each group lets its member go to the host. What the others mean for an
         affinity group is not additive: that has to be tried out."""
         counts, members = state.groups, state.model.memberships
-        there = counts.on(groups, hosts)
+        there, place = counts.on(groups, hosts), members.place(groups, hosts)
         inside = there
         for other, to in others:
-            change = (to == hosts).astype(np.intp) - (state.vm_host[other] == hosts)
+            change = (members.place(groups, to) == place).astype(np.intp) - (
+                members.place(groups, state.vm_host[other]) == place)
             inside = inside + change * members.has(groups, other)
-        return np.where(members.anti[groups], inside < members.most[groups],
-                        there == counts.most_others(groups, state.vm_host[vms]))
+        home = state.vm_host[vms]
+        return (members.place(groups, home) == place) | np.where(
+            members.anti[groups], inside < members.most[groups],
+            there >= counts.least_others(groups, home))
 
     def room(self, state: 'State', group: int, hosts: np.ndarray) -> np.ndarray | None:
-        """intp (n,): how many more members of a group each host may have, None if the rule does not
-        keep them apart."""
+        """intp (n,): how many more members of a group the place of each host may have, None if the
+        rule does not keep them apart."""
         members = state.model.memberships
         if self.forbids[group] and members.anti[group]:
             return members.most[group] - state.groups.on(np.full(len(hosts), group), hosts)
@@ -306,6 +312,16 @@ class GroupPolicy(Rule):
 
     def couples(self, state: 'State', moves: Chains) -> np.ndarray:
         return state.model.share_group(moves, self.forbids & ~state.model.memberships.anti)
+
+
+def _wish(group: Group) -> str:
+    """Write what a rule that makes a group wants of its servers."""
+    kind = 'hosts' if group.places is None else 'domains'
+    if group.anti:
+        return f'keeps servers apart by {kind}'
+    if group.most_places == 1:
+        return f'keeps servers together by {kind}'
+    return f'keeps servers on {group.most_places} {kind} at most'
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)

@@ -199,11 +199,12 @@ class SearchSpace:
 
     def _apart(self, vm: int, hosts: np.ndarray, place: np.ndarray) -> np.ndarray:
         apart = np.ones(len(hosts), dtype=bool)
-        for members, room in self._spacings(vm):
-            others = np.bincount(place[members] + 1, minlength=len(room) + 1)[1:]
-            others = others[hosts] - (place[vm] == hosts)
-            before = np.count_nonzero(self.home[members] == self.home[vm])
-            apart &= (others < room[hosts]) | ((hosts == self.home[vm]) & (others < before))
+        for members, room, where in self._spacings(vm):
+            there = where[hosts]
+            others = np.bincount(where[place[members]] + 1, minlength=len(room) + 1)[1:]
+            others = others[there] - (where[place[vm]] == there)
+            before = np.count_nonzero(where[self.home[members]] == where[self.home[vm]])
+            apart &= (others < room[there]) | ((there == where[self.home[vm]]) & (others < before))
         return apart
 
     def are_apart(self, place: np.ndarray) -> bool:
@@ -216,22 +217,31 @@ class SearchSpace:
 
     def conflicts(self, vm: int) -> frozenset[int]:
         """The other instances of the space that may have to keep away from one."""
-        return frozenset(other for members, _room in self._spacings(vm)
+        return frozenset(other for members, _room, _where in self._spacings(vm)
                          for other in members.tolist()) - {vm}
 
-    def _spacings(self, vm: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Of each group of an instance that keeps its members apart: those in the space, and how
-        many of them each host may have."""
+    def _spacings(self, vm: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Of each group of an instance that keeps its members apart: those in the space, how many
+        of them each place may have, and the place of each host, and last of nowhere, -1."""
         return [found for rule in self.spacing
                 for group in self.model.memberships.groups_of(self.vms[vm]).tolist()
                 if (found := self._members_apart(rule, group))]
 
-    def _members_apart(self, rule: GroupPolicy, group: int) -> tuple[np.ndarray, np.ndarray] | None:
+    def _members_apart(self, rule: GroupPolicy,
+                       group: int) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         if (rule, group) not in self._known:
             every, room = self.model.memberships, rule.room(self.state, group, self.hosts)
+            if room is None:
+                self._known[rule, group] = None
+                return None
             members = np.flatnonzero(np.isin(self.vms, every.members[every.member_of == group]))
-            self._known[rule, group] = None if room is None else (members, np.pad(
-                room + np.bincount(self.home[members], minlength=len(room)), (0, self.untouched)))
+            _places, first, where = np.unique(
+                every.place(np.full(len(self.hosts), group), self.hosts), return_index=True,
+                return_inverse=True)
+            room = room[first] + np.bincount(where[self.home[members]], minlength=len(first))
+            more = len(first) + np.arange(self.untouched)
+            self._known[rule, group] = (members, np.pad(room, (0, self.untouched)),
+                                        np.concatenate([where, more, [NOWHERE]]))
         return self._known[rule, group]
 
     def after(self,

@@ -79,11 +79,16 @@ class Referee:
         for group in self.problem.groups:
             if vm in group.members and (
                     group.hard or self.rules.soft_group_cost is None):
-                others = collections.Counter(int(place[m]) for m in group.members if m != vm)
-                others.update(group.arriving.tolist())
-                if group.anti and others[host] >= group.max_per_host:
+                at = _place_of(group)
+                others = collections.Counter(at(place[m]) for m in group.members if m != vm)
+                others.update(map(at, group.arriving))
+                if at(host) == at(place[vm]):
+                    continue
+                if group.anti and others[at(host)] >= group.max_per_host:
                     return False
-                if not group.anti and others[host] < max(others.values(), default=0):
+                most = sorted(others.values(), reverse=True)[:group.most_places]
+                if not group.anti and len(most) == group.most_places and (
+                        others[at(host)] < most[-1]):
                     return False
         return True
 
@@ -182,10 +187,11 @@ class Referee:
         """Of each group."""
         found = []
         for group in self.problem.groups:
-            counts = collections.Counter([int(place[m]) for m in group.members]
-                                         + group.arriving.tolist())
+            at = _place_of(group)
+            counts = collections.Counter(map(at, [*place[group.members], *group.arriving]))
             found.append(sum(max(0, n - group.max_per_host) for n in counts.values())
-                         if group.anti else sum(counts.values()) - max(counts.values()))
+                         if group.anti else
+                         sum(sorted(counts.values(), reverse=True)[group.most_places:]))
         return found
 
     def price(self, prices, place):
@@ -200,3 +206,8 @@ class Referee:
                     self.problem.groups, self.misplaced(place), self.misplaced(home), strict=True)
                 if not group.hard)
         return price
+
+
+def _place_of(group):
+    """From a host to its place, as the group sees it."""
+    return int if group.places is None else lambda host: int(group.places[host])

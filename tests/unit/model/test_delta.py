@@ -52,7 +52,7 @@ class CasesTest(testtools.TestCase):
         """What the cases of the other tests do not have would not be tested."""
         seen = collections.Counter()
 
-        @settings(max_examples=100, derandomize=True, database=None, deadline=None)
+        @settings(max_examples=150, derandomize=True, database=None, deadline=None)
         @given(cases())
         def look(case):
             state, referee, _prices = case
@@ -68,12 +68,16 @@ class CasesTest(testtools.TestCase):
                 ('shared', problem.provider is not None),
                 ('of others', problem.used.sum() > problem.demands.sum()),
                 ('under way', any(len(each.arriving) for each in problem.groups)),
+                ('by domains', any(each.places is not None for each in problem.groups)),
+                ('on several places', any(not each.anti and each.most_places > 1
+                                          for each in problem.groups)),
                 ('left out', problem.left_out is not None and problem.left_out.any())) if has)
 
         look()
         self.assertEqual({}, {name: seen[name] for name in (
             *REASON, *itertools.product((True, False), repeat=2), 'several on a host',
-            'soft groups cost', 'shared', 'of others', 'under way', 'left out') if seen[name] < 5})
+            'soft groups cost', 'shared', 'of others', 'under way', 'by domains',
+            'on several places', 'left out') if seen[name] < 5})
 
 
 class DeltaTest(testtools.TestCase):

@@ -66,7 +66,7 @@ def problems(draw, max_hosts=6, max_vms=14, max_policies=3, least=(2, 1, 1), mos
         capacity_thresholds=np.full(policies, 0.9 if packs else np.inf),
         vm_host=vm_host, memory_mb=rng.choice([512, 1024], vms),
         movable=(rng.random(vms) < 0.9) & available[vm_host], available=available,
-        groups=tuple(_groups(rng, vms, arriving, most_groups, share_of_members)),
+        groups=tuple(_groups(rng, vms, hosts, arriving, most_groups, share_of_members)),
         arriving=arriving, **_room(rng, vm_host, hosts),
         left_out=_left_out(rng, np.count_nonzero(available), policies))
 
@@ -100,13 +100,16 @@ def _room(rng, vm_host, hosts):
             'limits': limits, 'provider': provider if shared else None, **units}
 
 
-def _groups(rng, vms, arriving, most, share):
+def _groups(rng, vms, hosts, arriving, most, share):
+    domains = rng.integers(0, max(1, hosts // 2), hosts)
     for number in range(rng.integers(0, most + 1)):
         members = np.flatnonzero(rng.random(vms) < share)
         if len(members) > 1:
             yield Group(uuid=f'g{number}', name=f'g{number}', members=members,
                         anti=bool(rng.random() < 0.6), hard=bool(rng.random() < 0.5),
                         max_per_host=int(rng.integers(1, 3)),
+                        places=domains if rng.random() < 0.3 else None,
+                        most_places=int(rng.choice([1, 1, 1, 2])),
                         arriving=arriving[rng.random(len(arriving)) < 0.5])
 
 

@@ -115,8 +115,11 @@ class GroupPolicyTest(testtools.TestCase):
                            for other in np.flatnonzero(place != space.home) if other != vm)
             permitted = rules[0].allows(state, space.vms[vm], space.hosts, others) & np.isfinite(
                 space.row(vm))
-            permitted[home] = all(self._is_open_at_home(space, group, vm, place)
-                                  for group in self._apart(rules[0], space.vms[vm]))
+            permitted[home] = True
+            for group in self._apart(rules[0], space.vms[vm]):
+                domains = self._domains(group)[space.hosts]
+                permitted &= (domains != domains[home]) | self._is_open_at_home(
+                    space, group, vm, place)
             self.assertEqual(permitted.tolist(), space.allows_host(vm, place).tolist())
 
     def _apart(self, rule, vm):
@@ -126,14 +129,21 @@ class GroupPolicyTest(testtools.TestCase):
                 if group.anti and vm in group.members
                 and self.problem.groups.index(group) in members]
 
+    def _domains(self, group):
+        """The place of each host."""
+        return np.arange(len(self.problem.hosts)) if group.places is None else group.places
+
     def _is_open_at_home(self, space, group, vm, place):
         """Whether fewer than permitted, or than there were, of the other members are there."""
-        home = space.home[vm]
-        now, before = (sum(position[other] == home for other in range(len(space.vms))
+        domains = self._domains(group)
+        home = domains[space.hosts[space.home[vm]]]
+        now, before = (sum(position[other] != NOWHERE
+                           and domains[space.hosts[position[other]]] == home
+                           for other in range(len(space.vms))
                            if space.vms[other] in group.members and other != vm)
                        for position in (place, space.home))
-        fixed = sum(self.problem.vm_host[member] == space.hosts[home] for member in group.members
-                    if member not in space.vms) + sum(group.arriving == space.hosts[home])
+        fixed = sum(domains[self.problem.vm_host[member]] == home for member in group.members
+                    if member not in space.vms) + sum(domains[group.arriving] == home)
         return now + fixed < group.max_per_host or now <= before
 
     def test_no_rule_is_asked_about_every_exchange(self):
