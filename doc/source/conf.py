@@ -12,6 +12,7 @@ sys.path.insert(0, str(ROOT))
 
 # ruff: noqa: E402
 from kronos_nova.policies import models
+from kronos_nova.policies import rules as policy_rules
 from tools import manual
 
 project = 'Kronos for Nova'
@@ -48,7 +49,8 @@ class PolicyKeys(docutils.SphinxDirective):
 
     def run(self):
         rows = []
-        model = getattr(models, next(iter(self.arguments), 'Policy'))
+        name = next(iter(self.arguments), 'Policy')
+        model = getattr(models if hasattr(models, name) else policy_rules, name)
         for name, field in model.model_fields.items():
             default = '' if field.is_required() or field.default is None else (
                 f' (``{str(field.default).lower()}``)')

@@ -25,7 +25,6 @@ from kronos_nova.conf import unknown_options
 from kronos_nova.cycle import aggregates
 from kronos_nova.cycle import options as engine_options
 from kronos_nova.cycle import steps
-from kronos_nova.cycle import windows as engine_windows
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
@@ -33,6 +32,7 @@ from kronos_nova.db.cycles import Cycles
 from kronos_nova.metrics import prometheus
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.operations import overview
+from kronos_nova.policies import windows as engine_windows
 
 OK, NOT_CHECKED, WARNING, FAILED = 'ok', 'not checked', 'warning', 'failed'
 _WORST_LAST = (OK, NOT_CHECKED, WARNING, FAILED)

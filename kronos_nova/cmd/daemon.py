@@ -22,7 +22,6 @@ from oslo_log import log as logging
 from kronos_nova import exception
 from kronos_nova.cmd import manage
 from kronos_nova.cycle import levels
-from kronos_nova.cycle import windows
 from kronos_nova.db import cooldowns
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
@@ -34,6 +33,7 @@ from kronos_nova.executor import pending_stops
 from kronos_nova.executor import permits
 from kronos_nova.executor import service
 from kronos_nova.executor.ports import ExecutorPorts
+from kronos_nova.policies import windows
 
 LOG = logging.getLogger(__name__)
 

@@ -71,14 +71,14 @@ def record(conf, args) -> writer.Taken:
         inventory, source, policy_set,
         policies=path.read_bytes(), cloud=args.cloud,
         kronos_version=manage.version_string(), options=options.in_force(conf),
-        history=_history(conf, inventory, source))
+        history=_history(conf, inventory, source, policy_set))
     if args.anonymise:
         taken = anonymise(taken, policy_set)
     writer.write(taken, args.folder)
     return taken
 
 
-def _history(conf, inventory, source):
+def _history(conf, inventory, source, policy_set):
     """Read the time before the snapshot; None where there is no control database to read."""
     chosen, rules = engine_options.from_conf(conf), CycleRules.from_conf(conf)
     try:
@@ -91,7 +91,7 @@ def _history(conf, inventory, source):
         database, journal.Journal(database, 'observer'), inventory=inventory, metrics=source,
         history=inventory.past_moves)
     return observe.planning_history(cycle_ports, chosen, rules, database.utcnow(), names=None,
-                                    units={}, proposals={})
+                                    units={}, proposals={}, policies=policy_set)
 
 
 def main(argv=None):

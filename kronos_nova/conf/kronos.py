@@ -120,6 +120,26 @@ balancing.
 Repair existing violations of ``soft-affinity`` and ``soft-anti-affinity`` server groups, before any
 balancing.
 """),
+    cfg.StrOpt('repair_rules', mutable=True, default='all', choices=[
+        ('off', 'Keep moves to the rules, and move nothing because of them.'),
+        ('must', 'Move servers that are where a rule must not have them.'),
+        ('all', 'Move also servers that should be elsewhere, where that pays.'),
+    ], help="""
+Which violations of the policies file's ``rules`` are repaired, before any balancing. By default,
+``all``. A preference is repaired where the ``cost`` of the rule is more than what the move costs
+and adds to the imbalance. Repairs are carried out at the level of automation of their aggregate.
+Set it to ``off`` where rules are introduced in a cloud that violates them, and raise it step by
+step.
+
+Related options: ``max_rule_repairs_per_cycle``.
+"""),
+    cfg.IntOpt('max_rule_repairs_per_cycle', mutable=True, default=0, min=0, help="""
+How many moves of a plan repair rules at most. By default, 0: as many as the plan has
+(``max_migrations_per_cycle`` of the policies). Lower it where a new rule concerns many servers; 2
+is an initial value.
+
+Related options: ``repair_rules``.
+"""),
     cfg.ListOpt('failure_domain_key', default=[], help="""
 Keys of host aggregates' metadata that name failure domains: parts of the cloud that fail as a
 whole. By default, none, and no domain is known. Name the largest domains first, separated by

@@ -13,6 +13,7 @@ from kronos_nova.model import Rule
 from kronos_nova.model.compiled import FREE
 from kronos_nova.objects.host_checks import ALL_CHECKS
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.policies.selection import Selections
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,7 @@ class ConstraintRules:
     closed_hosts : names of hosts that take no instance, whatever Nova says of them
     host_checks : what is compared between servers and hosts, of
         :data:`kronos_nova.objects.host_checks.ALL_CHECKS`
+    selections : what the rules of operators select
     """
 
     restrict_to_az: bool = False
@@ -39,6 +41,7 @@ class ConstraintRules:
     returns: frozenset[tuple[str, str]] = frozenset()
     closed_hosts: frozenset[str] = frozenset()
     host_checks: frozenset[str] = frozenset(ALL_CHECKS)
+    selections: Selections = dataclasses.field(default_factory=Selections)
 
 
 class Constraint(Protocol):
@@ -56,8 +59,8 @@ class Constraint(Protocol):
 NAMESPACE = 'kronos_nova.constraints'
 
 # Asked first: what says most about why an instance stays. Others follow by name.
-ORDER = ('availability', 'cell', 'zone', 'isolation', 'requirements', 'group', 'capacity',
-         'headroom', 'reserve', 'returning', 'veto')
+ORDER = ('availability', 'cell', 'zone', 'isolation', 'requirements', 'rule', 'group',
+         'capacity', 'headroom', 'reserve', 'returning', 'veto')
 
 
 def compile_model(problem: Problem, snapshot: Snapshot, rules: ConstraintRules,

@@ -20,10 +20,11 @@ class GroupRule:
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,
                 rules: ConstraintRules) -> tuple[GroupPolicy, ...]:
-        forbids = np.array([one.hard or rules.soft_group_cost is None
-                            for one in problem.groups],
-                           dtype=bool)
+        forbids = np.array([not one.rule and (one.hard or rules.soft_group_cost is None)
+                            for one in problem.groups], dtype=bool)
         if not forbids.any():
             return ()
         hard = np.array([one.hard for one in problem.groups], dtype=bool)
-        return (GroupPolicy(forbids=forbids, firm=hard | (not rules.soft_groups_yield)),)
+        yields = np.array([one.yields for one in problem.groups], dtype=bool)
+        return (GroupPolicy(forbids=forbids,
+                            firm=~yields & (hard | (not rules.soft_groups_yield))),)

@@ -154,4 +154,4 @@ class Cycle:
         return observe.planning_history(
             self.cycle_ports, self.options, self.rules, now, seen.scopes, seen.units,
             {name: plans.AggregateReport.from_json(record.report)
-             for name, record in seen.proposed.items() if record.report})
+             for name, record in seen.proposed.items() if record.report}, self.policies)

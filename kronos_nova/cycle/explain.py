@@ -124,14 +124,20 @@ def with_next_best(start: State, steps: Sequence[tuple[str, Step]],
         for move, found in zip(moves, alternatives(start, steps, ceiling), strict=True))
 
 
-def skips(reasons: dict[int, str], vms: tuple[str, ...]) -> tuple[Skip, ...]:
-    """Group instances by reason, in the order of the documented words."""
+def skips(reasons: dict[int, str], vms: tuple[str, ...],
+          details: Mapping[str, str] = MappingProxyType({})) -> tuple[Skip, ...]:
+    """Group instances by reason, in the order of the documented words.
+
+    :param details: uuid to what is to be said of an instance in addition
+    """
     grouped = collections.defaultdict(list)
     for vm, reason in reasons.items():
         if reason:
             grouped[reason].append(vms[vm])
-    return tuple(Skip(reason=word, instances=tuple(sorted(grouped[word])))
-                 for word in SKIP_REASONS if word in grouped)
+    return tuple(
+        Skip(reason=word, instances=tuple(sorted(grouped[word])), details=tuple(
+            (uuid, details[uuid]) for uuid in sorted(grouped[word]) if uuid in details))
+        for word in SKIP_REASONS if word in grouped)
 
 
 def stayed(state: State, budget_left: int, packs: bool) -> dict[int, str]:
@@ -438,7 +444,8 @@ def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, l
     outcome = plan.NO_DATA if found.due.why_no_more else plan.NO_MOVE
     report = _report(
         given, found.scope, found.load, plan.PLANNED if chosen.steps else outcome, found, after,
-        (*warnings, *_broken_groups(given.options, chosen.state)))
+        (*warnings, *_broken_groups(given.options, chosen.state),
+         *_broken_rules(given.options, chosen.state)))
     notes = tuple(_notes(found, timely, limits, planned))
     moves = with_next_best(planned, chosen.steps, timely.moves, given.options.overload_ceiling)
     return dataclasses.replace(
@@ -449,7 +456,8 @@ def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, l
             plan.Unplaced(instance_uuid=case.problem.vms[vm], why=each.why,
                           is_proven=each.is_proven)
             for vm, each in sorted(_unplaced(found, chosen.state, limits.unplaced).items())),
-        not_moved=skips(_reasons(found, timely, limits.unplaced, checks), case.problem.vms),
+        not_moved=_skips(found, chosen.state,
+                         _reasons(found, timely, limits.unplaced, checks)),
         hosts_emptied=_emptied(found.before, chosen.state))
 
 
@@ -461,6 +469,14 @@ def _unplaced(found, state, unplaced):
     return {**unplaced, **{
         vm: NoPlace(why=held[1], is_proven=vm in unplaced and unplaced[vm].is_proven)
         for vm, held in against.items() if held and held[0] == 'refused'}}
+
+
+def _skips(found, state, reasons):
+    """Group the instances that stayed. Of those that a rule keeps the rule is named."""
+    vms, holds = found.case.problem.vms, found.case.holds
+    details = {vms[vm]: holds[vms[vm]].why if vms[vm] in holds else state.model.rules_of(vm)
+               for vm, reason in reasons.items() if reason == 'rule'}
+    return skips(reasons, vms, details)
 
 
 def _notes(found, timely, limits, planned):
@@ -500,7 +516,10 @@ def _blocked_hosts(found, state, unplaced=MappingProxyType({})):
     """What an operator must know of hosts that are not emptied, given where the plan ends."""
     if not found.given.options.evacuate_disabled_hosts:
         return
-    held = {vm: f'it is left alone ({found.case.held_because(vm)})' for vm in found.case.held}
+    vms, holds = found.case.problem.vms, found.case.holds
+    held = {vm: holds[vms[vm]].why if reason == 'rule' else
+            f'it is left alone ({found.case.held_because(vm)})'
+            for vm, reason in found.case.held.items()}
     problem = state.problem
     for host in np.flatnonzero(problem.draining):
         stuck = blocked(state, host, held, unplaced)
@@ -520,6 +539,23 @@ def _broken_groups(options, state):
     for number in np.flatnonzero(broken):
         yield (f'server group {state.problem.groups[number].name} stays broken: '
                f'{state.groups.misplaced[number]} of its members would have to move')
+
+
+def _broken_rules(options, state):
+    """What an operator must know of rules that could not be repaired."""
+    if options.repair_rules == 'off':
+        return
+    model, problem = state.model, state.problem
+    for number in np.flatnonzero(model.broken_rules(state)):
+        yield (f'rule {problem.groups[number].rule} stays violated: '
+               f'{state.groups.misplaced[number]} of its servers would have to move')
+    astray = collections.defaultdict(list)
+    for vm in np.flatnonzero(model.astray(state)):
+        astray[model.rules_against(vm, int(state.vm_host[vm]))].append(vm)
+    for names, vms in sorted(astray.items()):
+        first = vms[0]
+        yield (f'{names} stays violated: {len(vms)} servers are where they must not be, such as '
+               f'{problem.vms[first]} on {problem.hosts[state.vm_host[first]]}')
 
 
 def _report(given, scope, load, outcome, found=None, after=None, warnings=()):

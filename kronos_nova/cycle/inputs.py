@@ -22,6 +22,7 @@ from kronos_nova.objects.dry_run import not_asked
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners.base import Limits
 from kronos_nova.policies import PolicySet
+from kronos_nova.policies.selection import Selections
 
 if TYPE_CHECKING:
     from kronos_nova.cycle.schedule import Pace
@@ -94,6 +95,7 @@ class Inputs:
                 soft_groups_yield=options.soft_groups_yield, host_checks=options.host_checks,
                 closed_hosts=frozenset(host.name for host in snapshot.hosts
                                        if host.service.is_available and not request.takes(host)),
+                selections=Selections(policies.rules, snapshot),
                 returns=left(history.moves, planner_ports.now - options.no_return_window)))
 
     @property

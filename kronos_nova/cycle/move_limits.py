@@ -15,6 +15,7 @@ from kronos_nova.objects.plan import RELIEVE
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.snapshot import Instance
+from kronos_nova.policies.selection import Selections
 
 MOST_NAMED = 3
 """Projects that are named of those that a move is good for: a person reads them."""
@@ -53,8 +54,10 @@ class RemainingMoveLimits:
     """
 
     def __init__(self, options: MoveLimits, problem: Problem, instances: Iterable[Instance],
-                 history: PlanningHistory):
+                 history: PlanningHistory, selections: Selections):
         self._options, self._problem = options, problem
+        self._by_rule = _limits_of_rules(selections)
+        self._moved_today = history.instances_moved_today
         projects = {instance.uuid: instance.project_id or '' for instance in instances}
         self._project = {uuid: projects[uuid] for uuid in problem.vms}
         self._load = _loads(problem)
@@ -147,6 +150,9 @@ class RemainingMoveLimits:
 
     def _span_over(self, moved, uuid):
         """The span of time in which an instance would be moved too often; None if in none."""
+        for cap, rule in self._by_rule.get(uuid, ()):
+            if _is_over(cap, self._moved_today, moved, uuid):
+                return f'a day by rule {rule}'
         return next((span for cap, before, span in self._of_instances
                      if _is_over(cap, before, moved, uuid)), None)
 
@@ -155,6 +161,16 @@ class RemainingMoveLimits:
             return ''
         heaviest = self._heaviest[self._problem.hosts.index(move.source)]
         return '' if heaviest == move.instance_uuid else heaviest
+
+
+def _limits_of_rules(selections: Selections) -> dict[str, list[tuple[int, str]]]:
+    """Uuid to the moves a day that rules of operators let an instance have, and their names."""
+    found = collections.defaultdict(list)
+    for each in selections:
+        if each.rule.max_moves is not None:
+            for uuid in each.servers:
+                found[uuid].append((each.rule.max_moves, each.rule.name))
+    return found
 
 
 def _is_over(cap: int, before: Mapping[str, int], now: Mapping[str, int], name: str) -> bool:

@@ -17,6 +17,7 @@ from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import PlanRecord
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.policies import PolicySet
 
 DAY = datetime.timedelta(days=1)
 
@@ -83,13 +84,16 @@ def _units(cycle_ports: CyclePorts, options: EngineOptions, rules: CycleRules,
 def planning_history(cycle_ports: CyclePorts, options: EngineOptions, rules: CycleRules,
                      now: datetime.datetime, names: tuple[str, ...] | None,
                      units: Mapping[str, frozenset[str]],
-                     proposals: Mapping[str, AggregateReport]) -> PlanningHistory:
+                     proposals: Mapping[str, AggregateReport],
+                     policies: PolicySet) -> PlanningHistory:
     """Read the history that a plan depends on.
 
     :param names: the aggregates whose load statistics are read; None for all
     :param units: aggregate to those that it shares hosts with; they wait and cool together
     :param proposals: aggregate to the plan that waits for approval there
+    :param policies: whose rules may count moves
     """
+    counts_moves = any(rule.max_moves for rule in policies.rules)
     cooldowns, journal, limits = cycle_ports.cooldowns, cycle_ports.journal, options.move_limits
     # While its plan is in progress an aggregate is about to look different.
     busy = {aggregate: f'plan {uuid} {UNDER_WAY[state]}'
@@ -110,7 +114,7 @@ def planning_history(cycle_ports: CyclePorts, options: EngineOptions, rules: Cyc
         instances_moved=(journal.instances_moved_since(now - 7 * DAY)
                          if limits.per_instance_and_week else {}),
         instances_moved_today=(journal.instances_moved_since(now - DAY)
-                               if limits.per_instance_and_day else {}),
+                               if limits.per_instance_and_day or counts_moves else {}),
         load_stats=cycle_ports.load_stats.read(names) if options.restraint else {},
         moves=_past_moves(cycle_ports, now - datetime.timedelta(
             seconds=max(rules.no_return_window, options.server_grace))),

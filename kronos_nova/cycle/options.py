@@ -7,11 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 from oslo_config import cfg
 
-from kronos_nova.cycle import windows
 from kronos_nova.cycle.move_limits import MoveLimits
 from kronos_nova.cycle.prices import MinGain
 from kronos_nova.cycle.restraint import Restraint
-from kronos_nova.cycle.windows import Windows
 from kronos_nova.load.belief import BeliefRules
 from kronos_nova.objects import eligibility
 from kronos_nova.objects.eligibility import OptOut
@@ -19,6 +17,8 @@ from kronos_nova.objects.host_checks import ALL_CHECKS
 from kronos_nova.objects.move import Caps
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.pacing.migration_history import Assumed
+from kronos_nova.policies import windows
+from kronos_nova.policies.windows import Windows
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +87,8 @@ class EngineOptions:
     evacuate_disabled_hosts: bool = False
     enforce_hard_affinity: bool = False
     enforce_soft_affinity: bool = False
+    repair_rules: str = 'all'
+    max_rule_repairs_per_cycle: int = 0
     restrict_to_az: bool = False
     host_checks: frozenset[str] = frozenset(ALL_CHECKS)
     planning_time_limit: float = 10.0

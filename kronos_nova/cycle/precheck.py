@@ -206,7 +206,8 @@ class Checks:
         return cls(Precheck(given.planner_ports.dry_run, case.around, model,
                             lambda: limits.is_past),
                    RemainingMoveLimits(given.options.move_limits, case.problem,
-                                       case.around.instances, given.history))
+                                       case.around.instances, given.history,
+                                       given.rules.selections))
 
 
 def checked(given: Inputs, model: Model, due: DuePhases, limits: Limits,

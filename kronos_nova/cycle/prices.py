@@ -16,6 +16,7 @@ from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Prices
 from kronos_nova.model import Problem
 from kronos_nova.model import State
+from kronos_nova.model.prices import Preferences
 from kronos_nova.planners import level
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.risk import risk
@@ -67,7 +68,8 @@ class ExpectedDurations(Protocol):
 
 
 def prices(problem: Problem, min_gain: MinGain, tries: Iterable[PastTry],
-           pace: ExpectedDurations, soft_group_cost: float | None = None) -> Prices:
+           pace: ExpectedDurations, soft_group_cost: float | None = None,
+           preferences: Preferences | None = None) -> Prices:
     """What each move costs, by what is known of those before it: what an instance is expected to
     take, and what it takes longer between two hosts than elsewhere."""
     failures = _failures(tries)
@@ -83,7 +85,8 @@ def prices(problem: Problem, min_gain: MinGain, tries: Iterable[PastTry],
              for source, destination in {(past.source, past.destination) for past in tries}
              if source in host and destination in host}
     pairs = {pair: amount for pair, amount in pairs.items() if amount}
-    return Prices(vms=vms if vms.any() else None, pairs=pairs, soft_group_cost=soft_group_cost)
+    return Prices(vms=vms if vms.any() else None, pairs=pairs, soft_group_cost=soft_group_cost,
+                  preferences=preferences)
 
 
 def _failures(tries: Iterable[PastTry]) -> 'collections.Counter[str | tuple[str, str]]':

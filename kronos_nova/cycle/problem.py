@@ -11,6 +11,8 @@ import numpy as np
 
 from kronos_nova import model
 from kronos_nova.constraints.base import compile_model
+from kronos_nova.constraints.operator_rules import preferences
+from kronos_nova.constraints.operator_rules import rule_groups
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cycle import forecast_columns
 from kronos_nova.cycle import restraint
@@ -22,6 +24,8 @@ from kronos_nova.cycle.metrics import MetricsReader
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.prices import prices
 from kronos_nova.cycle.restraint import Outlook
+from kronos_nova.cycle.rule_holds import RuleHold
+from kronos_nova.cycle.rule_holds import rule_holds
 from kronos_nova.load import LoadStats
 from kronos_nova.model import Model
 from kronos_nova.model import Problem
@@ -31,6 +35,7 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners.hot_hosts import Marks
 from kronos_nova.policies import Policy
+from kronos_nova.policies.selection import Selections
 
 
 class MovesInFlight:
@@ -117,6 +122,7 @@ class PlanningCase:
     outlook : the load that is likely to last; None without restraint
     marks : what hurts, for each policy of ``ahead``
     compile : makes the model of a problem, by all rules and prices
+    holds : uuid to the rule of an operator by which an instance is not moved now
     """
 
     name: str
@@ -130,6 +136,7 @@ class PlanningCase:
     outlook: Outlook | None
     marks: Marks
     compile: Callable[[Problem], Model]
+    holds: Mapping[str, RuleHold]
 
     @property
     def expected(self) -> Problem:
@@ -149,8 +156,10 @@ def state_problem(given: Inputs, scope: Scope, load: Load,
     :param in_flight: the moves of this evaluation so far
     """
     around, history, planner_ports = given.scopes.around(scope), given.history, given.planner_ports
+    selections = given.rules.selections
+    holds = rule_holds(selections, scope.name, planner_ports.now, history.instances_moved_today)
     problem, held = build(scope, load, given.measurements.reader, around, in_flight, history,
-                          given.options)
+                          given.options, selections, holds)
     forecasts = _forecasts(given, scope, load, problem)
     ahead = forecast_columns.expanded(problem, forecasts, given.is_restrained)
     stats, expected = {}, None
@@ -159,7 +168,7 @@ def state_problem(given: Inputs, scope: Scope, load: Load,
         planner_ports.learn(scope.name, stats)
         expected = restraint.outlook(ahead, stats, given.options.restraint.amount)
     return PlanningCase(
-        name=scope.name, problem=problem, held=held, instances=scope.instances,
+        name=scope.name, problem=problem, held=held, holds=holds, instances=scope.instances,
         around=around, forecasts=forecasts,
         ahead=ahead, load_stats=stats, outlook=expected,
         marks=Marks.from_policies(forecast_columns.policy_of_columns(load.policies, forecasts)),
@@ -181,15 +190,18 @@ def _compiled(given, load, around, problem):
     model = compile_model(
         problem, around, given.rules,
         prices(problem, options.min_gain, given.history.tries, given.pace,
-               options.soft_group_cost))
+               options.soft_group_cost, preferences(problem, given.rules.selections)))
     return model.with_rules(*(guard.rule(options.overload_ceiling) for guard in load.guards))
 
 
 def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
-          in_flight: MovesInFlight, history: PlanningHistory,
-          options: EngineOptions) -> tuple[Problem, dict[int, str]]:
+          in_flight: MovesInFlight, history: PlanningHistory, options: EngineOptions,
+          selections: Selections, by_rules: Mapping[str, RuleHold]
+          ) -> tuple[Problem, dict[int, str]]:
     """Make the arrays of an aggregate.
 
+    :param selections: of the rules of operators
+    :param by_rules: uuid to the rule by which an instance is not moved now
     :returns: (Problem, as ``held`` of :class:`PlanningCase`)
     """
     policies, vm_host = load.policies, scope.vm_host
@@ -199,7 +211,8 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
     holds = [history.hold_on(uuid) for uuid in vms]
     weights = load.weights
     unknown = _unknown(weights)
-    held = _held(scope, unknown | ~load.measured[vm_host], leaving, in_flight, history, options)
+    held = _held(scope, unknown | ~load.measured[vm_host], leaving, in_flight, history, options,
+                 by_rules)
     free = np.ones(len(scope.instances), dtype=bool)
     free[list(held)] = False
     available = scope.available & load.measured
@@ -223,7 +236,8 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
         movable=free & available[vm_host], available=available, unweighed=unknown,
         leaving=np.isin(np.arange(len(vms)), list(leaving)),
         doubtful=np.array([hold in DOUBTFUL for hold in holds], dtype=bool),
-        groups=model.groups(snapshot, vms, scope.host_names),
+        groups=(*model.groups(snapshot, vms, scope.host_names),
+                *rule_groups(selections, vms, scope.host_names, in_flight.moved)),
         arriving=_arriving(scope, snapshot), evacuable=free,
         draining=scope.emptied,
         left_out=_left_out(policies, int(np.count_nonzero(available))),
@@ -304,7 +318,7 @@ def _unknown(weights):
     return np.isnan(weights).any(axis=1) | (weights.shape[1] == 0)
 
 
-def _held(scope, unknown, leaving, in_flight, history, options):
+def _held(scope, unknown, leaving, in_flight, history, options, holds):
     """On a host that is to be emptied neither what its owner wants, nor what happened to an
     instance, nor what is not known of its load keeps it there."""
     takes = dict(zip(scope.host_names, scope.available.tolist(), strict=True))
@@ -318,6 +332,9 @@ def _held(scope, unknown, leaving, in_flight, history, options):
         reason = eligibility.obstacle(instance, options.opt_out, verb,
                                       scope.request.statuses(instance),
                                       scope.request.may_stop(instance))
+        hold = holds.get(instance.uuid)
+        if reason is None and hold and (verb == eligibility.TO_BALANCE or not hold.yields):
+            reason = 'rule'
         if reason is None and verb == eligibility.TO_BALANCE:
             reason = history.hold_on(instance.uuid)
         if reason is None and position in leaving:

@@ -31,6 +31,7 @@ from kronos_nova.objects.plan import PACK
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.planners import base as planners
+from kronos_nova.planners import rule_repair
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Planner
 from kronos_nova.planners.base import Step
@@ -41,6 +42,7 @@ from kronos_nova.planners.order import Prefixes
 from kronos_nova.planners.order import dependencies
 from kronos_nova.planners.relieve import Relieve
 from kronos_nova.planners.risk import LowerRisk
+from kronos_nova.planners.rule_repair import RuleRepair
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,7 @@ class DuePhases:
     evacuate: bool
     repair: bool
     balance: bool
+    repair_rules: bool = False
     relieve: Marks | None = None
     lower_risk: bool = False
     copy_prices: CopyPrices | None = None
@@ -66,13 +69,14 @@ class DuePhases:
     def only_evacuating(self, why: str) -> 'DuePhases':
         """The same without all that must not be done now, because of a word of
         :data:`~kronos_nova.objects.plan.SKIP_REASONS`."""
-        return dataclasses.replace(self, repair=False, balance=False, relieve=None,
-                                   lower_risk=False, may_balance=False, why_no_more=why)
+        return dataclasses.replace(
+            self, repair=False, repair_rules=False, balance=False, relieve=None, lower_risk=False,
+            may_balance=False, why_no_more=why)
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is wrong."""
-        return not (self.evacuate or self.repair or self.goes_by_load)
+        return not (self.evacuate or self.repair or self.repair_rules or self.goes_by_load)
 
     @property
     def goes_by_load(self) -> bool:
@@ -83,7 +87,8 @@ class DuePhases:
     def must_wait(self) -> bool:
         """Whether something is wrong, but nothing may be done about it yet."""
         return self.balance and not (
-            self.may_balance or self.evacuate or self.repair or self.relieve or self.lower_risk)
+            self.may_balance or self.evacuate or self.repair or self.repair_rules
+            or self.relieve or self.lower_risk)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +143,8 @@ def due_phases(given: Inputs, name: str, load: Load, case: PlanningCase,
         evacuate=options.evacuate_disabled_hosts and len(waiting(before)) > 0,
         repair=bool(model.broken(before, options.enforce_hard_affinity,
                                  options.enforce_soft_affinity).any()),
+        repair_rules=options.repair_rules != 'off' and rule_repair.is_due(
+            before, options.repair_rules == 'all'),
         relieve=case.marks if case.marks.hot(before).any() else None,
         balance=mode == 'pack' or not before.is_balanced,
         lower_risk=given.is_restrained and _is_full(before),
@@ -345,6 +352,10 @@ METHODS = (
            lambda _due, _name, options: planners.load(
                'affinity', hard=options.enforce_hard_affinity,
                soft=options.enforce_soft_affinity)),
+    # Servers move to where the rules of operators would have them.
+    Method(lambda _problem, due: due.repair_rules,
+           lambda _due, _name, options: RuleRepair(
+               options.repair_rules == 'all', options.max_rule_repairs_per_cycle)),
     # Servers leave the hosts that are hot.
     Method(lambda _problem, due: due.relieve is not None,
            lambda due, _name, options: Relieve(due.relieve, options.min_gain.per_move)),

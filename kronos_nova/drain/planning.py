@@ -23,7 +23,6 @@ from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.prices import MinGain
 from kronos_nova.cycle.requests import SHUTOFF
 from kronos_nova.cycle.restraint import Restraint
-from kronos_nova.cycle.windows import Windows
 from kronos_nova.drain import states
 from kronos_nova.drain.states import Drain
 from kronos_nova.objects import eligibility
@@ -37,6 +36,7 @@ from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import MigrationQueries
 from kronos_nova.policies import Policy
 from kronos_nova.policies import PolicySet
+from kronos_nova.policies.windows import Windows
 
 ROOM = 'allocated'
 ROOM_WEIGHT = 0.2
@@ -173,6 +173,7 @@ class _Case:
         to_stop, interrupted = collections.defaultdict(dict), collections.defaultdict(dict)
         unmovable = self._unmovable(options, planner_ports.now)
         reasons = {uuid: skip.reason for skip in report.not_moved for uuid in skip.instances}
+        details = {uuid: why for skip in report.not_moved for uuid, why in skip.details}
         unplaced = {each.instance_uuid: each.why for each in report.unplaced}
         # What is still on its way to a host is to leave it too.
         left.update(move.destination for move in self.snapshot.moves_under_way
@@ -189,7 +190,8 @@ class _Case:
                     server, options.opt_out, eligibility.TO_EVACUATE,
                     self._request(avoided, unmovable).statuses(server), uuid in unmovable,
                 ) or 'capacity'
-                blocked[server.host][uuid] = self._why(server, reason, unplaced.get(uuid, ''))
+                blocked[server.host][uuid] = details.get(uuid) or self._why(
+                    server, reason, unplaced.get(uuid, ''))
         return DrainPlan(
             report=dataclasses.replace(report, policies=(), host_scores=(), not_moved=(),
                                        warnings=(), combined_before=None, combined_after=None),
@@ -261,9 +263,10 @@ class _Case:
         soft_group_cost = None if options.soft_group_cost is None else 0.0
         wanted = dataclasses.replace(
             options, evacuate_disabled_hosts=True, enforce_hard_affinity=False,
-            enforce_soft_affinity=False, soft_groups_yield=True, budget=WITHOUT_END,
-            min_coverage=1.0, windows=Windows(), stabilization_cycles=1, spread_planner='greedy',
-            restraint=Restraint(), min_gain=MinGain(), soft_group_cost=soft_group_cost,
+            enforce_soft_affinity=False, repair_rules='off', soft_groups_yield=True,
+            budget=WITHOUT_END, min_coverage=1.0, windows=Windows(), stabilization_cycles=1,
+            spread_planner='greedy', restraint=Restraint(), min_gain=MinGain(),
+            soft_group_cost=soft_group_cost,
             pace=self._pace(options.pace, planner_ports.now),
             reserve_hosts=max(drain.keep_spare for drain in self.drains.values()),
             include_unassigned_hosts=self.aggregate not in self._aggregates(),
@@ -370,7 +373,7 @@ def _policies(policies):
     room = room.model_copy(update={'weight': ROOM_WEIGHT if own else 1.0,
                                    'threshold': ANY_IMBALANCE})
     return PolicySet.model_construct(
-        policies=(*measured, room),
+        policies=(*measured, room), rules=() if policies is None else policies.rules,
         migration=MigrationQueries() if policies is None else policies.migration)
 
 

@@ -94,7 +94,8 @@ class Assignment:
         key = np.column_stack([
             self.must, group, equal_rows(allowed), self.shared_rows,
             self.problem.demands[self.vms], self.problem.memory_mb[self.vms],
-            self.problem.weights[self.vms] if by_weight else self.must])
+            self.problem.weights[self.vms] if by_weight else self.must,
+            *(kind[self.vms] for kind in self.model.kinds_by_rules)])
         kind = equal_rows(key)
         return kind, allowed[np.unique(kind, return_index=True)[1]]
 

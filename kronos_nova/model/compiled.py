@@ -15,6 +15,7 @@ from kronos_nova.model.problem import Problem
 from kronos_nova.model.rules import CallbackRule
 from kronos_nova.model.rules import GroupPolicy
 from kronos_nova.model.rules import LoadLimit
+from kronos_nova.model.rules import PlacementRule
 from kronos_nova.model.rules import Rule
 
 if TYPE_CHECKING:
@@ -105,6 +106,52 @@ class Model:
         """bool (G,): server groups of these kinds with misplaced members."""
         return (state.groups.misplaced > 0) & ~self.memberships.by_rule & np.where(
             self.memberships.hard, hard, soft)
+
+    def broken_rules(self, state: 'State') -> np.ndarray:
+        """bool (G,): rules about several servers with misplaced members."""
+        return (state.groups.misplaced > 0) & self.memberships.by_rule
+
+    def astray(self, state: 'State') -> np.ndarray:
+        """bool (V,): instances on a host that a rule of an operator does not let them go to."""
+        return self.is_astray(np.arange(len(self.problem.vms)), state.vm_host)
+
+    def violations(self, state: 'State') -> int:
+        """Return how many instances are where a rule of an operator does not let them be."""
+        misplaced = state.groups.misplaced[self.memberships.by_rule].sum()
+        return int(self.astray(state).sum() + misplaced)
+
+    def is_astray(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
+        """bool (n,): whether a rule of an operator does not let instances go to hosts."""
+        wrong = np.zeros(len(vms), dtype=bool)
+        for rule in self._placement_rules:
+            wrong |= ~rule.allowed[rule.kind[vms], hosts]
+        return wrong
+
+    def rules_against(self, vm: int, host: int) -> str:
+        """The rules of an operator that keep an instance off a host, for a person."""
+        found = [rule.names(vm, host) for rule in self._placement_rules
+                 if not rule.allowed[rule.kind[vm], host]]
+        return ' and '.join(found)
+
+    def rules_of(self, vm: int) -> str:
+        """The rules of an operator that bear on where an instance goes, for a person; '' for
+        none."""
+        found = [rule.names(vm) for rule in self._placement_rules if rule.kind[vm]]
+        found += [f'rule {self.memberships.groups[group].rule}'
+                  for group in self.memberships.groups_of(vm) if self.memberships.by_rule[group]]
+        return ' and '.join(found)
+
+    @property
+    def kinds_by_rules(self) -> list[np.ndarray]:
+        """intp (V,) each: instances that differ in one are subject to different rules of an
+        operator."""
+        preferences = self.prices.preferences
+        return [rule.kind for rule in self._placement_rules] + (
+            [] if preferences is None else [preferences.kind])
+
+    @property
+    def _placement_rules(self) -> list[PlacementRule]:
+        return [rule for rule in self.rules if isinstance(rule, PlacementRule)]
 
     def movable_members(self, groups: np.ndarray) -> np.ndarray:
         """intp: the movable instances that are in one of the groups, sorted.

@@ -40,7 +40,7 @@ class Memberships:
         self._keys = np.sort(self.member_of * len(problem.vms) + self.members)
 
     def place(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """intp (n,): the place that each host is of, to each group."""
+        """intp (n,): the place that each host is of, to each group; -1 for -1, which is nowhere."""
         return hosts if len(self._places) == 1 else self._places[self._level[groups], hosts]
 
     def groups_of(self, vm: int) -> np.ndarray:
@@ -61,13 +61,14 @@ class Memberships:
 
 
 def _levels(groups: Sequence[Group], hosts: int) -> tuple[np.ndarray, np.ndarray]:
-    """The different ways in which hosts are places, intp (L, H), every host of its own first; and
-    intp (G,), which of them each group has."""
+    """The different ways in which hosts are places, intp (L, H + 1), every host of its own first,
+    with -1 behind the last host; and intp (G,), which of them each group has."""
     own = np.arange(hosts)
     levels = {own.tobytes(): 0}
     level = np.array([0 if group.places is None else levels.setdefault(
         group.places.astype(np.intp).tobytes(), len(levels)) for group in groups], dtype=np.intp)
-    return np.stack([np.frombuffer(each, dtype=np.intp) for each in levels]), level
+    places = np.stack([np.frombuffer(each, dtype=np.intp) for each in levels])
+    return np.pad(places, ((0, 0), (0, 1)), constant_values=-1), level
 
 
 def _rows(lists: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

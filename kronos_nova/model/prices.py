@@ -1,12 +1,35 @@
 """What moves cost."""
 
 import dataclasses
+from collections.abc import Callable
 from collections.abc import Mapping
 
 import numpy as np
 
 from kronos_nova.model.arrays import Index
 from kronos_nova.model.keys import find
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Preferences:
+    """What it costs to have instances on hosts.
+
+    kind : intp (V,), a row of ``cost``; cost : float64 (K, H)
+    names : the rules of an operator that an instance is subject to; or, given a host, those that
+        would rather not have it there
+    """
+
+    kind: np.ndarray
+    cost: np.ndarray
+    names: Callable[..., str]
+
+    def at(self, vms: Index, hosts: Index) -> np.ndarray:
+        """float64 (...): of instances on hosts; both broadcast."""
+        return self.cost[self.kind[vms], hosts]
+
+    def least(self, hosts: np.ndarray) -> np.ndarray:
+        """float64 (V,): of each instance on the best of some hosts, of which there is one."""
+        return self.cost[:, hosts].min(axis=1)[self.kind]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,25 +41,43 @@ class Prices:
     soft_group_cost : of each member of a soft server group that ends where the group does not want
         it, beyond those that are misplaced already; only of groups that the model does not forbid
         to break. None costs nothing
+    preferences : a move costs as much as they cost more at its destination than at its source; one
+        that makes them cost less earns nothing. None for none
     """
 
     vms: np.ndarray | None = None
     pairs: Mapping[tuple[int, int], float] = dataclasses.field(default_factory=dict)
     soft_group_cost: float | None = None
+    preferences: Preferences | None = None
 
     @property
     def are_free(self) -> bool:
         """Whether nothing costs anything."""
-        return self.vms is None and not self.pairs and not self.soft_group_cost
+        return (self.vms is None and not self.pairs and not self.soft_group_cost
+                and self.preferences is None)
 
     def of_moves(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
         """float64 (...): of moving instances between hosts; 0 where both are the same. Arguments
         broadcast."""
         vms, sources, destinations = np.broadcast_arrays(vms, sources, destinations)
-        price = np.zeros(vms.shape) if self.vms is None else self.vms[vms]
-        if self.pairs:
-            price = price + self._of_pairs(sources, destinations)
+        price = self.of_copies(vms, sources, destinations)
+        if self.preferences is not None:
+            price = price + self.of_wishes(vms, sources, destinations)
         return np.where(sources == destinations, 0.0, price)
+
+    def of_copies(self, vms: np.ndarray, sources: np.ndarray,
+                  destinations: np.ndarray) -> np.ndarray:
+        """float64 (...): of moving instances between two hosts, wherever rules would have them."""
+        price = np.zeros(vms.shape) if self.vms is None else self.vms[vms]
+        return price + self._of_pairs(sources, destinations) if self.pairs else price
+
+    def of_wishes(self, vms: np.ndarray, sources: np.ndarray,
+                  destinations: np.ndarray) -> np.ndarray:
+        """float64 (...): by how much more preferences cost after moves, 0 where it is less."""
+        if self.preferences is None:
+            return np.zeros(vms.shape)
+        return np.maximum(
+            self.preferences.at(vms, destinations) - self.preferences.at(vms, sources), 0.0)
 
     def _of_pairs(self, sources: np.ndarray, destinations: np.ndarray) -> np.ndarray:
         hosts = 1 + max(max(pair) for pair in self.pairs)

@@ -24,6 +24,10 @@ SLOWED = 4.0
 """How many times as long as on an idle machine a program may take; HiGHS counts wall time. Raised,
 a plan depends less on other processes, and may pass its deadline by more; lowered, the other way
 round."""
+SMALL = 1e-4
+"""What a move of an instance of mean memory costs where rules are repaired, in combined imbalance:
+of two ways that cost the same, the one that copies less is taken. Raised, cheap preferences are not
+kept; lowered, it is lost in the tolerance of the solver."""
 LOADED = 0.01
 """What it costs to send an instance to a host of load 1 rather than 0, in the same unit: of two
 ways that cost the same, the one to the less loaded hosts is taken."""
@@ -246,6 +250,24 @@ class Program:
                 columns = np.flatnonzero(amount)
                 left = most[c] - min(float(rule.needed[c]), float(now[c]))
                 self._add(columns, amount[columns], -np.inf, max(left, 0.0))
+
+    def keep_wishes(self, should: bool) -> None:
+        """Make it cost what preferences and copies do that instances end at hosts, and more than
+        all that they stay where a rule does not let them be.
+
+        :param should: whether preferences count
+        """
+        of, prices = self.of, self.of.model.prices
+        vms = of.sample[:, None]
+        cost = np.zeros((len(of.sample), len(of.hosts)))
+        if should and prices.preferences is not None:
+            cost += prices.preferences.at(vms, of.hosts)
+        copies = np.zeros(len(of.sample)) if prices.vms is None else prices.vms[of.sample]
+        astray = np.stack([of.model.is_astray(of.sample, np.full(len(of.sample), host))
+                           for host in of.hosts], axis=1)
+        self._costs[0] = self._costs[0] * SMALL + cost[tuple(self.arrive.T)]
+        self._costs[1] = (self._costs[1] * SMALL + copies[self.leave[:, 0]]
+                          - (cost + STAYS * astray)[tuple(self.leave.T)])
 
     def limit_moves(self, most: int) -> None:
         """Let no more instances move."""

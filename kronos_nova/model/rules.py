@@ -73,6 +73,16 @@ class AllowedHosts(Rule):
         return self.allowed[self.kind[vms], hosts]
 
 
+@dataclasses.dataclass(eq=False, kw_only=True)
+class PlacementRule(AllowedHosts):
+    """Hosts by the rules of an operator. An instance that is elsewhere is to be moved.
+
+    names : the rules that an instance is subject to; or, given a host, those against it
+    """
+
+    names: Callable[..., str]
+
+
 class ForbiddenPairs(Rule):
     """Some instances may not go to some hosts."""
 

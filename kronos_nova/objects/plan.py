@@ -90,15 +90,18 @@ class PlannedMove:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Skip:
     """Instances that were considered and stayed, all for the same ``reason`` (one of
-    :data:`SKIP_REASONS`). ``count`` is how many; a report that is kept short has no more."""
+    :data:`SKIP_REASONS`). ``count`` is how many; a report that is kept short has no more.
+    ``details`` are (uuid, line for a person) of those of which more is to be said."""
 
     reason: str
     instances: tuple[str, ...] = ()
     count: int | None = None
+    details: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if self.count is None:
             object.__setattr__(self, 'count', len(self.instances))
+        object.__setattr__(self, 'details', tuple(map(tuple, self.details)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

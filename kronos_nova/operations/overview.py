@@ -11,7 +11,6 @@ from kronos_client.contract import automation as contract_automation
 from kronos_client.contract import status
 from kronos_nova.cycle import aggregates
 from kronos_nova.cycle import levels
-from kronos_nova.cycle import windows
 from kronos_nova.db import cooldowns
 from kronos_nova.db import cycles
 from kronos_nova.db import migrate
@@ -31,6 +30,7 @@ from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.operations import switching
+from kronos_nova.policies import windows
 
 OVERDUE_INTERVALS = 3
 """How many evaluations in a row may be missed before that is a problem: one may fail, and the next

@@ -21,7 +21,6 @@ from kronos_nova.claims import central
 from kronos_nova.conf import unknown_options
 from kronos_nova.cycle import aggregates
 from kronos_nova.cycle import levels
-from kronos_nova.cycle import windows
 from kronos_nova.db import cooldowns
 from kronos_nova.db import cycles
 from kronos_nova.db import engine as db_engine
@@ -57,6 +56,7 @@ from kronos_nova.plugin.fixes import fork_safety
 from kronos_nova.plugin.fixes import log_filters
 from kronos_nova.plugin.fixes import request_clock
 from kronos_nova.policies import loader
+from kronos_nova.policies import windows
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)

@@ -5,5 +5,6 @@ from kronos_nova.policies.loader import parse
 from kronos_nova.policies.models import MigrationQueries
 from kronos_nova.policies.models import Policy
 from kronos_nova.policies.models import PolicySet
+from kronos_nova.policies.rules import OperatorRule
 
-__all__ = ('MigrationQueries', 'Policy', 'PolicySet', 'load', 'parse')
+__all__ = ('MigrationQueries', 'OperatorRule', 'Policy', 'PolicySet', 'load', 'parse')

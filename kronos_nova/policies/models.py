@@ -8,6 +8,10 @@ from typing import Self
 
 import pydantic
 
+from kronos_nova.policies.rules import MOST_RULES
+from kronos_nova.policies.rules import OperatorRule
+from kronos_nova.policies.rules import repeated_names
+
 WEIGHT_TOLERANCE = 1e-6
 _LARGEST = 10**9
 _ROUNDING = 1e-9
@@ -286,10 +290,16 @@ class PolicySet(pydantic.BaseModel):
         Every policy, in any order.""")
     migration: MigrationQueries = _key(MigrationQueries(), about="""
         Queries that tell how long live migrations take, where there are any.""")
+    rules: tuple[OperatorRule, ...] = _key((), max_length=MOST_RULES, about="""
+        Which servers may be where, and when they may move. See :doc:`rules`.""")
 
     @pydantic.model_validator(mode='after')
     def _check_together(self) -> Self:
         problems = list(contradictions([policy.model_dump() for policy in self.policies]))
+        repeated = repeated_names([{'name': rule.name} for rule in self.rules])
+        if repeated:
+            problems.append(f'names of rules must be unique, but are repeated: '
+                            f'{", ".join(repeated)}')
         if problems:
             raise ValueError('; '.join(problems))
         return self

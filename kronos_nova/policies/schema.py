@@ -3,7 +3,8 @@ checks it by.
 
 What a schema cannot say, the loader alone says: names are unique, a target is below its high mark,
 one file has one mode, and the weights of the enabled policies sum to 1. In one thing the schema is
-stricter: the loader takes numbers in quotes too, as templates write them.
+stricter: the loader takes numbers in quotes too, as templates write them, and one name where a list
+of names is expected.
 """
 
 import json
@@ -46,7 +47,7 @@ def document() -> dict:
                 'required': ['forecast']},
          'then': _given('vm_profile_query')})
     made['properties']['policies']['maxItems'] = loader.MOST_POLICIES
-    for each in (made, policy, forecast, made['$defs']['MigrationQueries']):
+    for each in (made, *made['$defs'].values()):
         del each['description']     # docstrings, for programmers
         for key in each['properties'].values():
             key['description'] = key['description'].replace('``', '"')

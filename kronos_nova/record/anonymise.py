@@ -26,6 +26,9 @@ from kronos_nova.objects.snapshot import Flavor
 from kronos_nova.objects.snapshot import Image
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
+from kronos_nova.policies.rules import HOST
+from kronos_nova.policies.selection import Selections
+from kronos_nova.policies.selection import is_joint
 from kronos_nova.record import options as recorded_options
 from kronos_nova.record.writer import QUERIES
 from kronos_nova.record.writer import Taken
@@ -86,7 +89,7 @@ def anonymise(taken: Taken, policies: PolicySet) -> Taken:
     names = _Names(taken.snapshot)
     anonymised = dataclasses.replace(
         taken, cloud='anonymised', snapshot=_snapshot(taken.snapshot, names),
-        policies=_policies(policies),
+        policies=_policies(policies, taken.snapshot, names),
         bodies={key: _body(taken.bodies[key], *known) for key, known in
                 _labels(policies, names).items() if key in taken.bodies},
         options=taken.options and _options(taken.options, names),
@@ -323,11 +326,34 @@ def _wish(mapping):
     return {eligibility.KEY: word if word in eligibility.WORDS else eligibility.NEVER}
 
 
-def _policies(policies):
-    """The file anew, without comments and PromQL: a replay goes by the answers, and nobody can
-    tell what a query betrays."""
-    return yaml.safe_dump(_unasked(policies.model_dump(exclude_none=True)), sort_keys=False,
+def _policies(policies, snapshot, names):
+    """The file without comments and PromQL: a replay uses the answers, and nothing can tell what a
+    query betrays. Rules name what they select, by pseudonyms."""
+    tree = _unasked(policies.model_dump(exclude_none=True, exclude={'rules'}))
+    rules = list(_rules(Selections(policies.rules, snapshot), names))
+    return yaml.safe_dump(tree | ({'rules': rules} if rules else {}), sort_keys=False,
                           width=100).encode()
+
+
+def _rules(selections, names):
+    """Yield each rule that selects something. One that holds for each project by itself becomes
+    several."""
+    for number, found in enumerate(selections, 1):
+        rule, hosts = found.rule, sorted(names.host[host] for host in found.hosts)
+        wish = getattr(rule, rule.relation)
+        if rule.places is not None:
+            if not hosts:
+                continue
+            wish = {'hosts': hosts}
+        elif rule.move_only:
+            wish = [_window(text, names) for text in rule.move_only]
+        elif isinstance(wish, str) and wish != HOST:
+            wish = names.key(wish)
+        for part, uuids in enumerate(found.parts if is_joint(rule) else (found.servers,), 1):
+            if uuids:
+                yield {'name': f'rule-{number:03}-{part}', rule.relation: wish,
+                       **({} if rule.cost is None else {'cost': rule.cost}),
+                       'servers': {'uuid': sorted(names.instance_uuid[uuid] for uuid in uuids)}}
 
 
 def _unasked(tree):

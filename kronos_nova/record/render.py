@@ -63,7 +63,9 @@ def _aggregate(report: AggregateReport):
             'combined_after': move.combined_after, 'reason': move.reason, 'group': move.group}
             for move in report.moves],
         'not_moved': [{'reason': skip.reason, 'count': len(skip.instances),
-                       'instances': list(skip.instances)} for skip in report.not_moved],
+                       'instances': list(skip.instances),
+                       **({'details': dict(skip.details)} if skip.details else {})}
+                      for skip in report.not_moved],
         'notes': list(report.notes), 'warnings': list(report.warnings)}
 
 

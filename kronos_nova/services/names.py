@@ -1,5 +1,7 @@
 """Servers by the names that people type."""
 
+from typing import NamedTuple
+
 from kronos_nova import exception
 from kronos_nova.db import cycles
 from kronos_nova.db import move_queries
@@ -23,18 +25,27 @@ def uuid_of(context: Context, server: str) -> str:
     if found:
         return found[0]
     uuid = server.lower()
-    if move_queries.knows_server(context.database, uuid) or stay_of(context.database, uuid)[0]:
+    if move_queries.knows_server(context.database, uuid) or stay_of(context.database, uuid):
         return uuid
     raise exception.ServerNotFound(server=server)
 
 
-def stay_of(database: Database, uuid: str) -> tuple[str | None, str | None]:
-    """(reason, aggregate) of the last evaluation that left the server, or (None, None)."""
+class Stay(NamedTuple):
+    """Why a server stayed in the last evaluation of its aggregate. ``detail`` is more about it, for
+    a person, or ''."""
+
+    reason: str
+    aggregate: str
+    detail: str
+
+
+def stay_of(database: Database, uuid: str) -> Stay | None:
+    """Return why the last evaluation left the server; None if none did."""
     for aggregate, report in _reports_that_name(database, uuid):
         for skip in report.not_moved:
             if uuid in skip.instances:
-                return skip.reason, aggregate
-    return None, None
+                return Stay(skip.reason, aggregate, dict(skip.details).get(uuid, ''))
+    return None
 
 
 def immovable(database: Database, uuid: str) -> plans.Immovable | None:

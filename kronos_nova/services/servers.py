@@ -36,7 +36,7 @@ def explain(context: Context, request: contract.ExplainServer) -> contract.Expla
     :raises ServerAmbiguous: several servers have that name
     """
     uuid, now = known_names.uuid_of(context, request.server), context.utcnow()
-    stays_because, stays_in = known_names.stay_of(context.database, uuid)
+    stay = known_names.stay_of(context.database, uuid)
     immovable = known_names.immovable(context.database, uuid)
     planned, planned_in = _planned(context, uuid)
     cooldowns = db_cooldowns.Cooldowns(context.database)
@@ -48,8 +48,9 @@ def explain(context: Context, request: contract.ExplainServer) -> contract.Expla
                                begun_by=request.at)
     names = context.names_of([uuid, *plans.servers_of(filter(None, [planned]))])
     return contract.Explanation(
-        instance_uuid=uuid, instance_name=names.get(uuid), stays_because=stays_because,
-        stays_in=stays_in, stays_means=reasons.WHY_SERVERS_STAY.get(stays_because),
+        instance_uuid=uuid, instance_name=names.get(uuid), stays_because=stay and stay.reason,
+        stays_in=stay and stay.aggregate,
+        stays_means=stay and (stay.detail or reasons.WHY_SERVERS_STAY.get(stay.reason)),
         planned=planned and plan_service.planned(planned, names), planned_in=planned_in,
         quarantined_until=until, quarantined_because=because,
         cooling_seconds=cooldowns.cooling(db_cooldowns.INSTANCE, now).get(uuid),

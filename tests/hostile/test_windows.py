@@ -6,7 +6,7 @@ import ddt
 import testtools
 
 from kronos_nova import exception
-from kronos_nova.cycle import windows
+from kronos_nova.policies import windows
 
 
 def utc(text):

@@ -67,7 +67,7 @@ TIMES = {
     'clock.py': {'now', 'fromisoformat', 'tzinfo'},
     # as the clock on a wall shows it
     'client/kronos_client/cli/arguments.py': {'now', 'fromisoformat'},
-    'cycle/windows.py': {'tzinfo'},         # what the clock on a wall shows
+    'policies/windows.py': {'tzinfo'},      # what the clock on a wall shows
     'db/column_types.py': {'naive', 'aware'},
     'executor/broker.py': {'naive'},        # as oslo.messaging writes it
     'plugin/nova_tables.py': {'naive'},

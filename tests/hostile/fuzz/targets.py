@@ -9,7 +9,6 @@ import tempfile
 
 from kronos_nova import exception
 from kronos_nova.cmd import replay as replay_command
-from kronos_nova.cycle import windows
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.steps import plan_cycle
@@ -18,6 +17,7 @@ from kronos_nova.metrics import labels
 from kronos_nova.objects import plan as plans
 from kronos_nova.placement import client as placement_client
 from kronos_nova.policies import loader
+from kronos_nova.policies import windows
 from tests.hostile.fuzz import bus as bus_
 from tests.hostile.fuzz import clouds
 from tests.hostile.fuzz import mutate

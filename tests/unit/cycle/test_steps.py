@@ -8,7 +8,6 @@ import testtools
 from kronos_nova import exception
 from kronos_nova.cooldown import PastMove
 from kronos_nova.cooldown import PlanningHistory
-from kronos_nova.cycle import windows
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.move_limits import MoveLimits
 from kronos_nova.cycle.options import EngineOptions
@@ -22,6 +21,7 @@ from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Vector
 from kronos_nova.policies import Policy
 from kronos_nova.policies import PolicySet
+from kronos_nova.policies import windows
 
 NOW = 1_800_000_000.0
 POLICY = {'name': 'cpu', 'mode': 'spread', 'weight': 1.0, 'threshold': 0.1,

@@ -7,7 +7,6 @@ import testtools
 
 from kronos_nova import exception
 from kronos_nova.cycle import steps
-from kronos_nova.cycle import windows
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.drain import planning
@@ -16,6 +15,7 @@ from kronos_nova.objects import metrics
 from kronos_nova.objects import snapshot
 from kronos_nova.objects.dry_run import Verdict
 from kronos_nova.policies import loader
+from kronos_nova.policies import windows
 
 NOON = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 POLICIES = loader.parse("""

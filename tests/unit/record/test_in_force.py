@@ -153,7 +153,8 @@ class ReplayTest(InForceTestCase):
             history=inventory.past_moves)
         taken_at = reader.read(self.target).taken_at
         before = observe.planning_history(ports, chosen, CycleRules.from_conf(conf),
-                                          self.database.utcnow(), None, {}, {})
+                                          self.database.utcnow(), None, {}, {},
+                                          loader.load(str(self.folder / 'policies.yaml')))
         [report] = steps.plan_cycle(
             inventory.read(), loader.load(str(self.folder / 'policies.yaml')), chosen,
             PlannerPorts(source=source, clock=time.monotonic, now=taken_at),

@@ -15,7 +15,7 @@ WHY_SERVERS_STAY = {
     'isolation': 'every host that would help does not admit its project or flavor',
     'reserve': 'it would take of the room that is kept free',
     'returning': 'it left the hosts that would help not long ago',
-    'rule': 'a rule that was installed here forbids it',
+    'rule': 'a rule of the policies file, or one that was installed here, keeps it',
     'refused': 'Nova refuses the hosts that would help, or did so not long ago',
     'endless': 'it writes memory faster than can be copied, so its live migration would not end',
     'cap': 'as many servers of its project, or because of one load, were moved as may be',

@@ -9,9 +9,11 @@ import dataclasses
 import datetime
 import re
 import zoneinfo
+from collections.abc import Iterable
 from collections.abc import Iterator
 
 import croniter
+from oslo_config import cfg
 
 from kronos_nova import boundary
 from kronos_nova import exception
@@ -82,19 +84,19 @@ class Window:
             if self.is_open(late.timestamp() - 1) or self.is_open(late.timestamp() + 1):
                 yield late.replace(microsecond=0)
 
-    def _margin(self, now):
+    def _margin(self, now: float) -> datetime.timedelta:
         """How far from ``now`` on the clock a start may be that is near to it in time."""
         zone = zoneinfo.ZoneInfo(self.zone)
         moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
         offsets = {(moment + by).astimezone(zone).utcoffset() for by in (-_AROUND, _AROUND)}
         return _CLOCK_CHANGE if len(offsets) > 1 else datetime.timedelta()
 
-    def _local(self, now):
+    def _local(self, now: float) -> datetime.datetime:
         """What the clock shows, without a zone: with one, croniter would count hours twice."""
         return datetime.datetime.fromtimestamp(now, zoneinfo.ZoneInfo(self.zone)).replace(
             tzinfo=None, fold=0)
 
-    def _unix(self, local):
+    def _unix(self, local: datetime.datetime) -> float:
         return local.replace(tzinfo=zoneinfo.ZoneInfo(self.zone), fold=0).timestamp()
 
 
@@ -120,7 +122,7 @@ class Windows:
         return min(window.opens_at(now) for window in self.of_aggregate(aggregate))
 
 
-def may_start(conf, aggregate: str, now: datetime.datetime) -> bool:
+def may_start(conf: cfg.ConfigOpts, aggregate: str, now: datetime.datetime) -> bool:
     """Whether moves of an aggregate may be started, as the configuration says by now.
 
     :raises ConfigurationError: some windows are wrong
@@ -129,7 +131,7 @@ def may_start(conf, aggregate: str, now: datetime.datetime) -> bool:
     return windows.is_open(aggregate, now.timestamp())
 
 
-def parse(lines) -> Windows:
+def parse(lines: Iterable[str]) -> Windows:
     """Read ``AGGREGATE; CRON; MINUTES[; TIME ZONE]`` lines.
 
     :raises ConfigurationError: some are wrong; the message names each of them
@@ -147,7 +149,7 @@ def parse(lines) -> Windows:
     return Windows(tuple(windows))
 
 
-def _window(line):
+def _window(line: str) -> Window:
     parts = [part.strip() for part in line.split(';')]
     if len(parts) not in (3, 4) or not all(parts):
         raise ValueError(f'is not {FORM}')
@@ -159,7 +161,7 @@ def _window(line):
     return Window(aggregate, cron, int(minutes), *zone)
 
 
-def _check_cron(cron):
+def _check_cron(cron: str) -> None:
     fields = cron.split()
     if (len(cron) > _LONGEST_CRON or len(fields) != 5 or not all(map(_FIELD.fullmatch, fields))
             or any(map(_RANDOM.search, fields))):
@@ -172,7 +174,7 @@ def _check_cron(cron):
         raise ValueError(f'{cron} is not a cron expression of five fields') from error
 
 
-def _check_zone(zone='UTC'):
+def _check_zone(zone: str = 'UTC') -> None:
     try:
         zoneinfo.ZoneInfo(zone)
     except (OSError, ValueError, LookupError) as error:  # a folder, a path, a name too long

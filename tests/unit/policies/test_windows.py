@@ -8,7 +8,7 @@ from oslo_config import cfg
 
 from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
-from kronos_nova.cycle import windows
+from kronos_nova.policies import windows
 
 
 def at(text, zone='UTC'):

@@ -1,0 +1,213 @@
+"""Puts right what an operator's rules would have otherwise: heuristic repair, as
+:mod:`kronos_nova.planners.affinity` does it, and where that leaves something in a small cluster, an
+integer program that also lets others give way."""
+
+import dataclasses
+
+import numpy as np
+
+from kronos_nova.model import TOLERANCE
+from kronos_nova.model import Model
+from kronos_nova.model import State
+from kronos_nova.model.assignment import Assignment
+from kronos_nova.model.program import Program
+from kronos_nova.objects.plan import AFFINITY
+from kronos_nova.planners import order
+from kronos_nova.planners.base import Choice
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.base import Step
+from kronos_nova.planners.base import StepRecorder
+from kronos_nova.planners.best_move import least_harmful
+
+AT_ONCE = 64
+"""Instances of which all moves are compared. Raised, of preferences that save as much the move is
+chosen that evens load out more; lowered, a step is found sooner. Chosen as what takes some
+milliseconds with 1,000 hosts."""
+
+MOST_PAIRS = 20_000
+"""Movable instances times hosts of the clusters in which an integer program is tried. Raised, more
+rules are kept in large clusters that are nearly full; lowered, their plans take less time. Chosen
+as some 60 hosts with 5 instances each, for which a program takes a second."""
+
+ROUNDS = (1, 2)
+"""Rounds of moves of the programs: with more, an order of the moves is more likely. Raised, a plan
+is found more often where hosts are full; lowered, sooner."""
+
+GAP, NODES = 1e-6, 2000
+"""Part of the cost by which a solution may be above the least, of which violations are nearly all;
+and nodes of the search for it.
+Raised, the first ends a search sooner and the second later; lowered, the other way round. Chosen as
+what leaves no difference in the clouds of the tests."""
+
+GIVES_WAY = 'makes room for what a rule would have elsewhere'
+
+
+class RuleRepair:
+    """Moves servers to where rules must have them, and then those that should be elsewhere where
+    that pays: where it saves more than the moves cost and add to the combined imbalance.
+
+    :param should: whether servers are moved that only should be elsewhere
+    :param most: moves; 0 for as many as the limits have
+    """
+
+    phase = AFFINITY
+
+    def __init__(self, should: bool = True, most: int = 0):
+        self._should, self._most = should, most
+
+    def plan(self, state: State, limits: Limits) -> list[Step]:
+        model = state.model.with_ceiling(state, limits.overload_ceiling)
+        if self._most:
+            limits = dataclasses.replace(limits, budget=min(limits.budget, self._most))
+        begin = state.copy()
+        moves = self._one_by_one(begin.copy(), model, limits)
+        after = begin.after((vm, host) for vm, host, _why in moves)
+        if is_due(after, self._should) and not limits.is_over:
+            moves = _better(begin, moves, _together(begin.under(model), limits, self._should),
+                            self._should)
+        recorder = StepRecorder(state)
+        return [recorder.record(*move) for move in moves]
+
+    def _one_by_one(self, state: State, model: Model, limits: Limits) -> list[Choice]:
+        moves: list[Choice] = []
+        while len(moves) < limits.budget and not limits.is_over:
+            move = _must(state, model)
+            if move is None and self._should:
+                move = _should(state, model)
+            if move is None:
+                break
+            state.move(*move[:2])
+            moves.append(move)
+        return moves
+
+
+def _better(state: State, moves: list[Choice], others: list[Choice],
+            should: bool) -> list[Choice]:
+    """The better of two plans: the one after which fewer rules are violated, then the one that
+    costs less."""
+    before = np.maximum(state.imbalances(), state.problem.thresholds)
+    first, second = (state.after((vm, host) for vm, host, _why in plan)
+                     for plan in (moves, others))
+    spoils = (second.imbalances() > before + TOLERANCE).any()
+    fewer = first.model.violations(first) - second.model.violations(second)
+    if fewer > 0 or not (fewer or spoils) and should and (
+            _cost(second) < _cost(first) - TOLERANCE):
+        return others
+    return moves
+
+
+def _cost(state: State) -> float:
+    """The combined imbalance, what preferences cost, and what the copies of all moves do."""
+    preferences, vms = state.model.prices.preferences, np.arange(len(state.problem.vms))
+    wishes = 0.0 if preferences is None else float(preferences.at(vms, state.vm_host).sum())
+    return state.combined() + wishes + float(state.model.prices.of_copies(
+        vms, state.origin, state.vm_host)[state.vm_host != state.origin].sum())
+
+
+def _together(state: State, limits: Limits, should: bool) -> list[Choice]:
+    """Choose the ends of all instances together by an integer program; none where the cluster is
+    too large, or nothing is found."""
+    problem = state.problem
+    hosts = np.flatnonzero(problem.available)
+    vms = np.flatnonzero(problem.movable & problem.available[state.vm_host])
+    if not len(vms) or len(vms) * len(hosts) > MOST_PAIRS:
+        return []
+    best: list[Choice] = []
+    for rounds in ROUNDS:
+        if limits.is_over:
+            break
+        program = Program(Assignment(state, state.model, vms[:0], vms, hosts), rounds=rounds)
+        program.keep_load_limits()
+        program.keep_reserved_room()
+        program.limit_moves(limits.budget)
+        program.keep_wishes(should)
+        solution = program.solve(limits.deadline - limits.clock(), GAP, NODES // rounds)
+        if solution is None:
+            continue
+        ordering = order.Ordering(state, limits)
+        is_whole = ordering.do_all(program.of.ended(solution).moves)
+        moves = [(vm, host, _why(state, vm, should)) for vm, host in ordering.done]
+        best = _better(state, best, moves, should)
+        if is_whole:
+            break
+    return best
+
+
+def _why(state: State, vm: int, should: bool) -> str:
+    """What the move of an instance is for, before any move."""
+    home, model = int(state.vm_host[vm]), state.model
+    against = model.rules_against(vm, home)
+    if against:
+        return f'{against} must have it elsewhere'
+    preferences = model.prices.preferences
+    if should and preferences is not None and preferences.at(vm, home) > TOLERANCE:
+        return f'{preferences.names(vm, home)} should have it elsewhere'
+    return GIVES_WAY
+
+
+def is_due(state: State, should: bool) -> bool:
+    """Whether a rule is violated by an instance that may be moved, or a preference by one that
+    would be better off elsewhere.
+
+    :param should: whether preferences count
+    """
+    return bool(len(_violating(state)[0]) or should and len(_saving(state)))
+
+
+def _violating(state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The movable instances that violate a rule, intp; bool (V,), those that are astray; and which
+    rules about several servers are broken."""
+    model = state.model
+    broken, astray = model.broken_rules(state), model.astray(state)
+    members = model.movable_members(broken)
+    return np.union1d(members, np.flatnonzero(astray & model.problem.movable)), astray, broken
+
+
+def _must(state: State, model: Model) -> Choice | None:
+    vms, astray, broken = _violating(state)
+    # Wherever a rule lets one go that is astray, it is not astray.
+    pair = least_harmful(
+        state, vms, wanted=lambda delta: astray[delta.moves[0][0]] | delta.repairs(broken),
+        is_forced=True, model=model)
+    if pair is None:
+        return None
+    vm, host = pair
+    if astray[vm]:
+        return vm, host, f'{model.rules_against(vm, int(state.vm_host[vm]))} must have it elsewhere'
+    return vm, host, f'repairs rule {model.names_of(broken, vm)}'
+
+
+def _saving(state: State) -> np.ndarray:
+    """The movable instances of which preferences cost less on another host, intp: those that save
+    most for their size first."""
+    problem, preferences = state.problem, state.model.prices.preferences
+    if preferences is None or not problem.available.any():
+        return np.zeros(0, dtype=np.intp)
+    saved = preferences.at(np.arange(len(problem.vms)), state.vm_host) - preferences.least(
+        problem.available)
+    vms = np.flatnonzero(problem.movable & (saved > TOLERANCE))
+    largest = np.maximum(problem.limits[:len(problem.hosts)].max(axis=0), TOLERANCE)
+    size = (problem.demands[vms] / largest).max(axis=1, initial=TOLERANCE)
+    return vms[np.lexsort((vms, -saved[vms] / size))]
+
+
+def _should(state: State, model: Model) -> Choice | None:
+    preferences, hosts = model.prices.preferences, np.flatnonzero(state.problem.available)
+    waiting = _saving(state)
+    if preferences is None:
+        return None
+    for start in range(0, len(waiting), AT_ONCE):
+        vms = waiting[start:start + AT_ONCE][:, None]
+        delta = state.delta((vms, hosts[None, :]), model=model)
+        home = state.vm_host[vms]
+        saved = preferences.at(vms, home) - preferences.at(vms, hosts)
+        gain = saved + delta.decrease - model.prices.of_copies(
+            *np.broadcast_arrays(vms, home, hosts))
+        gain = np.where(delta.feasible & delta.accepted & (saved > TOLERANCE), gain, -np.inf)
+        rows = np.flatnonzero(gain.max(axis=1, initial=-np.inf) > TOLERANCE)
+        if len(rows):
+            row = rows[0]
+            vm, host = int(vms[row, 0]), int(hosts[gain[row].argmax()])
+            return vm, host, (f'{preferences.names(vm, int(state.vm_host[vm]))} should have it '
+                              'elsewhere')
+    return None

@@ -1,0 +1,222 @@
+"""The models of an operator's rules: which servers may be where, and when they may move."""
+
+from typing import Annotated
+from typing import Any
+from typing import Literal
+from typing import Self
+
+import pydantic
+
+from kronos_nova import boundary
+from kronos_nova import exception
+from kronos_nova.objects.snapshot import OWN_METADATA
+from kronos_nova.policies import windows
+
+MOST_RULES = 500
+"""Rules of a file. Raised, a file can make each evaluation longer; lowered, a large cloud has not
+room for its rules. Chosen as more than twice the 200 that ``bench rules`` measures."""
+
+HOST = 'host'
+"""The level of the smallest domain: every host is one."""
+
+DEFAULT_COST = 0.02
+"""Combined imbalance that a server is worth that is where a rule would not have it, unless the rule
+says more. Raised, the rule is kept at the price of evenness; lowered, it yields to load. The same
+as the start value of ``soft_group_cost``."""
+
+MOST_NAMES = 10_000
+"""Names that one key of a rule lists. Raised, a file may be read longer; lowered, a rule has not
+room for its servers. Chosen as more than a policies file has room for uuids."""
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+Words = Annotated[tuple[Annotated[str, pydantic.Field(min_length=1)], ...],
+                  pydantic.Field(min_length=1, max_length=MOST_NAMES),
+                  pydantic.BeforeValidator(_as_list)]
+"""Names, or one name."""
+
+
+def _key(default: Any = None, /, *, about: str, **rules: Any) -> Any:
+    """Make a key of a rule.
+
+    :param about: what it is for, as reStructuredText: the documentation and the JSON schema have it
+    """
+    return pydantic.Field(default, description=' '.join(about.split()), **rules)
+
+
+class _Strict(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False)
+
+
+class ServerSelector(_Strict):
+    """Which servers a rule is about: those that every given key selects."""
+
+    uuid: Words | None = _key(about="""
+        Uuids of servers.""")
+    project: Words | None = _key(about="""
+        IDs of projects.""")
+    flavor: Words | None = _key(about="""
+        Names of flavors, or patterns with ``*``, ``?`` and ``[…]``.""")
+    image: dict[str, str] | None = _key(about="""
+        Properties of the image that a server was booted from, each with its value or a pattern. All
+        of them must fit.""")
+    metadata: dict[str, str] | None = _key(about="""
+        The server's own metadata, each key with its value or a pattern. Keys begin with
+        ``kronos:``, because no others are read. See ``tag``.""")
+    tag: Words | None = _key(about="""
+        Tags of servers. Their owners set these, and the metadata: a rule by them gives way where a
+        host could not be emptied otherwise.""")
+    server_group: Words | None = _key(about="""
+        Uuids or names of server groups.""")
+    name: Words | None = _key(about="""
+        Names of servers, or patterns.""")
+    availability_zone: Words | None = _key(about="""
+        Availability zones of the hosts that servers are on; ``nova`` is that of hosts in none.""")
+
+    @pydantic.model_validator(mode='after')
+    def _check(self) -> Self:
+        if not self.model_dump(exclude_none=True):
+            raise ValueError('selects nothing: give one key at least')
+        for key in self.metadata or ():
+            if not key.startswith(OWN_METADATA):
+                raise ValueError(f'metadata: {boundary.shown(key, 63)} does not begin with '
+                                 f'{OWN_METADATA}, and no other keys are read: use such a key, or '
+                                 'a tag')
+        return self
+
+    @property
+    def is_of_owners(self) -> bool:
+        """Whether the owners of servers say which are selected."""
+        return bool(self.metadata or self.tag)
+
+    @property
+    def is_by_project(self) -> bool:
+        """Whether what is said of several servers together is said of those of one project: names,
+        tags and metadata of one project must not hold servers of another."""
+        return not self.project and (self.is_of_owners or self.name is not None)
+
+
+class Places(_Strict):
+    """Hosts of a rule: those that any given key names."""
+
+    hosts: Words | None = _key(about="""
+        Names of hosts, or patterns.""")
+    aggregate: Words | None = _key(about="""
+        Names of aggregates, or patterns.""")
+    domain: dict[str, Words] | None = _key(about="""
+        A level of failure domains with names of domains or patterns, such as ``rack: [r1, r2]``.
+        See ``[kronos] failure_domain_key``.""")
+
+    @pydantic.model_validator(mode='after')
+    def _check(self) -> Self:
+        if not self.model_dump(exclude_none=True):
+            raise ValueError('names no host: give one key at least')
+        return self
+
+
+MUST, MUST_NOT = 'must_run_on', 'must_not_run_on'
+SHOULD, SHOULD_NOT = 'should_run_on', 'should_not_run_on'
+TOGETHER, APART, AT_MOST = 'keep_together', 'keep_apart', 'at_most_hosts'
+NEVER, ONLY, LIMIT = 'never_move', 'move_only', 'max_moves'
+RELATIONS = (MUST, MUST_NOT, SHOULD, SHOULD_NOT, TOGETHER, APART, AT_MOST, NEVER, ONLY, LIMIT)
+
+
+class OperatorRule(_Strict):
+    """One rule: some servers, and one relation."""
+
+    name: str = _key(..., pattern=r'^[a-z0-9][a-z0-9_-]{0,62}$', about="""
+        Lower case letters, digits, ``-`` and ``_``; unique. Reports and explanations use it.""")
+    servers: ServerSelector = _key(..., about="""
+        The servers that the rule is about.""")
+    must_run_on: Places | None = _key(about="""
+        The servers go to these hosts only. One that is elsewhere is moved there.""")
+    must_not_run_on: Places | None = _key(about="""
+        The servers go to other hosts only. One that is there is moved away.""")
+    should_run_on: Places | None = _key(about="""
+        The same for a price, ``cost``: a plan may pay it.""")
+    should_not_run_on: Places | None = _key(about="""
+        The same for a price, ``cost``: a plan may pay it.""")
+    cost: float | None = _key(about="""
+        With ``should_run_on`` and ``should_not_run_on``: what a move that puts a server where the
+        rule would not have it must lower the combined imbalance by, and what one that puts it right
+        may add. By default, 0.02.""", gt=0.0, le=1.0)
+    keep_together: str | None = _key(about="""
+        ``host``, or a level of failure domains: the servers go only to where most of them are.""",
+        min_length=1)
+    keep_apart: str | None = _key(about="""
+        ``host``, or a level of failure domains: no two of the servers are in one.""", min_length=1)
+    at_most_hosts: int | None = _key(about="""
+        The servers are on so many hosts at most, such as those that have a licence.""", ge=1,
+        le=100_000, strict=True)
+    never_move: Literal[True] | None = _key(about="""
+        The servers are not moved, not even off hosts that are emptied, unless their owners alone
+        selected them.""")
+    move_only: Words | None = _key(about="""
+        Times in which the servers may be moved, each written as ``[kronos] maintenance_window`` is.
+        Hosts are not emptied of them at other times either, unless their owners alone selected
+        them.""")
+    max_moves: int | None = _key(about="""
+        How many times each of the servers is moved within 24 hours at most. What empties a host is
+        not counted.""", ge=1, le=1000, strict=True)
+
+    @pydantic.model_validator(mode='after')
+    def _check(self) -> Self:
+        given = [name for name in RELATIONS if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f'has {len(given)} relations{_listed(given)}: give one of '
+                             f'{", ".join(RELATIONS)}; for several, write several rules')
+        if self.cost is not None and self.relation not in (SHOULD, SHOULD_NOT):
+            raise ValueError(f'cost is given only with {SHOULD} or {SHOULD_NOT}: remove it')
+        try:
+            windows.parse(self.move_only or ())
+        except exception.ConfigurationError as error:
+            raise ValueError(f'move_only: {error.kwargs["problem"]}. {error.kwargs["remedy"]}'
+                             ) from error
+        return self
+
+    @property
+    def relation(self) -> str:
+        """The key that says what is wanted."""
+        return next(name for name in RELATIONS if getattr(self, name) is not None)
+
+    @property
+    def places(self) -> Places | None:
+        """The hosts that the relation names; None where it names none."""
+        return self.must_run_on or self.must_not_run_on or self.should_run_on or (
+            self.should_not_run_on)
+
+    @property
+    def level(self) -> str:
+        """The level of domains that servers are kept together or apart by."""
+        return self.keep_together or self.keep_apart or HOST
+
+    @property
+    def price(self) -> float:
+        """What a server costs that is where the rule would not have it."""
+        return DEFAULT_COST if self.cost is None else self.cost
+
+    @property
+    def open_times(self) -> windows.Windows:
+        """When the servers may be moved."""
+        return windows.parse(self.move_only or ())
+
+    @property
+    def yields(self) -> bool:
+        """Whether it gives way where a host could not be emptied otherwise."""
+        return self.servers.is_of_owners
+
+
+def _listed(names: list[str]) -> str:
+    return f' ({", ".join(names)})' if names else ''
+
+
+def repeated_names(rows: list[dict]) -> list[str]:
+    """List the names that more than one rule has.
+
+    :param rows: rules as mappings, with anything in them
+    """
+    names: list[str] = [row['name'] for row in rows if isinstance(row.get('name'), str)]
+    return sorted({name for name in names if names.count(name) > 1})

@@ -1,0 +1,236 @@
+"""What an operator's rules select in a snapshot: servers and hosts."""
+
+import bisect
+import collections
+import dataclasses
+import fnmatch
+import functools
+import itertools
+import re
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+
+from kronos_nova.objects import domains
+from kronos_nova.objects.snapshot import Instance
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.policies.rules import HOST
+from kronos_nova.policies.rules import MUST
+from kronos_nova.policies.rules import SHOULD
+from kronos_nova.policies.rules import OperatorRule
+from kronos_nova.policies.rules import Places
+from kronos_nova.policies.rules import ServerSelector
+
+DEFAULT_ZONE = 'nova'
+_PATTERN = re.compile(r'[*?\[]')
+
+Uuids = frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What a rule selects.
+
+    servers : uuids
+    hosts : names of the hosts that its relation names; empty where it names none
+    parts : uuids of the servers that are kept together, apart or on few hosts, each part by itself
+    """
+
+    rule: OperatorRule
+    servers: Uuids
+    hosts: frozenset[str]
+    parts: tuple[Uuids, ...]
+
+    def wants(self, host: str) -> bool:
+        """Whether a rule that names hosts would have its servers on a host."""
+        return (host in self.hosts) == (self.rule.relation in (MUST, SHOULD))
+
+
+class Selections:
+    """What each of some rules selects in a snapshot, in the order of the rules.
+
+    What a rule selects that is nowhere is left out.
+    """
+
+    def __init__(self, rules: Iterable[OperatorRule] = (), snapshot: Snapshot | None = None):
+        self._snapshot = snapshot
+        rules = tuple(rules)
+        index = _Index(snapshot) if snapshot is not None and rules else None
+        self._all = () if index is None else tuple(_selection(rule, index) for rule in rules)
+        self._places: dict[str, dict[str, domains.Place]] = {}
+
+    def __iter__(self) -> Iterator[Selection]:
+        return iter(self._all)
+
+    @functools.cached_property
+    def host_of(self) -> dict[str, str]:
+        """Uuid of each instance to the name of its host."""
+        return {} if self._snapshot is None else {
+            each.uuid: each.host for each in self._snapshot.instances}
+
+    @functools.cached_property
+    def arriving(self) -> dict[str, str]:
+        """Uuid of each instance that is on its way to a host, to the name of that."""
+        return {} if self._snapshot is None else {
+            move.instance_uuid: move.destination for move in self._snapshot.moves_under_way}
+
+    def places(self, level: str) -> dict[str, domains.Place]:
+        """Map each host to its domain of a level; a host without one is a domain of its own."""
+        if level not in self._places:
+            self._places[level] = {} if self._snapshot is None else {
+                host.name: (HOST, host.name) if level == HOST else
+                domains.place(host, level) or (HOST, host.name) for host in self._snapshot.hosts}
+        return self._places[level]
+
+    def violated(self) -> dict[str, Uuids]:
+        """Map each rule that is violated to the servers that have to move, or should."""
+        found = {each.rule.name: frozenset(self._misplaced(each)) for each in self._all}
+        return {name: wrong for name, wrong in found.items() if wrong}
+
+    def _misplaced(self, found: Selection) -> Iterator[str]:
+        if found.rule.places is not None:
+            yield from (uuid for uuid in found.servers if not found.wants(self.host_of[uuid]))
+        elif is_joint(found.rule):
+            places = self.places(found.rule.level)
+            for part in found.parts:
+                there = collections.defaultdict(list)
+                for uuid in sorted(part):
+                    there[places[self.host_of[uuid]]].append(uuid)
+                most = sorted(there.values(), key=len, reverse=True)
+                if found.rule.keep_apart:
+                    yield from (uuid for uuids in most for uuid in uuids[1:])
+                else:
+                    yield from (uuid for uuids in most[found.rule.at_most_hosts or 1:]
+                                for uuid in uuids)
+
+
+def is_joint(rule: OperatorRule) -> bool:
+    """Whether a rule is about where its servers are with regard to each other."""
+    return bool(rule.keep_together or rule.keep_apart or rule.at_most_hosts)
+
+
+def _selection(rule: OperatorRule, index: '_Index') -> Selection:
+    servers = index.servers(rule.servers)
+    parts: tuple[Uuids, ...] = (servers,)
+    if rule.servers.is_by_project:
+        owned = collections.defaultdict(set)
+        for uuid in servers:
+            owned[index.project(uuid)].add(uuid)
+        parts = tuple(frozenset(owned[project]) for project in sorted(owned))
+    return Selection(rule=rule, servers=servers, parts=parts,
+                     hosts=frozenset() if rule.places is None else index.hosts(rule.places))
+
+
+class _Index:
+    """A snapshot by what rules select by; each kind is made when a rule needs it."""
+
+    def __init__(self, snapshot: Snapshot):
+        self._snapshot = snapshot
+        self._known: dict[str, _Values] = {}
+
+    def project(self, uuid: str) -> str:
+        return self._projects[uuid]
+
+    @functools.cached_property
+    def _projects(self) -> dict[str, str]:
+        return {each.uuid: each.project_id or '' for each in self._snapshot.instances}
+
+    def servers(self, wanted: ServerSelector) -> Uuids:
+        """The servers that every key selects."""
+        found = [self._by(name).matching(words) for name, words in (
+            ('uuid', wanted.uuid), ('project', wanted.project), ('flavor', wanted.flavor),
+            ('tag', wanted.tag), ('server_group', wanted.server_group), ('name', wanted.name),
+            ('availability_zone', wanted.availability_zone)) if words is not None]
+        found += [self._by(f'{name}:{key}').matching((word,))
+                  for name, pairs in (('image', wanted.image), ('metadata', wanted.metadata))
+                  for key, word in (pairs or {}).items()]
+        return functools.reduce(frozenset.intersection, sorted(found, key=len))
+
+    def hosts(self, wanted: Places) -> frozenset[str]:
+        """The hosts that any key names."""
+        found: set[str] = set()
+        if wanted.hosts:
+            found |= self._by('host').matching(wanted.hosts)
+        if wanted.aggregate:
+            found |= self._by('aggregate').matching(wanted.aggregate)
+        for level, words in (wanted.domain or {}).items():
+            found |= self._by(f'domain:{level}').matching(words)
+        return frozenset(found)
+
+    def _by(self, name: str) -> '_Values':
+        if name not in self._known:
+            kind, _colon, key = name.partition(':')
+            self._known[name] = _Values(self._pairs(kind, key))
+        return self._known[name]
+
+    def _pairs(self, kind: str, key: str) -> Iterator[tuple[str, str]]:
+        """Yield each value of a kind with the server, or the host, that has it."""
+        snapshot = self._snapshot
+        if kind == 'host':
+            yield from ((host.name, host.name) for host in snapshot.hosts)
+        elif kind == 'aggregate':
+            yield from ((each.name, host) for each in snapshot.aggregates for host in each.hosts)
+        elif kind == 'domain':
+            yield from ((host.domains[key], host.name) for host in snapshot.hosts
+                        if key in host.domains)
+        elif kind == 'server_group':
+            yield from ((name, member) for group in snapshot.server_groups
+                        for name in (group.uuid, group.name) for member in group.members
+                        if member in self._projects)
+        elif kind == 'availability_zone':
+            yield from ((self._zones.get(each.host, DEFAULT_ZONE), each.uuid)
+                        for each in snapshot.instances)
+        else:
+            values = _VALUES[kind]
+            yield from ((value, each.uuid) for each in snapshot.instances
+                        for value in values(each, key))
+
+    @functools.cached_property
+    def _zones(self) -> dict[str, str]:
+        return {host: each.availability_zone for each in self._snapshot.aggregates
+                if each.availability_zone for host in each.hosts}
+
+
+def _at(mapping: Mapping[str, str], key: str) -> tuple[str, ...]:
+    return (mapping[key],) if key in mapping else ()
+
+
+_VALUES: dict[str, Callable[[Instance, str], tuple[str, ...]]] = {
+    'uuid': lambda instance, key: (instance.uuid,),
+    'project': lambda instance, key: (instance.project_id,) if instance.project_id else (),
+    'flavor': lambda instance, key: (instance.flavor.name,) if instance.flavor else (),
+    'tag': lambda instance, key: instance.tags,
+    'name': lambda instance, key: (instance.display_name,),
+    'image': lambda instance, key: _at(instance.image.properties, key) if instance.image else (),
+    'metadata': lambda instance, key: _at(instance.metadata, key),
+}
+"""From an instance and a key to the values by which a kind of key selects it."""
+
+
+class _Values:
+    """Servers or hosts by a value. A pattern looks only at values that begin as it does."""
+
+    def __init__(self, pairs: Iterable[tuple[str, str]]):
+        self._having: dict[str, set[str]] = collections.defaultdict(set)
+        for value, having in pairs:
+            self._having[value].add(having)
+        self._sorted = sorted(self._having)
+
+    def matching(self, words: Iterable[str]) -> frozenset[str]:
+        """What has a value that is one of the words, or that one of the patterns fits."""
+        found: set[str] = set()
+        for word in words:
+            for value in self._values(word):
+                found |= self._having[value]
+        return frozenset(found)
+
+    def _values(self, word: str) -> Iterable[str]:
+        pattern = _PATTERN.search(word)
+        if pattern is None:
+            return (word,) if word in self._having else ()
+        begin, fits = word[:pattern.start()], re.compile(fnmatch.translate(word)).match
+        first = bisect.bisect_left(self._sorted, begin)
+        beginning = itertools.takewhile(
+            lambda value: value.startswith(begin), itertools.islice(self._sorted, first, None))
+        return filter(fits, beginning)

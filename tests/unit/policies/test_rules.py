@@ -1,0 +1,129 @@
+"""An operator's rules: taken or refused with everything wrong, and what they select."""
+
+import ddt
+import testtools
+
+from kronos_nova import exception
+from kronos_nova import policies
+from kronos_nova.objects import snapshot as objects
+from kronos_nova.policies.selection import Selections
+
+POLICY = ('policies: [{name: cpu, mode: spread, weight: 1, threshold: 0.1, imbalance_query: a, '
+          'vm_profile_query: b}]\n')
+UP = objects.Service(state='up', status='enabled')
+
+
+def rules(text):
+    return policies.parse(f'{POLICY}rules:\n{text}', 'p.yaml').rules
+
+
+def host(name, **domains):
+    return objects.Host(name=name, uuid=name, service=UP, inventory={}, domains=domains)
+
+
+def instance(uuid, host_name='a1', **rest):
+    return objects.Instance(**{
+        'uuid': uuid, 'name': uuid, 'display_name': uuid, 'host': host_name, 'project_id': 'p1',
+        'status': 'ACTIVE', 'vcpus': 1, 'memory_mb': 1, 'disk_gb': 0, **rest})
+
+
+HOSTS = (host('a1', room='a', rack='r1'), host('a2', room='a', rack='r2'),
+         host('b1', room='b', rack='r1'), host('c1'))
+CLOUD = objects.Snapshot(
+    taken_at='2026-11-20T12:00:00Z', hosts=HOSTS,
+    aggregates=(objects.Aggregate(name='new', uuid='new', hosts=('b1', 'c1'),
+                                  availability_zone='az1'),),
+    server_groups=(objects.ServerGroup(uuid='g1', name='quorum', policy='affinity',
+                                       members=('i1', 'i2', 'gone')),),
+    instances=(
+        instance('i1', display_name='db-1', tags=('db', 'x'), metadata={'kronos:role': 'main'},
+                 flavor=objects.Flavor(name='m1.big')),
+        instance('i2', display_name='db-2', project_id='p2', tags=('db',),
+                 image=objects.Image(id='im', properties={'os_distro': 'rhel'})),
+        instance('i3', 'b1', display_name='web[1]', flavor=objects.Flavor(name='m2')),
+        instance('i4', 'c1', display_name='Db-3', tags=('db',))))
+
+
+@ddt.ddt
+class RulesTest(testtools.TestCase):
+    @ddt.data(
+        ('{name: A, servers: {tag: x}, never_move: true}', 'rules[0] (A).name'),
+        ('{name: a, servers: {}, never_move: true}', 'selects nothing'),
+        ('{name: a, servers: {colour: red}, never_move: true}', 'servers.colour'),
+        ('{name: a, servers: {tag: []}, never_move: true}', 'servers.tag'),
+        ('{name: a, servers: {metadata: {role: db}}, never_move: true}', 'begin with kronos:'),
+        ('{name: a, servers: {tag: x}}', 'has 0 relations'),
+        ('{name: a, servers: {tag: x}, never_move: true, keep_apart: rack}',
+         'has 2 relations (keep_apart, never_move)'),
+        ('{name: a, servers: {tag: x}, never_move: false}', 'never_move'),
+        ('{name: a, servers: {tag: x}, at_most_hosts: 0}', 'at_most_hosts'),
+        ('{name: a, servers: {tag: x}, at_most_hosts: "3"}', 'at_most_hosts'),
+        ('{name: a, servers: {tag: x}, must_run_on: {}}', 'names no host'),
+        ('{name: a, servers: {tag: x}, must_run_on: {hosts: a1}, cost: 0.1}', 'cost is given only'),
+        ('{name: a, servers: {tag: x}, should_run_on: {hosts: a1}, cost: 2}', 'cost'),
+        ('{name: a, servers: {tag: x}, move_only: "gpu; 99 * * * *; 5"}', 'not a cron expression'),
+    )
+    @ddt.unpack
+    def test_what_is_wrong_is_refused_with_its_place(self, row, problem):
+        error = self.assertRaises(exception.PolicyError, rules, f'- {row}')
+        for word in ('p.yaml', 'rules[0]', problem):
+            self.assertIn(word, str(error))
+
+    def test_names_are_unique(self):
+        row = '- {name: a, servers: {tag: x}, never_move: true}\n'
+        self.assertIn('names of rules must be unique, but are repeated: a', str(
+            self.assertRaises(exception.PolicyError, rules, row + row)))
+
+    def test_a_rule_has_one_relation_and_its_defaults(self):
+        [rule] = rules('- {name: a, servers: {tag: x}, should_run_on: {hosts: [a1]}}')
+        self.assertEqual(('should_run_on', 0.02, 'host', True),
+                         (rule.relation, rule.price, rule.level, rule.yields))
+        [rule] = rules('- {name: a, servers: {flavor: x}, keep_apart: rack}')
+        self.assertEqual(('keep_apart', 'rack', False), (rule.relation, rule.level, rule.yields))
+
+    @ddt.data(
+        ('{tag: db}', 'i1 i2 i4'), ('{tag: [x, other]}', 'i1'), ('{name: db-*}', 'i1 i2'),
+        ('{name: "web[[]1]"}', 'i3'), ('{name: web*}', 'i3'), ('{name: "*-?"}', 'i1 i2 i4'),
+        ('{flavor: "m?"}', 'i3'), ('{flavor: ["m1.*", m2]}', 'i1 i3'),
+        ('{image: {os_distro: "rh*"}}', 'i2'), ('{image: {os_distro: debian}}', ''),
+        ('{metadata: {"kronos:role": main}}', 'i1'), ('{project: p2}', 'i2'),
+        ('{server_group: quorum}', 'i1 i2'), ('{server_group: g1}', 'i1 i2'),
+        ('{availability_zone: az1}', 'i3 i4'), ('{availability_zone: nova}', 'i1 i2'),
+        ('{uuid: [i4, i9]}', 'i4'), ('{tag: db, project: p1}', 'i1 i4'))
+    @ddt.unpack
+    def test_servers_are_selected_by_all_keys(self, servers, expected):
+        [found] = Selections(rules(f'- {{name: a, servers: {servers}, never_move: true}}'), CLOUD)
+        self.assertEqual(expected.split(), sorted(found.servers))
+
+    @ddt.data(
+        ('{hosts: a1}', 'a1'), ('{hosts: "[ab]1"}', 'a1 b1'), ('{aggregate: new}', 'b1 c1'),
+        ('{domain: {rack: r1}}', 'a1 b1'), ('{domain: {room: a, rack: r1}}', 'a1 a2 b1'),
+        ('{domain: {rack: ["*"]}, hosts: c1}', 'a1 a2 b1 c1'), ('{domain: {row: x}}', ''))
+    @ddt.unpack
+    def test_hosts_are_named_by_any_key(self, places, expected):
+        [found] = Selections(rules(
+            f'- {{name: a, servers: {{tag: db}}, must_run_on: {places}}}'), CLOUD)
+        self.assertEqual(expected.split(), sorted(found.hosts))
+
+    def test_what_owners_select_is_kept_together_or_apart_in_each_project(self):
+        for servers, parts in (('{tag: db}', [['i1', 'i4'], ['i2']]),
+                               ('{tag: db, project: [p1, p2]}', [['i1', 'i2', 'i4']]),
+                               ('{server_group: quorum}', [['i1', 'i2']])):
+            [found] = Selections(rules(
+                f'- {{name: a, servers: {servers}, keep_apart: host}}'), CLOUD)
+            self.assertEqual(parts, sorted(sorted(part) for part in found.parts))
+
+    def test_what_is_violated(self):
+        found = Selections(rules(
+            '- {name: inside, servers: {tag: db}, must_run_on: {domain: {room: a}}}\n'
+            '- {name: outside, servers: {tag: db}, should_not_run_on: {hosts: a1}}\n'
+            '- {name: apart, servers: {server_group: quorum}, keep_apart: rack}\n'
+            '- {name: near, servers: {uuid: [i1, i2, i3]}, keep_together: rack}\n'
+            '- {name: few, servers: {uuid: [i1, i2, i3]}, at_most_hosts: 2}\n'
+            '- {name: still, servers: {tag: db}, never_move: true}\n'), CLOUD).violated()
+        self.assertEqual({'inside': {'i4'}, 'outside': {'i1', 'i2'}, 'apart': {'i2'},
+                          'near': {'i3'}}, found)
+
+    def test_a_host_without_a_domain_is_one_of_its_own(self):
+        [a1, _a2, b1, c1] = [Selections((), CLOUD).places('rack')[each.name] for each in HOSTS]
+        self.assertEqual(3, len({a1, b1, c1}))

@@ -1,0 +1,118 @@
+"""No plan breaks a rule that must hold, and those that should hold do about as well as can be."""
+
+import dataclasses
+import os
+import pathlib
+
+import fixtures
+import numpy as np
+import testtools
+from scipy import optimize
+from scipy import sparse
+
+from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.record import replay
+from tests.unit.rules.clouds import STATIC
+from tests.unit.rules.clouds import RuleCloud
+from tests.unit.rules.referee import Referee
+
+SEEDS = int(os.environ.get('KRONOS_TEST_SEEDS', '10'))
+"""How many clouds are tried. ``KRONOS_TEST_SEEDS=200`` tries those of which the documentation has
+the figures."""
+MUST = 1000
+"""What a violation of what must be costs the program, in violations of what should be: more than
+there are."""
+OPTIONS = EngineOptions(aggregates=None, include_unassigned_hosts=False, planning_time_limit=600.0)
+DURATIONS = replay.Durations(aggregate=0, instance=0, quarantine=0)
+
+
+class PlansTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+
+    def plan(self, cloud, **options):
+        """Plan a cloud once: the report of its aggregate."""
+        recording, policies = replay.read(cloud.write(self.folder))
+        [report] = replay.replay(recording, policies, dataclasses.replace(OPTIONS, **options),
+                                 DURATIONS).aggregates
+        self.assertNotEqual('failed', report.outcome, report.warnings)
+        return report
+
+    @staticmethod
+    def referee(cloud):
+        return Referee(cloud.hosts, cloud.instances, cloud.rules,
+                       [{'name': 'all', 'hosts': [host['name'] for host in cloud.hosts]}])
+
+    def test_no_plan_breaks_a_must(self):
+        moves = repaired = 0
+        for seed in range(SEEDS):
+            cloud = RuleCloud(seed)
+            report, referee = self.plan(cloud), self.referee(cloud)
+            made = [(move.instance_uuid, move.destination) for move in report.moves]
+            self.assertEqual([], referee.wrong(made), f'seed {seed}')
+            place = referee.place()
+            before = referee.violations('must', place)
+            place.update(made)
+            self.assertLessEqual(referee.violations('must', place), before)
+            repaired += before - referee.violations('must', place)
+            moves += len(made)
+        self.assertGreater(moves, 5 * SEEDS)
+        self.assertGreater(repaired, SEEDS)
+
+    def test_every_stay_that_a_rule_causes_names_the_rule(self):
+        named = 0
+        for seed in range(SEEDS):
+            cloud = RuleCloud(seed)
+            names = {rule['name'] for rule in cloud.rules}
+            for skip in self.plan(cloud).not_moved:
+                if skip.reason == 'rule':
+                    details = dict(skip.details)
+                    self.assertEqual(sorted(skip.instances), sorted(details))
+                    self.assertEqual([], [text for text in details.values()
+                                          if names.isdisjoint(text.split())])
+                    named += len(details)
+        self.assertGreater(named, SEEDS)
+
+    def test_rules_that_should_hold_come_near_the_optimum(self):
+        reached = best = before = 0
+        for seed in range(SEEDS):
+            cloud = RuleCloud(1000 + seed, relations=STATIC, rules=4, threshold=1.0)
+            for rule in cloud.rules:
+                if any(key.startswith('should') for key in rule):
+                    rule['cost'] = 1.0
+            report, referee = self.plan(cloud), self.referee(cloud)
+            place = referee.place()
+            before += referee.violations('should', place)
+            place.update((move.instance_uuid, move.destination) for move in report.moves)
+            reached += referee.violations('should', place)
+            best += self.least(cloud, referee)
+        self.assertGreater(before, best)
+        self.assertLessEqual(reached, 1.02 * best + 1)
+
+    @staticmethod
+    def least(cloud, referee):
+        """The least violations of what should be, of all placements that have room and violate
+        least of what must be. Where it must not be, an instance can only stay."""
+        uuids, hosts = list(referee.instances), list(referee.hosts)
+        cost, allowed = np.zeros((2, len(uuids), len(hosts)))
+        for v, uuid in enumerate(uuids):
+            rules = [rule for rule in cloud.rules if uuid in referee.selected(rule)]
+            for h, host in enumerate(hosts):
+                against = [rule for rule in rules if not referee.wants(rule, host)]
+                cost[v, h] = sum('cost' in rule for rule in against) + MUST * any(
+                    'cost' not in rule for rule in against)
+                allowed[v, h] = all('cost' in rule for rule in against) or (
+                    host == referee.instances[uuid]['host'])
+        size = np.array([each['vcpus'] for each in referee.instances.values()], dtype=float)
+        rows, columns = np.indices(cost.shape).reshape(2, -1)
+        every = np.arange(cost.size)
+        one = sparse.csr_array((np.ones(cost.size), (rows, every)))
+        room = sparse.csr_array((size[rows], (columns, every)))
+        limit = [host['inventory']['VCPU']['total'] for host in cloud.hosts]
+        found = optimize.milp(
+            cost.reshape(-1), integrality=np.ones(cost.size),
+            bounds=optimize.Bounds(0, allowed.reshape(-1)),
+            constraints=[optimize.LinearConstraint(one, 1, 1),
+                         optimize.LinearConstraint(room, -np.inf, limit)])
+        return round(found.fun) % MUST
