@@ -20,6 +20,7 @@ from kronos_nova.cmd import api_checks
 from kronos_nova.cmd import policy_table
 from kronos_nova.cmd import query_checks
 from kronos_nova.cmd import roles
+from kronos_nova.cmd import rule_table
 from kronos_nova.conf import invalid_values
 from kronos_nova.conf import unknown_options
 from kronos_nova.cycle import aggregates
@@ -69,6 +70,7 @@ class Report:
     findings: tuple[Finding, ...]
     queries: tuple[query_checks.QueryFinding, ...]
     policies: tuple[policy_table.PolicyRow, ...] = ()
+    rules: tuple[rule_table.RuleRow, ...] = ()
 
     @property
     def state(self) -> str:
@@ -135,13 +137,15 @@ def examine(conf, role: roles.Role) -> Report:
     answers = client and query_checks.Answers(client)
     check('loads', lambda: _loads(conf, policy_set, answers, snapshot), ('Nova', snapshot),
           ('The policies', policy_set), ('Prometheus', client))
+    rules = check('rules', lambda: _rules(conf, policy_set, snapshot), ('Nova', snapshot),
+                  ('The policies', policy_set))
     check('claims', lambda: _claims(conf))
     check('broker', lambda: _broker(conf))
     check('api', lambda: api_checks.check(conf))
     queries = _queries(conf, policy_set, answers, snapshot)
     rows = (policy_table.rows(answers, policy_set.active, snapshot, queries, time.time())
             if queries and snapshot is not None else ())
-    return Report(role.name, tuple(checks.rows), queries, tuple(rows))
+    return Report(role.name, tuple(checks.rows), queries, tuple(rows), tuple(rules or ()))
 
 
 def _queries(conf, policy_set, answers, snapshot):
@@ -355,6 +359,16 @@ def _loads(conf, policy_set, answers, snapshot):
     if doubted:
         raise CheckWarning('; '.join(doubted))
     return f'answers for {columns.count(len(found), "aggregate")} fit Nova and each other', None
+
+
+def _rules(conf, policy_set, snapshot):
+    """Look at the rules of operators, and at the failure domains that they name."""
+    levels = conf.kronos.failure_domain_key
+    found = list(rule_table.rows(policy_set, snapshot, levels))
+    wrong = [*rule_table.problems(found), *rule_table.contradictory_domains(snapshot, levels)]
+    if wrong:
+        raise CheckWarning('; '.join(wrong), found)
+    return rule_table.summary(found), found
 
 
 def _broker(conf):

@@ -13,7 +13,7 @@ from kronos_nova.plugin import standalone
 CONDUCTOR, COMPUTE, DAEMON = 'conductor', 'compute', 'daemon'
 ROLES = (CONDUCTOR, COMPUTE, DAEMON)
 
-PLANNING = ('windows', 'policies', 'prometheus', 'scope', 'names')
+PLANNING = ('windows', 'policies', 'prometheus', 'scope', 'names', 'rules')
 """Checks of what is needed by whoever plans."""
 
 REACHED = ('placement', 'nova', 'database')
@@ -62,22 +62,24 @@ def role(name: str, conf, options) -> Role:
         if not plans:
             outside |= dict.fromkeys(PLANNING, 'the daemons plan, not nova-conductor')
         return Role(name=name, plans=plans, managers=('Conductor', 'Scheduler'), skips=outside,
-                    connect=lambda: _in_process(options))
+                    connect=lambda: _in_process(conf, options))
     return Role(name=name, plans=True, managers=(), connect=lambda: _by_api(conf),
                 skips=outside | {'plugin': 'a daemon runs beside Nova, not in it'})
 
 
-def _in_process(options):
+def _in_process(conf, options):
     standalone.load_nova(options.config_file, options.config_dir)
     # Only now: see there.
     from kronos_nova.plugin import inventory
     from kronos_nova.plugin import placement
-    return lambda: inventory.InProcessInventory().read(), placement.client
+    keys = conf.kronos.failure_domain_key
+    return lambda: inventory.InProcessInventory(domain_keys=keys).read(), placement.client
 
 
 def _by_api(conf):
     connection = connect(conf)
-    return OpenStackInventory(connection).read, lambda: PlacementClient(connection.placement)
+    source = OpenStackInventory(connection, domain_keys=conf.kronos.failure_domain_key)
+    return source.read, lambda: PlacementClient(connection.placement)
 
 
 def fits(names) -> list[str]:

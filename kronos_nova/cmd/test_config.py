@@ -61,10 +61,11 @@ class TestConfig(program.Report):
             'checks': [dataclasses.asdict(row) for row in report.findings],
             'queries': [dataclasses.asdict(row) for row in report.queries],
             'policies': [dataclasses.asdict(row) for row in report.policies],
+            'rules': [dataclasses.asdict(row) for row in report.rules],
             'proposal': self.proposal and _shown(self.proposal, parsed_args.propose)})
 
     def print_tables(self, console, data):
-        """Print the hosts of a proposal, and three tables: checks, queries, and policies."""
+        """Print the hosts of a proposal, and four tables: checks, rules, queries, and policies."""
         if self.proposal is not None:
             _print_proposal(console, self.proposal)
         console.print(f'A {self.report.role} host')
@@ -72,6 +73,8 @@ class TestConfig(program.Report):
         for row in self.report.findings:
             table.add_row(row.check, _coloured(row.state), Text(row.detail))
         console.print(table)
+        if self.report.rules:
+            _print_rules(console, self.report.rules)
         if not self.report.queries:
             return
         table = _table('Policy', 'Query', 'State', 'Matched', 'Missing', 'Out of range', 'Detail')
@@ -114,6 +117,14 @@ def _shown(made, path):
     return {'file': path, 'recipe': made.recipe, 'namings': made.namings,
             'selector': made.selector, 'problems': list(made.problems),
             'hosts': [dataclasses.asdict(row) for row in made.hosts]}
+
+
+def _print_rules(console, rules):
+    table = _table('Rule', 'Relation', 'Servers', 'Hosts', 'Violated by', 'Such as', 'Conflicts')
+    for row in rules:
+        table.add_row(row.rule, row.relation, str(row.servers), _count(row.hosts),
+                      str(row.violated), Text(row.example or ''), Text('; '.join(row.conflicts)))
+    console.print(table)
 
 
 def _print_proposal(console, made):

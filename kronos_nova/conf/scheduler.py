@@ -18,6 +18,17 @@ negative values turn it round.
 Seconds after which a measured load is too old to go by and the weigher keeps neutral. Some
 evaluation intervals.
 """),
+    cfg.BoolOpt('heed_rules', default=False, help="""
+Heed the ``rules`` of ``[kronos] policies_file`` when Nova chooses a host for a boot, a resize or an
+evacuation. By default, off. KronosFilter then refuses hosts that a rule does not let a server go
+to, and KronosWeigher prefers those that rules would rather have. The file and
+``failure_domain_key`` have to be the same on the hosts of nova-scheduler. Rules that select servers
+by ``name``, ``tag`` or ``metadata``, rules that name hosts by ``trait``, and rules about several
+servers that do not select them by ``server_group`` are left to evaluations. Set it where rules must
+hold from the beginning; a server for which no host is left is not booted.
+
+Related options: ``[kronos] policies_file``, ``[kronos] failure_domain_key``.
+"""),
 ]
 
 

@@ -10,6 +10,7 @@ from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.model.assignment import Assignment
+from kronos_nova.model.assignment import parts_of_free_room
 from kronos_nova.model.program import Program
 from kronos_nova.objects.plan import AFFINITY
 from kronos_nova.planners import order
@@ -186,8 +187,7 @@ def _saving(state: State) -> np.ndarray:
     saved = preferences.at(np.arange(len(problem.vms)), state.vm_host) - preferences.least(
         problem.available)
     vms = np.flatnonzero(problem.movable & (saved > TOLERANCE))
-    largest = np.maximum(problem.limits[:len(problem.hosts)].max(axis=0), TOLERANCE)
-    size = (problem.demands[vms] / largest).max(axis=1, initial=TOLERANCE)
+    size = np.maximum(parts_of_free_room(state, vms), TOLERANCE)
     return vms[np.lexsort((vms, -saved[vms] / size))]
 
 

@@ -18,11 +18,14 @@ from oslo_service import periodic_task
 
 from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
+from kronos_nova import policies
 from kronos_nova.conf import invalid_values
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
 from kronos_nova.db import scores
+from kronos_nova.objects import snapshot
 from kronos_nova.plugin.fixes import request_clock
+from kronos_nova.policies import requests
 
 CONF = nova.conf.CONF
 # The filter and the weigher may be named in nova.conf without the notification driver.
@@ -46,12 +49,15 @@ class LastRead:
 
     scores : {host: weighted sum of its scores}, the higher the less wanted
     emptied : names of the hosts that are being emptied
+    rules : RequestRules, of operators
     """
 
     def __init__(self):
+        self.rules = requests.RequestRules()
         self.forget()
 
     def forget(self):
+        """Drop what the control database has; the rules of operators stay."""
         self.scores, self.emptied = {}, frozenset()
 
     def update(self, combined, emptied):
@@ -61,6 +67,13 @@ class LastRead:
         self.scores = {host: -value if mode == 'pack' else value
                        for host, (mode, value) in combined.items()}
         self.emptied = frozenset(emptied)
+
+    def heed(self, policies_file, aggregates, levels):
+        """Read the rules of operators.
+
+        :raises PolicyError: the policies file is wrong
+        """
+        self.rules = requests.RequestRules(policies.load(policies_file).rules, aggregates, levels)
 
     def score(self, host):
         """A host without a score is as good as the others are on average."""
@@ -85,12 +98,20 @@ class KronosSchedulerManager(manager.SchedulerManager):
     def kronos_look(self, context):
         """Read the scores and what is being emptied; while they cannot be read there are none."""
         try:
+            if CONF.kronos_scheduler.heed_rules:
+                VIEW.heed(CONF.kronos.policies_file, self._aggregates(),
+                          CONF.kronos.failure_domain_key)
             refresh(VIEW, _database(), CONF.kronos_scheduler.score_max_age)
         except (db_exc.DBError, exception.KronosException, cfg.Error) as e:
             VIEW.forget()
             self._say(f'{e}')
         else:
             self._say(None)
+
+    def _aggregates(self):
+        return [snapshot.Aggregate(name=each.name, uuid=each.uuid, hosts=tuple(each.hosts),
+                                   metadata=each.metadata)
+                for each in self.host_manager.aggs_by_id.values()]
 
     def _say(self, problem):
         if problem and problem != self._kronos_problem:
@@ -112,9 +133,17 @@ def _database():
 
 
 class KronosFilter(filters.BaseHostFilter):
-    """Refuses hosts that Kronos is emptying, unless the request names the host."""
+    """Refuses hosts that Kronos is emptying, and those that a rule of an operator does not let the
+    server go to, unless the request names the host."""
 
     RUN_ON_REBUILD = False
+
+    def filter_all(self, filter_obj_list, spec_obj):
+        """All hosts at once: what a rule says of a request is worked out once."""
+        passed = list(super().filter_all(filter_obj_list, spec_obj))
+        refused = VIEW.rules.refused(requested_server(spec_obj), [each.host for each in passed])
+        return (each for each in passed
+                if each.host not in refused or _requests_host(spec_obj, each.host))
 
     def host_passes(self, host_state, spec_obj):
         return host_state.host not in VIEW.emptied or _requests_host(spec_obj, host_state.host)
@@ -127,11 +156,34 @@ def _requests_host(spec_obj, host):
     return bool(target and 'host' in target and target.host == host)
 
 
+def requested_server(spec_obj):
+    """The RequestedServer of a RequestSpec."""
+    group, image = spec_obj.instance_group, spec_obj.image
+    properties = image.properties if image and 'properties' in image else None
+    names = [getattr(group, key) for key in ('uuid', 'name', 'hosts') if group and key in group]
+    return requests.RequestedServer(
+        uuid=spec_obj.instance_uuid or '', project=spec_obj.project_id or '',
+        flavor=spec_obj.flavor.name,
+        image={} if properties is None else {
+            key: str(value) for key, value in properties.to_dict().items()},
+        groups=tuple(name for name in names if isinstance(name, str)),
+        others=tuple(host for hosts in names if isinstance(hosts, list) for host in hosts),
+        zone=spec_obj.availability_zone or requests.DEFAULT_ZONE)
+
+
 class KronosWeigher(weights.BaseHostWeigher):
-    """Prefers hosts whose measured load is low, or high where Kronos packs."""
+    """Prefers hosts whose measured load is low, or high where Kronos packs, and hosts on which
+    rules of operators would rather have the server."""
 
     def weight_multiplier(self, host_state):
         return CONF.kronos_scheduler.weight_multiplier
+
+    def weigh_objects(self, weighed_obj_list, weight_properties):
+        """All hosts at once: what a rule says of a request is worked out once."""
+        weights = super().weigh_objects(weighed_obj_list, weight_properties)
+        costs = VIEW.rules.costs(requested_server(weight_properties),
+                                 [each.obj.host for each in weighed_obj_list])
+        return [weight - cost for weight, cost in zip(weights, costs, strict=True)]
 
     def _weigh_object(self, host_state, weight_properties):
         return -VIEW.score(host_state.host)

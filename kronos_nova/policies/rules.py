@@ -106,6 +106,8 @@ class Places(_Strict):
         Names of hosts, or patterns.""")
     aggregate: Words | None = _key(about="""
         Names of aggregates, or patterns.""")
+    trait: Words | None = _key(about="""
+        Traits of resource providers, or patterns, such as ``CUSTOM_LICENCE``.""")
     domain: dict[str, Words] | None = _key(about="""
         A level of failure domains with names of domains or patterns, such as ``rack: [r1, r2]``.
         See ``[kronos] failure_domain_key``.""")

@@ -154,6 +154,8 @@ class _Index:
             found |= self._by('host').matching(wanted.hosts)
         if wanted.aggregate:
             found |= self._by('aggregate').matching(wanted.aggregate)
+        if wanted.trait:
+            found |= self._by('trait').matching(wanted.trait)
         for level, words in (wanted.domain or {}).items():
             found |= self._by(f'domain:{level}').matching(words)
         return frozenset(found)
@@ -171,6 +173,9 @@ class _Index:
             yield from ((host.name, host.name) for host in snapshot.hosts)
         elif kind == 'aggregate':
             yield from ((each.name, host) for each in snapshot.aggregates for host in each.hosts)
+        elif kind == 'trait':
+            yield from ((trait, host.name) for host in snapshot.hosts
+                        for trait in host.traits or ())
         elif kind == 'domain':
             yield from ((host.domains[key], host.name) for host in snapshot.hosts
                         if key in host.domains)

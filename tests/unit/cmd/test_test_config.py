@@ -40,8 +40,8 @@ class TestConfigTest(configured.ConfiguredTestCase):
                           'plugin': 'not checked'}, {
             name: state for name, (state, _) in checks.items() if state != 'ok'})
         self.assertEqual(['api', 'broker', 'claims', 'database', 'loads', 'names', 'noise', 'nova',
-                          'options', 'placement', 'plugin', 'policies', 'prometheus', 'scope',
-                          'typos', 'windows'],
+                          'options', 'placement', 'plugin', 'policies', 'prometheus', 'rules',
+                          'scope', 'typos', 'windows'],
                          sorted(checks))
         self.assertIn('3 hosts with QEMU/KVM, 3 of them available, 2 instances',
                       checks['nova'][1])
@@ -49,6 +49,37 @@ class TestConfigTest(configured.ConfiguredTestCase):
             queries['imbalance'][key] for key in ('state', 'health', 'matched', 'expected')))
         self.assertEqual(('ok', 2, 2), tuple(
             queries['vm_profile'][key] for key in ('state', 'matched', 'expected')))
+
+    def test_rules_are_listed_with_what_they_select_and_what_violates_them(self):
+        self.cloud.aggregates[0]['metadata'] |= {'rack': 'r1'}
+        self.cloud.servers[0]['tags'] = ['db']
+        self.cloud.servers[1]['tags'] = ['db']
+        self.kronos += '\nfailure_domain_key = rack'
+        self.write()
+        path = self.folder / 'policies.yaml'
+        path.write_text(path.read_text() + 'rules:\n'
+                        '- {name: alone, servers: {tag: db}, keep_apart: rack}\n'
+                        '- {name: there, servers: {tag: db}, must_run_on: {hosts: cmp1}}\n')
+        _status, checks, _queries = self.report()
+        self.assertEqual(('ok', '2 rules, 2 of them violated'), checks['rules'])
+        path.write_text(path.read_text() + '- {name: none, servers: {tag: x}, never_move: true}\n')
+        _status, out, _err = self.run_command('-f', 'json')
+        rows = {row['rule']: row for row in json.loads(out)['rules']}
+        self.assertEqual(
+            {'rule': 'there', 'relation': 'must_run_on', 'servers': 2, 'hosts': 1, 'violated': 1,
+             'example': 'web2', 'conflicts': []}, rows['there'])
+        self.assertEqual((2, None, 1), tuple(
+            rows['alone'][key] for key in ('servers', 'hosts', 'violated')))
+        self.assertEqual(('warning', 'none: it selects no server'), self.report()[1]['rules'])
+        self.assertIn('it selects no server', self.run_command()[1])
+
+    def test_a_host_of_two_racks_is_named(self):
+        self.cloud.aggregates[0]['metadata'] |= {'rack': 'r1'}
+        self.cloud.aggregates.append({**self.cloud.aggregates[0], 'name': 'other', 'uuid': 'ag2',
+                                      'metadata': {'rack': 'r2'}, 'hosts': ['cmp1']})
+        self.kronos += '\nfailure_domain_key = rack'
+        self.write()
+        self.assertEqual(('warning', 'cmp1 is in rack r1 and r2'), self.report()[1]['rules'])
 
     def api_check(self, text):
         """(state, detail) of the check of the API, with some text at the end of nova.conf."""

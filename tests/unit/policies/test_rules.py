@@ -1,11 +1,14 @@
 """An operator's rules: taken or refused with everything wrong, and what they select."""
 
+import dataclasses
+
 import ddt
 import testtools
 
 from kronos_nova import exception
 from kronos_nova import policies
 from kronos_nova.objects import snapshot as objects
+from kronos_nova.policies.conflicts import conflicts
 from kronos_nova.policies.selection import Selections
 
 POLICY = ('policies: [{name: cpu, mode: spread, weight: 1, threshold: 0.1, imbalance_query: a, '
@@ -17,8 +20,9 @@ def rules(text):
     return policies.parse(f'{POLICY}rules:\n{text}', 'p.yaml').rules
 
 
-def host(name, **domains):
-    return objects.Host(name=name, uuid=name, service=UP, inventory={}, domains=domains)
+def host(name, traits=None, **domains):
+    return objects.Host(name=name, uuid=name, service=UP, inventory={}, domains=domains,
+                        traits=traits)
 
 
 def instance(uuid, host_name='a1', **rest):
@@ -27,8 +31,9 @@ def instance(uuid, host_name='a1', **rest):
         'status': 'ACTIVE', 'vcpus': 1, 'memory_mb': 1, 'disk_gb': 0, **rest})
 
 
-HOSTS = (host('a1', room='a', rack='r1'), host('a2', room='a', rack='r2'),
-         host('b1', room='b', rack='r1'), host('c1'))
+HOSTS = (host('a1', ('CUSTOM_GPU',), room='a', rack='r1'),
+         host('a2', ('CUSTOM_SSD', 'HW_X'), room='a', rack='r2'),
+         host('b1', ('CUSTOM_SSD',), room='b', rack='r1'), host('c1'))
 CLOUD = objects.Snapshot(
     taken_at='2026-11-20T12:00:00Z', hosts=HOSTS,
     aggregates=(objects.Aggregate(name='new', uuid='new', hosts=('b1', 'c1'),
@@ -98,7 +103,8 @@ class RulesTest(testtools.TestCase):
     @ddt.data(
         ('{hosts: a1}', 'a1'), ('{hosts: "[ab]1"}', 'a1 b1'), ('{aggregate: new}', 'b1 c1'),
         ('{domain: {rack: r1}}', 'a1 b1'), ('{domain: {room: a, rack: r1}}', 'a1 a2 b1'),
-        ('{domain: {rack: ["*"]}, hosts: c1}', 'a1 a2 b1 c1'), ('{domain: {row: x}}', ''))
+        ('{domain: {rack: ["*"]}, hosts: c1}', 'a1 a2 b1 c1'), ('{domain: {row: x}}', ''),
+        ('{trait: CUSTOM_SSD}', 'a2 b1'), ('{trait: "CUSTOM_*"}', 'a1 a2 b1'))
     @ddt.unpack
     def test_hosts_are_named_by_any_key(self, places, expected):
         [found] = Selections(rules(
@@ -127,3 +133,55 @@ class RulesTest(testtools.TestCase):
     def test_a_host_without_a_domain_is_one_of_its_own(self):
         [a1, _a2, b1, c1] = [Selections((), CLOUD).places('rack')[each.name] for each in HOSTS]
         self.assertEqual(3, len({a1, b1, c1}))
+
+    def conflicts(self, text, **rest):
+        cloud = dataclasses.replace(CLOUD, **rest)
+        return conflicts(Selections(rules(text), cloud), cloud, ['room', 'rack'])
+
+    def test_what_selects_nothing_or_cannot_be_kept(self):
+        found = self.conflicts(
+            '- {name: nobody, servers: {tag: other}, never_move: true}\n'
+            '- {name: nowhere, servers: {tag: db}, must_run_on: {hosts: z9}}\n'
+            '- {name: rows, servers: {tag: db}, keep_apart: row}\n'
+            '- {name: many, servers: {uuid: [i1, i2, i3, i4]}, keep_apart: room}\n'
+            '- {name: fine, servers: {tag: db}, keep_apart: rack}\n', server_groups=())
+        self.assertEqual(
+            {'nobody': ['it selects no server'], 'nowhere': ['it names no host that there is'],
+             'rows': ['row is not in [kronos] failure_domain_key'],
+             'many': ['4 servers are to be apart, and there are 3 places']}, found)
+
+    def test_rules_that_leave_no_host(self):
+        found = self.conflicts(
+            '- {name: a, servers: {tag: db}, must_run_on: {domain: {room: a}}}\n'
+            '- {name: b, servers: {name: "db-*"}, must_not_run_on: {hosts: "a?"}}\n'
+            '- {name: c, servers: {tag: db}, must_not_run_on: {hosts: a1}}\n')
+        self.assertEqual(['a and b and c leave no host to 2 servers'], found['a'])
+        self.assertEqual({'a', 'b', 'c'}, {*found})
+        self.assertEqual({}, self.conflicts(
+            '- {name: a, servers: {tag: db}, must_run_on: {domain: {room: a}}}\n'
+            '- {name: c, servers: {tag: db}, must_not_run_on: {hosts: a1}}\n'))
+
+    @ddt.data(('host', 'rack', True), ('rack', 'rack', True), ('rack', 'room', True),
+              ('room', 'rack', False), ('rack', 'host', False))
+    @ddt.unpack
+    def test_together_and_apart_contradict_each_other(self, together, apart, contradict):
+        found = self.conflicts(
+            f'- {{name: a, servers: {{uuid: [i2, i1]}}, keep_together: {together}}}\n'
+            f'- {{name: b, servers: {{uuid: [i1, i2]}}, keep_apart: {apart}}}\n', server_groups=())
+        said = ['a and b contradict each other about 2 servers']
+        self.assertEqual({'a': said, 'b': said} if contradict else {}, found)
+
+    @ddt.data(('affinity', {}, 'keep_apart: rack', True), ('affinity', {}, 'keep_together: host',
+                                                            False),
+              ('anti-affinity', {}, 'keep_together: host', True),
+              ('anti-affinity', {'max_server_per_host': 2}, 'keep_together: host', False),
+              ('anti-affinity', {}, 'at_most_hosts: 1', True),
+              ('anti-affinity', {}, 'at_most_hosts: 2', False),
+              ('soft-affinity', {}, 'keep_apart: host', False))
+    @ddt.unpack
+    def test_a_rule_contradicts_a_server_group(self, policy, limits, relation, contradicts):
+        group = dataclasses.replace(CLOUD.server_groups[0], policy=policy, rules=limits)
+        found = self.conflicts(f'- {{name: a, servers: {{uuid: [i1, i2]}}, {relation}}}',
+                               server_groups=(group,))
+        self.assertEqual({'a': [f'it contradicts the {policy} of server group quorum about 2 '
+                                'servers']} if contradicts else {}, found)

@@ -1,0 +1,66 @@
+"""What operators' rules select in the cloud as it is, one row a rule."""
+
+import dataclasses
+from collections.abc import Iterator
+
+from kronos_client.cli import columns
+from kronos_nova.objects import domains
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.policies import PolicySet
+from kronos_nova.policies.conflicts import conflicts
+from kronos_nova.policies.selection import Selections
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RuleRow:
+    """A rule in the cloud.
+
+    servers : how many it selects
+    hosts : how many its relation names; None where it names none
+    violated : how many of the servers are where the rule would not have them
+    example : name of one of these; None for none
+    conflicts : sentences about what is wrong with the rule here
+    """
+
+    rule: str
+    relation: str
+    servers: int
+    hosts: int | None
+    violated: int
+    example: str | None
+    conflicts: tuple[str, ...]
+
+
+def rows(policies: PolicySet, snapshot: Snapshot, levels: list[str]) -> Iterator[RuleRow]:
+    """Yield a row of each rule.
+
+    :param levels: of failure domains, the largest first
+    """
+    found = Selections(policies.rules, snapshot)
+    violated, wrong = found.violated(), conflicts(found, snapshot, levels)
+    names = {each.uuid: each.display_name for each in snapshot.instances}
+    for each in found:
+        name, servers = each.rule.name, violated.get(each.rule.name, frozenset())
+        yield RuleRow(
+            rule=name, relation=each.rule.relation, servers=len(each.servers),
+            hosts=None if each.rule.places is None else len(each.hosts), violated=len(servers),
+            example=min((names[uuid] for uuid in servers), default=None),
+            conflicts=tuple(wrong.get(name, ())))
+
+
+def problems(found: list[RuleRow]) -> list[str]:
+    """List what an operator must know of the rules."""
+    return [f'{row.rule}: {text}' for row in found for text in row.conflicts]
+
+
+def summary(found: list[RuleRow]) -> str:
+    """Say in a line how many rules there are, and how many are violated."""
+    violated = sum(1 for row in found if row.violated)
+    return f'{columns.count(len(found), "rule")}, {violated} of them violated'
+
+
+def contradictory_domains(snapshot: Snapshot, levels: list[str]) -> list[str]:
+    """List the hosts whose aggregates state several domains of one level."""
+    return [f'{host} is in {level} {" and ".join(names)}'
+            for host, stated in sorted(domains.stated(snapshot.aggregates, levels).items())
+            for level, names in stated.items() if len(names) > 1]

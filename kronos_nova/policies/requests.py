@@ -1,0 +1,164 @@
+"""Operators' rules at the moment in which Nova chooses a host for a server: a boot, a resize, an
+evacuation.
+
+Nova's scheduler knows less of a server than an evaluation does. Rules that select by name, tag or
+metadata are left to evaluations, and so are rules about several servers that do not select them by
+a server group.
+"""
+
+import dataclasses
+import fnmatch
+import re
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+from kronos_nova.objects import domains
+from kronos_nova.objects.snapshot import Aggregate
+from kronos_nova.policies.rules import HOST
+from kronos_nova.policies.rules import MUST
+from kronos_nova.policies.rules import MUST_NOT
+from kronos_nova.policies.rules import SHOULD
+from kronos_nova.policies.rules import SHOULD_NOT
+from kronos_nova.policies.rules import OperatorRule
+from kronos_nova.policies.rules import ServerSelector
+from kronos_nova.policies.selection import DEFAULT_ZONE
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RequestedServer:
+    """What Nova's scheduler knows of a server. ``groups`` are uuid and name of its server group,
+    ``others`` the hosts of the other members."""
+
+    uuid: str = ''
+    project: str = ''
+    flavor: str = ''
+    image: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    groups: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    zone: str = DEFAULT_ZONE
+
+
+class RequestRules:
+    """The rules that can be heeded when Nova chooses a host.
+
+    :param aggregates: all there are, with their hosts
+    :param levels: of failure domains, the largest first
+    """
+
+    def __init__(self, rules: Iterable[OperatorRule] = (), aggregates: Iterable[Aggregate] = (),
+                 levels: Iterable[str] = ()):
+        levels, aggregates = tuple(levels), tuple(aggregates)
+        self._domains = domains.domains_of_hosts(aggregates, levels)
+        self._in: dict[str, list[str]] = {}
+        for each in aggregates:
+            for host in each.hosts:
+                self._in.setdefault(host, []).append(each.name)
+        self._rules = [_Rule(rule, self) for rule in rules if _is_known_at_a_request(rule)]
+
+    def place(self, host: str, level: str) -> tuple[str, ...]:
+        """The domain of a host; a host without one is a domain of its own."""
+        found = self._domains.get(host, {})
+        if level == HOST or level not in found:
+            return HOST, host
+        names = list(found)
+        return tuple(found[name] for name in names[:names.index(level) + 1])
+
+    def aggregates_of(self, host: str) -> list[str]:
+        return self._in.get(host, [])
+
+    def domains_of(self, host: str) -> Mapping[str, str]:
+        return self._domains.get(host, {})
+
+    def refused(self, server: RequestedServer, hosts: Iterable[str]) -> set[str]:
+        """Return those of some hosts that a rule does not let a server go to."""
+        rules = [rule for rule in self._rules if rule.is_firm and rule.selects(server)]
+        return {host for host in hosts if not all(rule.allows(server, host) for rule in rules)
+                } if rules else set()
+
+    def costs(self, server: RequestedServer, hosts: Iterable[str]) -> list[float]:
+        """Return what a server costs on each of some hosts, by what rules would rather have."""
+        rules = [rule for rule in self._rules if not rule.is_firm and rule.selects(server)]
+        return [sum(rule.rule.price for rule in rules if not rule.wants(host)) for host in hosts]
+
+
+def _is_known_at_a_request(rule: OperatorRule) -> bool:
+    servers = rule.servers
+    if servers.tag or servers.metadata or servers.name or (
+            rule.places is not None and rule.places.trait):
+        return False
+    return rule.places is not None or bool(
+        servers.server_group and (rule.keep_apart or rule.keep_together))
+
+
+def _fits(words: Iterable[str] | None) -> Callable[[str], object]:
+    """Make what tells whether one of some words or patterns fits a value; for None every value
+    fits."""
+    if words is None:
+        return bool
+    return re.compile('|'.join(map(fnmatch.translate, words))).match
+
+
+class _Rule:
+    """A rule as it is asked at requests. What it says of a host is worked out once."""
+
+    def __init__(self, rule: OperatorRule, among: RequestRules):
+        self.rule, self._among = rule, among
+        self.is_firm = rule.relation not in (SHOULD, SHOULD_NOT)
+        self._wants: dict[str, bool] = {}
+        self._checks = list(_checks(rule.servers))
+        places = rule.places
+        self._hosts = None if places is None or not places.hosts else _fits(places.hosts)
+        self._aggregates = None if places is None or not places.aggregate else _fits(
+            places.aggregate)
+        self._domains = {} if places is None else {
+            level: _fits(words) for level, words in (places.domain or {}).items()}
+
+    def selects(self, server: RequestedServer) -> bool:
+        return all(check(server) for check in self._checks)
+
+    def allows(self, server: RequestedServer, host: str) -> bool:
+        if self.rule.relation in (MUST, MUST_NOT):
+            return self.wants(host)
+        there = {self._among.place(other, self.rule.level) for other in server.others}
+        is_there = self._among.place(host, self.rule.level) in there
+        return not is_there if self.rule.keep_apart else is_there or not there
+
+    def wants(self, host: str) -> bool:
+        """Whether the rule would have its servers on a host."""
+        found = self._wants.get(host)
+        if found is None:
+            found = self._wants[host] = self._is_named(host) == (
+                self.rule.relation in (MUST, SHOULD))
+        return found
+
+    def _is_named(self, host: str) -> bool:
+        stated = self._among.domains_of(host)
+        return bool(
+            self._hosts and self._hosts(host)
+            or self._aggregates and any(map(self._aggregates, self._among.aggregates_of(host)))
+            or any(level in stated and fits(stated[level])
+                   for level, fits in self._domains.items()))
+
+
+def _checks(servers: ServerSelector) -> Iterable[Callable[[RequestedServer], object]]:
+    """Yield a check of each key of a selector."""
+    if servers.uuid is not None:
+        fits_uuid = _fits(servers.uuid)
+        yield lambda server: fits_uuid(server.uuid)
+    if servers.project is not None:
+        fits_project = _fits(servers.project)
+        yield lambda server: fits_project(server.project)
+    if servers.flavor is not None:
+        fits_flavor = _fits(servers.flavor)
+        yield lambda server: fits_flavor(server.flavor)
+    if servers.availability_zone is not None:
+        fits_zone = _fits(servers.availability_zone)
+        yield lambda server: fits_zone(server.zone)
+    if servers.server_group is not None:
+        fits_group = _fits(servers.server_group)
+        yield lambda server: any(map(fits_group, server.groups))
+    if servers.image is not None:
+        wanted = {key: _fits([word]) for key, word in servers.image.items()}
+        yield lambda server: all(key in server.image and fits(server.image[key])
+                                 for key, fits in wanted.items())

@@ -1,0 +1,63 @@
+"""nova-scheduler heeds the rules of operators where it is told to."""
+
+import pathlib
+
+import fixtures
+
+from kronos_nova.plugin import scheduler
+from tests.functional import test_loading
+
+POLICIES = """
+policies:
+- {name: cpu, mode: spread, weight: 1, threshold: 0.1, imbalance_query: a, vm_profile_query: b}
+rules:
+- {name: racks, servers: {server_group: quorum}, keep_apart: rack}
+- {name: large, servers: {flavor: m1.medium}, must_run_on: {hosts: host3}}
+- {name: new, servers: {flavor: m1.small}, should_run_on: {hosts: host2}, cost: 1}
+"""
+FILTERS = ['ComputeFilter', 'ServerGroupAntiAffinityFilter', 'KronosFilter']
+
+
+class RulesAtBootTest(test_loading.LoadedTestCase):
+    hosts = ('host1', 'host2', 'host3')
+
+    def setUp(self):
+        self.flags(available_filters=['nova.scheduler.filters.all_filters',
+                                      'kronos_nova.plugin.scheduler.KronosFilter'],
+                   enabled_filters=FILTERS, group='filter_scheduler')
+        self.flags(weight_classes=['kronos_nova.plugin.scheduler.KronosWeigher'],
+                   group='filter_scheduler')
+        super().setUp()
+        for name, hosts in (('r1', ('host1', 'host2')), ('r2', ('host3',))):
+            aggregate = self.api.post_aggregate({'aggregate': {'name': name}})
+            for host in hosts:
+                self.api.add_host_to_aggregate(aggregate['id'], host)
+            self.api.post_aggregate_action(aggregate['id'], {'set_metadata': {
+                'metadata': {'rack': name}}})
+        path = pathlib.Path(self.useFixture(fixtures.TempDir()).path) / 'policies.yaml'
+        path.write_text(POLICIES)
+        self.addCleanup(setattr, scheduler.VIEW, 'rules', scheduler.VIEW.rules)
+        self.flags(policies_file=str(path), failure_domain_key=['rack'], group='kronos')
+        self.flags(heed_rules=True, group='kronos_scheduler')
+        self.started['scheduler'].manager.kronos_look(None)
+        self.flavors = {each['name']: each['id'] for each in self.api.get_flavors()}
+
+    def where(self, flavor, group=None, state='ACTIVE'):
+        """Boot a server and return its host."""
+        request = {'server': self._build_server(networks='none', flavor_id=self.flavors[flavor])}
+        if group:
+            request['os:scheduler_hints'] = {'group': group}
+        server = self._wait_for_state_change(self.api.post_server(request), state)
+        return server['OS-EXT-SRV-ATTR:host']
+
+    def test_a_server_is_booted_where_it_must_run(self):
+        self.assertEqual('host3', self.where('m1.medium'))
+
+    def test_a_server_is_booted_where_it_should_run(self):
+        self.assertEqual(['host2'] * 2, [self.where('m1.small') for _ in range(2)])
+
+    def test_members_of_a_group_are_booted_in_different_racks(self):
+        group = self.api.post_server_groups({'name': 'quorum', 'policy': 'anti-affinity'})
+        hosts = [self.where('m1.tiny', group['id']) for _ in range(2)]
+        self.assertIn('host3', hosts)
+        self.assertIsNone(self.where('m1.tiny', group['id'], state='ERROR'))
