@@ -150,6 +150,7 @@ class Run(_Running):
         parser.add_argument('hosts', nargs='*', metavar='HOST')
         parser.add_argument('--aggregate', metavar='NAME',
                             help='Service all hosts of this aggregate, instead of naming them.')
+        host_commands.add_domain_argument(parser)
         parser.add_argument('--batch', type=arguments.POSITIVE, default=1, metavar='N',
                             help='Hosts at a time, if they can be empty at once; default: 1.')
         parser.add_argument('--hook', metavar='CMD',
@@ -191,14 +192,17 @@ class Run(_Running):
 
 
 def hosts_of(parsed_args, snapshot) -> list[str]:
-    """Return the hosts that were named, or those of the aggregate that was.
+    """Return the hosts that were named, or those of the aggregate or failure domain that was.
 
-    :raises ConfigurationError: neither or both were given, or there is no such aggregate
+    :raises ConfigurationError: not one of these was given, or there is no such aggregate
+    :raises RequestRefused: there is no such failure domain
     """
-    if bool(parsed_args.hosts) == bool(parsed_args.aggregate):
+    if sum(map(bool, (parsed_args.hosts, parsed_args.aggregate, parsed_args.domain))) != 1:
         raise exception.ConfigurationError(
-            what='the command line', problem='names neither or both of hosts and an aggregate',
-            remedy='Give HOST ... or --aggregate NAME.')
+            what='the command line', problem='does not name one of hosts, an aggregate and a '
+            'domain', remedy='Give HOST ..., --aggregate NAME or --domain LEVEL=NAME.')
+    if parsed_args.domain:
+        return orders.hosts_of_domain(snapshot, parsed_args.domain)
     if not parsed_args.aggregate:
         return list(dict.fromkeys(parsed_args.hosts))
     try:

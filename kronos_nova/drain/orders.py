@@ -61,13 +61,14 @@ class Checker:
         self._read = read
         self._planner_ports = planner_ports
 
-    def check(self, wanted: Iterable[drains.Drain]):
+    def check(self, wanted: Iterable[drains.Drain], snapshot: Snapshot | None = None):
         """(Snapshot, [(aggregate, its Drains, DrainPlan)])
 
         :param wanted: without aggregates
+        :param snapshot: the cloud as it is now; None reads it
         :raises NotInScope: a host is none that Kronos looks after
         """
-        snapshot, by_aggregate = self._read(), collections.defaultdict(list)
+        snapshot, by_aggregate = snapshot or self._read(), collections.defaultdict(list)
         for each in wanted:
             name = planning.in_scope(snapshot, aggregates_in_scope(self.conf), each.host)
             by_aggregate[name].append(dataclasses.replace(
@@ -95,6 +96,24 @@ class Checker:
         found = progress.remaining_seconds(
             moves, (), caps, self.database.utcnow(), between=conf.kronos_executor.poll_interval)
         return found + cycle_scheduler.SOON if moves else None
+
+
+def hosts_of_domain(snapshot: Snapshot, domain: str) -> list[str]:
+    """The hosts of a failure domain, by name.
+
+    :param domain: such as ``rack=r3``; with larger domains, ``room=a,rack=r3``, a host is in all
+    :raises RequestRefused: no host is in it
+    """
+    wanted = [tuple(word.strip() for word in part.partition('=')[::2])
+              for part in domain.split(',')]
+    found = sorted(host.name for host in snapshot.hosts if all(
+        host.domains.get(level) == name for level, name in wanted))
+    if not found:
+        raise exception.RequestRefused(
+            what=f'domain {domain}', problem='has no host',
+            remedy='Write it as LEVEL=NAME, such as rack=r3. [kronos] failure_domain_key names '
+                   'the levels, metadata of aggregates the domains.')
+    return found
 
 
 def down(snapshot: Snapshot, hosts: Iterable[str]) -> list[str]:

@@ -19,7 +19,7 @@ class HostLoad:
 
     ``servers_after`` and the second of each two figures are what the plan of that evaluation leads
     to. ``scores`` : {policy: (before, after)}, fractions; a policy that has no data of the host is
-    not there.
+    not there. ``domains`` : level to failure domain, the largest first.
     """
 
     name: str
@@ -27,6 +27,7 @@ class HostLoad:
     servers: int
     servers_after: int
     scores: Mapping[str, tuple[float, float]]
+    domains: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 class HostLoads:
@@ -48,7 +49,8 @@ class HostLoads:
             scores[score.host][score.policy] = (score.value, score.after)
         return [HostLoad(
             name=name, state=state(self._hosts[name].service), servers=self._servers[name],
-            servers_after=self._servers[name] + gained[name], scores=scores.get(name, {}))
+            servers_after=self._servers[name] + gained[name], scores=scores.get(name, {}),
+            domains=self._hosts[name].domains)
             for name in self._snapshot.hosts_of(report.name)]
 
 
@@ -61,13 +63,15 @@ def state(service: Service) -> str:
 
 
 def to_json(loads: list[HostLoad]) -> str:
-    """Short, for there may be thousands: [[name, state, servers, servers after, scores]]."""
+    """Short, for there may be thousands: [[name, state, servers, servers after, scores]], and the
+    domains behind these where there are any."""
     return json.dumps([[load.name, load.state, load.servers, load.servers_after, {
         policy: [round(value, 4), round(after, 4)]
-        for policy, (value, after) in load.scores.items()}] for load in loads])
+        for policy, (value, after) in load.scores.items()},
+        *([dict(load.domains)] if load.domains else [])] for load in loads])
 
 
 def from_json(text: str) -> list[HostLoad]:
     return [HostLoad(name=name, state=state, servers=servers, servers_after=after, scores={
-        policy: tuple(pair) for policy, pair in scores.items()})
-        for name, state, servers, after, scores in json.loads(text)]
+        policy: tuple(pair) for policy, pair in scores.items()}, domains=dict(*domains))
+        for name, state, servers, after, scores, *domains in json.loads(text)]

@@ -88,28 +88,30 @@ export class Actions {
   /* hosts: those that are proposed */
   async drain(hosts = '') {
     const given = await ask({title: 'Drain hosts', confirm: 'Check', fields: [
-      {name: 'hosts', label: 'Hosts, separated by spaces', required: true, value: hosts}, REASON,
+      {name: 'hosts', label: 'Hosts, or a failure domain such as rack=r3, separated by spaces', required: true, value: hosts}, REASON,
       {name: 'with_stopped', label: 'move servers that are stopped, too (cold)', type: 'check'}],
     text: 'First it is only looked whether everything fits elsewhere. That may take some seconds.'});
     if (!given) return;
-    const wish = {...given, hosts: given.hosts.split(/[\s,]+/).filter(Boolean)};
+    const words = given.hosts.split(/[\s,]+/).filter(Boolean), domain = words.filter(word => word.includes('=')).join(',');
+    const wish = {...given, hosts: words.filter(word => !word.includes('=')), ...(domain ? {domain} : {})};
     try {
-      await this.begin(wish, await this.client.send('POST', 'v1/drains', {...wish, check: true}));
+      await this.begin(wish, given.hosts, await this.client.send('POST', 'v1/drains', {...wish, check: true}));
     } catch (error) {
       tell(error.message);
     }
   }
 
-  async begin(wish, found) {
+  /* asked: what was typed for hosts */
+  async begin(wish, asked, found) {
     const rows = found.checked.map(host => el('tr', {}, el('th', {scope: 'row'}, host.host), el('td', {class: 'num'}, `${host.leaving} of ${host.servers}`),
       el('td', {class: 'num'}, memory(host.memory_mb)), el('td', {}, Object.entries(host.destinations).map(([name, count]) => `${name} ${count}`).join(', '))));
     const stuck = found.checked.flatMap(host => Object.entries(host.blocked).map(([uuid, reason]) => el('li', {class: 'warning'}, el('b', {}, host.names[uuid] ?? ''), ' ', el('span', {class: 'uuid'}, uuid), ` stays on ${host.host}: ${reason}`)));
-    const given = await ask({title: `Drain ${wish.hosts.join(', ')}?`, confirm: 'Drain', isDangerous: true,
+    const given = await ask({title: `Drain ${asked}?`, confirm: 'Drain', isDangerous: true,
       fields: found.checked.some(host => host.leaving) ? [] : [{name: 'force', label: 'drain although nothing can leave, or no host is left', type: 'check'}], text: [
       el('div', {class: 'scroll short'}, table('What leaves', [['Host'], ['Servers that leave', 'num'], ['Memory', 'num'], ['To']], el('tbody', {}, rows))),
       el('ul', {class: 'plainlist'}, stuck),
       `${found.expected_seconds === null ? 'How long it takes is not known' : `It takes about ${duration(found.expected_seconds)}`}. The hosts are disabled for new servers until they are released.`]});
-    if (given) await this.run('POST', 'v1/drains', {...wish, ...given}, `${plural(wish.hosts.length, 'host')} to be drained.`);
+    if (given) await this.run('POST', 'v1/drains', {...wish, ...given}, `${plural(found.checked.length, 'host')} to be drained.`);
   }
 
   async release(drain) {

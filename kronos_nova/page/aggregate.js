@@ -132,7 +132,10 @@ export class AggregateView extends View {
     this.hosts.show(evaluation.scored_by, evaluation.hosts.map(host => ({
       name: host.name, state: host.state, servers: [host.servers, host.servers_after],
       scores: host.scores.map((score, n) => score === null ? null : [score, host.scores_after[n]]),
-      mark: draining.get(host.name), notes: draining.has(host.name) ? [[`drain ${draining.get(host.name)}`, 'plain']] : []})));
+      where: Object.entries(host.domains).map(pair => pair.join('=')).join(', '),
+      mark: draining.get(host.name), notes: [
+        ...Object.entries(host.domains).map(pair => [pair.join('='), 'plain']),
+        ...(draining.has(host.name) ? [[`drain ${draining.get(host.name)}`, 'plain']] : [])]})));
   }
 
   drawEvaluation(evaluation) {

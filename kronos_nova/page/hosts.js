@@ -16,7 +16,7 @@ const ORDERS = {
 };
 
 /* hosts, in the order of their names: [{name, state, servers: [before, after], scores: [[before, after] or null], mark, notes}]
-   with a score for each of the policies; notes are badges: [[text, kind]] */
+   with a score for each of the policies; notes are badges: [[text, kind]]; where: its failure domains as text */
 export class Hosts {
   /* plans: whether loads after a plan are drawn; open: called with the name of a host that is chosen, or null */
   constructor(plans, open = null) {
@@ -77,7 +77,7 @@ export class Hosts {
     const {measure, order, text, inPlan, view} = this.state, n = this.policies.indexOf(measure);
     const value = (host, part) => n >= 0 ? host.scores[n]?.[part] ?? null
       : host.scores.reduce((most, score) => score && score[part] > (most ?? -1) ? score[part] : most, null);
-    const shown = this.hosts.filter(host => (!inPlan || changed(host) > 0) && host.name.toLowerCase().includes(text)).sort(ORDERS[order](0, value));
+    const shown = this.hosts.filter(host => (!inPlan || changed(host) > 0) && `${host.name} ${host.where ?? ''}`.toLowerCase().includes(text)).sort(ORDERS[order](0, value));
     const isMap = view === 'map';
     this.views.forEach((each, index) => each.setAttribute('aria-pressed', String(isMap === (index === 0))));
     this.only.setAttribute('aria-pressed', String(inPlan));
@@ -101,7 +101,7 @@ export class Hosts {
 
   told(host, part) {
     const scores = this.policies.map((name, n) => `${name} ${percent(host.scores[n]?.[part])}`).join(', ');
-    return [scores, plural(host.servers[part], 'server'), host.state === 'up' ? null : host.state, host.mark].filter(Boolean).join(', ');
+    return [host.where, scores, plural(host.servers[part], 'server'), host.state === 'up' ? null : host.state, host.mark].filter(Boolean).join(', ');
   }
 
   row(first) {

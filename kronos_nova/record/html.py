@@ -4,6 +4,7 @@ import json
 
 from kronos_client.contract import reasons
 from kronos_nova import page
+from kronos_nova.objects import domains
 from kronos_nova.objects import host_load
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import CycleReport
@@ -83,7 +84,8 @@ def _aggregate(report: AggregateReport, instances, loads):
 
 
 def _host(load, policies):
-    return {'name': load.name, 'state': load.state, 'servers': [load.servers, load.servers_after],
+    return {'name': load.name, 'state': load.state, 'where': domains.names(load.domains),
+            'servers': [load.servers, load.servers_after],
             'scores': [[_figure(value) for value in load.scores[policy.name]]
                        if policy.name in load.scores else None for policy in policies]}
 

@@ -31,7 +31,7 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
     :raises HostDown: nothing can be migrated off one of them
     :raises DrainPending: one of them is being drained, or waits to be released
     :raises DrainRefused: nothing can leave, or an aggregate would have no host left
-    :raises RequestRefused: the deadline is over
+    :raises RequestRefused: the deadline is over, or no host is named
     """
     # Only now: planning takes half a second to load, which the other operations do not need.
     from kronos_nova.drain import orders
@@ -41,8 +41,15 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
         deadline=_later(request.deadline, context.utcnow()), keep_spare=request.keep_spare)
     checker = orders.Checker(context.conf, context.database, context.read_cloud,
                              context.planner_ports)
-    snapshot, checked = checker.check([wish.to_drain(host)
-                                       for host in dict.fromkeys(request.hosts)])
+    snapshot, hosts = None, list(request.hosts)
+    if request.domain is not None:
+        snapshot = context.read_cloud()
+        hosts += orders.hosts_of_domain(snapshot, request.domain)
+    if not hosts:
+        raise exception.RequestRefused(what='hosts', problem='names no host',
+                                       remedy='Name hosts, or a failure domain.')
+    snapshot, checked = checker.check([wish.to_drain(host) for host in dict.fromkeys(hosts)],
+                                      snapshot)
     names = {server.uuid: server.display_name for server in snapshot.instances}
     moves = [move for _name, _found, plan in checked for move in plan.report.moves]
     begun = [] if request.check else orders.begin(
@@ -50,7 +57,7 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
     return contract.DrainsBegun(
         checked=[_checked(each, plan, names) for _name, found, plan in checked for each in found],
         expected_seconds=checker.seconds(moves, request.parallel),
-        down=orders.down(snapshot, request.hosts), drains=[view(each) for each in begun])
+        down=orders.down(snapshot, hosts), drains=[view(each) for each in begun])
 
 
 def release(context: Context, request: OneHost) -> contract.Drain:

@@ -55,7 +55,7 @@ def _view(name, loads, scored):
     load = next(iter(loads.values()), None)
     return contract.Host(
         name=name, aggregates=sorted(loads), state=load and load.state,
-        servers=load and load.servers, scores=[
+        servers=load and load.servers, domains=dict(load.domains) if load else {}, scores=[
             contract.HostScore(policy=row.policy, value=row.value, measured_at=row.at)
             for row in scored])
 

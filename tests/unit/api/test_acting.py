@@ -195,7 +195,8 @@ class DrainTest(test_host.WithRecordedCloud, ActingTestCase):
         self.assertEqual(3, len(self.drains.in_states(drains.ACTIVE)))
 
     def test_what_is_asked_wrongly_is_told(self):
-        for body, said in (({}, 'hosts'), ({'hosts': []}, '$.hosts'),
+        for body, said in (({}, 'names no host'), ({'hosts': []}, 'names no host'),
+                           ({'domain': 'rack=r9'}, 'domain rack=r9 has no host'),
                            ({'hosts': ['a'], 'parallel': 0}, '$.parallel'),
                            ({'hosts': ['a'], 'deadline': '2026-11-22T18:00:00'}, '$.deadline'),
                            ({'hosts': ['a'], 'deadline': '2020-01-01T00:00:00Z'}, 'over already')):

@@ -79,7 +79,8 @@ class NamesTest(base.ApiTestCase):
             known.save(plans.AggregateReport(
                 name=name, outcome=plans.BALANCED, mode='spread', planner='spread'),
                 [host_load.HostLoad(name=host, state='disabled', servers=3, servers_after=2,
-                                    scores={}) for host in hosts], clock.utcnow())
+                                    scores={}, domains={'rack': name})
+                 for host in hosts], clock.utcnow())
         server_names.ServerNames(self.database).save(
             {'1': 'web-1', '2': 'Web-2', '3': 'db_1', '4': 'db%1', '5': 'web-1'}, clock.utcnow())
 
@@ -93,7 +94,8 @@ class NamesTest(base.ApiTestCase):
         self.assertEqual(['DB-1', 'both', 'gpu-1'], self.hosts())
         self.assertEqual(['DB-1'], self.hosts('name=db'))
         self.assertEqual({'name': 'both', 'aggregates': ['db', 'gpu'], 'state': 'disabled',
-                          'servers': 3, 'scores': []}, self.ask('/v1/hosts/both'))
+                          'servers': 3, 'scores': [], 'domains': {'rack': 'gpu'}},
+                         self.ask('/v1/hosts/both'))
         self.assertEqual('kronos.host_not_found', self.refuse('/v1/hosts/gone-1', 404)['code'])
 
     def test_servers_are_found_whatever_their_case_and_no_character_stands_for_others(self):

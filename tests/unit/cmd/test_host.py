@@ -38,13 +38,15 @@ class RecordedCloud:
         self.placed = {'web1': 'a', 'web2': 'a', 'db1': 'b'}
         self.status = dict.fromkeys(self.placed, 'ACTIVE')
         self.services = dict.fromkeys('abc', UP)
+        self.domains = {'a': {'room': 'x', 'rack': 'r1'}, 'b': {'room': 'x', 'rack': 'r2'},
+                        'c': {'room': 'y', 'rack': 'r1'}}
         self.room = 2
 
     def read(self):
         return snapshot.Snapshot(
             taken_at='2026-11-22T08:00:00Z',
             hosts=tuple(snapshot.Host(
-                name=name, uuid=name, service=service,
+                name=name, uuid=name, service=service, domains=self.domains.get(name, {}),
                 inventory={'VCPU': snapshot.ResourceInventory(total=self.room)},
                 used={'VCPU': [*self.placed.values()].count(name)})
                 for name, service in self.services.items()),
@@ -126,6 +128,17 @@ class CheckTest(HostTestCase):
         self.assertIn('Not everything can leave together.', said)
         self.assertIn('no other host has room for it', said)
 
+    def test_the_hosts_of_a_failure_domain(self):
+        said = self.manage('host', 'drain', '--domain', 'rack=r1', '--check')
+        self.assertIn('a: 2 servers', said)
+        self.assertIn('c: 0 servers', said)
+        self.assertNotIn('b: ', said)
+        said = self.manage('host', 'drain', '--domain', 'room=x, rack=r1', '--check')
+        self.assertNotIn('c: ', said)
+        self.assertIn('domain rack=r9 has no host. Write it as LEVEL=NAME', self.manage(
+            'host', 'drain', '--domain', 'rack=r9', '--check', expected=1))
+        self.assertIn('names no host', self.manage('host', 'drain', '--check', expected=1))
+
     def test_all_hosts_of_an_aggregate_are_not_drained(self):
         said = self.manage('host', 'drain', 'a', 'b', 'c', expected=host.BLOCKED)
         self.assertIn('blocked: db1 (db1): every other host of the aggregate is being emptied, '
@@ -169,6 +182,11 @@ class CheckTest(HostTestCase):
 
 
 class DrainTest(HostTestCase):
+    def test_a_failure_domain_is_drained(self):
+        self.manage('host', 'drain', 'b', '--domain', 'room=y')
+        self.assertEqual(['b', 'c'], sorted(
+            each.host for each in self.drains.in_states(drains.ACTIVE)))
+
     def test_the_wish_is_written_down(self):
         said = self.manage('host', 'drain', 'a', '--reason', 'new disks', '--parallel', '3',
                            '--deadline', '90')

@@ -124,20 +124,23 @@ class MaintenanceTest(test_host.HostTestCase):
                          found.expected_end(began + datetime.timedelta(seconds=100)))
         self.assertIsNone(dataclasses.replace(found, hosts={'a': m.HOOK}).expected_end(began))
 
-    def test_hosts_are_named_or_those_of_an_aggregate(self):
+    def test_hosts_are_named_or_those_of_an_aggregate_or_a_domain(self):
         cloud = snapshot.Snapshot(
             taken_at='', instances=(), hosts=tuple(snapshot.Host(
-                name=name, uuid=name, inventory={},
+                name=name, uuid=name, inventory={}, domains={'rack': 'r1'} if name == 'c' else {},
                 service=snapshot.Service(state='up', status='enabled')) for name in 'abc'),
             aggregates=(
                 snapshot.Aggregate(name='gpu', uuid='g', hosts=('b', 'a')),))
 
-        def hosts(aggregate=None, *named):
-            return commands.hosts_of(
-                types.SimpleNamespace(hosts=list(named), aggregate=aggregate), cloud)
+        def hosts(aggregate=None, *named, domain=None):
+            return commands.hosts_of(types.SimpleNamespace(
+                hosts=list(named), aggregate=aggregate, domain=domain), cloud)
         self.assertEqual((['a', 'b'], ['c']), (hosts('gpu'), hosts(None, 'c', 'c')))
+        self.assertEqual(['c'], hosts(domain='rack=r1'))
         for wrong in ((), ('gpu', 'c'), ('nope',)):
             self.assertRaises(exception.ConfigurationError, hosts, *wrong)
+        self.assertRaises(exception.ConfigurationError, hosts, 'gpu', domain='rack=r1')
+        self.assertRaises(exception.RequestRefused, hosts, domain='rack=r2')
 
     def test_one_that_ended_just_now_is_neither_stopped_nor_resumed(self):
         self.begin(a=m.FAILED)

@@ -1,5 +1,6 @@
 """What evaluations measured: the hosts as they were, and the imbalance over time."""
 
+import dataclasses
 import datetime
 
 import testtools
@@ -33,6 +34,17 @@ class LoadsTest(testtools.TestCase):
         self.assertEqual('disabled', loads['cmp2'].state)
         self.assertEqual((0.9, 0.6), host_load.from_json(
             host_load.to_json([loads['cmp0']]))[0].scores['cpu'])
+
+    def test_hosts_have_their_failure_domains(self):
+        cloud = reports.a_cloud(hosts=4, instances=8)
+        cloud = dataclasses.replace(cloud, hosts=tuple(dataclasses.replace(
+            host, domains={'room': 'a', 'rack': 'r1'} if host.name == 'cmp0' else {})
+            for host in cloud.hosts))
+        [aggregate] = reports.a_report(cloud).aggregates
+        loads = host_load.from_json(host_load.to_json(
+            host_load.HostLoads(cloud).of_aggregate(aggregate)))
+        self.assertEqual([{'room': 'a', 'rack': 'r1'}, {}, {}, {}],
+                         [load.domains for load in loads])
 
 
 class EvaluationsTest(testtools.TestCase):

@@ -55,6 +55,12 @@ def add_drain_arguments(parser):
                         help='Kept, and shown by Nova as the reason why the host is disabled.')
 
 
+def add_domain_argument(parser):
+    """Hosts by failure domain."""
+    parser.add_argument('--domain', metavar='<level=name>',
+                        help='All hosts of a failure domain, such as rack=r3, or room=a,rack=r3.')
+
+
 class _OfHosts(command.Command):
     """A command that may wait for hosts to be empty."""
 
@@ -115,7 +121,8 @@ class Drain(_OfHosts):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('hosts', nargs='+', metavar='<host>')
+        parser.add_argument('hosts', nargs='*', metavar='<host>')
+        add_domain_argument(parser)
         parser.add_argument('--check', action='store_true', help='Change nothing.')
         parser.add_argument('--force', action='store_true',
                             help='Drain hosts that no server can leave, and the last hosts of an '
@@ -129,7 +136,8 @@ class Drain(_OfHosts):
 
     def take_action(self, parsed_args):
         request = contract.BeginDrains(
-            hosts=list(dict.fromkeys(parsed_args.hosts)), check=parsed_args.check,
+            hosts=list(dict.fromkeys(parsed_args.hosts)), domain=parsed_args.domain,
+            check=parsed_args.check,
             reason=parsed_args.reason, force=parsed_args.force,
             with_stopped=parsed_args.with_stopped, unmovable=parsed_args.unmovable,
             parallel=parsed_args.parallel,
@@ -151,7 +159,7 @@ class Drain(_OfHosts):
         self.say(f'Draining{until or ""}; "host status" shows the progress.')
         if not parsed_args.wait:
             return EMPTY
-        states = self.wait(request.hosts, self.app.stdout)
+        states = self.wait([each.host for each in found.drains], self.app.stdout)
         # A host whose drain was given up or released is not closed.
         opened = any(state.drain.state in RELEASED for state in states)
         return max(_worst(states), NOT_YET if opened else EMPTY)

@@ -89,12 +89,14 @@ class OneDrain(Request):
 
 
 class BeginDrains(Request):
-    """Hosts to empty, all or none. With ``check`` nothing is changed. ``force`` drains hosts that
-    nothing can leave, and the last hosts of an aggregate. Running servers that Nova does not
-    migrate live stay; with ``unmovable`` ``cold`` they are migrated cold, with ``stop`` they are
-    stopped until the host is released."""
+    """Hosts to empty, all or none: those that are named, and those of ``domain``, a failure domain
+    such as ``rack=r3``. With ``check`` nothing is changed. ``force`` drains hosts that nothing can
+    leave, and the last hosts of an aggregate. Running servers that Nova does not migrate live stay;
+    with ``unmovable`` ``cold`` they are migrated cold, with ``stop`` they are stopped until the
+    host is released."""
 
-    hosts: Annotated[list[Name], msgspec.Meta(min_length=1, max_length=100)]
+    hosts: Annotated[list[Name], msgspec.Meta(max_length=100)] = []
+    domain: Name | None = None
     check: bool = False
     force: bool = False
     reason: Reason = ''

@@ -17,10 +17,12 @@ from kronos_client.contract.status import OneAggregate
 class LoadedHost(Response):
     """A host: ``up``, ``disabled``, ``down`` or ``forced down``. The figures of ``scores`` are in
     the order of ``scored_by``, null where there is none; those ``after`` are what the plan of that
-    evaluation leads to."""
+    evaluation leads to. ``domains`` maps levels of failure domains to those of the host, the
+    largest first."""
 
     name: str
     state: str
+    domains: dict[str, str]
     servers: int
     servers_after: int
     scores: list[float | None]

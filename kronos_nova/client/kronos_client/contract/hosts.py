@@ -22,6 +22,7 @@ class Host(Response):
     aggregates : names of the aggregates in scope that it belongs to
     state : ``up``, ``disabled``, ``down`` or ``forced down``; null before the first evaluation
     servers : number of servers on it; null before the first evaluation
+    domains : level of failure domains to the domain of the host, the largest first
     """
 
     name: str
@@ -29,6 +30,7 @@ class Host(Response):
     state: str | None
     servers: int | None
     scores: list[HostScore]
+    domains: dict[str, str]
 
 
 class Hosts(Response):
