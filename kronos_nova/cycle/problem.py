@@ -332,7 +332,7 @@ def _held(scope, unknown, leaving, in_flight, history, options, holds):
         reason = eligibility.obstacle(instance, options.opt_out, verb,
                                       scope.request.statuses(instance),
                                       scope.request.may_stop(instance))
-        hold = holds.get(instance.uuid)
+        hold = holds and holds.get(instance.uuid)
         if reason is None and hold and (verb == eligibility.TO_BALANCE or not hold.yields):
             reason = 'rule'
         if reason is None and verb == eligibility.TO_BALANCE:

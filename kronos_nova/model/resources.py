@@ -1,5 +1,6 @@
 """From the objects of a snapshot to the arrays of a problem."""
 
+import dataclasses
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ import numpy as np
 
 from kronos_nova import boundary
 from kronos_nova.model.problem import Group
+from kronos_nova.objects import domains
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import ResourceInventory
@@ -88,23 +90,54 @@ def _provider(hosts: Sequence[Host], shared: Sequence[SharedProvider],
 
 def groups(snapshot: Snapshot, vms: tuple[str, ...], hosts: tuple[str, ...]) -> tuple[Group, ...]:
     """The server groups that can matter here: those with two members or more among ``vms`` and the
-    instances that are under way to ``hosts``."""
+    instances that are under way to ``hosts``. One whose members are kept apart is there once more
+    for each level of failure domains that metadata of a member names."""
     index = {uuid: position for position, uuid in enumerate(vms)}
     arriving = _arriving_members(snapshot, hosts)
+    levels = _levels_apart(snapshot)
     found = []
     for group in sorted(snapshot.server_groups, key=lambda group: group.uuid):
         members = sorted({index[uuid] for uuid in group.members if uuid in index})
         hosts_of = [arriving[uuid] for uuid in sorted(set(group.members) & arriving.keys())]
         size = len(members) + len(hosts_of)
         if members and size > 1:
-            found.append(Group(
+            made = Group(
                 uuid=group.uuid, name=boundary.shown(group.name, 80),
                 members=np.array(members, dtype=np.intp), anti='anti' in group.policy,
                 hard=not group.policy.startswith('soft-'),
                 # Nova has no upper bound for it; more than there are members says nothing.
                 max_per_host=min(max(1, group.rules.get('max_server_per_host', 1)), size),
-                arriving=np.array(hosts_of, dtype=np.intp)))
+                arriving=np.array(hosts_of, dtype=np.intp))
+            found.append(made)
+            wanted = {levels[uuid] for uuid in group.members if uuid in levels}
+            found += [_by_domain(made, snapshot, hosts, *each)
+                      for each in sorted(wanted if made.anti else ())]
     return tuple(found)
+
+
+def _levels_apart(snapshot: Snapshot) -> dict[str, tuple[str, bool]]:
+    """Uuid to the level of failure domains by which an instance is to be apart from others of its
+    group, and whether it must be."""
+    levels = {level for host in snapshot.hosts for level in host.domains}
+    found = {}
+    for instance in snapshot.instances if levels else ():
+        wish = instance.metadata.get(domains.APART, '').strip()
+        level = wish.removeprefix(domains.SOFT)
+        if level in levels:
+            found[instance.uuid] = level, level == wish
+    return found
+
+
+def _by_domain(group: Group, snapshot: Snapshot, hosts: Sequence[str], level: str,
+               hard: bool) -> Group:
+    """Make a group of the same members, of which no two are in one domain. Owners ask for it, so it
+    gives way where a host could not be emptied otherwise."""
+    place_of = {host.name: domains.place(host, level) or (host.name,) for host in snapshot.hosts}
+    first: dict[domains.Place, int] = {}
+    places = [first.setdefault(place_of[host], number) for number, host in enumerate(hosts)]
+    return dataclasses.replace(
+        group, name=f'{group.name} by {level}', hard=hard, yields=True, max_per_host=1,
+        places=np.array(places, dtype=np.intp))
 
 
 def _arriving_members(snapshot: Snapshot, hosts: Sequence[str]) -> dict[str, int]:

@@ -11,6 +11,11 @@ from collections.abc import Sequence
 from kronos_nova.objects.snapshot import Aggregate
 from kronos_nova.objects.snapshot import Host
 
+APART = 'kronos:apart'
+"""Server metadata: the level of failure domains by which the members of the server's group are
+apart, such as ``rack``; after :data:`SOFT` as a preference."""
+SOFT = 'soft-'
+
 Place = tuple[str, ...]
 """A domain with the larger ones that it is in: rack r1 of room a is not rack r1 of room b."""
 

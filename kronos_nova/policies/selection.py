@@ -6,6 +6,7 @@ import dataclasses
 import fnmatch
 import functools
 import itertools
+import operator
 import re
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -138,14 +139,17 @@ class _Index:
 
     def servers(self, wanted: ServerSelector) -> Uuids:
         """The servers that every key selects."""
-        found = [self._by(name).matching(words) for name, words in (
-            ('uuid', wanted.uuid), ('project', wanted.project), ('flavor', wanted.flavor),
+        found: list[set[str]] = [] if wanted.uuid is None else [
+            self._projects.keys() & wanted.uuid]
+        found += [self._by(name).matching(words) for name, words in (
+            ('project', wanted.project), ('flavor', wanted.flavor),
             ('tag', wanted.tag), ('server_group', wanted.server_group), ('name', wanted.name),
             ('availability_zone', wanted.availability_zone)) if words is not None]
         found += [self._by(f'{name}:{key}').matching((word,))
                   for name, pairs in (('image', wanted.image), ('metadata', wanted.metadata))
                   for key, word in (pairs or {}).items()]
-        return functools.reduce(frozenset.intersection, sorted(found, key=len))
+        found.sort(key=len)
+        return frozenset(functools.reduce(operator.and_, found))
 
     def hosts(self, wanted: Places) -> frozenset[str]:
         """The hosts that any key names."""
@@ -202,7 +206,6 @@ def _at(mapping: Mapping[str, str], key: str) -> tuple[str, ...]:
 
 
 _VALUES: dict[str, Callable[[Instance, str], tuple[str, ...]]] = {
-    'uuid': lambda instance, key: (instance.uuid,),
     'project': lambda instance, key: (instance.project_id,) if instance.project_id else (),
     'flavor': lambda instance, key: (instance.flavor.name,) if instance.flavor else (),
     'tag': lambda instance, key: instance.tags,
@@ -217,18 +220,18 @@ class _Values:
     """Servers or hosts by a value. A pattern looks only at values that begin as it does."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]):
-        self._having: dict[str, set[str]] = collections.defaultdict(set)
+        self._having: dict[str, list[str]] = collections.defaultdict(list)
         for value, having in pairs:
-            self._having[value].add(having)
-        self._sorted = sorted(self._having)
+            self._having[value].append(having)
 
-    def matching(self, words: Iterable[str]) -> frozenset[str]:
+    @functools.cached_property
+    def _sorted(self) -> list[str]:
+        return sorted(self._having)
+
+    def matching(self, words: Iterable[str]) -> set[str]:
         """What has a value that is one of the words, or that one of the patterns fits."""
-        found: set[str] = set()
-        for word in words:
-            for value in self._values(word):
-                found |= self._having[value]
-        return frozenset(found)
+        return {having for word in words for value in self._values(word)
+                for having in self._having[value]}
 
     def _values(self, word: str) -> Iterable[str]:
         pattern = _PATTERN.search(word)

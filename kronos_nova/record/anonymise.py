@@ -18,6 +18,7 @@ import yaml
 from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.cooldown import PlanningHistory
+from kronos_nova.objects import domains
 from kronos_nova.objects import eligibility
 from kronos_nova.objects import metrics
 from kronos_nova.objects import movability
@@ -278,7 +279,8 @@ def _instance(instance, names):
         instance, uuid=names.instance_uuid[instance.uuid], name=names.domain[instance.name],
         display_name=names.display_name[instance.display_name], host=names.host[instance.host],
         project_id=names.project.get(instance.project_id),
-        metadata=_wish(instance.metadata), resources=names.classes(instance.resources),
+        metadata=_wish(instance.metadata) | _apart(instance.metadata, names),
+        resources=names.classes(instance.resources),
         shared_resources=names.classes(instance.shared_resources),
         flavor_extra_specs=_values(instance.flavor_extra_specs, names),
         flavor=instance.flavor and Flavor(name=names.flavor[instance.flavor.name]),
@@ -324,6 +326,15 @@ def _wish(mapping):
         return {}
     word = mapping[eligibility.KEY].strip().lower()
     return {eligibility.KEY: word if word in eligibility.WORDS else eligibility.NEVER}
+
+
+def _apart(mapping, names):
+    """The level of failure domains that a server's metadata names."""
+    wish = mapping.get(domains.APART, '').strip()
+    if not wish:
+        return {}
+    level = wish.removeprefix(domains.SOFT)
+    return {domains.APART: wish.removesuffix(level) + names.key(level)}
 
 
 def _policies(policies, snapshot, names):

@@ -196,7 +196,7 @@ class DrainTest(test_host.WithRecordedCloud, ActingTestCase):
 
     def test_what_is_asked_wrongly_is_told(self):
         for body, said in (({}, 'names no host'), ({'hosts': []}, 'names no host'),
-                           ({'domain': 'rack=r9'}, 'domain rack=r9 has no host'),
+                           ({'domain': 'rack=r9'}, 'domain rack=r9: has no host'),
                            ({'hosts': ['a'], 'parallel': 0}, '$.parallel'),
                            ({'hosts': ['a'], 'deadline': '2026-11-22T18:00:00'}, '$.deadline'),
                            ({'hosts': ['a'], 'deadline': '2020-01-01T00:00:00Z'}, 'over already')):

@@ -44,7 +44,8 @@ class WatchingTest(base.ApiTestCase):
                                    imbalance_before=imbalance, imbalance_after=imbalance),),
             not_moved=(plans.Skip(reason='locked', instances=('vm1', 'vm2')),))
         loads = [host_load.HostLoad(name='a', state='up', servers=2, servers_after=1,
-                                    scores={'cpu': (0.75, 0.5), 'memory': (0.5, 0.5)}),
+                                    scores={'cpu': (0.75, 0.5), 'memory': (0.5, 0.5)},
+                                    domains={'rack': 'r1'}),
                  host_load.HostLoad(name='b', state='disabled', servers=0, servers_after=1,
                                     scores={'cpu': (0.25, 0.5)})]
         self.kept.save(report, loads, at or clock.utcnow())
@@ -55,9 +56,9 @@ class WatchingTest(base.ApiTestCase):
         found = self.ask('/v1/aggregates/gpu/evaluation')
         self.assertEqual(['cpu', 'memory'], found['scored_by'])
         self.assertEqual([
-            {'name': 'a', 'state': 'up', 'servers': 2, 'servers_after': 1, 'scores': [0.75, 0.5],
-             'scores_after': [0.5, 0.5]},
-            {'name': 'b', 'state': 'disabled', 'servers': 0, 'servers_after': 1,
+            {'name': 'a', 'state': 'up', 'domains': {'rack': 'r1'}, 'servers': 2,
+             'servers_after': 1, 'scores': [0.75, 0.5], 'scores_after': [0.5, 0.5]},
+            {'name': 'b', 'state': 'disabled', 'domains': {}, 'servers': 0, 'servers_after': 1,
              'scores': [0.25, None], 'scores_after': [0.5, None]}], found['hosts'])
         self.assertEqual([
             {'reason': 'locked', 'count': 2,

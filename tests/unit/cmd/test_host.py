@@ -129,13 +129,14 @@ class CheckTest(HostTestCase):
         self.assertIn('no other host has room for it', said)
 
     def test_the_hosts_of_a_failure_domain(self):
+        self.cloud.room = 5
         said = self.manage('host', 'drain', '--domain', 'rack=r1', '--check')
         self.assertIn('a: 2 servers', said)
         self.assertIn('c: 0 servers', said)
         self.assertNotIn('b: ', said)
         said = self.manage('host', 'drain', '--domain', 'room=x, rack=r1', '--check')
         self.assertNotIn('c: ', said)
-        self.assertIn('domain rack=r9 has no host. Write it as LEVEL=NAME', self.manage(
+        self.assertIn('domain rack=r9: has no host. Write it as LEVEL=NAME', self.manage(
             'host', 'drain', '--domain', 'rack=r9', '--check', expected=1))
         self.assertIn('names no host', self.manage('host', 'drain', '--check', expected=1))
 
@@ -183,6 +184,7 @@ class CheckTest(HostTestCase):
 
 class DrainTest(HostTestCase):
     def test_a_failure_domain_is_drained(self):
+        self.cloud.room = 5
         self.manage('host', 'drain', 'b', '--domain', 'room=y')
         self.assertEqual(['b', 'c'], sorted(
             each.host for each in self.drains.in_states(drains.ACTIVE)))

@@ -143,6 +143,7 @@ class Cloud:
             instance['flavor'] = {'name': f'small{number % 3}', 'id': str(number % 3)}
             instance['image'] = {'id': self._uuid() if number % 4 else '',
                                  'properties': {'os_distro': 'distribution', 'licence': 'Acme'}}
+            instance['metadata'] |= {'kronos:apart': ('rack', 'soft-room')[number % 2]}
             instance['tags'] = [f'tag{number % 5}', 'acme'][:number % 3]
         return self
 
