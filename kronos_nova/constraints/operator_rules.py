@@ -87,8 +87,10 @@ def preferences(problem: Problem, selections: Iterable[Selection]) -> Preference
 
 def _wanted(problem: Problem, found: Sequence[Selection]) -> np.ndarray:
     """bool (n, H): whether each rule would have its servers on each host."""
-    return np.array([[each.wants(host) for host in problem.hosts] for each in found],
-                    dtype=bool).reshape(len(found), len(problem.hosts))
+    named = np.array([[host in each.hosts for host in problem.hosts] for each in found],
+                     dtype=bool).reshape(len(found), len(problem.hosts))
+    wanted = np.array([each.rule.relation in (MUST, SHOULD) for each in found], dtype=bool)
+    return named == wanted[:, None]
 
 
 def _kinds(problem: Problem,
