@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from kronos_nova import exception
 from kronos_nova.objects.requirements import requirements
 from kronos_nova.objects.shape import Shape
+from kronos_nova.objects.snapshot import Flavor
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Service
@@ -67,7 +68,8 @@ def instance(shape: Shape, uuid: str, host: str, project_id: str) -> Instance:
         uuid=uuid, name=uuid, display_name=shape.name, host=host, project_id=project_id,
         status='ACTIVE', vcpus=shape.vcpus, memory_mb=shape.memory_mb, disk_gb=shape.disk_gb,
         flavor_extra_specs=shape.extra_specs, resources=dict(shape.resources),
-        requires=requirements(shape.extra_specs, {}))
+        requires=requirements(shape.extra_specs, {}),
+        flavor=Flavor(name=shape.name, id=shape.id or None))
 
 
 def named(names: Sequence[str], flavors: Iterable[Shape]) -> list[Shape]:

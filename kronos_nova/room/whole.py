@@ -14,6 +14,7 @@ from kronos_nova.objects import nova_facts
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.policies.selection import Selections
 
 ALLOCATED = 'allocated'
 """Name of the only measure: how full a host is, in the resource class in which it is fullest."""
@@ -22,7 +23,8 @@ ALLOCATED = 'allocated'
 def model_of(snapshot: Snapshot, rules: ConstraintRules,
              emptied: Sequence[str] = (), pinned: Sequence[str] = ()) -> Model:
     """Make the model of all supported hosts, and of the instances on them. Soft server groups give
-    way in it: Nova starts a server also where its group does not want it.
+    way in it: Nova starts a server also where its group does not want it. Of the rules of operators
+    those count that name hosts.
 
     :param emptied: names of hosts that all instances are to leave
     :param pinned: uuids of instances that do not move
@@ -30,8 +32,10 @@ def model_of(snapshot: Snapshot, rules: ConstraintRules,
     hosts = tuple(sorted((host for host in snapshot.hosts
                           if nova_facts.is_supported(host.hypervisor_type)),
                          key=lambda host: host.name))
-    return compile_model(_problem(snapshot, hosts, frozenset(emptied), frozenset(pinned)),
-                         snapshot, dataclasses.replace(rules, soft_groups_yield=True))
+    selections = Selections((each.rule for each in rules.selections), snapshot)
+    return compile_model(
+        _problem(snapshot, hosts, frozenset(emptied), frozenset(pinned)), snapshot,
+        dataclasses.replace(rules, soft_groups_yield=True, selections=selections))
 
 
 def _problem(snapshot: Snapshot, hosts: tuple[Host, ...], emptied: frozenset[str],

@@ -24,7 +24,8 @@ def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capac
     from kronos_nova.room import failover
     from kronos_nova.room import shapes
     from kronos_nova.room import slots
-    snapshot, outcome, rules = *_cloud(context, request), _rules(context)
+    snapshot, outcome = _cloud(context, request)
+    rules = _rules(context, snapshot)
     flavors = sorted(context.read_flavors(), key=lambda each: each.name)
     wanted = shapes.named(request.flavors, flavors) if request.flavors else flavors
     counter = slots.SlotCounter(snapshot, rules, wanted, project_id=request.project or '')
@@ -46,7 +47,7 @@ def check_failover(context: Context, request: contract.CheckFailover) -> contrac
     """
     from kronos_nova.room import failover  # as above
     snapshot, outcome = _cloud(context, request)
-    judge = failover.failover_of(snapshot, _rules(context))
+    judge = failover.failover_of(snapshot, _rules(context, snapshot))
     hosts = [judge.index(name) for name in request.hosts] or judge.hosts_with_servers()
     names = {instance.uuid: instance.display_name for instance in snapshot.instances}
     return contract.Failover(outcome=outcome, hosts=[
@@ -69,10 +70,13 @@ def check(context: Context, request: contract.CheckRoom) -> contract.Room:
     options = engine_options.from_conf(context.conf)
     snapshot, outcome = _cloud(context, request)
     [shape] = shapes.named([request.flavor], context.read_flavors())
-    pinned = [each.uuid for each in snapshot.instances
-              if eligibility.obstacle(each, options.opt_out, eligibility.TO_BALANCE)]
+    rules = _rules(context, snapshot, moves=True)
+    # A rule that waits for a window or counts moves says when, not whether.
+    held = {uuid for each in rules.selections if each.rule.never_move for uuid in each.servers}
+    pinned = [each.uuid for each in snapshot.instances if each.uuid in held
+              or eligibility.obstacle(each, options.opt_out, eligibility.TO_BALANCE)]
     plan = making.plan(
-        snapshot, _rules(context, moves=True), shape, request.count,
+        snapshot, rules, shape, request.count,
         Limits(budget=MOVES, clock=time.monotonic,
                deadline=time.monotonic() + options.planning_time_limit),
         pinned, request.project or '')
@@ -96,7 +100,7 @@ def _cloud(context: Context, request: contract.Changes) -> tuple[Snapshot, contr
     if request.aggregate is not None:
         snapshot = _within(snapshot, request.aggregate)
     found = whatif.changed(
-        snapshot, _rules(context), whatif.Changes(
+        snapshot, _rules(context, snapshot), whatif.Changes(
             ratio=request.ratio, add=request.add, lose=request.lose, boot=request.boot),
         context.read_flavors, getattr(request, 'project', None) or '')
     names = {each.uuid: each.display_name for each in snapshot.instances}
@@ -120,16 +124,23 @@ def _within(snapshot: Snapshot, aggregate: str) -> Snapshot:
         host for host in snapshot.hosts if host.name in names))
 
 
-def _rules(context: Context, moves: bool = False):
+def _rules(context: Context, snapshot: Snapshot, moves: bool = False):
     """The rules of the model.
 
     :param moves: also those about servers that move; else those about servers that are started
     """
-    from kronos_nova.constraints.base import ConstraintRules  # as above
+    from kronos_nova import policies  # as above
+    from kronos_nova.constraints.base import ConstraintRules
+    from kronos_nova.policies.selection import Selections
     group = context.conf.kronos
     checks = frozenset(group.host_checks)
-    return ConstraintRules(restrict_to_az=group.restrict_to_az,
-                           host_checks=checks if moves else checks - MOVING_CHECKS)
+    try:
+        found = policies.load(group.policies_file).rules
+    except exception.ConfigurationError:
+        found = ()  # As for drains, what is allocated says enough.
+    return ConstraintRules(
+        restrict_to_az=group.restrict_to_az, selections=Selections(found, snapshot),
+        host_checks=checks if moves else checks - MOVING_CHECKS)
 
 
 def _slots(found, after):

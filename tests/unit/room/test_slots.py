@@ -6,6 +6,8 @@ from kronos_nova import exception
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.objects.shape import Shape
+from kronos_nova.policies.rules import OperatorRule
+from kronos_nova.policies.selection import Selections
 from kronos_nova.room import failover
 from kronos_nova.room import shapes
 from kronos_nova.room import slots
@@ -46,6 +48,15 @@ class SlotsTest(testtools.TestCase):
                       extra_specs={'trait:HW_CPU_X86_AVX2': 'required'})
         counter = slots.SlotCounter(snapshot, ConstraintRules(), [shape])
         self.assertEqual({'a': 8}, counter.slots(0).by_host)
+
+    def test_a_rule_of_the_operator_keeps_servers_of_a_flavor_on_some_hosts(self):
+        snapshot = clouds.cloud([clouds.host('a'), clouds.host('b')])
+        rule = OperatorRule.model_validate({
+            'name': 'licence', 'servers': {'flavor': 'oracle'}, 'must_run_on': {'hosts': ['b']}})
+        rules = ConstraintRules(selections=Selections([rule], snapshot))
+        wanted = [Shape(name='oracle', vcpus=1, memory_mb=1024), shapes.parse('1:1024')]
+        counter = slots.SlotCounter(snapshot, rules, wanted)
+        self.assertEqual([{'b'}, {'a', 'b'}], [{*counter.slots(n).by_host} for n in (0, 1)])
 
     def test_a_pool_that_hosts_share_is_counted_once(self):
         pool = objects.SharedProvider(
