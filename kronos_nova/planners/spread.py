@@ -95,9 +95,10 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
     is_asked = limits.budget <= STAIRS and is_tight(space)
     if is_asked and (gap := add_best(space, found, limits)) < np.inf:
         best = best_orderable(space, found, limits, best)
-        if gap <= 2 * GAP:
-            return best, is_stuck(state, best, found)
-        stairs = 0
+        if gap <= 2 * GAP and not is_stuck(state, best, found):
+            return best, False
+        if limits.is_over:
+            return best, True
     greedy = [(step.vm, step.destination) for step in Greedy().plan(state.copy(), limits)]
     for budget in (*range(1, min(limits.budget, stairs, len(space.vms))), limits.budget):
         some = dataclasses.replace(limits, budget=budget)

@@ -17,8 +17,10 @@ from kronos_nova.cmd import login
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from kronos_nova.engine import locks
+from kronos_nova.inventory import kinds
 from kronos_nova.inventory import shape
 from kronos_nova.objects import snapshot as objects
+from kronos_nova.objects.movability import Where
 from kronos_nova.record import anonymise
 from kronos_nova.record import writer
 from tests.unit.inventory import fakes_public_api
@@ -135,7 +137,8 @@ class RecordingTest(testtools.TestCase):
     def test_metadata_of_servers_stays_out_unless_it_is_kronos_own(self):
         server = fakes_public_api.server(
             1, 'cmp1', metadata={'password': 'hunter2', 'kronos:move': 'never'})
-        self.assertEqual({'kronos:move': 'never'}, shape.instance(server, {}, {}).metadata)
+        found = shape.instance(server, {}, {}, kinds.Kinds(), Where(), {})
+        self.assertEqual({'kronos:move': 'never'}, found.metadata)
 
     def test_no_name_is_left_in_any_file_of_an_anonymised_one(self):
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path) / 'snapshot'
