@@ -22,6 +22,7 @@ from kronos_nova.drain import states as drains
 from kronos_nova.engine import cycle_scheduler
 from kronos_nova.executor import progress
 from kronos_nova.executor.options import ExecutorOptions
+from kronos_nova.objects import domains
 from kronos_nova.objects import maintenance
 from kronos_nova.objects.snapshot import Snapshot
 
@@ -104,10 +105,7 @@ def hosts_of_domain(snapshot: Snapshot, domain: str) -> list[str]:
     :param domain: such as ``rack=r3``; with larger domains, ``room=a,rack=r3``, a host is in all
     :raises RequestRefused: no host is in it
     """
-    wanted = [tuple(word.strip() for word in part.partition('=')[::2])
-              for part in domain.split(',')]
-    found = sorted(host.name for host in snapshot.hosts if all(
-        host.domains.get(level) == name for level, name in wanted))
+    found = domains.hosts_in(snapshot.hosts, domain)
     if not found:
         raise exception.RequestRefused(
             what=f'domain {domain}', problem='has no host',

@@ -16,7 +16,7 @@ class Memberships:
 
     anti, hard : bool (G,); by_rule : bool (G,), what rules of operators ask for; most : intp (G,),
     members of an anti group that may share a place; most_places : intp (G,), places on which
-    members of another group may be; size : intp (G,), members, those under way to a further host
+    members of another group may be; size : intp (G,), members, those that move to a further host
     counted at both
     """
 

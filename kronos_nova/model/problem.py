@@ -24,8 +24,8 @@ class Group:
     anti : members shall be apart (else together)
     hard : of the two soft policies this is False
     max_per_host : how many members of an ``anti`` group may share a place
-    arriving : intp (n_arriving,), hosts to which a member is under way, once for each; and hosts in
-        whose place members are that no move of this problem changes
+    arriving : intp (n_arriving,), hosts to which a member moves already, once for each; and hosts
+        in whose place members are that no move of this problem changes
     places : intp (H,), 0 or more, the place of each host: hosts of one failure domain are one
         place. None means that every host is a place of its own
     most_places : on how many places the members of a group that is together may be

@@ -90,7 +90,7 @@ def _provider(hosts: Sequence[Host], shared: Sequence[SharedProvider],
 
 def groups(snapshot: Snapshot, vms: tuple[str, ...], hosts: tuple[str, ...]) -> tuple[Group, ...]:
     """The server groups that can matter here: those with two members or more among ``vms`` and the
-    instances that are under way to ``hosts``. One whose members are kept apart is there once more
+    instances that move to ``hosts`` already. One whose members are kept apart is there once more
     for each level of failure domains that metadata of a member names."""
     index = {uuid: position for position, uuid in enumerate(vms)}
     arriving = _arriving_members(snapshot, hosts)

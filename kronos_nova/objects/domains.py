@@ -57,6 +57,17 @@ def place(host: Host, level: str) -> Place | None:
     return tuple(host.domains[each] for each in levels[:levels.index(level) + 1])
 
 
+def hosts_in(hosts: Iterable[Host], domain: str) -> list[str]:
+    """The names of the hosts of a failure domain, sorted; none where there is no such domain.
+
+    :param domain: such as ``rack=r3``; with larger domains, ``room=a,rack=r3``, a host is in all
+    """
+    wanted = [tuple(part.strip() for part in each.partition('=')[::2])
+              for each in domain.split(',')]
+    return sorted(host.name for host in hosts if all(
+        host.domains.get(level) == name for level, name in wanted))
+
+
 def names(domains: Mapping[str, str]) -> str:
     """Write the domains of a host in a line, the largest first."""
     return ', '.join(f'{level}={name}' for level, name in domains.items())

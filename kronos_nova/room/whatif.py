@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from kronos_nova import exception
 from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.objects import domains
 from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
@@ -19,7 +20,6 @@ from kronos_nova.room.slots import SlotCounter
 ADDED = re.compile(r'(\d{1,4}):like=(.+)')
 BOOTED = re.compile(r'(\d{1,4}):(.+)')
 RATIO = re.compile(r'([A-Z0-9_]+)=(\d+(?:\.\d+)?)')
-DOMAIN = re.compile(r'([^=]+)=(.+)')
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,9 +127,7 @@ def hosts_of(snapshot: Snapshot, names: Iterable[str]) -> list[str]:
     """
     found: dict[str, None] = {}
     for name in names:
-        level = DOMAIN.fullmatch(name)
-        inside = [host.name for host in snapshot.hosts
-                  if level and host.domains.get(level[1]) == level[2]]
+        inside = domains.hosts_in(snapshot.hosts, name)
         found |= dict.fromkeys(inside or [_named(snapshot, name).name])
     return list(found)
 

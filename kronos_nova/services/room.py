@@ -2,14 +2,22 @@
 
 import collections
 import dataclasses
+import functools
 import time
+import typing
+from collections.abc import Callable
+from collections.abc import Sequence
 
 from kronos_client.contract import room as contract
 from kronos_nova import exception
 from kronos_nova.objects import eligibility
 from kronos_nova.objects.host_checks import MOVING_CHECKS
+from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.services.context import Context
+
+if typing.TYPE_CHECKING:    # pydantic is slow to load
+    from kronos_nova.policies.rules import OperatorRule
 
 MOVES = 100_000
 """Moves that may make room: as many as it takes. The time limit of a plan ends it sooner."""
@@ -24,9 +32,9 @@ def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capac
     from kronos_nova.room import failover
     from kronos_nova.room import shapes
     from kronos_nova.room import slots
-    snapshot, outcome = _cloud(context, request)
-    rules = _rules(context, snapshot)
-    flavors = sorted(context.read_flavors(), key=lambda each: each.name)
+    asked = _cloud(context, request)
+    snapshot, rules = asked.snapshot, _rules(context, asked.operator_rules, asked.snapshot)
+    flavors = sorted(asked.flavors(), key=lambda each: each.name)
     wanted = shapes.named(request.flavors, flavors) if request.flavors else flavors
     counter = slots.SlotCounter(snapshot, rules, wanted, project_id=request.project or '')
     verdicts = []
@@ -37,7 +45,7 @@ def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capac
     return contract.Capacity(
         slots=[_slots(counter.slots(number), after) for number, after in enumerate(left)],
         not_restarting=[name for verdict in verdicts if verdict.verdict != failover.FITS
-                        for name in verdict.lost], outcome=outcome)
+                        for name in verdict.lost], outcome=asked.outcome)
 
 
 def check_failover(context: Context, request: contract.CheckFailover) -> contract.Failover:
@@ -46,11 +54,12 @@ def check_failover(context: Context, request: contract.CheckFailover) -> contrac
     :raises HostNotFound: Nova has no such host, or the aggregate does not
     """
     from kronos_nova.room import failover  # as above
-    snapshot, outcome = _cloud(context, request)
-    judge = failover.failover_of(snapshot, _rules(context, snapshot))
+    asked = _cloud(context, request)
+    snapshot = asked.snapshot
+    judge = failover.failover_of(snapshot, _rules(context, asked.operator_rules, snapshot))
     hosts = [judge.index(name) for name in request.hosts] or judge.hosts_with_servers()
     names = {instance.uuid: instance.display_name for instance in snapshot.instances}
-    return contract.Failover(outcome=outcome, hosts=[
+    return contract.Failover(outcome=asked.outcome, hosts=[
         contract.HostLoss(
             host=verdict.lost[0], verdict=verdict.verdict, servers=judge.servers(host),
             in_novas_order=verdict.verdict == failover.FITS and judge.fits_in_novas_order((host,)),
@@ -68,9 +77,10 @@ def check(context: Context, request: contract.CheckRoom) -> contract.Room:
     from kronos_nova.room import making
     from kronos_nova.room import shapes
     options = engine_options.from_conf(context.conf)
-    snapshot, outcome = _cloud(context, request)
-    [shape] = shapes.named([request.flavor], context.read_flavors())
-    rules = _rules(context, snapshot, moves=True)
+    asked = _cloud(context, request)
+    snapshot = asked.snapshot
+    [shape] = shapes.named([request.flavor], asked.flavors())
+    rules = _rules(context, asked.operator_rules, snapshot, moves=True)
     # A rule that waits for a window or counts moves says when, not whether.
     held = {uuid for each in rules.selections if each.rule.never_move for uuid in each.servers}
     pinned = [each.uuid for each in snapshot.instances if each.uuid in held
@@ -85,10 +95,24 @@ def check(context: Context, request: contract.CheckRoom) -> contract.Room:
         moves=[contract.RoomMove.made_from(move, instance_name=names[move.instance_uuid])
                for move in plan.moves],
         memory_mb=plan.memory_mb, hosts=dict(sorted(collections.Counter(plan.hosts).items())),
-        missing=list(plan.missing), is_proven=plan.is_proven, outcome=outcome)
+        missing=list(plan.missing), is_proven=plan.is_proven, outcome=asked.outcome)
 
 
-def _cloud(context: Context, request: contract.Changes) -> tuple[Snapshot, contract.Outcome]:
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """The cloud that a question is about.
+
+    operator_rules : those of the policies file
+    flavors : returns Nova's flavors, which are read once
+    """
+
+    snapshot: Snapshot
+    outcome: contract.Outcome
+    operator_rules: Sequence['OperatorRule']
+    flavors: Callable[[], tuple[Shape, ...]]
+
+
+def _cloud(context: Context, request: contract.Changes) -> _Asked:
     """The cloud, or the hosts of an aggregate, after changes that are only thought of.
 
     :raises NotInScope: there is no such aggregate
@@ -96,17 +120,20 @@ def _cloud(context: Context, request: contract.Changes) -> tuple[Snapshot, contr
     :raises RequestRefused: a change cannot be read
     """
     from kronos_nova.room import whatif  # as above
-    snapshot = context.read_cloud()
+    snapshot, flavors = context.read_cloud(), functools.cache(context.read_flavors)
     if request.aggregate is not None:
         snapshot = _within(snapshot, request.aggregate)
+    operator_rules = _operator_rules(context)
     found = whatif.changed(
-        snapshot, _rules(context, snapshot), whatif.Changes(
+        snapshot, _rules(context, operator_rules, snapshot), whatif.Changes(
             ratio=request.ratio, add=request.add, lose=request.lose, boot=request.boot),
-        context.read_flavors, getattr(request, 'project', None) or '')
+        flavors, getattr(request, 'project', None) or '')
     names = {each.uuid: each.display_name for each in snapshot.instances}
-    return found.snapshot, contract.Outcome(
-        left=found.left, names={uuid: names[uuid] for uuid in found.left},
-        not_booted=found.not_booted)
+    return _Asked(
+        snapshot=found.snapshot, operator_rules=operator_rules, flavors=flavors,
+        outcome=contract.Outcome(
+            left=found.left, names={uuid: names[uuid] for uuid in found.left},
+            not_booted=found.not_booted))
 
 
 def _within(snapshot: Snapshot, aggregate: str) -> Snapshot:
@@ -124,22 +151,28 @@ def _within(snapshot: Snapshot, aggregate: str) -> Snapshot:
         host for host in snapshot.hosts if host.name in names))
 
 
-def _rules(context: Context, snapshot: Snapshot, moves: bool = False):
+def _operator_rules(context: Context) -> Sequence['OperatorRule']:
+    """The rules of the policies file; none where it cannot be read: as for drains, what is
+    allocated says enough."""
+    from kronos_nova import policies  # as above
+    try:
+        return policies.load(context.conf.kronos.policies_file).rules
+    except exception.ConfigurationError:
+        return ()
+
+
+def _rules(context: Context, operator_rules: Sequence['OperatorRule'], snapshot: Snapshot,
+           moves: bool = False):
     """The rules of the model.
 
     :param moves: also those about servers that move; else those about servers that are started
     """
-    from kronos_nova import policies  # as above
-    from kronos_nova.constraints.base import ConstraintRules
+    from kronos_nova.constraints.base import ConstraintRules  # as above
     from kronos_nova.policies.selection import Selections
     group = context.conf.kronos
     checks = frozenset(group.host_checks)
-    try:
-        found = policies.load(group.policies_file).rules
-    except exception.ConfigurationError:
-        found = ()  # As for drains, what is allocated says enough.
     return ConstraintRules(
-        restrict_to_az=group.restrict_to_az, selections=Selections(found, snapshot),
+        restrict_to_az=group.restrict_to_az, selections=Selections(operator_rules, snapshot),
         host_checks=checks if moves else checks - MOVING_CHECKS)
 
 

@@ -1,4 +1,4 @@
-"""nova-scheduler heeds the rules of operators where it is told to."""
+"""nova-scheduler heeds the rules of operators where an option enables it."""
 
 import pathlib
 

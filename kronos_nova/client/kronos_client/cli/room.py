@@ -57,6 +57,8 @@ class Capacity(_AboutRoom):
 
     With --loss, slots are also counted after the loss of any one host, once its servers have
     restarted on the others; empty where they do not all restart, which "failover" explains.
+
+    Exit codes: 0 shown; 1 refused; 4 after changes, servers do not restart or find no room.
     """
 
     def get_parser(self, prog_name):
