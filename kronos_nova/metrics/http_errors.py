@@ -8,6 +8,7 @@ of what was sent, bounded and without control characters.
 import dataclasses
 import http.client
 import re
+import socket
 import ssl
 import urllib.parse
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ _PATHS = 'GET and POST of /api/v1/query and /api/v1/query_range'
 
 _TLS_PORT = re.compile(r'HTTP request to an HTTPS server|HTTP request was sent to HTTPS port|'
                        r'speaking plain HTTP to an SSL', re.IGNORECASE)
+_NO_ORG_ID = re.compile(r'no org.?id', re.IGNORECASE)
 _TENANT = re.compile(r'no org.?id|tenant (header|id)\b.*(missing|required|empty|not)|'
                      r'(missing|no|empty|requires?)\b.* tenant\b', re.IGNORECASE)
 _LIMIT = re.compile(r'err-mimir-max|-search\.max|too many samples|exceeded? (the )?(maximum|max|'
@@ -117,6 +119,8 @@ def of_connection(error: Exception, endpoint: Endpoint, proxy: str | None
     if is_plain and isinstance(error, ConnectionResetError | http.client.BadStatusLine):
         hint = f'; if the port speaks TLS, write https:// in {URL}'
     by = f' by the proxy {_address(proxy)} of the environment' if proxy else ''
+    if isinstance(error, ConnectionRefusedError | socket.gaierror) and not by:
+        hint = f'; check host and port in {URL}, and that Prometheus listens there'
     return exception.MetricsUnreachable, f'no connection{by}: {error}{hint}'
 
 
@@ -149,7 +153,7 @@ def _grafana(reply, _endpoint, _kind, _said):
     head = reply.body[:answer.HEAD]
     is_grafana = b'<title>Grafana</title>' in head or (
         head.lstrip().startswith(b'{') and b'"message"' in head
-        and (b'"traceID"' in head or b'"messageId"' in head))
+        and any(word in head for word in (b'"traceID"', b'"messageId"', b'"accessErrorId"')))
     return (exception.MetricsNotFound, _GRAFANA) if is_grafana and reply.status < 500 else None
 
 
@@ -165,7 +169,9 @@ def _victoria(_reply, _endpoint, _kind, said):
 
 
 def _tenant(reply, endpoint, _kind, said):
-    if reply.status not in (400, 401, 403, 404, 422) or not _TENANT.search(said):
+    is_tenant = (_NO_ORG_ID.search(said) if reply.status == 500 else
+                 reply.status in (400, 401, 403, 404, 422) and _TENANT.search(said))
+    if not is_tenant:
         return None
     if not endpoint.tenant:
         return exception.MetricsTenantMissing, (

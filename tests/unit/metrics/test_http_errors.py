@@ -75,6 +75,11 @@ ANSWERS = {
         401, '', {}, exception.MetricsDenied, ('username', 'bearer_token_file')),
     "Mimir's tenant": (
         401, 'no org id\n', {}, exception.MetricsTenantMissing, ('set tenant', 'no org id')),
+    "an old Cortex' tenant": (
+        500, 'no org id\n', {}, exception.MetricsTenantMissing, ('set tenant', 'no org id')),
+    'Grafana where the user may not': (
+        403, '{"accessErrorId":"ACE1","message":"You need additional permissions"}', {},
+        exception.MetricsNotFound, ('Grafana', 'data source')),
     "Thanos' tenant": (
         400, 'tenant header is missing', {}, exception.MetricsTenantMissing, ('set tenant',)),
     'a method': (

@@ -238,7 +238,7 @@ class BadAnswerTest(ClientTestCase):
             unused.bind(('127.0.0.1', 0))
             url = f'http://127.0.0.1:{unused.getsockname()[1]}'
             error = self.assertRaises(exception.MetricsUnreachable, self.client(url).query, CPU)
-        self.assertIn('refused', str(error))
+        self.assertIn('refused; check host and port in [kronos_prometheus] url', str(error))
 
     def test_a_name_that_does_not_resolve(self):
         self.assertRaises(exception.MetricsUnreachable,
