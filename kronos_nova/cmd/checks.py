@@ -1,10 +1,8 @@
 """What ``kronos-test-config`` looks at. Everything is looked at, whatever was found before."""
 
 import dataclasses
-import datetime
 import os
 import time
-import zoneinfo
 from collections.abc import Callable
 
 import kombu
@@ -39,7 +37,6 @@ OK, NOT_CHECKED, WARNING, FAILED = 'ok', 'not checked', 'warning', 'failed'
 _WORST_LAST = (OK, NOT_CHECKED, WARNING, FAILED)
 
 _BROKER_SECONDS = 5
-_MOMENT = datetime.timedelta(seconds=1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -230,20 +227,28 @@ def _windows(conf, now):
 
 
 def _clock_changes(window, now):
-    """Yield a sentence about the days on which a window is open while its clock is changed."""
-    zone = zoneinfo.ZoneInfo(window.zone)
-    days = [_day(change, zone) for change in window.clock_changes(now)]
+    """Yield a sentence about the days on which a window is open while its clock is changed, and one
+    about those on which it opens later."""
+    days = [_day(window, change) for change in window.clock_changes(now)]
     if days:
         yield (f'"{window.cron}" of {window.aggregate} lasts {window.minutes} minutes also while '
                f'the clock of {window.zone} is changed: {", ".join(days)}')
+    late = [f'on {after.date()} it opens {_minutes(after - before)} minutes later by the clock'
+            for before, after in map(window.clock_around, window.late_openings(now))]
+    if late:
+        yield (f'the clock of {window.zone} leaves out the time at which "{window.cron}" of '
+               f'{window.aggregate} opens: {", ".join(late)}')
 
 
-def _day(change, zone):
+def _day(window, change):
     """Return the day of a clock change, and how much later or earlier a window ends then."""
-    before, after = ((change + by).astimezone(zone).utcoffset() for by in (-_MOMENT, _MOMENT))
-    minutes = round((after - before).total_seconds() / 60)
-    return (f'on {change.astimezone(zone).date()} it ends {abs(minutes)} minutes '
-            f'{"later" if minutes > 0 else "earlier"} by the clock')
+    before, after = window.clock_around(change)
+    return (f'on {after.date()} it ends {_minutes(abs(after - before))} minutes '
+            f'{"later" if after > before else "earlier"} by the clock')
+
+
+def _minutes(duration):
+    return round(duration.total_seconds() / 60)
 
 
 def _names(conf, snapshot, windows):

@@ -36,6 +36,7 @@ _BEFORE = datetime.datetime(2024, 1, 1)
 # No clock is put back or forward by more.
 _CLOCK_CHANGE = datetime.timedelta(hours=3)
 _AROUND = datetime.timedelta(days=1)
+_SECOND = datetime.timedelta(seconds=1)
 _YEAR_OF_DAYS = 400
 
 
@@ -51,7 +52,7 @@ class Window:
     def is_open(self, now: float) -> bool:
         """:param now: Unix seconds"""
         local, margin = self._local(now), self._margin(now)
-        starts = croniter.croniter(self.cron, local + margin + datetime.timedelta(seconds=1))
+        starts = croniter.croniter(self.cron, local + margin + _SECOND)
         while True:
             start = starts.get_prev(datetime.datetime)
             begun = self._unix(start)
@@ -70,19 +71,44 @@ class Window:
     def clock_changes(self, now: float) -> Iterator[datetime.datetime]:
         """The moments (UTC) within a year at which it is open while the clock of its time zone is
         changed: it is an hour longer or shorter then than it looks."""
+        yield from (change for change in self._changes(now) if self._is_open_at(change))
+
+    def late_openings(self, now: float) -> Iterator[datetime.datetime]:
+        """The moments (UTC) within a year at which its clock is put forward, and leaves out the
+        time at which it was to open: it opens as much later by the clock."""
+        for change in self._changes(now):
+            before, after = self.clock_around(change)
+            opens = croniter.croniter(self.cron, before - _SECOND).get_next(datetime.datetime)
+            if opens < after and not self._is_open_at(change):
+                yield change
+
+    def clock_around(self, change: datetime.datetime) -> tuple[datetime.datetime,
+                                                               datetime.datetime]:
+        """Return what the clock shows when it is changed, as it was and as it is from then on.
+
+        :param change: by :meth:`clock_changes` or :meth:`late_openings`
+        """
+        zone = zoneinfo.ZoneInfo(self.zone)
+        was = (change - _SECOND).astimezone(zone).replace(tzinfo=None, fold=0) + _SECOND
+        return was, change.astimezone(zone).replace(tzinfo=None, fold=0)
+
+    def _changes(self, now: float) -> Iterator[datetime.datetime]:
+        """The moments (UTC) within a year at which the clock of its time zone is changed."""
         zone = zoneinfo.ZoneInfo(self.zone)
         for day in range(_YEAR_OF_DAYS):
             early = datetime.datetime.fromtimestamp(now, datetime.UTC) + day * _AROUND
             late = early + _AROUND
             if early.astimezone(zone).utcoffset() == late.astimezone(zone).utcoffset():
                 continue
-            while late - early > datetime.timedelta(seconds=1):
+            while late - early > _SECOND:
                 middle = early + (late - early) / 2
                 is_before = (middle.astimezone(zone).utcoffset()
                              == early.astimezone(zone).utcoffset())
                 early, late = (middle, late) if is_before else (early, middle)
-            if self.is_open(late.timestamp() - 1) or self.is_open(late.timestamp() + 1):
-                yield late.replace(microsecond=0)
+            yield late.replace(microsecond=0)
+
+    def _is_open_at(self, change: datetime.datetime) -> bool:
+        return self.is_open(change.timestamp() - 1) or self.is_open(change.timestamp() + 1)
 
     def _margin(self, now: float) -> datetime.timedelta:
         """How far from ``now`` on the clock a start may be that is near to it in time."""

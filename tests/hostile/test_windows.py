@@ -81,3 +81,12 @@ class ClockChangeTest(testtools.TestCase):
         self.assertEqual([], list(self.window('0 12 * * *; 60').clock_changes(now)))
         window, = windows.parse(['gpu; 0 1 * * *; 240']).windows
         self.assertEqual([], list(window.clock_changes(now)))
+
+    def test_it_tells_when_the_time_at_which_it_opens_is_left_out(self):
+        now = utc('2026-01-01T00:00:00')
+        late, = self.window('30 2 * * *; 60').late_openings(now)
+        self.assertEqual(datetime.datetime(2026, 3, 29, 1, tzinfo=datetime.UTC), late)
+        self.assertEqual((datetime.datetime(2026, 3, 29, 2), datetime.datetime(2026, 3, 29, 3)),
+                         self.window('30 2 * * *; 60').clock_around(late))
+        for line in ('0 1 * * *; 240', '0 3 * * *; 60', '59 1 * * *; 1', '30 2 * 10 *; 60'):
+            self.assertEqual([], list(self.window(line).late_openings(now)), line)

@@ -481,6 +481,20 @@ class TestConfigTest(configured.ConfiguredTestCase):
                      'on 2027-10-31 it ends 60 minutes earlier'):
             self.assertIn(word, detail)
 
+    @ddt.data(('Europe/Berlin', '30 2 * * *', 'on 2027-03-28 it opens 60 minutes later'),
+              ('America/New_York', '30 2 * * *', 'on 2027-03-14 it opens 60 minutes later'),
+              ('Australia/Lord_Howe', '15 2 * * *', 'on 2027-10-03 it opens 30 minutes later'))
+    @ddt.unpack
+    def test_a_window_that_opens_at_a_time_that_is_left_out_is_a_warning(self, zone, cron, said):
+        self.kronos += f'\nmaintenance_window = gpu; {cron}; 30; {zone}'
+        self.write()
+        now = datetime.datetime(2026, 11, 25, tzinfo=datetime.UTC).timestamp()
+        with mock.patch('kronos_nova.cmd.checks.time.time', return_value=now):
+            _status, checks, _queries = self.report()
+        state, detail = checks['windows']
+        self.assertEqual('warning', state)
+        self.assertIn(f'leaves out the time at which "{cron}" of gpu opens: {said}', detail)
+
     def test_the_example_of_each_text_passes(self):
         texts = [opt.help for opt in kronos_options.OPTS if opt.name == 'maintenance_window']
         texts.append(pathlib.Path('doc/source/planning.rst').read_text())
