@@ -361,6 +361,7 @@ def _loads(conf, policy_set, answers, snapshot):
         raise ValueError('; '.join(void))
     doubted = [f'{each.policy} in {name}: {each.host} is not believed: {each.reason}'
                for name, load in found for each in load.unbelieved]
+    doubted += [f'{doubt} ({name})' for name, load in found for doubt in load.doubts]
     if doubted:
         raise CheckWarning('; '.join(doubted))
     return f'answers for {columns.count(len(found), "aggregate")} fit Nova and each other', None

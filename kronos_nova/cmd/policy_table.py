@@ -118,7 +118,7 @@ def _sums(policy, profile: Vector, placed: PlacedInstances, names: Sequence[str]
     """Return the sum of the profiles of each host's instances, as a fraction of the host; NaN where
     the size of the host is not known."""
     samples = instance_weights.by_label(profile, policy.vm_profile_label, policy.host_label, names)
-    share, _seen = instance_weights.shares(policy, samples, placed)
+    share, _seen, _repeated = instance_weights.shares(policy, samples, placed)
     sums = np.bincount(placed.vm_host, weights=np.nan_to_num(share), minlength=len(names))
     sums[np.isnan(placed.host_scale)] = math.nan
     return dict(zip(names, sums.tolist(), strict=True))

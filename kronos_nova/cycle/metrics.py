@@ -190,6 +190,8 @@ class Load:
     measured : bool (H,), whether all that a policy asks for is known
     weights : float64 (V, P), NaN = not known; None before :func:`weigh`
     units : float64 (H, P), the weight of a sample of 1 of an instance on the host; as weights
+    doubts : of the warnings, those about figures of instances and sizes that are missing or cannot
+        be true
     answered : of the policies that got an answer
     """
 
@@ -204,7 +206,9 @@ class Load:
     guards: tuple[ScoreGuard, ...] = ()
     unbelieved: tuple[UnbelievedHost, ...] = ()
     warnings: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     answered: Mapping[str, Answered] = dataclasses.field(default_factory=dict)
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Occupied:
@@ -239,8 +243,8 @@ def measure(feed: MetricsReader, policies: tuple[Policy, ...], hosts: tuple[str,
                 problems += _remedies(feed, policy, hosts)
         except exception.MetricsError as error:
             problems = [str(error)]
-        if problems:
-            no_data[policy.name] = '; '.join(problems)
+        if problems:    # of several queries, which often have the same
+            no_data[policy.name] = '; '.join(dict.fromkeys(problems))
         else:
             good.append((policy, readings))
             warnings += [f'{policy.name}: {warning}'
@@ -261,6 +265,7 @@ class _Weighed:
 
     problem : why it is not planned by; '' if it is
     scores : None where it is not planned by
+    doubts : of the warnings, those about figures that are missing or cannot be true
     """
 
     host_scale: np.ndarray
@@ -271,6 +276,7 @@ class _Weighed:
     scores: np.ndarray | None = None
     unbelieved: tuple[UnbelievedHost, ...] = ()
     warnings: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
 
 
 def weigh(load: Load, feed: MetricsReader, occupied: Occupied,
@@ -301,7 +307,9 @@ def weigh(load: Load, feed: MetricsReader, occupied: Occupied,
         unbelieved=tuple(each for weighed in found for each in weighed.unbelieved),
         warnings=load.warnings + tuple(
             f'{name}: {warning}' for name, each in zip(names, found, strict=True)
-            for warning in each.warnings))
+            for warning in each.warnings),
+        doubts=tuple(f'{name}: {doubt}' for name, each in zip(names, found, strict=True)
+                     for doubt in each.doubts))
 
 
 def _weigh(load: Load, number: int, feed: MetricsReader, occupied: Occupied,
@@ -311,28 +319,35 @@ def _weigh(load: Load, number: int, feed: MetricsReader, occupied: Occupied,
     if size.problem:
         return _void(occupied, size.problem)
     scale = 1.0 / size.values
+    unsized = np.isnan(scale) & ~np.isnan(scores)
     placed = instance_weights.PlacedInstances(
-        occupied.instances, occupied.vm_host, scores, np.nan_to_num(scale, nan=1.0),
+        occupied.instances, occupied.vm_host, np.where(np.isnan(scale), np.nan, scores), scale,
         np.nan_to_num(size.units, nan=1.0))
     samples, warnings = feed.profile(policy)
-    misfit = instance_weights.unit_problem(policy, samples, placed)
+    share, seen, repeated = instance_weights.shares(policy, samples, placed)
+    share = np.where([each.status == 'ACTIVE' for each in occupied.instances], share, np.nan)
+    servers = belief.Servers(share=share, seen=seen, repeated=repeated,
+                             counted=_counted(policy, feed, occupied))
+    misfit = (instance_weights.unit_problem(policy, samples, placed)
+              or belief.faintness(policy, placed, servers, rules))
     if misfit:
         return dataclasses.replace(_void(occupied, misfit),
                                    guard=_guard(policy, scores, occupied))
-    share, seen = instance_weights.shares(policy, samples, placed)
-    share = np.where([each.status == 'ACTIVE' for each in occupied.instances], share, np.nan)
     judged = belief.judge(
-        policy, placed, belief.Servers(share=share, seen=seen, counted=_counted(
-            policy, feed, occupied)),
-        tuple(host.name for host in occupied.hosts), rules,
+        policy, placed, servers, tuple(host.name for host in occupied.hosts), rules,
         frozenset(host for name, host in occupied.doubted if name == policy.name))
     profile = instance_weights.profile(policy, samples, placed, occupied.resting)
-    weights = np.where(judged.profiles, judged.factors, np.nan)[occupied.vm_host] * profile.values
+    weights = np.where(judged.profiles & ~np.isnan(scale), judged.factors, np.nan)[
+        occupied.vm_host] * profile.values
+    doubts = (*warnings, *host_sizes.unknown(policy, occupied.hosts, unsized),
+              *host_readings.too_full(load.capacity[:, number],
+                                      [host.name for host in occupied.hosts]),
+              *profile.doubts, *judged.silence)
     return _Weighed(
         host_scale=scale, units=placed.units, weights=weights,
-        scores=np.where(judged.scores, scores, np.nan), unbelieved=judged.unbelieved,
-        problem=judged.problem(scores, occupied.available),
-        warnings=(*warnings, *profile.warnings, *judged.warnings))
+        scores=np.where(judged.scores, placed.scores, np.nan), unbelieved=judged.unbelieved,
+        problem=judged.problem(placed.scores, occupied.available), doubts=doubts,
+        warnings=(*doubts, *profile.duplicates, *judged.warnings))
 
 
 def _guard(policy, scores, occupied):

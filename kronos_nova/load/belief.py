@@ -17,6 +17,7 @@ from kronos_nova.load.instance_weights import PlacedInstances
 from kronos_nova.objects.plan import UNBELIEVED
 from kronos_nova.objects.plan import UnbelievedHost
 from kronos_nova.policies import Policy
+from kronos_nova.policies.models import ABSOLUTE
 
 SCORE, PROFILE = UNBELIEVED
 SHARED = 1.05
@@ -30,6 +31,11 @@ unbelieved. A hundredth is less than what one idle server of a host takes."""
 LEAST_BELIEVED = 0.5
 """Part of the measured hosts that must be believed for a policy to have data. Raised, one broken
 exporter stops a small aggregate; lowered, plans are made for the few hosts that are left."""
+FAINT = 0.02
+"""Part of the scores of hosts that their servers add up to at least, all hosts together, where the
+profile is in the unit of the scores. Raised, clouds whose hosts are busy by themselves have no
+data; lowered, a profile in another unit passes. Chosen: twice the hundredth that a profile is at
+most where its unit is wrong (percent, thousandths of CPUs, MiB for bytes)."""
 AGAIN = 'it was not believed in the evaluation before; two in a row must be good'
 
 
@@ -53,11 +59,13 @@ class Servers:
     seen : bool (V,), whether there is a sample at all
     counted : bool (V,), whether there has to be one: the instance is active, not in a move, and
         older than the time that exporters and rates take to show it
+    repeated : bool (V,), whether there are several; None = of none
     """
 
     share: np.ndarray
     seen: np.ndarray
     counted: np.ndarray
+    repeated: np.ndarray | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,12 +77,14 @@ class Belief:
     factors : float64 (H,), by which the profiles of a host's instances are multiplied, so that they
         add up to no more than its score
     unbelieved : why not, of each host of which either is not
+    silence : the warning where no server has a series at all
     """
 
     scores: np.ndarray
     profiles: np.ndarray
     factors: np.ndarray
     unbelieved: tuple[UnbelievedHost, ...] = ()
+    silence: tuple[str, ...] = ()
 
     def problem(self, scores: np.ndarray, available: np.ndarray) -> str:
         """Why too few hosts are believed to plan; '' if enough are.
@@ -118,7 +128,8 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
     """
     if policy.vm_profile_query is None or not servers.seen.any():
         everything = np.ones(len(names), dtype=bool)
-        return Belief(everything, everything, np.ones(len(names)))
+        return Belief(everything, everything, np.ones(len(names)),
+                      silence=tuple(_silence(policy, servers)))
     found: dict[int, UnbelievedHost] = {}
     sums = _sums(placed, np.nan_to_num(servers.share))
     for host, what, reason in _failures(policy, placed, servers, sums, rules):
@@ -137,6 +148,48 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
     return Belief(scores, profiles, factors, tuple(found[host] for host in sorted(found)))
 
 
+def faintness(policy: Policy, placed: PlacedInstances, servers: Servers,
+              rules: BeliefRules) -> str:
+    """Return what is wrong if servers are next to nothing of the load of their hosts; '' if they
+    are more.
+
+    A profile in another unit than the scores then makes moves promise what they do not do. Relief
+    leaves hosts alone of whose load the servers are a small part, whatever the reason.
+    """
+    if policy.mode == 'relieve' or policy.vm_profile_query is None:
+        return ''
+    scores, expected = placed.scores, _sums(placed, servers.counted)
+    seen = _sums(placed, servers.counted & servers.seen)
+    known = ~np.isnan(scores) & (expected > 0) & (seen >= rules.least_known * expected)
+    measured = float(scores[known].sum())
+    together = float(_sums(placed, np.nan_to_num(servers.share))[known].sum())
+    if not 0.0 < together < FAINT * measured or measured <= rules.tolerance * known.sum():
+        return ''
+    return (f'the servers of {int(known.sum())} hosts add up to {together:.2g}, the scores of '
+            f'these hosts to {measured:.3g}: {_queries(policy)} are in different units (percent '
+            'and fractions, MiB and bytes, thousandths of CPUs), or it is load of the hosts, not '
+            'of their servers. Give both in the same unit')
+
+
+def _queries(policy: Policy) -> str:
+    if policy.host_capacity_query is not None:
+        return 'vm_profile_query and host_capacity_query'
+    if policy.profile_unit == ABSOLUTE:
+        return f'vm_profile_query and the {policy.vm_profile_resource} of hosts (CPUs, bytes)'
+    return 'vm_profile_query and imbalance_query'
+
+
+def _silence(policy: Policy, servers: Servers) -> Iterator[str]:
+    """Yield the warning that no server has a series, where some must have one."""
+    count = int(servers.counted.sum())
+    if policy.vm_profile_query is not None and count:
+        consequence = ('none is moved' if policy.vm_profile_fallback == 'skip' else
+                       f'all take vm_profile_fallback {policy.vm_profile_fallback}')
+        yield (f'monitoring knows none of the {count} servers, and {consequence}: is the exporter '
+               f'up, and does {policy.vm_profile_label} hold the {policy.vm_profile_label_type} of '
+               'servers?')
+
+
 def _sums(placed: PlacedInstances, values: np.ndarray) -> np.ndarray:
     """float64 (H,): of values (V,), by host."""
     return np.bincount(placed.vm_host, weights=values, minlength=len(placed.scores))
@@ -151,6 +204,9 @@ def _failures(policy: Policy, placed: PlacedInstances, servers: Servers, sums: n
     scores = placed.scores
     expected = _sums(placed, servers.counted)
     seen = _sums(placed, servers.counted & servers.seen)
+    repeated = (np.zeros(len(scores)) if servers.repeated is None
+                else _sums(placed, servers.counted & servers.repeated))
+    possible = _sums(placed, servers.counted & ~np.isnan(servers.share))
     for host in np.flatnonzero(~np.isnan(scores)).tolist():
         score, together, needed = scores[host], sums[host], expected[host]
         if _is_silent(policy, seen, expected, host, rules):
@@ -165,6 +221,12 @@ def _failures(policy: Policy, placed: PlacedInstances, servers: Servers, sums: n
         elif together > EXCESS * score + rules.tolerance:
             yield host, PROFILE, (
                 f'its servers add up to {together:.3g}, its score is {score:.3g}'
+                f'{_remedy(policy)}')
+        elif seen[host] and not possible[host]:
+            yield host, PROFILE, (
+                f'all of its servers have several series: aggregate vm_profile_query by '
+                f'{policy.vm_profile_label}' if repeated[host] else
+                'the profiles of all of its servers are out of range (0 to 1 of the host)'
                 f'{_remedy(policy)}')
         elif together == 0.0 and seen[host] and score > rules.tolerance:
             yield host, PROFILE, (

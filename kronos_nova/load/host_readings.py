@@ -13,6 +13,16 @@ from kronos_nova.objects.metrics import Vector
 
 NAMED = 3
 """How many hosts a message names before it only counts."""
+ROUNDING = 0.1
+"""Share of a host by which a value may be off [0, 1] because of rates at other moments. Raised,
+percentages of idle hosts are taken for these; lowered, hosts that are full. By the tolerance of
+profiles."""
+PERCENT = 100.0
+"""Largest value that is taken for a percentage; the definition of one."""
+MOST_FULL = 2.0
+"""Part of a host above which a capacity is taken to be in another unit. Raised, percentages of
+little used hosts pass without a warning; lowered, hosts whose memory is overcommitted have one.
+Chosen between the 1.5 that memory is overcommitted by and the percentages of hosts in use."""
 CLOCKS = 'compare the clocks of this host and of Prometheus, and look for a cache between them'
 
 
@@ -120,7 +130,31 @@ def _outside(values: np.ndarray, hosts: Sequence[str], allowed: Range) -> Iterat
     if wrong.any():
         first = int(np.flatnonzero(wrong)[0])
         yield (f'{int(wrong.sum())} of {len(hosts)} hosts out of range {allowed}, such as '
-               f'{hosts[first]} at {values[first]:g}')
+               f'{hosts[first]} at {values[first]:g}{range_remedy(values[first], allowed)}')
+
+
+def range_remedy(value: float, allowed: Range) -> str:
+    """Return what to do about a value that is out of range; '' where nothing is known."""
+    if allowed.highest == 1.0 and -ROUNDING <= value <= 1.0 + ROUNDING:
+        return ': rates are not exact, take clamp(QUERY, 0, 1)'
+    if allowed.highest == 1.0 and 1.0 < value <= PERCENT:
+        return ': divide a percentage by 100, an amount by what the host has'
+    if np.isinf(value):
+        return ': the query divides by 0'
+    return ''
+
+
+def too_full(values: np.ndarray, hosts: Sequence[str]) -> Iterator[str]:
+    """Yield the warning about hosts that ``capacity_query`` has far above full.
+
+    :param values: float64 (H,), NaN = not measured
+    """
+    which = np.nan_to_num(values) > MOST_FULL
+    if which.any():
+        first = int(np.flatnonzero(which)[0])
+        yield (f'capacity_query has {int(which.sum())} of {len(hosts)} hosts above {MOST_FULL:g}, '
+               f'such as {hosts[first]} at {values[first]:g}, and 1 is full: these take no server. '
+               'Divide a percentage by 100, an amount by what the host has')
 
 
 def _ahead(hosts: int) -> Iterator[str]:

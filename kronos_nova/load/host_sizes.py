@@ -7,10 +7,12 @@ size.
 
 import dataclasses
 import re
+from collections.abc import Iterator
 from collections.abc import Sequence
 
 import numpy as np
 
+from kronos_nova.load.host_readings import NAMED
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.policies import Policy
@@ -124,6 +126,20 @@ def sizes(policy: Policy, hosts: Sequence[Host], queried: np.ndarray) -> Sizes:
     if found is None:
         return Sizes(np.ones(len(hosts)), problem=_unknown_size(hosts, differing[0]))
     return _by_inventory(hosts, found, is_fraction)
+
+
+def unknown(policy: Policy, hosts: Sequence[Host], which: np.ndarray) -> Iterator[str]:
+    """Yield the warning about hosts that have a score and no size, and so are left out.
+
+    :param which: bool (H,)
+    """
+    if which.any():
+        names = ', '.join(hosts[number].name for number in np.flatnonzero(which)[:NAMED].tolist())
+        more = int(which.sum()) - NAMED
+        what = 'host_capacity_query has no value' if policy.host_capacity_query else (
+            f'placement has no inventory of {resource(policy)}')
+        yield (f'the size of {names}{f" and {more} more" if more > 0 else ""} is not known, '
+               f'because {what} there: left out of the plan')
 
 
 def _by_inventory(hosts: Sequence[Host], resource_class: str, is_fraction: bool) -> Sizes:

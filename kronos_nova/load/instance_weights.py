@@ -52,11 +52,18 @@ class Weights:
     """What instances weigh, in a unit that is the same for all hosts.
 
     values : float64 (V,), NaN = not known, and then the instance does not move
-    warnings : for an operator
+    doubts : samples that cannot be true, for an operator
+    duplicates : instances with several samples, for an operator; a live migration makes some
     """
 
     values: np.ndarray
-    warnings: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    duplicates: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """All that an operator should know."""
+        return (*self.doubts, *self.duplicates)
 
 
 def by_label(vector: Vector, label: str, host_label: str = '',
@@ -70,13 +77,21 @@ def by_label(vector: Vector, label: str, host_label: str = '',
     :param hosts: names of all hosts that were read
     """
     samples: dict[str, list[ProfileSample]] = {}
-    named = {sample.labels.get(host_label, '') for sample in vector.samples}
-    foreign = named - set(hosts) - {''} if named & set(hosts) else set()
+    foreign = foreign_hosts(vector, host_label, hosts)
     for sample in vector.samples:
         host = sample.labels.get(host_label, '')
         if label in sample.labels and host not in foreign:
             samples.setdefault(sample.labels[label], []).append((sample.value, host))
     return samples
+
+
+def foreign_hosts(vector: Vector, host_label: str, hosts: Collection[str]) -> set[str]:
+    """Return the hosts of another cloud that series name, where others name hosts of this one.
+
+    :param hosts: names of all hosts that were read
+    """
+    named = {sample.labels.get(host_label, '') for sample in vector.samples}
+    return named - set(hosts) - {''} if named & set(hosts) else set()
 
 
 def profile(policy: Policy, samples: Mapping[str, list[ProfileSample]], placed: PlacedInstances,
@@ -94,25 +109,27 @@ def profile(policy: Policy, samples: Mapping[str, list[ProfileSample]], placed: 
     values, twice = measured(policy, samples, placed)
     share = values * placed.host_scale[placed.vm_host]
     impossible = (share < -TOLERANCE) | (share > 1.0 + TOLERANCE) | np.isinf(share)
+    empty = np.zeros(len(share), dtype=bool)
     if host_sizes.resource(policy) == 'MEMORY_MB':    # a server that runs has memory
-        impossible |= (share == 0.0) & np.array(
+        empty = (share == 0.0) & ~twice & np.array(
             [instance.status == 'ACTIVE' for instance in placed.instances], dtype=bool)
-    bad = impossible | twice
+    bad = impossible | empty | twice
     too_much = _overfull(placed, np.where(bad, 0.0, np.nan_to_num(share)))
     excessive = too_much[placed.vm_host] & ~np.isnan(values) & ~bad
     unknown = np.isnan(values) & ~bad
     values[bad | excessive] = np.nan
     values[unknown] = FALLBACKS[policy.vm_profile_fallback](placed)[unknown]
-    warnings = (*_left_alone(placed, impossible & ~twice, 'is out of range'),
-                *_left_alone(placed, twice if resting is None else twice & ~resting,
-                             'is given twice'))
+    doubts = (*_left_alone(placed, impossible & ~twice, 'is out of range (0 to 1 of a host)'),
+              *_left_alone(placed, empty, 'is 0 although they run'))
     if excessive.any():
         host = int(np.flatnonzero(too_much)[0])
-        warnings += (f'the profiles of {int(excessive.sum())} instances add up to more than '
-                     f'{int(too_much.sum())} hosts have, such as that of '
-                     f'{placed.instances[int(np.flatnonzero(placed.vm_host == host)[0])].host}: '
-                     'not moved',)
-    return Weights(values, warnings)
+        doubts += (f'the profiles of {int(excessive.sum())} instances add up to more than '
+                   f'{int(too_much.sum())} hosts have, such as that of '
+                   f'{placed.instances[int(np.flatnonzero(placed.vm_host == host)[0])].host}: '
+                   'not moved',)
+    duplicates = _left_alone(placed, twice if resting is None else twice & ~resting,
+                             'is given twice')
+    return Weights(values, doubts, tuple(duplicates))
 
 
 def _left_alone(placed: PlacedInstances, which: np.ndarray, what: str) -> Iterator[str]:
@@ -188,13 +205,13 @@ def _at(samples: Sequence[ProfileSample], host: str) -> list[float]:
 
 
 def shares(policy: Policy, samples: Mapping[str, list[ProfileSample]],
-           placed: PlacedInstances) -> tuple[np.ndarray, np.ndarray]:
+           placed: PlacedInstances) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the shares (V,) of their own hosts that instances use, NaN = not known or not
-    possible, and whether there is a sample at all (V,)."""
+    possible, whether there is a sample at all (V,), and whether there are several (V,)."""
     values, twice = measured(policy, samples, placed)
     share = values * placed.host_scale[placed.vm_host]
     is_possible = (share >= 0.0) & (share <= 1.0) & ~twice
-    return np.where(is_possible, share, np.nan), ~np.isnan(values)
+    return np.where(is_possible, share, np.nan), ~np.isnan(values), twice
 
 
 def _unknown(placed: PlacedInstances) -> np.ndarray:

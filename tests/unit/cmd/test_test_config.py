@@ -227,6 +227,31 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertEqual(('failed', 'partial', ['cmp3'], ['cmp2']), tuple(
             row[key] for key in ('state', 'health', 'missing', 'out_of_range')))
 
+    @ddt.data((0.0, 'memory', 'is 0 although they run'),
+              (float('inf'), 'cpu', 'is out of range (0 to 1 of a host)'),
+              ('NaN', 'cpu', 'monitoring knows none of the 2 servers, and none is moved'))
+    @ddt.unpack
+    def test_profiles_that_cannot_be_true_are_a_warning(self, value, name, said):
+        path = self.folder / 'policies.yaml'
+        path.write_text(configured.POLICIES.replace(
+            'name: cpu', f'name: {name}').replace(
+            'weight}', 'weight, host_capacity_query: cores}'))
+        self.series['cores'] = [({'host': f'cmp{n}'}, 16) for n in (1, 2, 3)]
+        self.series['load'] = [({'host': f'cmp{n}'}, 0.05) for n in (1, 2, 3)]
+        self.series['weight'] = [({'uuid': s['id']}, value) for s in self.cloud.servers]
+        state, detail = self.report()[1]['loads']
+        self.assertEqual(('warning', True), (state, said in detail), detail)
+
+    def test_a_capacity_in_percent_is_a_warning(self):
+        path = self.folder / 'policies.yaml'
+        path.write_text(configured.POLICIES.replace('mode: spread', 'mode: pack').replace(
+            'weight}', 'weight, capacity_query: full, capacity_threshold: 0.8}'))
+        self.series['full'] = [({'host': f'cmp{n}'}, 20 * n) for n in (1, 2, 3)]
+        state, detail = self.report()[1]['loads']
+        self.assertEqual('warning', state)
+        self.assertIn('capacity_query has 2 of 2 hosts above 2, such as cmp1 at 20, and 1 is full: '
+                      'these take no server. Divide a percentage by 100', detail)
+
     def test_a_host_that_is_down_needs_no_series(self):
         self.cloud.services[2]['state'] = 'down'
         self.series['load'] = self.series['load'][:2]

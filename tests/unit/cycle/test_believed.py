@@ -5,6 +5,8 @@ import dataclasses
 from kronos_nova.cooldown import PastMove
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cooldown.planning_history import PastTry
+from kronos_nova.cycle import steps
+from kronos_nova.load.belief import BeliefRules
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Vector
@@ -47,6 +49,26 @@ class SizesTest(CloudTest):
         self.assertAlmostEqual(0.5, scores['h0'])
         self.assertAlmostEqual(0.4, scores['h1'])
         self.assertIn('load of h1 cpu 0.000 to 0.400', move.reason)
+
+    def test_a_share_of_a_small_host_is_less_of_a_big_one(self):
+        for uuid in 'abcd':
+            self.change(uuid, host='h1')
+        report = self.report({'h0': 0.0, 'h1': 0.6}, dict.fromkeys('abcd', 0.12))
+        scores = {score.host: score.after for score in report.host_scores}
+        moved = len(report.moves)
+        self.assertLess(1, moved)
+        self.assertAlmostEqual(0.6 - 0.12 * moved, scores['h1'])
+        self.assertAlmostEqual(0.03 * moved, scores['h0'])
+
+    def test_a_host_without_a_size_is_left_out_and_named(self):
+        self.hosts['h2'] = dataclasses.replace(sized('h2', 64), inventory={
+            'MEMORY_MB': objects.ResourceInventory(total=64 * MIB_PER_GIB)})
+        self.change('d', host='h2')
+        report = self.report({'h0': 0.6, 'h1': 0.0, 'h2': 0.9}, dict.fromkeys('abcd', 0.1))
+        self.assertEqual({('h0', 'h1')}, {(move.source, move.destination)
+                                          for move in report.moves})
+        self.assertEqual(['cpu: the size of h2 is not known, because placement has no inventory of '
+                          'VCPU there: left out of the plan'], list(report.warnings))
 
     def test_a_measure_that_names_no_resource_has_no_data(self):
         self.policy['name'] = 'load'
@@ -110,6 +132,88 @@ class GuardTest(CloudTest):
         self.assertEqual({'h0', 'h2'}, {move.destination for move in report.moves})
 
 
+class UnitTest(CloudTest):
+    """Profiles in another unit than the scores."""
+
+    @staticmethod
+    def shares(factor):
+        return {uuid: 0.2 * factor for uuid in 'abcd'}
+
+    def test_servers_that_are_next_to_nothing_of_their_hosts_have_no_data(self):
+        for factor in (0.01, 0.001, 2.0**-20):
+            report = self.report({'h0': 0.8, 'h1': 0.0, 'h2': 0.0}, self.shares(factor))
+            self.assertEqual(('no_data', ()), (report.outcome, report.moves))
+            self.assertIn('vm_profile_query and imbalance_query are in different units',
+                          report.policies[0].detail)
+
+    def test_the_query_for_sizes_is_named(self):
+        self.policy['host_capacity_query'] = 'cores'
+        self.source.answers['host_capacity'] = dict.fromkeys(('h0', 'h1', 'h2'), 16000.0)
+        report = self.report({'h0': 0.8, 'h1': 0.0, 'h2': 0.0}, self.shares(16))
+        self.assertIn('vm_profile_query and host_capacity_query', report.policies[0].detail)
+
+    def test_packing_does_not_fill_hosts_by_such_a_profile(self):
+        self.policy |= {'mode': 'pack', 'capacity_query': 'fill', 'capacity_threshold': 0.9}
+        self.source.answers['capacity'] = {'h0': 0.8, 'h1': 0.5, 'h2': 0.0}
+        self.change('d', host='h1')
+        report = self.report({'h0': 0.8, 'h1': 0.5, 'h2': 0.0}, self.shares(0.01))
+        self.assertEqual(('no_data', ()), (report.outcome, report.moves))
+
+    def test_the_score_stays_in_force_for_other_policies(self):
+        for name in self.hosts:
+            self.hosts[name] = sized(name, 16)
+        self.source.answers['imbalance'] = {'h0': 0.8, 'h1': 0.85, 'h2': 0.0}
+        self.source.answers['vm_profile'] = self.shares(0.01)
+        for uuid in 'abcd':
+            self.change(uuid, vcpus=2)
+        ports = clouds.PlannerPorts(source=self.source, clock=self.clock, now=clouds.NOW)
+        (_name, load), = steps.measured(
+            self.snapshot(), clouds.PolicySet(policies=(clouds.Policy(**self.policy),)),
+            self.options, ports)
+        guard, = load.guards
+        self.assertEqual([0.8, 0.85, 0.0], guard.scores.tolist())
+
+    def test_idle_servers_on_idle_hosts_are_in_the_right_unit(self):
+        report = self.report({'h0': 0.05, 'h1': 0.04, 'h2': 0.04}, self.shares(0.0001))
+        self.assertEqual(('balanced', ()), (report.outcome, report.warnings))
+
+    def test_shares_in_percent_are_out_of_range(self):
+        report = self.report({'h0': 0.8, 'h1': 0.0, 'h2': 0.0}, self.shares(100))
+        self.assertEqual((), report.moves)
+        said = ' '.join(report.warnings)
+        self.assertIn('the profiles of all of its servers are out of range (0 to 1 of the host). '
+                      'Both queries', said)
+        self.assertNotIn('a profile of 0', said)
+
+    def test_two_series_of_each_server_are_named(self):
+        class Source:
+            def query(self, query):
+                if query.kind != 'vm_profile':
+                    return Vector(tuple(Sample({'host': name}, value, clouds.NOW) for name, value
+                                        in (('h0', .8), ('h1', .0), ('h2', .0))))
+                return Vector(tuple(Sample({'uuid': uuid, 'replica': replica}, .2, clouds.NOW)
+                                    for uuid in 'abcd' for replica in 'xy'))
+
+        self.source = Source()
+        said = ' '.join(self.plan().warnings)
+        self.assertIn('all of its servers have several series: aggregate vm_profile_query by uuid',
+                      said)
+        self.assertNotIn('a profile of 0', said)
+
+    def test_no_series_of_any_server_is_said(self):
+        report = self.report({'h0': 0.8, 'h1': 0.0, 'h2': 0.0}, {})
+        self.assertEqual(('no_move', ()), (report.outcome, report.moves))
+        self.assertEqual(('cpu: monitoring knows none of the 4 servers, and none is moved: is the '
+                          'exporter up, and does uuid hold the uuid of servers?',),
+                         report.warnings)
+        self.policy['vm_profile_fallback'] = 'host_average'
+        self.assertIn('all take vm_profile_fallback host_average',
+                      self.report({'h0': 0.8, 'h1': 0.0, 'h2': 0.0}, {}).warnings[0])
+        for uuid in 'abcd':
+            self.change(uuid, launched_at=clouds.NOW - 60)
+        self.assertEqual((), self.report({'h0': 0.8, 'h1': 0.0, 'h2': 0.0}, {}).warnings)
+
+
 class HistoryTest(CloudTest):
     def test_a_host_that_failed_is_believed_after_two_good_evaluations(self):
         good = {'h0': 0.8, 'h1': 0.0, 'h2': 0.0}, dict.fromkeys('abcd', 0.2)
@@ -152,6 +256,21 @@ class RegionsTest(CloudTest):
         report = self.plan()
         self.assertEqual('planned', report.outcome)
         self.assertIn('cpu 0.800 to 0.600', report.moves[0].reason)
+
+    def test_a_server_that_only_another_clouds_host_has_is_not_known(self):
+        class Source:
+            def query(self, query):
+                if query.kind != 'vm_profile':
+                    return Vector(tuple(Sample({'host': name}, value, clouds.NOW) for name, value
+                                        in (('h0', .8), ('h1', .0), ('h2', .0))))
+                return Vector(tuple(Sample({'uuid': uuid, 'host': host}, .2, clouds.NOW)
+                                    for uuid, host in (*((uuid, 'h0') for uuid in 'abc'),
+                                                       ('d', 'r2-h7'))))
+
+        self.source = Source()
+        report = self.plan(belief=BeliefRules(least_known=0.5))
+        self.assertEqual(('d',), self.stayed(report)['no_profile'])
+        self.assertNotIn('d', {move.instance_uuid for move in report.moves})
 
 
 class OtherBalancerTest(CloudTest):

@@ -1,5 +1,7 @@
 """What each instance is said to add to its host's load."""
 
+import dataclasses
+
 import ddt
 import numpy as np
 import testtools
@@ -59,6 +61,17 @@ class ProfileTest(testtools.TestCase):
         self.assertTrue(np.isnan(found.values[0]))
         self.assertEqual(0.1, found.values[1])
         self.assertIn('such as that of vm0', found.warnings[0])
+
+    def test_a_server_that_runs_has_memory(self):
+        memory = policy().model_copy(update={'name': 'memory'})
+        off = dataclasses.replace(instance(2, 0), status='SHUTOFF')
+        found = instance_weights.profile(memory, samples(vm0=0.0, vm1=0.1, vm2=0.0),
+                                         placed(instance(0, 0), instance(1, 0), off, scores=[0.9]))
+        np.testing.assert_array_equal([NAN, 0.1, 0.0], found.values)
+        self.assertEqual(('the profile of 1 instances is 0 although they run, such as that of vm0: '
+                          'not moved',), found.warnings)
+        self.assertEqual((), instance_weights.profile(
+            policy(), samples(vm0=0.0), placed(instance(0, 0), scores=[0.9])).warnings)
 
     def test_nobody_is_warned_of_a_server_that_both_its_hosts_tell_of_after_a_move(self):
         where = placed(instance(0, 0), instance(1, 0), scores=[0.9])
