@@ -22,6 +22,7 @@ from kronos_nova.cycle.problem import combined
 from kronos_nova.cycle.schedule import TimelyPlan
 from kronos_nova.cycle.solve import DuePhases
 from kronos_nova.cycle.solve import rules_of
+from kronos_nova.load.host_readings import NAMED
 from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Model
 from kronos_nova.model import State
@@ -36,8 +37,8 @@ from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.plan import PolicyReport
 from kronos_nova.objects.plan import Skip
 from kronos_nova.objects.snapshot import LIVE
+from kronos_nova.planners import hot_hosts
 from kronos_nova.planners import level
-from kronos_nova.planners import relieve
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import NoPlace
 from kronos_nova.planners.base import Step
@@ -349,21 +350,21 @@ def other_balancer(history, scope):
                'out of scope.')
 
 
-def own_heat(state, marks, policies):
-    """The warnings about hot hosts that moving servers cannot relieve.
+def own_heat(state, excess, policies):
+    """The warnings about hot hosts that moving servers cannot cool.
 
-    :param marks: what hurts, by :class:`kronos_nova.planners.hot_hosts.Marks`
+    :param excess: float64 (H, P), what hosts have above the mark, 0 or less where they are not hot
     :param policies: how many of the problem's are measured now
     """
-    problem, hot = state.problem, marks.hot(state)[:, :policies]
-    shares = problem.weights * problem.host_scale[state.vm_host]
-    for host, policy in np.argwhere(hot).tolist():
-        score, target = state.scores[host, policy], marks.target[policy]
-        servers = shares[state.vm_host == host, policy].sum()
-        if servers < relieve.LEAST_TOGETHER * (score - target):
-            yield (f'{problem.hosts[host]}: {problem.policies[policy]} is {score:.3g}, of which '
-                   f'its servers use {servers:.3g}: it is load of the host, not of its servers. '
-                   'Nothing is moved off it.')
+    problem, together = state.problem, hot_hosts.servers_share(state)
+    found = np.argwhere(hot_hosts.own_heat(state, excess)[:, :policies]).tolist()
+    for host, policy in found[:NAMED]:
+        yield (f'{problem.hosts[host]}: {problem.policies[policy]} is '
+               f'{state.scores[host, policy]:.3g}, of which its servers use '
+               f'{together[host, policy]:.3g}: it is load of the host, not of its servers. Nothing '
+               'is moved off it.')
+    if len(found) > NAMED:
+        yield f'{len(found) - NAMED} more hosts are hot by load of their own.'
 
 
 def stopped(seconds):
@@ -416,7 +417,11 @@ class Findings:
         yield from other_balancer(given.history, self.scope)
         yield from below_noise(policies, self.noise)
         if self.due.relieve:
-            yield from own_heat(self.before, self.due.relieve, len(policies))
+            hot = self.due.relieve.hot(self.before)
+            yield from own_heat(self.before, np.where(
+                hot, self.before.scores - self.due.relieve.target, 0.0), len(policies))
+        if self.due.balance and given.policies.mode == 'spread':
+            yield from own_heat(self.before, hot_hosts.uneven_excess(self.before), len(policies))
 
 
 def unmeasured(given: Inputs, scope: Scope, load: Load) -> AggregateReport:

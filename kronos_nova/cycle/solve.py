@@ -31,6 +31,7 @@ from kronos_nova.objects.plan import PACK
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.planners import base as planners
+from kronos_nova.planners import hot_hosts
 from kronos_nova.planners import rule_repair
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Planner
@@ -53,7 +54,8 @@ class DuePhases:
     restraint a host is full, now or in an hour to come, and ``copy_prices`` what its moves have to
     save; ``may_balance`` is False while an imbalance
     has not lasted long enough yet, or load was spread a short time ago; ``why_no_more`` tells why
-    hosts are emptied and nothing else is done, ``''`` if that is not so.
+    hosts are emptied and nothing else is done, ``''`` if that is not so; ``is_own_heat`` tells that
+    hosts are even but for some that are hot by themselves.
     """
 
     evacuate: bool
@@ -65,6 +67,7 @@ class DuePhases:
     copy_prices: CopyPrices | None = None
     may_balance: bool = True
     why_no_more: str = ''
+    is_own_heat: bool = False
 
     def only_evacuating(self, why: str) -> 'DuePhases':
         """The same without all that must not be done now, because of a word of
@@ -150,7 +153,9 @@ def due_phases(given: Inputs, name: str, load: Load, case: PlanningCase,
         lower_risk=given.is_restrained and _is_full(before),
         copy_prices=copy_prices(model.problem, given.pace, options.restraint.amount,
                                 case.load_stats) if given.is_restrained else None,
-        may_balance=mode == 'pack' or mode == 'spread' and not too_early(given, name))
+        may_balance=mode == 'pack' or mode == 'spread' and not too_early(given, name),
+        is_own_heat=mode == 'spread' and hot_hosts.is_even_but_for(
+            before, hot_hosts.own_heat(before, hot_hosts.uneven_excess(before))))
     is_known = load.policies and not (mode == 'pack' and load.no_data)
     return found if is_known else found.only_evacuating('no_profile')
 
@@ -198,6 +203,7 @@ def run(model: Model, due: DuePhases, planner: str, options: EngineOptions, limi
         state.settle()
         before = state.copy()
         if runner.phase == SPREAD:
+            state = _without_own_heat(state)
             chosen = worthwhile(before, state, options.restraint.plan(runner, state, left))
         else:
             chosen = runner.plan(state, left)
@@ -241,6 +247,17 @@ def _as_from_now(model: Model, state: State) -> Model:
     allowed = np.repeat([[True], [False]], len(model.problem.hosts), axis=1)
     return model.with_rules(AllowedHosts(reason='cap', kind=moved.astype(np.intp), allowed=allowed,
                                          why=lambda state, vm, host: 'the plan moves it already'))
+
+
+def _without_own_heat(state: State) -> State:
+    """The state, so that instances stay on hosts that moves off them would not cool."""
+    kept = hot_hosts.instances_to_keep(state)
+    if not kept.any():
+        return state
+    allowed = np.repeat([[True], [False]], len(state.problem.hosts), axis=1)
+    return state.under(state.model.with_rules(AllowedHosts(
+        reason='no_gain', kind=kept.astype(np.intp), allowed=allowed,
+        why=lambda state, vm, host: 'its host is hot by itself')))
 
 
 def _in_order(state: State, steps: Sequence[tuple[str, Step]], limits: Limits) -> Chosen:
@@ -327,6 +344,8 @@ def _that_gain(model: Model, steps: Sequence[tuple[str, Step]]) -> list[tuple[st
 
 
 def _may_spread(problem: Problem, due: DuePhases) -> bool:
+    if due.balance and due.is_own_heat:
+        return False
     # With restraint the imbalance of the expected load ends below what begins it.
     return due.may_balance and (due.balance or not is_restrained(problem))
 

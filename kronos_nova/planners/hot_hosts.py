@@ -9,6 +9,11 @@ from kronos_nova.model import TOLERANCE
 from kronos_nova.model import State
 from kronos_nova.policies import Policy
 
+LEAST_TOGETHER = 0.1
+"""Part of the excess of a host that its instances must be, together, for any of them to be moved.
+Raised, moves that help a little are left out; lowered, instances are copied off hosts that are hot
+by themselves. Chosen: a tenth of what is wanted is the least that is worth a copy."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Marks:
@@ -40,3 +45,54 @@ class Marks:
         vms, policies = np.nonzero(share > self.vm_high + TOLERANCE)
         hot[state.vm_host[vms], policies] = True
         return hot & problem.available[:, None]
+
+
+def servers_share(state: State) -> np.ndarray:
+    """float64 (H, P): what the servers of each host use of it together; inf where it is not known
+    of each."""
+    problem = state.problem
+    shares = problem.weights * problem.host_scale[state.vm_host]
+    together = np.zeros(state.scores.shape)
+    np.add.at(together, state.vm_host, shares)
+    if problem.unweighed.any():
+        together[state.vm_host[problem.unweighed]] = np.inf
+    return together
+
+
+def own_heat(state: State, excess: np.ndarray) -> np.ndarray:
+    """bool (H, P): where a host is above a mark, and its servers are so little of that that moving
+    all of them would not help.
+
+    :param excess: float64 (H, P), what hosts have above the mark
+    """
+    return (excess > TOLERANCE) & (servers_share(state) < LEAST_TOGETHER * excess)
+
+
+def uneven_excess(state: State) -> np.ndarray:
+    """float64 (H, P): what hosts have above the lowest one and the threshold, in policies that are
+    above their thresholds; 0 in others, and of hosts that are not available."""
+    problem = state.problem
+    if not problem.available.any():
+        return np.zeros(state.scores.shape)
+    marks = state.scores[problem.available].min(axis=0) + problem.thresholds
+    above = state.imbalances() > problem.thresholds + TOLERANCE
+    return np.where(problem.available[:, None] & above, state.scores - marks, 0.0).clip(min=0.0)
+
+
+def is_even_but_for(state: State, own: np.ndarray) -> bool:
+    """Return whether no policy is above its threshold without hosts that are hot by themselves.
+
+    :param own: bool (H, P), by :func:`own_heat`
+    """
+    rest = np.where(state.problem.available[:, None] & ~own, state.scores, np.nan)
+    is_there = ~np.isnan(rest).all(axis=0)
+    spans = np.nanmax(rest[:, is_there], axis=0) - np.nanmin(rest[:, is_there], axis=0)
+    return bool((spans <= state.problem.thresholds[is_there] + TOLERANCE).all())
+
+
+def instances_to_keep(state: State) -> np.ndarray:
+    """bool (V,): instances on hosts that are hot by themselves in a policy, and by their servers in
+    none. To move them evens nothing out."""
+    excess = uneven_excess(state)
+    own = own_heat(state, excess)
+    return (own.any(axis=1) & ~((excess > TOLERANCE) & ~own).any(axis=1))[state.vm_host]

@@ -21,6 +21,7 @@ from kronos_nova.objects.plan import RELIEVE
 from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
+from kronos_nova.planners.hot_hosts import LEAST_TOGETHER
 from kronos_nova.planners.hot_hosts import Marks
 
 PATIENCE = 2000
@@ -38,10 +39,6 @@ lowered, more end with the best that was found."""
 GAP = 1e-4
 """Part of all that a plan is worth by which it may be worse than the best: a small part, because
 the memory to copy is one."""
-LEAST_TOGETHER = 0.1
-"""Part of the excess of a host that its instances must be, together, for any of them to be moved.
-Raised, relief that helps a little is left out; lowered, instances are copied off hosts that are hot
-by themselves."""
 
 
 class Relieve:

@@ -6,6 +6,7 @@ from kronos_nova.cooldown import PastMove
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.cycle import steps
+from kronos_nova.cycle.restraint import Restraint
 from kronos_nova.load.belief import BeliefRules
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.objects.metrics import Sample
@@ -239,6 +240,38 @@ class OwnHeatTest(CloudTest):
         report = self.report({'h0': 0.95, 'h1': 0.2, 'h2': 0.2}, dict.fromkeys('abcd', 0.001))
         self.assertEqual(('no_move', ()), (report.outcome, report.moves))
         self.assertIn('load of the host, not of its servers', ' '.join(report.warnings))
+
+
+    def test_spreading_leaves_servers_on_a_host_that_is_hot_by_itself(self):
+        for restraint in (Restraint(), Restraint(1.0)):
+            report = self.report({'h0': 0.95, 'h1': 0.1, 'h2': 0.1}, dict.fromkeys('abcd', 0.01),
+                                 restraint=restraint)
+            self.assertEqual(('no_move', ()), (report.outcome, report.moves))
+            self.assertEqual(('h0: cpu is 0.95, of which its servers use 0.04: it is load of the '
+                              'host, not of its servers. Nothing is moved off it.',),
+                             report.warnings)
+
+    def test_other_hosts_are_evened_out_all_the_same(self):
+        for uuid in 'cd':
+            self.change(uuid, host='h1')
+        report = self.report({'h0': 0.95, 'h1': 0.7, 'h2': 0.1},
+                             {'a': 0.01, 'b': 0.01, 'c': 0.3, 'd': 0.3})
+        self.assertEqual([('h1', 'h2')], [(move.source, move.destination)
+                                          for move in report.moves])
+        self.assertIn('load of the host, not of its servers', report.warnings[0])
+
+    def test_servers_of_which_little_is_known_are_not_called_little(self):
+        """Two of its servers have no series, and may be what makes it hot."""
+        report = self.report({'h0': 0.95, 'h1': 0.1, 'h2': 0.1}, {'a': 0.04, 'b': 0.03},
+                             belief=BeliefRules(least_known=0.5))
+        self.assertNotIn('load of the host', ' '.join(report.warnings))
+
+    def test_relief_does_not_call_unknown_servers_little(self):
+        del self.policy['threshold']
+        self.policy |= {'mode': 'relieve', 'high': 0.9, 'target': 0.75}
+        report = self.report({'h0': 0.95, 'h1': 0.2, 'h2': 0.2}, {'a': 0.001, 'b': 0.001},
+                             belief=BeliefRules(least_known=0.5))
+        self.assertNotIn('load of the host', ' '.join(report.warnings))
 
 
 class RegionsTest(CloudTest):
