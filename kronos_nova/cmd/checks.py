@@ -15,6 +15,7 @@ from kronos_client.cli import columns
 from kronos_nova import exception
 from kronos_nova import policies
 from kronos_nova.cmd import api_checks
+from kronos_nova.cmd import exporter_checks
 from kronos_nova.cmd import policy_table
 from kronos_nova.cmd import query_checks
 from kronos_nova.cmd import roles
@@ -134,6 +135,8 @@ def examine(conf, role: roles.Role) -> Report:
     answers = client and query_checks.Answers(client)
     check('loads', lambda: _loads(conf, policy_set, answers, snapshot), ('Nova', snapshot),
           ('The policies', policy_set), ('Prometheus', client))
+    check('exporters', lambda: _exporters(answers, snapshot), ('Nova', snapshot),
+          ('Prometheus', client))
     rules = check('rules', lambda: _rules(conf, policy_set, snapshot), ('Nova', snapshot),
                   ('The policies', policy_set))
     check('claims', lambda: _claims(conf))
@@ -365,6 +368,14 @@ def _loads(conf, policy_set, answers, snapshot):
     if doubted:
         raise CheckWarning('; '.join(doubted))
     return f'answers for {columns.count(len(found), "aggregate")} fit Nova and each other', None
+
+
+def _exporters(answers, snapshot):
+    """Look at what exporters say of themselves."""
+    wrong = list(exporter_checks.problems(answers.instant, snapshot))
+    if wrong:
+        raise CheckWarning('; '.join(wrong))
+    return 'none says that it leaves something out', None
 
 
 def _rules(conf, policy_set, snapshot):

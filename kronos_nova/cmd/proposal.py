@@ -13,6 +13,7 @@ from kronos_nova.load import host_sizes
 from kronos_nova.metrics import adaptation
 from kronos_nova.metrics import exporters
 from kronos_nova.metrics import joins
+from kronos_nova.metrics import labels
 from kronos_nova.metrics import ranges
 from kronos_nova.metrics.prometheus import PrometheusClient
 from kronos_nova.objects.snapshot import UNASSIGNED
@@ -94,7 +95,7 @@ def make(conf, client: PrometheusClient, snapshot: Snapshot, recipe: str, select
         namings={each.kind: str(each.naming) if each.naming else 'names no host'
                  for each in found.exporters},
         hosts=tuple(_rows(client, snapshot, needed, found)),
-        problems=(*found.problems, *_unnamed(found), *_shared(found)))
+        problems=(*found.problems, *_unnamed(found, known), *_shared(found)))
 
 
 def scoped(snapshot: Snapshot, options: engine_options.EngineOptions) -> set[str]:
@@ -133,10 +134,13 @@ def _check(found):
             remedy='Scrape a libvirt exporter of every compute host.')
 
 
-def _unnamed(found):
+def _unnamed(found, known):
     """Yield a sentence for each exporter whose series name no host."""
     for each in found.exporters:
-        if each.naming is None and not each.shared and each.kind in exporters.TARGETS:
+        if each.by_case:
+            yield (f'{each.kind}: its names of hosts differ by upper and lower case alone; '
+                   f'{labels.case_remedy(known)}')
+        elif each.naming is None and not each.shared and each.kind in exporters.TARGETS:
             yield (f'{each.kind}: no label of {exporters.TARGETS[each.kind]} has the name of a '
                    f'host that Nova knows, and {joins.METRIC} has no such address; give both jobs '
                    'the same label "instance" (relabel_configs)')
@@ -231,8 +235,8 @@ def _in_mib(value):
     return None if value is None else value / MIB
 
 
-def _key(labels):
-    return frozenset((name, value) for name, value in labels.items() if name != '__name__')
+def _key(series):
+    return frozenset((name, value) for name, value in series.items() if name != '__name__')
 
 
 def _by_labels(samples):

@@ -1,12 +1,17 @@
 """Asks every PromQL of every policy and compares the answers with the cloud."""
 
 import dataclasses
+import re
 from collections.abc import Iterator
 
+from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.cycle import forecast_columns
+from kronos_nova.cycle.metrics import FRACTION
 from kronos_nova.cycle.metrics import migration_queries
 from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.load import host_readings
+from kronos_nova.load import instance_weights
 from kronos_nova.metrics import adaptation
 from kronos_nova.metrics import exporters
 from kronos_nova.metrics import health
@@ -18,6 +23,7 @@ from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import Policy
 from kronos_nova.policies import PolicySet
+from kronos_nova.policies.models import ABSOLUTE
 from kronos_nova.record import writer
 
 DOUBLED = 0.1
@@ -25,6 +31,13 @@ DOUBLED = 0.1
 Raised, a scrape that counts twice is missed where small servers alone are affected; lowered, rates
 of two moments are a warning. A CPU that counts twice changes a profile by half. Measured on a busy
 machine: the load of a host at .04 differed by more than .01, with another one at .57."""
+IOWAIT = 0.05
+"""Share of a host's CPUs that wait for disks, from which a query that counts these as load has a
+warning. Raised, hosts with slow disks are taken for busy; lowered, hosts with ordinary disks make a
+warning. Chosen: a third of the threshold of the recipes."""
+_IDLE = re.compile(r'node_cpu_seconds_total.*\bmode\s*(?:=|!=|=~|!~)\s*"[^"]*\bidle\b')
+_IOWAIT = ('max by (instance) (avg by (instance, job) (rate('
+           f'node_cpu_seconds_total{{{{mode="iowait"}}}}[{{window}}]))) > {IOWAIT}')
 OF_FORECASTS = metrics.HISTORY, metrics.FORECAST
 
 
@@ -65,7 +78,8 @@ def examine(source: 'Answers', policy_set: PolicySet, snapshot: Snapshot | None,
     :param now: Unix seconds
     """
     cloud = _Cloud(snapshot, options, now)
-    extra = [*_doubled(source), *_foreign(source, cloud)]
+    found_exporters = _exporters(source, cloud)
+    extra = [*_doubled(source), *_foreign(found_exporters)]
     by_name = {policy.name: policy for policy in policy_set.active}
     of_forecasts = (query for policy in policy_set.active
                     for query in forecast_columns.questions(policy))
@@ -76,12 +90,19 @@ def examine(source: 'Answers', policy_set: PolicySet, snapshot: Snapshot | None,
             yield _with_ranges(source, query,
                                _uncompared(source, query, expected, snapshot is None))
             continue
-        found = health.examine(source, query, expected)
+        asked = source
+        if expected.noun == 'instances':
+            asked = _WithoutForeign(source, policy.host_label, cloud.hosts)
+        found = health.examine(asked, query, expected)
         finding = _finding(policy, query.kind, expected, found, options)
         if expected.noun == 'hosts':
             others = [each for each in writer.questions(policy_set)
                       if not _is_of_instances(by_name[each.policy], each.kind)]
             finding = _with_join(source, query, expected, finding, others)
+            finding = _with_file(finding, found_exporters)
+        elif query.kind == metrics.VM_PROFILE:
+            finding = _with_label(asked, query, policy, cloud.instances, finding)
+        finding = _with_iowait(source, query, finding)
         yield _with_ranges(source, query, _with_extra(source, query, expected, finding, extra))
     for query in migration_queries(policy_set.migration):
         yield _of_migration(source, query, cloud, policy_set.migration)
@@ -133,6 +154,78 @@ class Answers:
             return True
 
 
+class _WithoutForeign:
+    """A source whose answers have no series of another cloud's hosts, as a cycle reads them."""
+
+    def __init__(self, source, host_label, hosts):
+        self._source, self._host_label, self._hosts = source, host_label, hosts
+
+    def query(self, query):
+        vector = self._source.query(query)
+        foreign = instance_weights.foreign_hosts(vector, self._host_label, self._hosts)
+        return vector if not foreign else dataclasses.replace(vector, samples=tuple(
+            sample for sample in vector.samples
+            if sample.labels.get(self._host_label) not in foreign))
+
+
+def _with_label(source, query, policy, instances, finding):
+    """Return the finding with the label that has the servers, where the policy's has none."""
+    if finding.matched or not finding.expected:
+        return finding
+    label, attribute = exporters.guest_label(source.query(query).samples, instances)
+    if not label:
+        return finding
+    proposal = ', '.join(
+        f'{key}: {value}' for key, value, known in (
+            ('vm_profile_label', label, policy.vm_profile_label),
+            ('vm_profile_label_type', attribute, policy.vm_profile_label_type))
+        if value != known)
+    return _worse(dataclasses.replace(finding, proposal=proposal), '',
+                  f'servers match with {proposal}')
+
+
+def _with_file(finding, found):
+    """Return the finding with the command that writes queries, where series have the names of more
+    hosts by a join alone, which cannot be put around the query.
+
+    :param found: the exporters; None where they are not known
+    """
+    node = found and found.exporter(exporters.NODE)
+    if (finding.proposal or not node or not (node.naming and node.naming.is_join)
+            or len(node.hosts) <= (finding.matched or 0)):
+        return finding
+    return _worse(finding, '', f'series of {node.kind} name {len(node.hosts)} hosts by '
+                  f'{node.naming}: kronos-test-config --propose FILE writes such queries')
+
+
+def _with_iowait(source, query, finding):
+    """Return the finding with hosts whose CPUs wait for disks, where the query counts that as
+    load."""
+    if query.kind not in (metrics.IMBALANCE, metrics.CAPACITY) or 'iowait' in query.promql:
+        return finding
+    windows = [each.window for each in ranges.ranges(query.promql)
+               if _IDLE.search(each.selector)]
+    if not windows:
+        return finding
+    try:
+        waiting = source.instant(_IOWAIT.format(window=windows[0])).samples
+    except exception.MetricsError:
+        return finding
+    if not waiting:
+        return finding
+    most = max(waiting, key=lambda sample: sample.value)
+    return _worse(finding, f'CPUs that wait for disks (iowait) count as busy: '
+                  f'{most.value:.0%} of those of {most.labels.get("instance", "")}. Take '
+                  'the sum of mode=~"idle|iowait" by CPU, as the recipes do')
+
+
+def _worse(finding, before, after=''):
+    """Return the finding as a warning at least, with more words."""
+    return dataclasses.replace(
+        finding, state='warning' if finding.state == 'ok' else finding.state,
+        detail='; '.join(filter(None, (before, finding.detail, after))))
+
+
 def _with_join(source, query, expected, finding, others):
     """Return the finding with a join by ``node_uname_info`` in place of no proposal, or in place of
     another label that the query of some policy drops.
@@ -167,13 +260,17 @@ def _doubled(source):
                'Take "max by ({label}, ...)" of the series before they are counted or added up')
 
 
-def _foreign(source, cloud):
-    """Yield the same of series of another cloud."""
+def _exporters(source, cloud):
+    """Return the exporters that Prometheus scrapes; None where it does not answer."""
     try:
-        found = exporters.find(source.instant, cloud.needed, cloud.hosts, cloud.instances)
+        return exporters.find(source.instant, cloud.needed, cloud.hosts, cloud.instances)
     except exception.MetricsError:
-        return
-    if found.selector:
+        return None
+
+
+def _foreign(found):
+    """Yield the same of series of another cloud."""
+    if found is not None and found.selector:
         yield (tuple(exporters.TARGETS), found.selector, 'series of another cloud count',
                f'Add {found.selector} to the selector of each metric')
 
@@ -191,9 +288,7 @@ def _with_extra(source, query, expected, finding, extra):
         if name:
             detail = (f'{sentence}: of {name} it has another value with {selector} alone. '
                       f'{remedy.replace("{label}", expected.label)}')
-            finding = dataclasses.replace(
-                finding, state='warning' if finding.state == 'ok' else finding.state,
-                detail='; '.join(filter(None, (detail, finding.detail))))
+            finding = _worse(finding, detail)
     return finding
 
 
@@ -214,11 +309,7 @@ def _changed(source, query, promql, expected):
 def _with_ranges(source, query, finding):
     """Return the finding with the ranges of its query that are too short for the scrapes."""
     short = tuple(ranges.too_short(source.instant, query.promql))
-    if not short:
-        return finding
-    return dataclasses.replace(
-        finding, state='warning' if finding.state == 'ok' else finding.state,
-        detail='; '.join(filter(None, (*short, finding.detail))))
+    return _worse(finding, '; '.join(short)) if short else finding
 
 
 class _Cloud:
@@ -290,15 +381,21 @@ def _finding(policy, kind, expected, found, options):
                             health=found.state.value, detail=found.detail)
     diagnosis = found.diagnosis
     is_fraction = kind == metrics.IMBALANCE or (
-        kind == metrics.VM_PROFILE and policy.host_capacity_query is None)
+        kind == metrics.VM_PROFILE and policy.profile_unit != ABSOLUTE)
     out_of_range = found.out_of_range if is_fraction else ()
+    beyond = '' if not out_of_range else (
+        f'{len(out_of_range)} of {len(expected.names)} {expected.noun} out of range '
+        f'{FRACTION}, such as {boundary.shown(out_of_range[0], 80)} at {found.extreme:g}'
+        f'{host_readings.range_remedy(found.extreme, FRACTION)}')
     return QueryFinding(
-        policy=policy.name, kind=kind, health=found.state.value, detail=found.detail,
+        policy=policy.name, kind=kind, health=found.state.value,
+        detail='; '.join(filter(None, (beyond, found.detail))),
         state=_state(policy, kind, expected, found, out_of_range, options),
         matched=len(diagnosis.matched), expected=len(expected.names),
         missing=diagnosis.missing, unknown=diagnosis.unknown, repeated=diagnosis.repeated,
         out_of_range=out_of_range,
-        proposal=diagnosis.proposal and diagnosis.proposal.remedy(expected.label))
+        proposal=diagnosis.proposal.remedy(expected.label)
+        if diagnosis.proposal and expected.noun == 'hosts' else None)
 
 
 def _state(policy, kind, expected, found, out_of_range, options):

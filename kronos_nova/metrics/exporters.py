@@ -77,12 +77,14 @@ class Exporter:
     naming : None = its series name no host that Nova knows, or need none
     hosts : {host: the labels of its series}
     shared : {host: addresses of the different machines that have its name}
+    by_case : whether series would name hosts were it not for upper and lower case
     """
 
     kind: str
     naming: Naming | None
     hosts: Mapping[str, Mapping[str, str]]
     shared: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    by_case: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -268,7 +270,7 @@ class _Series:
         exporters = [each for each in exporters if each is not None]
         kind = LIBVIRT if self.guests[LIBVIRT] else CEILOMETER
         guests = _marked(self.guests[kind], mark if kind == LIBVIRT else None)
-        label, attribute = _guest_label(guests, self.instances)
+        label, attribute = guest_label(guests, self.instances)
         if kind == CEILOMETER and guests:
             exporters.append(Exporter(CEILOMETER, None, {}))
         libvirt = next((each for each in exporters if each.kind == LIBVIRT), None)
@@ -337,7 +339,15 @@ def _exporter(kind, samples, machines, hosts):
             best, named, shared = naming, found, others
         elif best is None and len(others) > len(shared):
             shared = others
-    return Exporter(kind, best, {host: sample.labels for host, sample in named.items()}, shared)
+    return Exporter(kind, best, {host: sample.labels for host, sample in named.items()}, shared,
+                    best is None and not shared and _is_by_case(samples, machines, hosts))
+
+
+def _is_by_case(samples, machines, hosts):
+    folded = {host.casefold() for host in hosts}
+    return any((name := name_of(sample)) is not None and name.casefold() in folded
+               for naming in _namings(samples, machines, hosts)
+               for name_of in [_name_function(naming, machines)] for sample in samples)
 
 
 def _namings(samples, machines, hosts) -> Iterator[Naming]:
@@ -391,7 +401,7 @@ def _rewritten(naming, value):
     return naming.replacement.replace('$1', found[1]) if found else None
 
 
-def _guest_label(samples, instances):
+def guest_label(samples: Sequence[Sample], instances: Sequence[Instance]) -> tuple[str, str]:
     """Return the label and the attribute that most servers are found by, ('', '') for none."""
     best, most = ('', ''), 0
     for label in ('domain', 'resource', 'uuid', *sorted(

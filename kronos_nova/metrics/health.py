@@ -60,6 +60,7 @@ class Health:
     :ivar detail: one line for a person, '' when healthy
     :ivar diagnosis: the names that were found; None when there was no answer
     :ivar out_of_range: expected names whose value is not in [0, 1], NaN included
+    :ivar extreme: the value of the first of these; None where there is none
     :ivar is_whole: False where the source itself says that its answer lacks something
     """
 
@@ -67,6 +68,7 @@ class Health:
     detail: str = ''
     diagnosis: labels.Diagnosis | None = None
     out_of_range: tuple[str, ...] = ()
+    extreme: float | None = None
     is_whole: bool = True
     error: exception.MetricsError | None = None
 
@@ -81,12 +83,14 @@ def examine(source: MetricsSource, query: MetricQuery, expected: Expected) -> He
     diagnosis = labels.diagnose(Vector(fresh), expected.label, expected.names, expected.others)
     stale = len(vector.samples) - len(fresh)
     ahead = sum(sample.timestamp > expected.newest for sample in fresh)
+    beyond = _out_of_range(fresh, expected)
     is_partial = diagnosis.missing or _is_doubled(diagnosis, expected) or vector.warnings
     state = AnswerHealth.PARTIAL if is_partial else AnswerHealth.HEALTHY
     return Health(state=AnswerHealth.STALE if stale or ahead else state,
                   detail='; '.join([*_doubts(vector), *_clocks(stale, ahead),
                                     *_details(diagnosis, expected)]),
-                  diagnosis=diagnosis, out_of_range=_out_of_range(fresh, expected),
+                  diagnosis=diagnosis, out_of_range=tuple(sorted(beyond)),
+                  extreme=beyond[min(beyond)] if beyond else None,
                   is_whole=not vector.warnings)
 
 
@@ -105,10 +109,10 @@ def _doubts(vector):
 
 
 def _out_of_range(samples, expected):
-    return tuple(sorted({
-        sample.labels[expected.label] for sample in samples
-        if sample.labels.get(expected.label) in expected.names
-        and not -TOLERANCE <= sample.value <= 1.0 + TOLERANCE}))
+    """Return {name: value} of those that are not in [0, 1]."""
+    return {sample.labels[expected.label]: sample.value for sample in samples
+            if sample.labels.get(expected.label) in expected.names
+            and not -TOLERANCE <= sample.value <= 1.0 + TOLERANCE}
 
 
 def _coverage_remedy(expected, diagnosis):
@@ -138,6 +142,9 @@ def _details(diagnosis, expected):
     elif diagnosis.repeated:
         yield (f'{len(diagnosis.repeated)} {expected.noun} have more than one series: aggregate '
                f'with "by ({expected.label})"')
-    if diagnosis.proposal:
+    if diagnosis.proposal and expected.noun == 'hosts':
         yield (f'{diagnosis.proposal.matches} would match with '
                f'{diagnosis.proposal.remedy(expected.label)}')
+    if diagnosis.by_case and expected.noun == 'hosts':
+        yield (f'{diagnosis.by_case.matches} differ by upper and lower case alone from the label '
+               f'"{diagnosis.by_case.label}": {labels.case_remedy(expected.names)}')

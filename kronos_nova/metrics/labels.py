@@ -51,6 +51,7 @@ class Diagnosis:
     :ivar unknown: label values that are no host, '' for series without the label
     :ivar repeated: hosts with more than one series
     :ivar proposal: what would match more hosts, or None
+    :ivar by_case: what would match more hosts were it not for upper and lower case, or None
     """
 
     matched: tuple[str, ...]
@@ -58,6 +59,7 @@ class Diagnosis:
     unknown: tuple[str, ...]
     repeated: tuple[str, ...]
     proposal: Proposal | None
+    by_case: Proposal | None = None
 
 
 def _as_it_is(value):
@@ -116,20 +118,35 @@ def diagnose(vector: Vector, host_label: str, hosts: Iterable[str],
     hosts = frozenset(hosts)
     found = collections.Counter(s.labels.get(host_label, '') for s in vector.samples)
     matched = hosts & found.keys()
+    proposal = _propose(vector, host_label, hosts, len(matched))
     return Diagnosis(
         matched=tuple(sorted(matched)),
         missing=tuple(sorted(hosts - matched)),
         unknown=tuple(sorted(found.keys() - hosts - frozenset(others))),
         repeated=tuple(sorted(host for host in matched if found[host] > 1)),
-        proposal=_propose(vector, host_label, hosts, len(matched)))
+        proposal=proposal,
+        by_case=None if proposal or len(matched) == len(hosts) else _propose(
+            vector, host_label, frozenset(map(str.casefold, hosts)), len(matched), str.casefold))
 
 
-def _propose(vector, host_label, hosts, matches):
-    """The candidate that finds most hosts; of those the one that changes least."""
+def case_remedy(hosts: Iterable[str]) -> str:
+    """Return what to do where names differ by upper and lower case alone."""
+    hosts = tuple(hosts)
+    action = ('lowercase' if all(host == host.lower() for host in hosts) else
+              'uppercase' if all(host == host.upper() for host in hosts) else 'replace')
+    return ('PromQL cannot change upper and lower case: give the targets the names that Nova has '
+            f'(relabel_configs with "action: {action}")')
+
+
+def _propose(vector, host_label, hosts, matches, fold=_as_it_is):
+    """The candidate that finds most hosts; of those the one that changes least.
+
+    :param fold: applied to each value of a label
+    """
     best = None
     samples = vector.samples[:_SERIES]
     for label in _labels_of(samples, host_label):
-        values = [value for sample in samples
+        values = [fold(value) for sample in samples
                   if len(value := sample.labels.get(label, '')) <= LONGEST_NAME
                   and value.isprintable()]
         for rewrite in rewrites(hosts):

@@ -39,9 +39,9 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertEqual({'api': 'not checked', 'broker': 'warning', 'claims': 'not checked',
                           'plugin': 'not checked'}, {
             name: state for name, (state, _) in checks.items() if state != 'ok'})
-        self.assertEqual(['api', 'broker', 'claims', 'database', 'loads', 'names', 'noise', 'nova',
-                          'options', 'placement', 'plugin', 'policies', 'prometheus', 'rules',
-                          'scope', 'typos', 'windows'],
+        self.assertEqual(['api', 'broker', 'claims', 'database', 'exporters', 'loads', 'names',
+                          'noise', 'nova', 'options', 'placement', 'plugin', 'policies',
+                          'prometheus', 'rules', 'scope', 'typos', 'windows'],
                          sorted(checks))
         self.assertIn('3 hosts with QEMU/KVM, 3 of them available, 2 instances',
                       checks['nova'][1])
@@ -193,6 +193,8 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertAlmostEqual((4 / 20 + 4 / 16) / 3, row['instances_load'])
         self.assertEqual(([16, 20], 'VCPU'), (row['sizes'], row['sizes_from']))
         self.assertIn('16 to 20 (VCPU)', ' '.join(self.run_command()[1].split()))
+        self.assertEqual(('ok', []), tuple(
+            self.report()[2]['vm_profile'][key] for key in ('state', 'out_of_range')))
 
     def test_shares_of_hosts_of_several_sizes_are_shares_of_their_own_host(self):
         """As a cycle converts them: the sizes are of the inventory, by the name of the policy."""
@@ -227,6 +229,16 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertEqual(('failed', 'partial', ['cmp3'], ['cmp2']), tuple(
             row[key] for key in ('state', 'health', 'missing', 'out_of_range')))
 
+    def test_what_is_out_of_range_is_said_with_the_remedy(self):
+        self.series['load'] = [({'host': f'cmp{n}'}, 20 * n) for n in (1, 2, 3)]
+        self.series['weight'] = [({'uuid': s['id']}, 1.02) for s in self.cloud.servers]
+        queries = self.report()[2]
+        self.assertIn('3 of 3 hosts out of range 0 to 1, such as cmp1 at 20: divide a percentage '
+                      'by 100', queries['imbalance']['detail'])
+        self.assertIn('2 of 2 instances out of range 0 to 1, such as '
+                      f'{min(s["id"] for s in self.cloud.servers)} at 1.02: rates are not exact, '
+                      'take clamp(QUERY, 0, 1)', queries['vm_profile']['detail'])
+
     @ddt.data((0.0, 'memory', 'is 0 although they run'),
               (float('inf'), 'cpu', 'is out of range (0 to 1 of a host)'),
               ('NaN', 'cpu', 'monitoring knows none of the 2 servers, and none is moved'))
@@ -251,6 +263,92 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertEqual('warning', state)
         self.assertIn('capacity_query has 2 of 2 hosts above 2, such as cmp1 at 20, and 1 is full: '
                       'these take no server. Divide a percentage by 100', detail)
+
+    def test_an_exporter_that_could_not_read_all_is_named(self):
+        self.exporters()
+        self.series['libvirt_up'] = lambda promql: [
+            ({'instance': f'192.0.2.{n}:9177'}, value) for n, value in ((1, 1), (2, 0), (3, 1))
+            if '==' not in promql or not value]
+        state, detail = self.report()[1]['exporters']
+        self.assertEqual('warning', state)
+        self.assertIn('192.0.2.2:9177: libvirt_up is 0, the libvirt exporter could not read all',
+                      detail)
+
+    def test_an_exporter_of_another_cloud_is_not_named(self):
+        self.exporters()
+        self.series['libvirt_up'] = lambda promql: [({'instance': '198.51.100.7:9177'}, 0)] if (
+            '==' in promql) else [({'instance': f'192.0.2.{n}:9177'}, 1) for n in (1, 2, 3)]
+        self.assertEqual('ok', self.report()[1]['exporters'][0])
+
+    def test_huge_pages_that_node_exporter_does_not_show_are_named(self):
+        self.exporters()
+        self.series[''] = lambda promql: [({'instance': '192.0.2.1:9100'}, 48 << 30)] if (
+            'Hugetlb_bytes' in promql) else []
+        state, detail = self.report()[1]['exporters']
+        self.assertEqual('warning', state)
+        self.assertIn('192.0.2.1:9100: there are huge pages of another size than the default one '
+                      '(48 GiB at 192.0.2.1:9100)', detail)
+        self.assertIn('default_hugepagesz', detail)
+
+    def test_cpus_that_wait_for_disks_are_named_where_a_query_counts_them(self):
+        path = self.folder / 'policies.yaml'
+        asked = []
+
+        def waiting(promql):
+            asked.append(promql)
+            return [({'instance': 'cmp1:9100'}, 0.38)] if 'iowait' in promql else []
+
+        self.series['max'] = waiting
+        query = 'load or 1 - avg by (host) (rate(node_cpu_seconds_total{{mode{}}}[9m]))'
+        for matcher, state in (('="idle"', 'warning'), ('!="idle"', 'warning'),
+                               ('=~"user|system"', 'ok'), ('=~"idle|iowait"', 'ok')):
+            path.write_text(configured.POLICIES.replace(
+                'imbalance_query: load', f"imbalance_query: '{query.format(matcher)}'"))
+            row = self.report()[2]['imbalance']
+            self.assertEqual(state, row['state'], matcher)
+            self.assertEqual(state == 'warning', 'CPUs that wait for disks (iowait) count as busy: '
+                             '38% of those of cmp1:9100' in row['detail'])
+        self.assertIn('[9m]', ' '.join(promql for promql in asked if 'iowait' in promql))
+
+    @ddt.data(('domain', 'vm_profile_label: domain, vm_profile_label_type: name'),
+              ('uuid', 'vm_profile_label_type: name'))
+    @ddt.unpack
+    def test_the_label_that_has_the_servers_is_proposed(self, label, proposal):
+        self.series['weight'] = [({label: f'instance-{n:08x}'}, 0.1) for n in (1, 2)]
+        row = self.report()[2]['vm_profile']
+        self.assertEqual(('failed', proposal), (row['state'], row['proposal']))
+        self.assertIn(f'servers match with {proposal}', row['detail'])
+
+    def test_series_of_another_clouds_hosts_are_no_second_series(self):
+        self.series['weight'] = [
+            ({'uuid': s['id'], 'host': host}, 0.1) for s in self.cloud.servers
+            for host in (s['OS-EXT-SRV-ATTR:host'], 'r2-cmp1')]
+        row = self.report()[2]['vm_profile']
+        self.assertEqual(('ok', []), (row['state'], row['repeated']))
+
+    @ddt.data((str.upper, 'lowercase'), (str.title, 'lowercase'))
+    @ddt.unpack
+    def test_names_that_differ_by_case_are_named(self, case, action):
+        self.series['load'] = [({'host': case(f'cmp{n}')}, 0.1) for n in (1, 2, 3)]
+        row = self.report()[2]['imbalance']
+        self.assertEqual('failed', row['state'])
+        self.assertIn('3 differ by upper and lower case alone from the label "host"', row['detail'])
+        self.assertIn(f'action: {action}', row['detail'])
+        self.exporters()
+        for series in self.series['node_uname_info']:
+            series[0]['nodename'] = case(series[0]['nodename'])
+        _status, proposal, _err, _path = self.proposed()
+        self.assertIn('libvirt exporter: its names of hosts differ by upper and lower case alone',
+                      ' '.join(proposal['problems']))
+
+    def test_names_that_a_join_alone_has_lead_to_a_proposal(self):
+        """An address that the query has cut can be joined with nothing."""
+        self.exporters()
+        self.series['load'] = [({'host': '[2001'}, 0.1)]
+        row = self.report()[2]['imbalance']
+        self.assertEqual((None, 'failed'), (row['proposal'], row['state']))
+        self.assertIn('series of node_exporter name 3 hosts by node_uname_info nodename by '
+                      '"([^.:]+).*": kronos-test-config --propose FILE', row['detail'])
 
     def test_a_host_that_is_down_needs_no_series(self):
         self.cloud.services[2]['state'] = 'down'

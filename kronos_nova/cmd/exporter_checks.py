@@ -1,0 +1,75 @@
+"""Looks at exporters that answer, and say that their answer is not whole."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+
+from kronos_nova import boundary
+from kronos_nova import exception
+from kronos_nova.metrics import exporters
+from kronos_nova.objects.metrics import Vector
+from kronos_nova.objects.snapshot import Snapshot
+
+NAMED = 3
+"""Exporters that a message names before it only counts."""
+GIB = 1 << 30
+
+STOPPED = 'libvirt_up == 0'
+OTHER_PAGES = ('(node_memory_Hugetlb_bytes '
+               '- node_memory_HugePages_Total * node_memory_Hugepagesize_bytes) > 0')
+"""Bytes in huge pages of other sizes than the default one. Of these node_exporter has no series."""
+
+
+def problems(instant: Callable[[str], Vector], snapshot: Snapshot) -> Iterator[str]:
+    """Yield what exporters leave out, with the remedy.
+
+    :param instant: asks an instant query; what cannot be asked is no problem of exporters
+    """
+    answers = [_by_instance(instant, promql) for promql in (STOPPED, OTHER_PAGES)]
+    if not any(answers):
+        return
+    ours = _of_cloud(instant, snapshot)
+    stopped, pages = ({name: value for name, value in found.items() if ours is None or name in ours}
+                      for found in answers)
+    if stopped:
+        yield (f'{_listed(sorted(stopped))}: libvirt_up is 0, the libvirt exporter could not read '
+               'all servers there, and has no series of the others. See its log, and whether '
+               'libvirt answers; an exporter stops at a server that it cannot read')
+    if pages:
+        most = max(sorted(pages), key=lambda name: pages[name])
+        yield (f'{_listed(sorted(pages))}: there are huge pages of another size than the default '
+               f'one ({pages[most] / GIB:.3g} GiB at {most}). node_exporter does not say how much '
+               'of them is free, so all of it counts as used memory. Make the size that servers '
+               'use the default (kernel parameter default_hugepagesz), or write what is free to '
+               'the textfile collector and add it to node_memory_MemAvailable_bytes')
+
+
+def _of_cloud(instant, snapshot):
+    """Return the labels "instance" of exporters whose host Nova has; None where some exporter names
+    none of them."""
+    hosts = [host.name for host in snapshot.hosts]
+    try:
+        found = exporters.find(instant, hosts, hosts, snapshot.instances)
+    except exception.MetricsError:
+        return None
+    targets = [each for each in found.exporters if each.kind in exporters.TARGETS]
+    if not all(each.naming for each in targets):
+        return None
+    return {_shown(labels) for each in targets for labels in each.hosts.values()}
+
+
+def _shown(labels):
+    return boundary.shown(labels.get('instance', ''), 80)
+
+
+def _by_instance(instant, promql):
+    """Return {instance: value}."""
+    try:
+        samples = instant(promql).samples
+    except exception.MetricsError:
+        return {}
+    return {_shown(sample.labels): sample.value for sample in samples}
+
+
+def _listed(names):
+    more = f' and {len(names) - NAMED} more' if len(names) > NAMED else ''
+    return ', '.join(names[:NAMED]) + more
