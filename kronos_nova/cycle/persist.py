@@ -8,6 +8,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Set
 
 import numpy as np
 from oslo_db import exception as db_exc
@@ -41,6 +42,24 @@ WORDS = {plans.NO_DATA: 'without data', plans.NO_MOVE: 'imbalanced or hot, and n
 """Outcomes that do not read well by themselves."""
 
 
+def still_doubted(report: plans.AggregateReport, before: Set[tuple[str, str]],
+                  snapshot: Snapshot) -> set[tuple[str, str]]:
+    """Return (policy, host) of the scores that fail now, and of those that failed before and could
+    not be judged now: an evaluation without figures of a host is no good one.
+
+    :param before: what the evaluation before left
+    """
+    judged = {(each.policy, each.host) for each in report.unbelieved}
+    failing = {(each.policy, each.host) for each in report.unbelieved
+               if each.is_failing and each.what == 'score'}
+    if not before:
+        return failing
+    policies = {policy.name for policy in report.policies}
+    hosts = {host.name for host in snapshot.hosts}
+    return failing | {(policy, host) for policy, host in before - judged
+                      if host in hosts and (policy in policies or not policies)}
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ResultWriter:
     """The writer of one evaluation's results.
@@ -68,10 +87,11 @@ class ResultWriter:
         # Before the plans, whose notifications have them.
         alone('The names of servers', functools.partial(
             self.cycle_ports.names.save, self.seen.names, self.utcnow()))
-        loads = host_load.HostLoads(snapshot)
+        loads, doubted = host_load.HostLoads(snapshot), self.cycle_ports.cycles.doubted()
         for aggregate in report.aggregates:
+            still = still_doubted(aggregate, doubted.get(aggregate.name, frozenset()), snapshot)
             alone(f'What was found of aggregate {aggregate.name}',
-                  functools.partial(self._write_down, aggregate, loads))
+                  functools.partial(self._write_down, aggregate, loads, still))
         return report
 
     def missing(self, name: str, mode: str) -> None:
@@ -110,7 +130,8 @@ class ResultWriter:
             LOG.warning('Plan %s is approved and waits: %s', record.uuid, why)
             self.cycle_ports.journal.postpone_plan(record.uuid, why)
 
-    def _write_down(self, report: plans.AggregateReport, loads: host_load.HostLoads) -> None:
+    def _write_down(self, report: plans.AggregateReport, loads: host_load.HostLoads,
+                    doubted: Set[tuple[str, str]]) -> None:
         now = self.utcnow()
         log(report, is_news=report.outcome != self.seen.last.get(report.name))
         if report.outcome == plans.PLANNED:
@@ -121,9 +142,7 @@ class ResultWriter:
         if report.name in self.learnt:
             self.cycle_ports.load_stats.save(report.name, self.learnt[report.name], now)
         self.cycle_ports.cycles.end(
-            report.name, now, report.outcome, above, report.to_json(),
-            [(each.policy, each.host) for each in report.unbelieved
-             if each.is_failing and each.what == 'score'])
+            report.name, now, report.outcome, above, report.to_json(), doubted)
         self.cycle_ports.evaluations.save(report, loads.of_aggregate(report), now)
 
     def _save_refusals(self, report: plans.AggregateReport, now: datetime.datetime) -> None:

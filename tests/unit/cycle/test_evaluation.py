@@ -405,6 +405,28 @@ class CycleTest(CycleTestCase):
             self.clock.go(300)
         self.assertEqual([[('a', True)], [('a', False)], []], found)
 
+    def test_an_evaluation_without_figures_is_no_good_one(self):
+        """The host's series is missing once, and then the source does not answer."""
+        found, good = [], self.cloud.query
+
+        def silent(query):
+            raise exception.MetricsUnreachable(source='Prometheus', problem='no connection')
+
+        def partly(query):
+            answer = good(query)
+            return metrics.Vector(tuple(
+                sample for sample in answer.samples if sample.labels.get('host') != 'a'))
+
+        self.cloud.load = {'a': 0.0}    # 0 under three servers that work
+        for query in (good, partly, silent, good, good):
+            self.cloud.query = query
+            [report] = self.run_cycle(self.level(), engine_options=dataclasses.replace(
+                OPTIONS, min_coverage=0.5)).aggregates
+            found.append([(each.host, each.is_failing) for each in report.unbelieved])
+            self.cloud.load = {}
+            self.clock.go(300)
+        self.assertEqual([[('a', True)], [], [], [('a', False)], []], found)
+
     def test_an_instance_that_is_refused_everywhere_rests_for_some_cycles(self):
         asked = []
 
