@@ -10,6 +10,7 @@ from kronos_nova import policies
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.cycle.prices import MinGain
 from kronos_nova.cycle.restraint import Restraint
 from kronos_nova.cycle.steps import plan_cycle
 from kronos_nova.load import LoadStats
@@ -52,6 +53,13 @@ class ReliefTest(testtools.TestCase):
             move.phase, move.instance_uuid, move.destination))
         self.assertIn('relieves h0, where cpu is too high', move.reason)
         self.assertEqual(('relieve', 'relieve'), (report.mode, report.planner))
+
+    def test_moves_that_take_too_small_a_part_of_the_excess_are_none(self):
+        """The largest fits nowhere; each of the others is .16 of what is too much."""
+        self.loads = {'a': .82, 'b': .05, 'c': .05, 'd': .3}
+        self.assertEqual({'b', 'c'}, {move.instance_uuid for move in self.plan().moves})
+        report = self.plan(min_gain=MinGain(per_move=0.2))
+        self.assertEqual(('no_move', ()), (report.outcome, report.moves))
 
     def test_where_nothing_hurts_nothing_is_done(self):
         self.loads['b'] = .1
