@@ -97,6 +97,7 @@ class ForecastColumnsTest(testtools.TestCase):
                                      restraint=Restraint(1.0))
         self.source = Cloud(self.loads, self.place)
         self.forecast_cache, self.under_way = ForecastCache(), ()
+        self.hosts = tuple(map(clouds.host, ('h0', 'h1', 'h2')))
 
     def ports(self):
         return PlannerPorts(source=self.source, clock=lambda: 0.0, now=self.source.now,
@@ -104,7 +105,7 @@ class ForecastColumnsTest(testtools.TestCase):
 
     def snapshot(self):
         return objects.Snapshot(
-            taken_at='', hosts=tuple(map(clouds.host, ('h0', 'h1', 'h2'))),
+            taken_at='', hosts=self.hosts,
             instances=tuple(clouds.instance(name, host) for name, host in self.place.items()),
             aggregates=(objects.Aggregate(name='agg', uuid='agg', hosts=('h0', 'h1', 'h2')),),
             moves_under_way=self.under_way)
@@ -135,6 +136,22 @@ class ForecastColumnsTest(testtools.TestCase):
         self.assertAlmostEqual(found.imbalance_before, report.combined_before)
         self.policy['forecast'] = None
         self.assertEqual('balanced', self.plan().outcome)
+
+    def test_the_past_of_hosts_of_several_sizes_is_in_shares_of_each(self):
+        """A fifth of a host of 32 CPUs is a twentieth of one of 128."""
+        self.hosts = tuple(dataclasses.replace(clouds.host(name), inventory={
+            'VCPU': objects.ResourceInventory(total=vcpus, allocation_ratio=4.0)})
+            for name, vcpus in (('h0', 32), ('h1', 128), ('h2', 128)))
+        report = self.plan()
+        found = report.policies[0].forecast
+        self.assertEqual(('used', ''), (found.state, found.detail))
+        self.assertAlmostEqual(.8, found.imbalance, delta=.02)
+        self.assertAlmostEqual(0, found.error, delta=.01)
+        last = report.moves[-1]
+        self.assertEqual('h0', last.source)
+        moved = len(report.moves)
+        self.assertIn(f'cpu in 2 h {.8 - .2 * (moved - 1):.3f} to {.8 - .2 * moved:.3f}',
+                      last.reason.replace('imbalance ', ''))
 
     def test_a_host_that_will_be_full_is_relieved_before_also_within_the_threshold(self):
         self.policy['threshold'] = .97
