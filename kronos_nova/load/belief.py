@@ -168,7 +168,7 @@ def faintness(policy: Policy, placed: PlacedInstances, servers: Servers,
     return (f'the servers of {int(known.sum())} hosts add up to {together:.2g}, the scores of '
             f'these hosts to {measured:.3g}: {_queries(policy)} are in different units (percent '
             'and fractions, MiB and bytes, thousandths of CPUs), or it is load of the hosts, not '
-            'of their servers. Give both in the same unit')
+            f'of their servers. Give both in the same unit{_reserved(policy)}')
 
 
 def _queries(policy: Policy) -> str:
@@ -177,6 +177,14 @@ def _queries(policy: Policy) -> str:
     if policy.profile_unit == ABSOLUTE:
         return f'vm_profile_query and the {policy.vm_profile_resource} of hosts (CPUs, bytes)'
     return 'vm_profile_query and imbalance_query'
+
+
+def _reserved(policy: Policy) -> str:
+    """Return what makes hosts fuller of memory than their servers, for policies about memory."""
+    if host_sizes.resource(policy) != 'MEMORY_MB':
+        return ''
+    return ('. Memory in huge pages counts as used on the host also while it is free: add free '
+            'huge pages to what is available, as the recipes do')
 
 
 def _silence(policy: Policy, servers: Servers) -> Iterator[str]:

@@ -147,6 +147,11 @@ class UnitTest(CloudTest):
             self.assertIn('vm_profile_query and imbalance_query are in different units',
                           report.policies[0].detail)
 
+    def test_memory_in_huge_pages_is_named(self):
+        self.policy['name'] = 'memory'
+        report = self.report({'h0': 0.9, 'h1': 0.9, 'h2': 0.9}, self.shares(0.01))
+        self.assertIn('add free huge pages to what is available', report.policies[0].detail)
+
     def test_the_query_for_sizes_is_named(self):
         self.policy['host_capacity_query'] = 'cores'
         self.source.answers['host_capacity'] = dict.fromkeys(('h0', 'h1', 'h2'), 16000.0)
