@@ -173,7 +173,8 @@ def _coverage(missing: np.ndarray, stale: np.ndarray, available: np.ndarray,
         return []
     old = (f', {int((stale & available).sum())} of them only an old one ({CLOCKS})'
            if stale.any() else '')
-    remedy = '; min_coverage permits to plan without some' if missing.sum() < needed else ''
+    remedy = ('; min_coverage permits to plan without some' if missing.sum() < needed else
+              '; kronos-test-config compares labels, windows and exporters')
     return [f'{int(missing.sum())} of {needed} available hosts have no sample{old}: '
             f'{_names(hosts, missing)}{remedy}']
 
