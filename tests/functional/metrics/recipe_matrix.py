@@ -42,6 +42,8 @@ MEASURED, PROMISED = 0.02, 0.03
 """Parts of a host by which a score, and the load after all moves, may be off the truth."""
 NAMES = ('cmp1', 'cmp2', 'cmp3', 'cmp4')
 FULL_COUNT = 50
+LIMITS = {'network': 0.7, 'disk': 0.5}
+"""Scores above which a host may be no destination, by policies of cpu-memory-io.yaml."""
 
 
 def hosts(**given):
@@ -189,8 +191,8 @@ class Cell:
                   for each in self.machines.values() for guest in each.guests}
         if not report.moves and self.is_uneven(report):
             yield 'nothing is moved'
-        limits = {policy.name: policy.capacity_threshold for policy in self.policy_set.active
-                  if policy.name in ('network', 'disk')}
+        limits = {policy.name: LIMITS[policy.name] for policy in self.policy_set.active
+                  if policy.name in LIMITS}
         for move in report.moves:
             for policy, limit in limits.items():
                 if self.true_score(policy, self.machines[move.destination]) > limit:
