@@ -167,6 +167,7 @@ that Nova refuses. By default, everything. Nova is asked about the moves of a pl
 * ``hypervisor``: a destination has the hypervisor of the source, and no older version
 * ``cpu``: a destination's processors have all features of the source's, unless Nova knows the model
   of the guest's
+* ``numa``: NUMA cells with free CPUs, memory and pages for a server that needs cells
 
 Leave ``hypervisor`` out where ``[workarounds] skip_hypervisor_version_check_on_lm`` is set, and
 ``cpu`` where ``[workarounds] skip_cpu_compare_on_dest`` is, where guests are emulated

@@ -31,6 +31,7 @@ class ConstraintRules:
     host_checks : what is compared between servers and hosts, of
         :data:`kronos_nova.objects.host_checks.ALL_CHECKS`
     selections : what the rules of operators select
+    packs_numa_cells : Nova fills the NUMA cells of a host one after the other
     """
 
     restrict_to_az: bool = False
@@ -42,6 +43,7 @@ class ConstraintRules:
     closed_hosts: frozenset[str] = frozenset()
     host_checks: frozenset[str] = frozenset(ALL_CHECKS)
     selections: Selections = dataclasses.field(default_factory=Selections)
+    packs_numa_cells: bool = False
 
 
 class Constraint(Protocol):
@@ -60,7 +62,7 @@ NAMESPACE = 'kronos_nova.constraints'
 
 # Asked first: what says most about why an instance stays. Others follow by name.
 ORDER = ('availability', 'cell', 'zone', 'isolation', 'requirements', 'rule', 'group',
-         'capacity', 'headroom', 'reserve', 'returning', 'veto')
+         'capacity', 'numa', 'headroom', 'reserve', 'returning', 'veto')
 
 
 def compile_model(problem: Problem, snapshot: Snapshot, rules: ConstraintRules,

@@ -93,6 +93,7 @@ class Inputs:
                 restrict_to_az=options.restrict_to_az, reserve_hosts=options.reserve_hosts,
                 soft_group_cost=options.soft_group_cost,
                 soft_groups_yield=options.soft_groups_yield, host_checks=options.host_checks,
+                packs_numa_cells=options.packs_numa_cells,
                 closed_hosts=frozenset(host.name for host in snapshot.hosts
                                        if host.service.is_available and not request.takes(host)),
                 selections=Selections(policies.rules, snapshot),

@@ -77,6 +77,7 @@ class EngineOptions:
     budget : moves a cycle may plan in an aggregate; None leaves it to the policies
     max_sample_age : seconds; None accepts samples of any age
     soft_groups_yield : no option of an operator; drains set it
+    packs_numa_cells : ``[compute] packing_host_numa_cells_allocation_strategy`` of Nova
     """
 
     aggregates: tuple[str, ...] | None = None
@@ -106,6 +107,7 @@ class EngineOptions:
     min_gain: MinGain = MinGain()
     soft_group_cost: float | None = None
     soft_groups_yield: bool = False
+    packs_numa_cells: bool = False
     opt_out: OptOut = OptOut()
     windows: Windows = Windows()
     move_limits: MoveLimits = MoveLimits()
@@ -136,6 +138,13 @@ def no_return_window(conf: cfg.ConfigOpts) -> int:
     return max(group.no_return_window, DAY) if group.restraint else group.no_return_window
 
 
+def packs_numa_cells(conf: cfg.ConfigOpts) -> bool:
+    """Whether Nova fills the NUMA cells of a host one after the other. Where Nova's own options are
+    not known its default holds: it does not."""
+    compute = getattr(conf, 'compute', None)
+    return bool(getattr(compute, 'packing_host_numa_cells_allocation_strategy', False))
+
+
 def from_conf(conf: cfg.ConfigOpts) -> EngineOptions:
     """Read a ``ConfigOpts`` on which :func:`kronos_nova.conf.register_opts` was called.
 
@@ -160,5 +169,5 @@ def from_conf(conf: cfg.ConfigOpts) -> EngineOptions:
         'belief': BeliefRules(least_known=group.min_known_servers,
                               tolerance=group.profile_tolerance),
         'restraint': Restraint(group.restraint), 'pace': PaceOptions.from_conf(conf),
-        'no_return_window': no_return_window(conf),
+        'no_return_window': no_return_window(conf), 'packs_numa_cells': packs_numa_cells(conf),
         'windows': windows.parse(group.maintenance_window)})

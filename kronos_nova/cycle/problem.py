@@ -241,6 +241,8 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
         arriving=_arriving(scope, snapshot), evacuable=free,
         draining=scope.emptied,
         left_out=_left_out(policies, int(np.count_nonzero(available))),
+        cells=model.cells(scope.hosts, scope.instances, vm_host, options.packs_numa_cells, (
+            vm for vm, uuid in enumerate(vms) if uuid in in_flight.moved)),
         **_room(scope, snapshot, vm_host, in_flight))
     return problem, held
 

@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from kronos_nova.inventory import numa
 from kronos_nova.objects.movability import NO_DEVICES
 from kronos_nova.objects.movability import Devices
 from kronos_nova.objects.movability import Where
@@ -24,11 +25,13 @@ class Facts(NamedTuple):
 
     power_state : None where it is not known
     cpu_model : the named model of the guest's processors, empty for none
+    topology : of NUMA cells
     """
 
     devices: Devices = NO_DEVICES
     power_state: int | None = None
     cpu_model: str = ''
+    topology: numa.Topology = numa.NO_TOPOLOGY
 
 
 NO_FACTS = Facts()

@@ -7,6 +7,7 @@ which of them may be made, is asked of :meth:`State.delta` alone.
 
 from kronos_nova.model.compiled import Model
 from kronos_nova.model.delta import Delta
+from kronos_nova.model.numa import cells
 from kronos_nova.model.prices import Prices
 from kronos_nova.model.problem import TOLERANCE
 from kronos_nova.model.problem import Group
@@ -16,5 +17,5 @@ from kronos_nova.model.resources import resources
 from kronos_nova.model.rules import Rule
 from kronos_nova.model.state import State
 
-__all__ = ('TOLERANCE', 'Delta', 'Group', 'Model', 'Prices', 'Problem', 'Rule', 'State', 'groups',
-           'resources')
+__all__ = ('TOLERANCE', 'Delta', 'Group', 'Model', 'Prices', 'Problem', 'Rule', 'State', 'cells',
+           'groups', 'resources')

@@ -1,10 +1,14 @@
 """One aggregate as arrays."""
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kronos_nova.model.arrays import Index
+
+if TYPE_CHECKING:
+    from kronos_nova.model.numa import Cells
 
 TOLERANCE = 1e-9
 """Two figures closer than this are equal, in every comparison of every planner."""
@@ -86,6 +90,7 @@ class Problem:
     doubtful : bool (V,), of which another try is likely to fail; by default none
     variances : float64 (V, P), of the load of each instance around ``weights``, in their unit; None
         means that it is not known
+    cells : NUMA cells of hosts, and what instances need of them; None where none is known
     left_out : intp (P,), available hosts with the highest scores, and as many with the lowest, that
         do not count in the imbalance of a policy; None means no host in any policy
     """
@@ -122,6 +127,7 @@ class Problem:
     doubtful: np.ndarray = dataclasses.field(default_factory=_by_others)
     variances: np.ndarray | None = None
     left_out: np.ndarray | None = None
+    cells: 'Cells | None' = None
 
     def __post_init__(self) -> None:
         none = np.zeros(len(self.vms), dtype=bool)

@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from kronos_nova.model import numa
 from kronos_nova.model.arrays import ArrayMove
 from kronos_nova.model.arrays import Chains
 from kronos_nova.model.arrays import Index
@@ -25,6 +26,7 @@ from kronos_nova.model.problem import Problem
 
 if TYPE_CHECKING:
     from kronos_nova.model.groups import Memberships
+    from kronos_nova.model.numa import CellUse
     from kronos_nova.model.state import State
 
 Why = Callable[['State', int, int], str]
@@ -366,6 +368,49 @@ class ReservedRoom(Rule):
             permitted = permitted & ((then >= self.needed[c] - TOLERANCE)
                                      | (then >= now - TOLERANCE))
         return permitted
+
+
+@dataclasses.dataclass(eq=False, kw_only=True)
+class CellRoom(Rule):
+    """What a server needs of NUMA cells must be free in distinct cells of its host."""
+
+    is_additive: ClassVar[bool] = False
+    reason: str = 'capacity'
+
+    def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
+               others: Chains = ()) -> np.ndarray:
+        use = _cells(state)
+        kinds, row = np.unique(use.cells.kind[vms], return_inverse=True)
+        return use.fits(kinds)[row.reshape(np.shape(vms)), hosts]
+
+    def couples(self, state: 'State', moves: Chains) -> np.ndarray:
+        needs = [_cells(state).cells.kind[vms] > 0 for vms, _hosts in moves]
+        found = np.zeros(moves[0][0].shape, dtype=bool)
+        for one, other in itertools.permutations(range(len(moves)), 2):
+            (vms, _hosts), destination = moves[other], moves[one][1]
+            meets = (moves[other][1] == destination) | (state.vm_host[vms] == destination)
+            found |= needs[one] & needs[other] & meets
+        return found
+
+    def why(self, state: 'State', vm: int, host: int) -> str:
+        cells = _cells(state).cells
+        parts = cells.parts[cells.kind[vm]]
+        wants = ' and '.join(sorted({numa.wish(need) for need in parts}))
+        name = state.problem.hosts[host]
+        if len(parts) == 1:
+            return f'{name} has no NUMA cell with {wants} free'
+        return f'{name} does not have {len(parts)} NUMA cells with {wants} free'
+
+    def linear(self, state: 'State', hosts: np.ndarray,
+               vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """As :meth:`Room.linear`, of the cells of a host together."""
+        return _cells(state).sums(hosts, vms)
+
+
+def _cells(state: 'State') -> 'CellUse':
+    if state.cells is None:
+        raise TypeError('the problem has no cells')
+    return state.cells
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)

@@ -68,7 +68,8 @@ class SearchSpace:
         self._forbidding = [
             rule.together_only(self.model.memberships) if isinstance(rule, GroupPolicy) else rule
             for rule in self.model.rules
-            if not (hasattr(rule, 'linear') or isinstance(rule, CallbackRule))]
+            if not (hasattr(rule, 'linear') and rule.is_additive
+                    or isinstance(rule, CallbackRule))]
         self.is_free = self.model.prices.are_free and not self._forbidding
         self._known: dict[tuple[GroupPolicy, int], tuple | None] = {}
         self.untouched = self._add_untouched()

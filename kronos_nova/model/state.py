@@ -11,6 +11,7 @@ from kronos_nova.model.compiled import Model
 from kronos_nova.model.delta import Delta
 from kronos_nova.model.extremes import Extremes
 from kronos_nova.model.groups import GroupCounts
+from kronos_nova.model.numa import CellUse
 from kronos_nova.model.problem import TOLERANCE
 
 
@@ -22,6 +23,7 @@ class State:
     vm_host : intp (V,)
     guests : intp (H,), instances on each host, and those under way to it
     groups : members of the server groups on each host
+    cells : what is in use of NUMA cells; None where the problem has none
     origin : intp (V,), the host from which moving each instance is paid for
     """
 
@@ -34,6 +36,7 @@ class State:
         self.vm_host = problem.vm_host.copy()
         self.guests = model.guests.copy()
         self.groups = GroupCounts(model.memberships, problem.vm_host)
+        self.cells = CellUse(problem.cells) if problem.cells is not None else None
         self._extremes: dict[int, Extremes] = {}
         self.settle()
 
@@ -42,6 +45,7 @@ class State:
         other = copy.copy(self)
         for name in ('scores', 'capacity_scores', 'used', 'vm_host', 'guests', 'groups'):
             setattr(other, name, getattr(self, name).copy())
+        other.cells = self.cells and self.cells.copy()
         other._extremes = {}
         return other
 
@@ -85,6 +89,8 @@ class State:
         self.used[problem.row(host, classes), classes] += sign * demand
         self.guests[host] += sign
         self.groups.add(vm, host, sign)
+        if self.cells is not None:
+            self.cells.add(vm, host, sign)
         self._extremes = {}
 
     def imbalances(self) -> np.ndarray:

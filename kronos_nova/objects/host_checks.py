@@ -5,6 +5,7 @@ AGGREGATES = 'aggregates'
 IMAGE = 'image'
 HYPERVISOR = 'hypervisor'
 CPU = 'cpu'
-ALL_CHECKS = (TRAITS, AGGREGATES, IMAGE, HYPERVISOR, CPU)
+NUMA = 'numa'
+ALL_CHECKS = (TRAITS, AGGREGATES, IMAGE, HYPERVISOR, CPU, NUMA)
 MOVING_CHECKS = frozenset((HYPERVISOR, CPU))
 """Those that are about a running guest: Nova restarts and boots servers without them."""

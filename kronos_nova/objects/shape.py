@@ -5,17 +5,19 @@ import re
 from collections.abc import Mapping
 from dataclasses import field
 
+from kronos_nova.objects import numa
+from kronos_nova.objects.numa import Device
+from kronos_nova.objects.numa import InstanceCell
+
 SPEC = re.compile(r'resources:([A-Z0-9_]+)')
 """Keys of extra specs that ask placement for an amount of a resource class."""
-PINNED = 'dedicated'
-"""Value of ``hw:cpu_policy`` of servers whose CPUs are pinned."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
     """A flavor, or the size of a server without one. Memory in MiB, disk in GiB. ``id`` is that of
     the flavor, '' where there is none. ``resources`` is what placement is asked for by a server of
-    it."""
+    it, ``cells`` its needs of NUMA cells, by its extra specs where they are not given."""
 
     name: str
     vcpus: int
@@ -24,16 +26,21 @@ class Shape:
     id: str = ''
     extra_specs: Mapping[str, str] = field(default_factory=dict)
     resources: Mapping[str, int] = field(default_factory=dict)
+    cells: tuple[InstanceCell, ...] = ()
+    devices: tuple[Device, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.resources:
             object.__setattr__(self, 'resources', resources(self))
+        if not self.cells:
+            object.__setattr__(self, 'cells', numa.of_flavor(self.vcpus, self.memory_mb,
+                                                             self.extra_specs))
 
 
 def resources(shape: Shape) -> dict[str, int]:
     """What placement is asked for by a server with its disk on its host, as
     ``nova.scheduler.utils.ResourceRequest`` asks."""
-    cpus = 'PCPU' if shape.extra_specs.get('hw:cpu_policy') == PINNED else 'VCPU'
+    cpus = 'PCPU' if shape.extra_specs.get('hw:cpu_policy') == numa.DEDICATED else 'VCPU'
     found = {cpus: shape.vcpus, 'MEMORY_MB': shape.memory_mb, 'DISK_GB': shape.disk_gb}
     for key, value in shape.extra_specs.items():
         named = SPEC.fullmatch(key)

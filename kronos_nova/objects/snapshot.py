@@ -8,6 +8,10 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
+from kronos_nova.objects.numa import Device
+from kronos_nova.objects.numa import InstanceCell
+from kronos_nova.objects.numa import NumaCell
+from kronos_nova.objects.numa import Pool
 from kronos_nova.objects.shape import Shape
 
 UNASSIGNED = '_unassigned_'
@@ -87,7 +91,7 @@ class Host:
 
     ``traits`` are those of the whole provider tree, sorted. ``traits``, ``cpu`` and
     ``hypervisor_version`` (Nova's whole number, 9000000 for 9.0.0) are None where they are not
-    known.
+    known. So are ``cells`` and ``pools`` (of devices); a host without any has an empty one.
     """
 
     name: str
@@ -101,6 +105,8 @@ class Host:
     traits: tuple[str, ...] | None = None
     cpu: Cpu | None = None
     hypervisor_version: int | None = None
+    cells: tuple[NumaCell, ...] | None = None
+    pools: tuple[Pool, ...] | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +182,10 @@ class Instance:
 
     Memory in MiB, disk in GiB. ``launched_at`` is in Unix seconds, None where it is not known.
     ``flavor`` and ``image`` are None where they are not known.
+
+    ``cells`` are its needs of NUMA cells, empty for none. ``on_cells`` are the numbers of the cells
+    in which these are met now, ``on_pages`` the sizes of its pages there in KiB; None and empty
+    where that is not known. ``devices`` are those it needs of pools.
     """
 
     uuid: str
@@ -199,6 +209,10 @@ class Instance:
     tags: tuple[str, ...] = ()
     live: Movability = MOVES_LIVE
     requires: Requirements = NO_REQUIREMENTS
+    cells: tuple[InstanceCell, ...] = ()
+    on_cells: tuple[int, ...] | None = None
+    on_pages: tuple[int, ...] = ()
+    devices: tuple[Device, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.db.engine import first_line
 from kronos_nova.inventory import kinds
+from kronos_nova.inventory import numa
 from kronos_nova.inventory import pace
 from kronos_nova.inventory import providers
 from kronos_nova.inventory import scope
@@ -59,6 +60,7 @@ class InProcessInventory:
         self._providers = providers.ProviderCache(reading_pace=self._pace)
         self._instances = nova_tables.InstanceReader(self._pace)
         self._zones, self._kinds = server_facts.ZoneReader(), kinds.Kinds()
+        self._cells = nova_tables.CellReader()
         self._silent = False
         self._read_last = None  # {host: cell} of the last reading, None for all
 
@@ -105,14 +107,16 @@ class InProcessInventory:
         self._pace.begin()
         aggregates = nova_tables.aggregates(context)
         wanted = scope.HostScope(aggregates, scopes).with_ends_of(planned)
-        (nodes, servers, moves, services), unread = self._read_cells(context, wanted)
+        (nodes, servers, moves, services, numa_cells), unread = self._read_cells(context, wanted)
+        cells_of = dict(numa_cells)
         on_hosts = collections.defaultdict(set)
         for server in servers:
             on_hosts[server.host].add(server.uuid)
         trees = self._providers.read(
             self._placement, {node.uuid: on_hosts.get(node.host, set()) for node, _cell in nodes})
         domains = domains_of_hosts(aggregates, self._domain_keys)
-        hosts = tuple(self._host(node, cell, trees.of[node.uuid], domains.get(node.host, {}))
+        hosts = tuple(self._host(node, cell, trees.of[node.uuid], domains.get(node.host, {}),
+                                 cells_of.get(node.host))
                       for node, cell in nodes if node.uuid in trees.of)
         held = {host.name: shape.held_by_consumer(trees.of[host.uuid]) for host in hosts}
         shared = shape.held_by_consumer(each.provider for each in trees.sharing.values())
@@ -141,7 +145,7 @@ class InProcessInventory:
 
     def _read_cells(self, context, wanted):
         """(([(Node, cell name)], Servers, MoveUnderWay objects, versions of the oldest nova-compute
-        of each cell), {host: why it was not read})"""
+        of each cell, [(host, its NumaCells)]), {host: why it was not read})"""
         everywhere = cells.mappings(context)
         # A cell that was silent the last time is not waited for long again.
         alive, silent = cells.answering(context, everywhere,
@@ -159,7 +163,7 @@ class InProcessInventory:
         unread = {each.host: f'cell {cells.name(cell)} does not answer' for cell in silent
                   for each in objects.HostMappingList.get_by_cell_id(context, cell.id)}
         return tuple([*itertools.chain(*kind)]
-                     for kind in zip(*parts, ([], [], [], []), strict=True)), unread
+                     for kind in zip(*parts, ([], [], [], [], []), strict=True)), unread
 
     def _read_cell(self, context, cell, wanted):
         with nova_context.target_cell(context, cell) as cell_context:
@@ -169,12 +173,14 @@ class InProcessInventory:
             found = [node for node in nova_tables.nodes(cell_context, ours.names)
                      if nova_facts.is_supported(node.hypervisor_type) and node.host in ours]
             servers = [*self._instances.read(cell_context, {node.host for node in found})]
+            cells_of = self._cells.read(cell_context, [node.host for node in found]) if any(
+                server.facts.topology.cells for server in servers) else {}
             # Nova's object remembers one version for all cells.
             oldest = main_db.service_get_minimum_version(cell_context, ['nova-compute'])
         return ([(node, cells.name(cell)) for node in found], servers, here,
-                [version for version in oldest.values() if version])
+                [version for version in oldest.values() if version], [*cells_of.items()])
 
-    def _host(self, node, cell, tree, domains):
+    def _host(self, node, cell, tree, domains, numa_cells):
         service = node.service
         return snapshot.Host(
             name=node.host, uuid=node.uuid, cell=cell, hypervisor_type=node.hypervisor_type,
@@ -184,11 +190,14 @@ class InProcessInventory:
                 forced_down=bool(service['forced_down']),
                 disabled_reason=service['disabled_reason']),
             inventory=shape.inventory(tree), used=shape.used(tree), domains=domains,
-            traits=shape.traits(tree), cpu=node.cpu, hypervisor_version=node.hypervisor_version)
+            traits=shape.traits(tree), cpu=node.cpu, hypervisor_version=node.hypervisor_version,
+            cells=numa_cells)
 
     def _instance(self, server, resources, shared_resources, where, member_of):
         size, image = server.size, server.image
-        status = _status(server.vm_state, server.task_state)
+        status, topology = _status(server.vm_state, server.task_state), server.facts.topology
+        if topology.cells:
+            topology = numa.with_page_size(topology, size.extra_specs, image.properties)
         live, requires = self._kinds.decide(
             (id(size), id(image)), size.extra_specs, image.properties, resources, status, where,
             server.facts, server.launched_at is not None, member_of)
@@ -199,7 +208,8 @@ class InProcessInventory:
             memory_mb=size.memory_mb, disk_gb=size.disk_gb, metadata=server.metadata,
             flavor_extra_specs=size.extra_specs, resources=resources,
             shared_resources=shared_resources, launched_at=server.launched_at, flavor=size.flavor,
-            image=image, tags=server.tags, live=live, requires=requires)
+            image=image, tags=server.tags, live=live, requires=requires, cells=topology.cells,
+            on_cells=topology.on_cells, on_pages=topology.on_pages)
 
 
 def aggregate_hosts():

@@ -26,6 +26,7 @@ from oslo_log import log as logging
 
 from kronos_nova import boundary
 from kronos_nova import clock
+from kronos_nova.inventory import numa
 from kronos_nova.inventory import pace
 from kronos_nova.inventory import shape
 from kronos_nova.inventory.kinds import Facts
@@ -134,6 +135,41 @@ def nodes(context, hosts=None):
                            hypervisor_version=row.hypervisor_version, cpu=_cpu(row.cpu_info),
                            service=dict(zip(names, row[4:], strict=True))) for row in rows]
     return found
+
+
+class CellReader:
+    """Reads the NUMA cells of hosts, and parses what has not changed once."""
+
+    def __init__(self):
+        self._known = {}  # host: (text, cells)
+
+    def read(self, context, hosts):
+        """{name of a host: its NumaCells}, without those that cannot be read."""
+        node, found = models.ComputeNode, {}
+        with _main(context) as session:
+            query = session.query(node.host, node.numa_topology).filter(node.deleted == 0)
+            for chunk in chunks(hosts, NODES):
+                for host, text in query.filter(node.host.in_(chunk)):
+                    cells = self._parsed(host, text)
+                    if cells is not None:
+                        found[host] = cells
+        return found
+
+    def _parsed(self, host, text):
+        known = self._known.get(host)
+        if known is None or known[0] != text:
+            known = self._known[host] = text, _cells(host, text)
+        return known[1]
+
+
+def _cells(host, text):
+    """None, with a warning, where the cells of a host cannot be read."""
+    try:
+        return numa.host_cells(json.loads(text or 'null'))
+    except (ValueError, TypeError, boundary.OutOfBounds) as error:
+        LOG.warning('The NUMA topology of %s in Nova\'s records cannot be read; which servers fit '
+                    'into its cells is left to Nova: %r', host, error)
+        return None
 
 
 @functools.lru_cache(maxsize=1000)

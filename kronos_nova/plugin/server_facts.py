@@ -11,6 +11,8 @@ from nova.db.main import models
 from nova.network import model as network_model
 from oslo_log import log as logging
 
+from kronos_nova import boundary
+from kronos_nova.inventory import numa
 from kronos_nova.inventory.kinds import NO_FACTS
 from kronos_nova.inventory.kinds import Facts
 from kronos_nova.objects.movability import ACCELERATOR_PORTS
@@ -71,13 +73,15 @@ def _facts(session, uuids):
     vnics, shares = _port_types(session, uuids), _shares(session, uuids)
     for row in session.query(
             instance.uuid, instance.power_state, extra.pci_requests, extra.vcpu_model,
-            extra.numa_topology.is_not(None).label('has_numa'),
+            extra.numa_topology,
     ).outerjoin(extra, extra.instance_uuid == instance.uuid).filter(instance.uuid.in_(uuids)):
         yield row.uuid, Facts(
             power_state=row.power_state, cpu_model=_cpu_model(row.uuid, row.vcpu_model),
             devices=Devices(has_fixed_device=_has_fixed_device(row.uuid, row.pci_requests),
                             port_types=vnics.get(row.uuid, frozenset()),
-                            has_share=row.uuid in shares, has_numa=bool(row.has_numa)))
+                            has_share=row.uuid in shares,
+                            has_numa=row.numa_topology is not None),
+            topology=_topology(row.uuid, row.numa_topology))
 
 
 def _port_types(session, uuids):
@@ -118,6 +122,16 @@ def _cpu_model(uuid, text):
     """The named model of a guest's processors, empty for none."""
     model = _parsed(uuid, text, 'CPU model') or {}
     return (model.get('nova_object.data') or {}).get('model') or ''
+
+
+def _topology(uuid, text):
+    """The needs of NUMA cells; none where they cannot be read."""
+    try:
+        return numa.topology(_parsed(uuid, text, 'NUMA topology'))
+    except (TypeError, ValueError, boundary.OutOfBounds) as error:
+        LOG.warning('Instance %s: its NUMA topology in Nova\'s records cannot be read and '
+                    'counts as none: %r', uuid, error)
+        return numa.NO_TOPOLOGY
 
 
 def _parsed(uuid, text, what):

@@ -127,7 +127,7 @@ def _texts(tree):
     if isinstance(tree, dict):
         is_row = 'uuid' in tree or 'taken_at' in tree or 'instance_uuid' in tree
         return [text for key, value in tree.items() if not (is_row and key in _ENUMERATED)
-                for text in ([] if is_row else [key]) + _texts(value)]
+                for text in ([] if is_row else _texts(key)) + _texts(value)]
     if isinstance(tree, list | tuple):
         return [text for each in tree for text in _texts(each)]
     return []
@@ -167,9 +167,10 @@ class _Names:
                                 'flavor-{:03d}'.format)
         self.image = _numbered([i.image.id for i in instances if i.image and i.image.id], _uuids(6))
         self.shared_uuid = _numbered([p.uuid for p in snapshot.shared_providers], _uuids(5))
+        self.alias = _numbered([each.alias for each in _devices(snapshot)], 'device-{}'.format)
         self.custom = _numbered(_custom(snapshot), 'CUSTOM_{:05d}'.format)
         self._anything = {
-            **self.custom, **self.flavor, **self.image,
+            **self.custom, **self.alias, **self.flavor, **self.image,
             **self.display_name, **self.domain, **self.group, **self.group_uuid,
             **self.aggregate_uuid, **self.shared_uuid, **self.cell, **self.zone, **self.aggregate,
             **self.project, **self.host, **self.host_uuid, **self.instance_uuid}
@@ -219,6 +220,14 @@ class _Names:
         return self._keys.setdefault(key, f'key-{len(self._keys) + 1}')
 
 
+def _devices(snapshot):
+    """Yield the pools of hosts, and what instances and flavors need of them."""
+    for host in snapshot.hosts:
+        yield from host.pools or ()
+    for row in (*snapshot.instances, *snapshot.flavors):
+        yield from row.devices
+
+
 def _custom(snapshot):
     """Every name of a trait or a resource class that is somebody's own."""
     amounts = [each for host in snapshot.hosts for each in (host.inventory, host.used or {})]
@@ -230,6 +239,8 @@ def _custom(snapshot):
                              *([instance.image.properties] if instance.image else ()))]
     amounts += [aggregate.metadata for aggregate in snapshot.aggregates]
     amounts += [host.traits or () for host in snapshot.hosts]
+    amounts += [[each.resource_class or ''] for host in snapshot.hosts
+                for each in host.pools or ()]
     amounts += [each for instance in snapshot.instances
                 for each in (instance.requires.traits, instance.requires.forbidden)]
     amounts += [each for flavor in snapshot.flavors
@@ -259,7 +270,8 @@ def _snapshot(snapshot, names):
         flavors=tuple(dataclasses.replace(
             flavor, name=names.flavor[flavor.name], id=names.flavor[flavor.name],
             extra_specs=_values(flavor.extra_specs, names),
-            resources=names.classes(flavor.resources)) for flavor in snapshot.flavors))
+            resources=names.classes(flavor.resources),
+            devices=_renamed_devices(flavor.devices, names)) for flavor in snapshot.flavors))
 
 
 def _host(host, names):
@@ -271,6 +283,9 @@ def _host(host, names):
         used=names.classes(host.used),
         domains={names.key(level): names.in_text(name) for level, name in host.domains.items()},
         traits=None if host.traits is None else names.traits(host.traits),
+        pools=host.pools and tuple(dataclasses.replace(
+            pool, alias=names.alias[pool.alias], resource_class=names.custom.get(
+                pool.resource_class, pool.resource_class)) for pool in host.pools),
         service=dataclasses.replace(host.service, disabled_reason=None))
 
 
@@ -288,7 +303,12 @@ def _instance(instance, names):
             id=names.image.get(instance.image.id, ''),
             properties=_values(instance.image.properties, names)),
         tags=tuple(names.in_text(tag) for tag in instance.tags),
-        live=_movability(instance.live, names), requires=_requirements(instance.requires, names))
+        live=_movability(instance.live, names), requires=_requirements(instance.requires, names),
+        devices=_renamed_devices(instance.devices, names))
+
+
+def _renamed_devices(devices, names):
+    return tuple(dataclasses.replace(each, alias=names.alias[each.alias]) for each in devices)
 
 
 def _movability(live, names):

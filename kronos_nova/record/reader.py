@@ -8,6 +8,7 @@ import pydantic
 import pydantic_core
 
 from kronos_nova.cooldown import PlanningHistory
+from kronos_nova.objects import numa
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.objects.shape import Shape
 from kronos_nova.record import history
@@ -118,7 +119,22 @@ def _contradictions(inventory):
         for number, row in enumerate(getattr(inventory, table)):
             for name, problem in _impossible_inventories(row.inventory):
                 yield f'{table}[{number}].inventory.{name}', problem
+    yield from _impossible_cells(inventory)
     yield from _impossible_moves(inventory, hosts)
+
+
+def _impossible_cells(inventory):
+    for number, host in enumerate(inventory.hosts):
+        counts = collections.Counter(cell.id for cell in host.cells or ())
+        for repeated in sorted(cell for cell, count in counts.items() if count > 1):
+            yield f'hosts[{number}].cells', f'id {repeated} is given {counts[repeated]} times'
+    for number, instance in enumerate(inventory.instances):
+        if instance.on_cells is not None and len(instance.on_cells) != len(instance.cells):
+            yield f'instances[{number}].on_cells', (
+                f'must have one number for each of the {len(instance.cells)} cells')
+        if instance.on_pages and len(instance.on_pages) != len(instance.cells):
+            yield f'instances[{number}].on_pages', (
+                f'must have one size for each of the {len(instance.cells)} cells')
 
 
 def _repeated(inventory):
@@ -162,7 +178,8 @@ def _snapshot(meta, inventory):
             service=objects.Service(**vars(row.service)),
             inventory=_inventories(row), used=row.used, domains=row.domains,
             traits=None if row.traits is None else tuple(sorted(set(row.traits))),
-            cpu=_cpu(row.cpu), hypervisor_version=row.hypervisor_version)
+            cpu=_cpu(row.cpu), hypervisor_version=row.hypervisor_version,
+            cells=_host_cells(row.cells), pools=_pools(row.pools))
                     for row in inventory.hosts),
         instances=tuple(_instance(row) for row in inventory.instances),
         aggregates=tuple(objects.Aggregate(**{**vars(row), 'hosts': tuple(row.hosts)})
@@ -175,14 +192,31 @@ def _snapshot(meta, inventory):
         shared_providers=tuple(objects.SharedProvider(
             uuid=row.uuid, hosts=tuple(row.hosts), inventory=_inventories(row), used=row.used)
             for row in inventory.shared_providers),
-        flavors=tuple(Shape(**vars(row)) for row in inventory.flavors))
+        flavors=tuple(Shape(**vars(row) | _needs(row)) for row in inventory.flavors))
 
 
 def _instance(row):
     return objects.Instance(**vars(row) | {
         'flavor': row.flavor and objects.Flavor(**vars(row.flavor)),
         'image': row.image and objects.Image(**vars(row.image)), 'tags': tuple(row.tags),
-        'live': _movability(row.live), 'requires': _requirements(row.requires)})
+        'live': _movability(row.live), 'requires': _requirements(row.requires),
+        'on_cells': None if row.on_cells is None else tuple(row.on_cells),
+        'on_pages': tuple(row.on_pages), **_needs(row)})
+
+
+def _needs(row):
+    return {'cells': tuple(numa.InstanceCell(**vars(each)) for each in row.cells),
+            'devices': tuple(numa.Device(**vars(each)) for each in row.devices)}
+
+
+def _host_cells(rows):
+    return None if rows is None else tuple(numa.NumaCell(**vars(row) | {'pages': {
+        int(size): numa.Pages(**vars(pages)) for size, pages in sorted(
+            row.pages.items(), key=lambda each: int(each[0]))}}) for row in rows)
+
+
+def _pools(rows):
+    return None if rows is None else tuple(numa.Pool(**vars(row)) for row in rows)
 
 
 def _cpu(row):

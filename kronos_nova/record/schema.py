@@ -12,8 +12,8 @@ import pydantic
 FORMAT = 3
 WITHOUT_OPTIONS = 2
 """Format of a snapshot that has nothing of what format 3 added."""
-ADDED = {'hosts': ('domains', 'traits', 'cpu', 'hypervisor_version'),
-         'instances': ('flavor', 'image', 'tags', 'live', 'requires')}
+ADDED = {'hosts': ('domains', 'traits', 'cpu', 'hypervisor_version', 'cells', 'pools'),
+         'instances': ('flavor', 'image', 'tags', 'live', 'requires', 'cells', 'devices')}
 """Keys of tables of the inventory that format 3 added."""
 
 Text = Annotated[str, pydantic.Field(min_length=1, max_length=1024)]
@@ -73,6 +73,52 @@ class Cpu(_Strict):
     features: list[Text] = []
 
 
+class Pages(_Strict):
+    total: Count
+    used: Count = 0
+    reserved: Count = 0
+
+
+def _sizes(pages: dict[str, Pages]) -> dict[str, Pages]:
+    for size in pages:
+        if not size.isdigit() or not int(size):
+            raise ValueError(f'{size} is no size of pages in KiB')
+    return pages
+
+
+class NumaCell(_Strict):
+    id: Count
+    memory_mb: Count
+    memory_used_mb: Count = 0
+    cpus: Count = 0
+    cpus_used: Count = 0
+    pinned_cpus: Count = 0
+    pinned_used: Count = 0
+    pages: Annotated[dict[str, Pages], pydantic.AfterValidator(_sizes)] = {}
+
+
+class Pool(_Strict):
+    alias: Text
+    total: Count
+    used: Count = 0
+    cell: Count | None = None
+    resource_class: Text | None = pydantic.Field(default=None, alias='class')
+
+
+class InstanceCell(_Strict):
+    cpus: Count
+    memory_mb: Count
+    pinned: bool = False
+    shared_cpus: Count | None = None
+    page_kb: Annotated[int, pydantic.Field(ge=-3, lt=1 << 53)] | None = None
+
+
+class Device(_Strict):
+    alias: Text
+    count: Unit = 1
+    policy: Literal['legacy', 'required', 'preferred', 'socket'] = 'legacy'
+
+
 class Host(_Strict):
     name: Text
     uuid: Text
@@ -85,6 +131,8 @@ class Host(_Strict):
     traits: list[Text] | None = None
     cpu: Cpu | None = None
     hypervisor_version: Count | None = None
+    cells: list[NumaCell] | None = None
+    pools: list[Pool] | None = None
 
 
 class SharedProvider(_Strict):
@@ -139,6 +187,10 @@ class Instance(_Strict):
     tags: list[Text] = []
     live: Movability | None = None
     requires: Requirements | None = None
+    cells: list[InstanceCell] = []
+    on_cells: list[Count] | None = None
+    on_pages: list[Unit] = []
+    devices: list[Device] = []
 
 
 class ServerGroup(_Strict):
@@ -173,6 +225,8 @@ class Shape(_Strict):
     disk_gb: Count
     extra_specs: dict[str, str] = {}
     resources: dict[Text, Count] = {}
+    cells: list[InstanceCell] = []
+    devices: list[Device] = []
 
 
 class Inventory(_Strict):

@@ -15,7 +15,6 @@ from kronos_nova.cycle.metrics import migration_queries
 from kronos_nova.inventory.base import InventorySource
 from kronos_nova.metrics import answer
 from kronos_nova.objects import metrics
-from kronos_nova.objects import snapshot as snapshots
 from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
@@ -28,16 +27,15 @@ QUERIES = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile
            metrics.CAPACITY: 'capacity_query', metrics.HOST_CAPACITY: 'host_capacity_query'}
 """Kind of a question to the field of a policy that has its PromQL."""
 
-UNKNOWN = {'used': None, 'min_unit': None, 'max_unit': None, 'step_size': None,
-           'shared_resources': {}, 'launched_at': None, 'domains': {}, 'flavor': None,
-           'image': None, 'tags': (),
-           'traits': None, 'cpu': None, 'hypervisor_version': None,
-           'live': {'can': snapshots.LIVE, 'why': ''}, 'cpu_model': '',
-           'requires': {'traits': (), 'forbidden': (), 'member_of': (), 'image': {}}}
-"""Optional keys, and the value with which they are left out."""
+OPTIONAL = frozenset((
+    'used', 'min_unit', 'max_unit', 'step_size', 'shared_resources', 'launched_at', 'domains',
+    'flavor', 'image', 'tags', 'traits', 'cpu', 'hypervisor_version', 'live', 'cpu_model',
+    'requires', 'cells', 'pools', 'on_cells', 'on_pages', 'devices', 'shared_cpus', 'page_kb',
+    'resource_class'))
+"""Keys that are left out where they say nothing but the default of their object."""
 
-PLAIN = UNKNOWN | {'live': snapshots.MOVES_LIVE, 'requires': snapshots.NO_REQUIREMENTS}
-"""The same for what a snapshot has as objects."""
+KEYS = {'resource_class': 'class'}
+"""Keys of a snapshot that are no names of attributes in Python."""
 
 OPTIONAL_TABLES = {'moves_under_way': 'instance_uuid', 'shared_providers': 'uuid',
                    'flavors': 'name'}
@@ -154,8 +152,9 @@ def _files(taken) -> Iterator[tuple[str, bytes]]:
 def _format(taken):
     has_more = taken.options is not None or taken.history is not None or bool(
         taken.snapshot.flavors) or any(
-        getattr(row, key) != PLAIN[key] for table, keys in schema.ADDED.items()
-        for row in getattr(taken.snapshot, table) for key in keys)
+        getattr(row, field.name) != _default(field) for table, keys in schema.ADDED.items()
+        for row in getattr(taken.snapshot, table)
+        for field in dataclasses.fields(row) if field.name in keys)
     return schema.FORMAT if has_more else schema.WITHOUT_OPTIONS
 
 
@@ -177,10 +176,24 @@ def _inventory(snapshot):
     return b'{' + b',\n '.join(parts) + b'}\n'
 
 
-def _row(row):
+def _row(value):
     """What is known of a row: an optional part that is not is left out, here and further in."""
-    return dataclasses.asdict(row, dict_factory=lambda pairs: {
-        key: value for key, value in pairs if key not in UNKNOWN or value != UNKNOWN[key]})
+    if isinstance(value, tuple | list):
+        return [_row(each) for each in value]
+    if isinstance(value, Mapping):
+        return {key: _row(each) for key, each in value.items()}
+    if not dataclasses.is_dataclass(value):
+        return value
+    return {KEYS.get(each.name, each.name): _row(getattr(value, each.name))
+            for each in dataclasses.fields(value)
+            if each.name not in OPTIONAL or getattr(value, each.name) != _default(each)}
+
+
+def _default(field):
+    """The value of an attribute that is not given."""
+    if field.default_factory is dataclasses.MISSING:
+        return field.default
+    return field.default_factory()
 
 
 def _json(value, indent=None):

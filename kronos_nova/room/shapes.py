@@ -68,7 +68,7 @@ def instance(shape: Shape, uuid: str, host: str, project_id: str) -> Instance:
         uuid=uuid, name=uuid, display_name=shape.name, host=host, project_id=project_id,
         status='ACTIVE', vcpus=shape.vcpus, memory_mb=shape.memory_mb, disk_gb=shape.disk_gb,
         flavor_extra_specs=shape.extra_specs, resources=dict(shape.resources),
-        requires=requirements(shape.extra_specs, {}),
+        requires=requirements(shape.extra_specs, {}), cells=shape.cells, devices=shape.devices,
         flavor=Flavor(name=shape.name, id=shape.id or None))
 
 

@@ -34,12 +34,13 @@ def model_of(snapshot: Snapshot, rules: ConstraintRules,
                          key=lambda host: host.name))
     selections = Selections((each.rule for each in rules.selections), snapshot)
     return compile_model(
-        _problem(snapshot, hosts, frozenset(emptied), frozenset(pinned)), snapshot,
+        _problem(snapshot, hosts, frozenset(emptied), frozenset(pinned),
+                 rules.packs_numa_cells), snapshot,
         dataclasses.replace(rules, soft_groups_yield=True, selections=selections))
 
 
 def _problem(snapshot: Snapshot, hosts: tuple[Host, ...], emptied: frozenset[str],
-             pinned: frozenset[str]) -> Problem:
+             pinned: frozenset[str], packs_numa_cells: bool) -> Problem:
     names = tuple(host.name for host in hosts)
     index = {name: position for position, name in enumerate(names)}
     instances: tuple[Instance, ...] = tuple(sorted(
@@ -62,4 +63,5 @@ def _problem(snapshot: Snapshot, hosts: tuple[Host, ...], emptied: frozenset[str
         memory_mb=np.array([each.memory_mb for each in instances], dtype=np.int64),
         movable=free & available[vm_host], available=available, evacuable=free,
         draining=draining, groups=model.groups(snapshot, vms, names),
+        cells=model.cells(hosts, instances, vm_host, packs_numa_cells),
         **fields)  # type: ignore[arg-type]

@@ -168,11 +168,13 @@ def _rules(context: Context, operator_rules: Sequence['OperatorRule'], snapshot:
     :param moves: also those about servers that move; else those about servers that are started
     """
     from kronos_nova.constraints.base import ConstraintRules  # as above
+    from kronos_nova.cycle.options import packs_numa_cells
     from kronos_nova.policies.selection import Selections
     group = context.conf.kronos
     checks = frozenset(group.host_checks)
     return ConstraintRules(
         restrict_to_az=group.restrict_to_az, selections=Selections(operator_rules, snapshot),
+        packs_numa_cells=packs_numa_cells(context.conf),
         host_checks=checks if moves else checks - MOVING_CHECKS)
 
 

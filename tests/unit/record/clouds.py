@@ -173,6 +173,32 @@ class Cloud:
                     'the memory is encrypted, which excludes a live migration', 'vm3 forbids it'))}
         return self
 
+    def know_cells(self):
+        """Make it a snapshot of format 3: with NUMA cells and devices. Returns itself."""
+        rng, self.format = self.rng, 3
+        for host in self.inventory['hosts']:
+            host |= {'cells': [
+                {'id': number, 'memory_mb': 65536, 'memory_used_mb': rng.choice((0, 4096)),
+                 'cpus': 16, 'cpus_used': rng.randrange(16), 'pinned_cpus': 16,
+                 'pinned_used': rng.randrange(6),
+                 'pages': {'2048': {'total': 8192, 'used': rng.randrange(1025), 'reserved': 0}}}
+                for number in range(2)], 'pools': [
+                {'alias': 'acme nic', 'class': 'CUSTOM_NIC', 'cell': 1, 'total': 4, 'used': 1},
+                {'alias': 'gpu', 'cell': None, 'total': 1}]}
+        for instance in self.inventory['instances']:
+            if rng.random() < 0.6:
+                count = rng.choice((1, 1, 2))
+                part = {'cpus': rng.randrange(1, 9), 'memory_mb': 1024,
+                        'pinned': rng.random() < 0.7} | rng.choice(({}, {'page_kb': 2048}))
+                instance |= {'cells': [part] * count, 'on_cells': list(range(count))}
+            if rng.random() < 0.2:
+                instance['devices'] = [{'alias': 'acme nic', 'count': 1, 'policy': 'required'}]
+        self.inventory['flavors'] = [{
+            'id': '1', 'name': 'wide', 'vcpus': 8, 'memory_mb': 2048, 'disk_gb': 1,
+            'extra_specs': {'hw:numa_nodes': '2', 'hw:cpu_policy': 'dedicated'},
+            'devices': [{'alias': 'acme nic'}]}]
+        return self
+
     def _move(self, instance):
         others = [h for h in self.inventory['hosts'] if h['name'] != instance['host']]
         destination = self.rng.choice(others)

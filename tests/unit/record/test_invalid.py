@@ -94,6 +94,26 @@ class InvalidTest(testtools.TestCase):
             for line in lines:
                 self.assertIn(line, told)
 
+    def test_cells_that_cannot_be_are_named(self):
+        def spoil(tree):
+            tree['hosts'][0]['cells'] = [{'id': 1, 'memory_mb': 1024}] * 2
+            tree['hosts'][1]['cells'] = [
+                {'id': 0, 'memory_mb': 1024, 'pages': {'2M': {'total': 1}}}]
+            tree['instances'][0] |= {'cells': [{'cpus': 1, 'memory_mb': 1}], 'on_cells': [0, 1]}
+            tree['instances'][1]['devices'] = [{'alias': 'nic', 'policy': 'near'}]
+        self.edit('meta.json', lambda tree: tree.update(format=3))
+        self.edit(INVENTORY, spoil)
+        told = self.told()
+        self.assertIn('hosts[1].cells[0].pages: 2M is no size of pages in KiB', told)
+        self.assertIn('instances[1].devices[0].policy: ', told)
+
+        def mend(tree):
+            del tree['hosts'][1]['cells'], tree['instances'][1]['devices']
+        self.edit(INVENTORY, mend)
+        told = self.told()
+        self.assertIn('hosts[0].cells: id 1 is given 2 times', told)
+        self.assertIn('instances[0].on_cells: must have one number for each of the 1 cells', told)
+
     def test_figures_that_cannot_be_are_named(self):
         for key, value in (('memory_mb', -1), ('vcpus', 1.5), ('memory_mb', '512'),
                            ('disk_gb', 10**30), ('locked', 1)):

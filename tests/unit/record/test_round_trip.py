@@ -95,6 +95,17 @@ class RoundTripTest(testtools.TestCase):
         self.assertTrue(any(each.live.can == 'no' for each in snapshot.instances))
         self.assertTrue(any(each.requires.traits for each in snapshot.instances))
 
+    @ddt.data(*((seed, mode) for seed in range(1, 4) for mode in ('spread', 'pack')))
+    @ddt.unpack
+    def test_a_cloud_with_cells_and_devices(self, seed, mode):
+        snapshot = self.check(Cloud(seed, mode).know_cells())
+        self.assertTrue(any(each.on_cells == (0, 1) for each in snapshot.instances))
+        (flavor,) = snapshot.flavors
+        self.assertEqual([(4, True)] * 2, [(each.cpus, each.pinned) for each in flavor.cells])
+        written = (self.folder / 'anonymous' / 'inventory.json').read_text().lower()
+        self.assertNotIn('acme', written)
+        self.assertNotIn('custom_nic', written)
+
     def check(self, cloud):
         """:returns: the snapshot as it was read back"""
         taken, policy_set = taken_from(cloud.write(self.folder / 'original'))

@@ -1,0 +1,415 @@
+"""NUMA cells in a model: which servers fit into the cells of which hosts, and what they take there.
+
+The rules are those of ``nova.virt.hardware.numa_fit_instance_to_host`` with the limits that Nova's
+NUMATopologyFilter gives it: each part of a server needs a cell of its own. Which cells a server
+gets is Nova's choice, and followed here. Nova's rules about threads of one core, about devices
+near a cell and about networks are not part of it: of these the scheduler is asked.
+
+Shapes: H hosts, C cells of the host with most, S page sizes, V instances, K kinds of instances by
+what they need of cells. Kind 0 needs nothing.
+"""
+
+import copy
+import dataclasses
+import itertools
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from kronos_nova.model.problem import TOLERANCE
+from kronos_nova.objects import numa
+from kronos_nova.objects.numa import InstanceCell
+from kronos_nova.objects.snapshot import Host
+from kronos_nova.objects.snapshot import Instance
+
+KIB = 1024
+"""KiB in a MiB."""
+NO_PAGE = -1
+"""Stands for the page size of a part on a cell that has no page sizes."""
+
+
+class Place(NamedTuple):
+    """Where a part of an instance is: the position of its cell, and of the size of its pages."""
+
+    cell: int
+    page: int
+
+
+@dataclasses.dataclass(slots=True)
+class Amounts:
+    """What is there, or in use, in each cell: CPUs (H, C) that are shared and that are pinned, MiB
+    (H, C), and pages (H, C, S), all float64."""
+
+    cpus: np.ndarray
+    pinned: np.ndarray
+    memory: np.ndarray
+    pages: np.ndarray
+
+    def copy(self) -> 'Amounts':
+        return Amounts(self.cpus.copy(), self.pinned.copy(), self.memory.copy(), self.pages.copy())
+
+
+def _make_amounts(shape: tuple[int, int], sizes: int) -> Amounts:
+    return Amounts(np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros((*shape, sizes)))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Cells:
+    """The NUMA cells of a problem.
+
+    known : bool (H,), hosts of which it is known what cells they have
+    exists : bool (H, C); ids : intp (H, C), Nova's numbers of them
+    has : what the cells have; used : what is in use before any move
+    cpu_ratio, memory_ratio : float64 (H,), by which shared CPUs and memory may be overcommitted
+    page_kb : float64 (S,), page sizes, the smallest first
+    has_size : bool (H, C, S); reserved : float64 (H, C, S), pages that no server gets
+    kind : intp (V,); parts : of each kind what it needs of distinct cells
+    home_host : intp (V,), where instances are before any move; home : instance to where its parts
+        are then, without those of which it is not known
+    packs : Nova fills cells that are in use first, rather than those with most room
+        (``[compute] packing_host_numa_cells_allocation_strategy``)
+    """
+
+    known: np.ndarray
+    exists: np.ndarray
+    ids: np.ndarray
+    has: Amounts
+    used: Amounts
+    cpu_ratio: np.ndarray
+    memory_ratio: np.ndarray
+    page_kb: np.ndarray
+    has_size: np.ndarray
+    reserved: np.ndarray
+    kind: np.ndarray
+    parts: tuple[tuple[InstanceCell, ...], ...]
+    home_host: np.ndarray
+    home: Mapping[int, tuple[Place, ...]]
+    packs: bool = False
+
+
+def cells(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndarray,
+          packs: bool = False, arrived: Iterable[int] = ()) -> Cells | None:
+    """The cells of hosts and instances, in the order of a problem's; None where no instance needs
+    any, or of no host it is known what it has.
+
+    :param arrived: instances that are to be on their hosts, which do not count them yet
+    """
+    known = np.array([host.cells is not None for host in hosts], dtype=bool)
+    if not known.any() or not any(each.cells for each in instances):
+        return None
+    kinds: dict[tuple[InstanceCell, ...], int] = {(): 0}
+    kind = np.array([kinds.setdefault(each.cells, len(kinds)) for each in instances], dtype=np.intp)
+    sizes = sorted({size for host in hosts for cell in host.cells or () for size in cell.pages})
+    shape = len(hosts), max(len(host.cells or ()) for host in hosts)
+    has, used = _make_amounts(shape, len(sizes)), _make_amounts(shape, len(sizes))
+    exists, ids = np.zeros(shape, dtype=bool), np.full(shape, -1)
+    reserved = np.zeros((*shape, len(sizes)))
+    has_size = np.zeros((*shape, len(sizes)), dtype=bool)
+    for at, host in enumerate(hosts):
+        for number, cell in enumerate(host.cells or ()):
+            place = at, number
+            exists[place], ids[place] = True, cell.id
+            has.cpus[place], used.cpus[place] = cell.cpus, cell.cpus_used
+            has.pinned[place], used.pinned[place] = cell.pinned_cpus, cell.pinned_used
+            has.memory[place], used.memory[place] = cell.memory_mb, cell.memory_used_mb
+            for size, pages in cell.pages.items():
+                one = *place, sizes.index(size)
+                has_size[one], reserved[one] = True, pages.reserved
+                has.pages[one], used.pages[one] = pages.total, pages.used
+    ratios = np.array([[host.inventory[name].allocation_ratio if name in host.inventory else 1.0
+                        for name in ('VCPU', 'MEMORY_MB')] for host in hosts])
+    page_kb = np.array(sizes, dtype=float)
+    home, arrived = {}, tuple(arrived)
+    for vm, each in enumerate(instances):
+        if each.cells and each.on_cells is not None and vm not in arrived:
+            places = _home(hosts[int(vm_host[vm])], each, sizes)
+            if places is not None:
+                home[vm] = places
+    found = Cells(known=known, exists=exists, ids=ids, has=has, used=used, cpu_ratio=ratios[:, 0],
+                  memory_ratio=ratios[:, 1], page_kb=page_kb, has_size=has_size, reserved=reserved,
+                  kind=kind, parts=tuple(kinds), home_host=vm_host, home=home,
+                  packs=packs)
+    use = CellUse(found)
+    for vm in arrived:
+        use.add(vm, int(vm_host[vm]), 1)
+    return dataclasses.replace(found, used=use.used, home=use.places)
+
+
+def _home(host: Host, instance: Instance, sizes: Sequence[int]) -> tuple[Place, ...] | None:
+    """Where the parts of an instance are; None where that is not known."""
+    cells = {cell.id: (number, cell) for number, cell in enumerate(host.cells or ())}
+    places = []
+    for number, (need, on) in enumerate(zip(instance.cells, instance.on_cells or (),
+                                            strict=False)):
+        if on not in cells:
+            return None
+        position, cell = cells[on]
+        size = instance.on_pages[number] if number < len(instance.on_pages) else need.page_kb
+        if size is None or size < 0:
+            size = min(cell.pages, default=0)
+        if cell.pages and size not in cell.pages:
+            return None
+        places.append(Place(position, sizes.index(size) if cell.pages else NO_PAGE))
+    return tuple(places) if len(places) == len(instance.cells) else None
+
+
+class CellUse:
+    """What is in use of cells in one state; changed by :meth:`add` only.
+
+    places : instance to where its parts are
+    """
+
+    def __init__(self, cells: Cells):
+        self.cells, self.used = cells, cells.used.copy()
+        self.places: dict[int, tuple[Place, ...]] = dict(cells.home)
+        self._fits: dict[int, np.ndarray] = {}
+        self._outdated: dict[int, set[int]] = {}
+
+    def copy(self) -> 'CellUse':
+        other = copy.copy(self)
+        other.used, other.places = self.used.copy(), dict(self.places)
+        other._fits = {kind: fits.copy() for kind, fits in self._fits.items()}
+        other._outdated = {kind: set(hosts) for kind, hosts in self._outdated.items()}
+        return other
+
+    def add(self, vm: int, host: int, sign: int) -> None:
+        """Let an instance leave a host, or arrive there in the cells that Nova would choose. One
+        that does not fit takes nothing."""
+        kind = int(self.cells.kind[vm])
+        if not kind or not self.cells.known[host]:
+            return
+        if sign < 0:
+            places = self.places.pop(vm, ())
+        else:
+            places = self._again(vm, host) or self.choose(kind, host) or ()
+            self.places[vm] = places
+        for need, place in zip(self.cells.parts[kind], places, strict=False):
+            self._count(need, host, place, sign)
+        for outdated in self._outdated.values():
+            outdated.add(host)
+
+    def _again(self, vm: int, host: int) -> tuple[Place, ...]:
+        """The places that an instance had before any move, where it returns to them and they are
+        free."""
+        cells = self.cells
+        places = cells.home.get(vm, ()) if cells.home_host[vm] == host else ()
+        parts, at = cells.parts[cells.kind[vm]], np.array([host])
+        return places if all(self.fits_part(need, at)[0, place.cell]
+                             for need, place in zip(parts, places, strict=False)) else ()
+
+    def _count(self, need: InstanceCell, host: int, place: Place, sign: int) -> None:
+        used, at = self.used, (host, place.cell)
+        pinned, shared = _cpus(need)
+        used.pinned[at] += sign * pinned
+        # Nova counts only the part of a server that is not pinned; of a pinned one that is none.
+        used.cpus[at] += sign * shared
+        used.memory[at] += sign * need.memory_mb
+        if place.page != NO_PAGE:
+            used.pages[*at, place.page] += (
+                sign * need.memory_mb * KIB / self.cells.page_kb[place.page])
+
+    def fits(self, kinds: np.ndarray) -> np.ndarray:
+        """bool (n, H): hosts with room in distinct cells for all parts of each kind, and those of
+        which it is not known what they have."""
+        found = np.ones((len(kinds), len(self.cells.known)), dtype=bool)
+        for row, kind in enumerate(kinds.tolist()):
+            found[row] = self._fits_of(kind)
+        return found
+
+    def _fits_of(self, kind: int) -> np.ndarray:
+        found, outdated = self._fits.get(kind), self._outdated.get(kind)
+        every = np.arange(len(self.cells.known))
+        if found is None:
+            found = self._fits[kind] = self.fits_on(self.cells.parts[kind], every)
+        elif outdated:
+            hosts = np.array(sorted(outdated))
+            found[hosts] = self.fits_on(self.cells.parts[kind], hosts)
+        self._outdated[kind] = set()
+        return found
+
+    def fits_on(self, parts: Sequence[InstanceCell], hosts: np.ndarray) -> np.ndarray:
+        """bool (h,): the same of some hosts."""
+        if not parts:
+            return np.ones(len(hosts), dtype=bool)
+        first, known = parts[0], self.cells.known[hosts]
+        if any(need != first for need in parts) or first.page_kb in (numa.LARGE, numa.ANY):
+            fits = [self.chosen(parts, host) is not None for host in hosts.tolist()]
+            return np.array(fits, dtype=bool) | ~known
+        return (self.fits_part(first, hosts).sum(axis=1) >= len(parts)) | ~known
+
+    def fits_part(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
+        """bool (h, C): cells that have room for one part, as
+        ``nova.virt.hardware._numa_fit_instance_cell`` decides."""
+        fits = self._is_free(need, hosts)
+        if need.pinned and need.shared_cpus is None:
+            return fits
+        cells, used = self.cells, self.used
+        shared = _cpus(need)[1]
+        fits &= used.cpus[hosts] + shared <= (
+            cells.has.cpus[hosts] * cells.cpu_ratio[hosts, None] + TOLERANCE)
+        return fits & (used.memory[hosts] + need.memory_mb <= (
+            cells.has.memory[hosts] * cells.memory_ratio[hosts, None] + TOLERANCE))
+
+    def _is_free(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
+        """bool (h, C): the same without what may be overcommitted."""
+        has = self.cells.has
+        pinned, shared = _cpus(need)
+        fits = self.cells.exists[hosts] & self._has_memory(need, hosts)
+        fits &= shared <= has.cpus[hosts]
+        if need.pinned:
+            fits &= pinned <= (has.pinned - self.used.pinned)[hosts]
+        return fits
+
+    def _has_memory(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
+        """bool (h, C): cells with memory for a part, in pages of a size that it takes."""
+        cells, used = self.cells, self.used
+        if need.page_kb is not None:
+            return (self._fitting_pages(need, hosts) & self._sizes(need, hosts)).any(axis=2)
+        # Pinned servers do not overcommit; others may, but not against themselves.
+        free = (cells.has.memory - used.memory if need.pinned else cells.has.memory)[hosts]
+        if not len(cells.page_kb):
+            return need.memory_mb <= free
+        by_page = (self._fitting_pages(need, hosts, need.pinned)
+                   & _smallest(cells.has_size[hosts])).any(axis=2)
+        return np.where(cells.has_size[hosts].any(axis=2), by_page, need.memory_mb <= free)
+
+    def _fitting_pages(self, need: InstanceCell, hosts: np.ndarray,
+                       only_free: bool = True) -> np.ndarray:
+        """bool (h, C, S): sizes of whose pages enough are there for the memory of a part."""
+        cells, memory = self.cells, need.memory_mb * KIB
+        there = cells.has.pages[hosts]
+        if only_free:
+            there = there - self.used.pages[hosts] - cells.reserved[hosts]
+        return (cells.has_size[hosts] & (memory <= there * cells.page_kb + TOLERANCE)
+                & (memory % cells.page_kb == 0))
+
+    def _sizes(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
+        """bool (h, C, S): sizes that a part may have."""
+        has_size = self.cells.has_size[hosts]
+        if need.page_kb == numa.ANY:
+            return has_size
+        if need.page_kb == numa.SMALL:
+            return _smallest(has_size)
+        if need.page_kb == numa.LARGE:
+            return has_size & ~_smallest(has_size)
+        return has_size & (self.cells.page_kb == need.page_kb)
+
+    def choose(self, kind: int, host: int) -> tuple[Place, ...] | None:
+        """Where Nova puts the parts of a kind on a host; None where it finds no place."""
+        return self.chosen(self.cells.parts[kind], host)
+
+    def chosen(self, parts: Sequence[InstanceCell], host: int) -> tuple[Place, ...] | None:
+        """The same of parts.
+
+        Nova looks through the permutations of cells. While it does, it numbers each part anew by
+        the cell that it last fitted, and keeps the page size that it last found for a part. It
+        remembers by these numbers what fits, so that it finds no place for some servers of unequal
+        parts although there is one. That is followed here.
+        """
+        needs, numbers = list(parts), list(range(len(parts)))
+        fit, unfit = set[tuple[int, int]](), set[tuple[int, int]]()
+        at = np.array([host])
+        for cells in itertools.permutations(self._order(parts, host), len(parts)):
+            for n, cell in enumerate(cells):
+                pair = int(self.cells.ids[host, cell]), numbers[n]
+                if pair in unfit:
+                    break
+                if pair not in fit:
+                    needs[n] = self._with_size(needs[n], host, cell)
+                    if not self.fits_part(needs[n], at)[0, cell]:
+                        unfit.add(pair)
+                        if needs[n].pinned and self._is_free(needs[n], at)[0, cell]:
+                            numbers[n] = pair[0]  # its CPUs were pinned before it was refused
+                        break
+                    fit.add(pair)
+                numbers[n] = pair[0]
+            else:
+                return tuple(Place(cell, self._page(need, host, cell))
+                             for need, cell in zip(needs, cells, strict=True))
+        return None
+
+    def _with_size(self, need: InstanceCell, host: int, cell: int) -> InstanceCell:
+        """A part with the size of pages that it would get in a cell, the largest that fits, in the
+        place of :data:`~kronos_nova.objects.numa.LARGE` and the like."""
+        if need.page_kb is None or need.page_kb > 0:
+            return need
+        at = np.array([host])
+        fitting = (self._fitting_pages(need, at) & self._sizes(need, at))[0, cell]
+        if not fitting.any():
+            return need
+        return dataclasses.replace(need, page_kb=int(self.cells.page_kb[fitting][-1]))
+
+    def sums(self, hosts: np.ndarray,
+             vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Free and whole room of the cells of each host together, float64 (h, k), and what
+        instances need, (v, k): CPUs to pin, shared CPUs, and pages of each size that is asked for.
+        Hosts of which it is not known what they have seem to have enough."""
+        cells, used = self.cells, self.used
+        needs = np.array([_sum_of_parts(cells.parts[kind], cells.page_kb)
+                          for kind in cells.kind[vms].tolist()])
+        needs = needs.reshape(len(vms), 2 + len(cells.page_kb))
+        room = np.column_stack([
+            cells.has.pinned[hosts].sum(axis=1),
+            cells.has.cpus[hosts].sum(axis=1) * cells.cpu_ratio[hosts],
+            (cells.has.pages - cells.reserved)[hosts].sum(axis=1)])
+        taken = np.column_stack([used.pinned[hosts].sum(axis=1), used.cpus[hosts].sum(axis=1),
+                                 used.pages[hosts].sum(axis=1)])
+        enough = np.where(cells.known[hosts, None], 0.0, needs.sum(axis=0) + 1.0)
+        return room - taken + enough, room + enough, needs
+
+    def _order(self, parts: Sequence[InstanceCell], host: int) -> list[int]:
+        """The cells of a host as Nova looks through them."""
+        cells, used = self.cells, self.used
+        order = np.flatnonzero(cells.exists[host]).tolist()
+        if len(order) <= len(parts):
+            return order
+        free = cells.has.memory[host] - used.memory[host]
+        order.sort(key=lambda cell: free[cell], reverse=not cells.packs)
+        if parts[0].pinned:
+            pinned = cells.has.pinned[host] - used.pinned[host]
+            order.sort(key=lambda cell: pinned[cell], reverse=not cells.packs)
+        else:
+            order.sort(key=lambda cell: used.cpus[host, cell], reverse=cells.packs)
+        return order
+
+    def _page(self, need: InstanceCell, host: int, cell: int) -> int:
+        """The position of the size of the pages of a part."""
+        has_size = self.cells.has_size[host, cell]
+        if not has_size.any():
+            return NO_PAGE
+        size = need.page_kb
+        return int(has_size.argmax() if size is None else (self.cells.page_kb == size).argmax())
+
+
+def _sum_of_parts(parts: Sequence[InstanceCell], page_kb: np.ndarray) -> list[float]:
+    """CPUs to pin, shared CPUs, and pages of each size."""
+    pinned, shared = (sum(some) for some in zip((0, 0), *map(_cpus, parts), strict=True))
+    return [pinned, shared, *(
+        sum(need.memory_mb * KIB / size for need in parts if need.page_kb == size)
+        for size in page_kb.tolist())]
+
+
+PAGES = {None: '', numa.SMALL: ' in small pages', numa.LARGE: ' in large pages',
+         numa.ANY: ' in pages of one size'}
+
+
+def wish(need: InstanceCell) -> str:
+    """A part for a person."""
+    pinned, shared = _cpus(need)
+    cpus = ' and '.join(f'{count} {noun}' for count, noun in (
+        (pinned, 'CPUs to pin'), (shared, 'shared CPUs')) if count)
+    pages = PAGES.get(need.page_kb, f' in pages of {need.page_kb} KiB')
+    return f'{cpus} and {need.memory_mb} MiB{pages}'
+
+
+def _smallest(has_size: np.ndarray) -> np.ndarray:
+    """bool (..., S): the smallest size of each cell alone."""
+    return has_size & (np.cumsum(has_size, axis=-1) == 1)
+
+
+def _cpus(need: InstanceCell) -> tuple[int, int]:
+    """(pinned, shared) CPUs of a part."""
+    return (need.cpus, need.shared_cpus or 0) if need.pinned else (0, need.cpus)

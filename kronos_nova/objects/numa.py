@@ -1,0 +1,167 @@
+"""NUMA cells: what hosts have in each, and what servers need of distinct ones.
+
+Names and meaning are those of ``nova.objects.NUMACell`` and ``nova.objects.InstanceNUMACell``, with
+counts in place of the numbers of CPUs.
+"""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from dataclasses import field
+
+SMALL, LARGE, ANY = -1, -2, -3
+"""Page sizes that a server may ask for in place of one in KiB: the smallest of the cell, any but
+that, and any (``nova.virt.hardware.MEMPAGES_SMALL`` and the others)."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Pages:
+    """Memory pages of one size in a cell: how many there are, are in use, and are kept from
+    servers."""
+
+    total: int
+    used: int = 0
+    reserved: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class NumaCell:
+    """A NUMA cell of a host. ``cpus`` are shared by servers, ``pinned_cpus`` belong to one each.
+    ``pages`` maps sizes in KiB; empty where the hypervisor does not say them."""
+
+    id: int
+    memory_mb: int
+    memory_used_mb: int = 0
+    cpus: int = 0
+    cpus_used: int = 0
+    pinned_cpus: int = 0
+    pinned_used: int = 0
+    pages: Mapping[int, Pages] = field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceCell:
+    """The part of a server that needs a cell of its own.
+
+    ``cpus`` are pinned or shared. A part of a server with both kinds (``mixed``) is pinned, and
+    ``shared_cpus`` are the others, also where these are 0; of another server that is None.
+    ``page_kb`` is a size in KiB, one of :data:`SMALL`, :data:`LARGE` and :data:`ANY`, or None where
+    the server does not ask for a size.
+    """
+
+    cpus: int
+    memory_mb: int
+    pinned: bool = False
+    shared_cpus: int | None = None
+    page_kb: int | None = None
+
+
+LEGACY, REQUIRED, PREFERRED, SOCKET = POLICIES = ('legacy', 'required', 'preferred', 'socket')
+"""How near to the cells of a server a device must be: on one of them or on none at all, on one of
+them, anywhere, on a socket of one of them (``nova.objects.fields.PCINUMAAffinityPolicy``)."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """Equal devices of a host. ``cell`` is the number of the NUMA cell that they are on, None for
+    none. ``resource_class`` is that of placement, None where placement does not count them."""
+
+    alias: str
+    total: int
+    used: int = 0
+    cell: int | None = None
+    resource_class: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """Devices that a server needs; ``policy`` is one of :data:`POLICIES`."""
+
+    alias: str
+    count: int = 1
+    policy: str = LEGACY
+
+
+DEDICATED, MIXED = 'dedicated', 'mixed'
+"""CPU policies of servers all or some of whose CPUs are pinned."""
+PAGE_SIZES = {'small': SMALL, 'large': LARGE, 'any': ANY}
+UNIT_KB = {'k': 1, 'm': 1 << 10, 'g': 1 << 20, 't': 1 << 30}
+PAGE_SIZE = re.compile(r'(\d+)\s*([kmgt])i?b?', re.IGNORECASE)
+CPU_RANGE = re.compile(r'(\^?)(\d+)(?:-(\d+))?')
+
+
+def page_size(extra_specs: Mapping[str, str], image: Mapping[str, str]) -> int | None:
+    """The size of pages that a server asks for, as ``page_kb`` of :class:`InstanceCell`; None for
+    none, or for one that Nova refuses. The image may say it where the flavor leaves it open."""
+    wanted = _page_kb(extra_specs.get('hw:mem_page_size'))
+    if wanted in (LARGE, ANY) and image.get('hw_mem_page_size'):
+        return _page_kb(image['hw_mem_page_size'])
+    return wanted
+
+
+def _page_kb(text: str | None) -> int | None:
+    if not text:
+        return None
+    if text in PAGE_SIZES or text.isdigit():
+        return PAGE_SIZES.get(text) or int(text) or None
+    found = PAGE_SIZE.fullmatch(text)
+    return int(found[1]) * UNIT_KB[found[2].lower()] if found else None
+
+
+def of_flavor(vcpus: int, memory_mb: int,
+              extra_specs: Mapping[str, str]) -> tuple[InstanceCell, ...]:
+    """The cells that servers of a flavor need, as ``nova.virt.hardware.numa_get_constraints`` has
+    them for an image that says nothing; nothing for a flavor that Nova refuses."""
+    policy = extra_specs.get('hw:cpu_policy')
+    if 'resources:PCPU' in extra_specs:
+        policy = DEDICATED
+    size, nodes = page_size(extra_specs, {}), extra_specs.get('hw:numa_nodes', '')
+    if not (nodes or size or policy in (DEDICATED, MIXED)):
+        return ()
+    count = int(nodes) if nodes.isdigit() else 1
+    cpus, memory = _parts(vcpus, memory_mb, count, extra_specs)
+    pinned = _pinned(vcpus, policy, extra_specs)
+    if sum(map(len, cpus)) != vcpus or sum(memory) != memory_mb or not all(cpus):
+        return ()
+    # Nova puts the emulator's threads beside the first part.
+    more = [int(not number and bool(pinned)
+                and extra_specs.get('hw:emulator_threads_policy') == 'isolate')
+            for number in range(count)]
+    return tuple(InstanceCell(
+        cpus=len(part & pinned) + extra if pinned else len(part), memory_mb=mib,
+        pinned=bool(pinned), shared_cpus=len(part - pinned) if policy == MIXED else None,
+        page_kb=size) for part, mib, extra in zip(cpus, memory, more, strict=True))
+
+
+def _parts(vcpus: int, memory_mb: int, count: int,
+           extra_specs: Mapping[str, str]) -> tuple[list[frozenset[int]], list[int]]:
+    """The numbers of the CPUs of each part, and its memory in MiB."""
+    if 'hw:numa_cpus.0' not in extra_specs:
+        each = max(vcpus // max(count, 1), 1)
+        return ([frozenset(range(n * each, (n + 1) * each)) for n in range(count)],
+                [memory_mb // max(count, 1)] * count)
+    given = [extra_specs.get(f'hw:numa_mem.{n}', '') for n in range(count)]
+    return ([_cpu_set(extra_specs.get(f'hw:numa_cpus.{n}', '')) for n in range(count)],
+            [int(text) if text.isdigit() else 0 for text in given])
+
+
+def _pinned(vcpus: int, policy: str | None, extra_specs: Mapping[str, str]) -> frozenset[int]:
+    """The numbers of the CPUs that are pinned."""
+    every = frozenset(range(vcpus))
+    if policy == DEDICATED:
+        return every
+    if policy != MIXED:
+        return frozenset()
+    mask = (extra_specs.get('hw:cpu_dedicated_mask')
+            or extra_specs.get('hw:cpu_realtime_mask', '')).strip()
+    return _cpu_set(f'0-{vcpus - 1},{mask}' if mask.startswith('^') else mask) & every
+
+
+def _cpu_set(text: str) -> frozenset[int]:
+    """The numbers in a text such as ``0-3,^2,5``; those that cannot be read are left out."""
+    found, left_out = set[int](), set[int]()
+    for part in text.split(','):
+        one = CPU_RANGE.fullmatch(part.strip())
+        if one:
+            (left_out if one[1] else found).update(range(int(one[2]), int(one[3] or one[2]) + 1))
+    return frozenset(found - left_out)
