@@ -64,10 +64,10 @@ def is_wrong(found: Judged) -> bool:
 
 
 def judged(seed: int):
-    """The verdict on each host of a small cloud that has servers."""
+    """The verdict on each host with servers of a small cloud. Every other one has NUMA cells."""
     from kronos_nova.constraints.base import ConstraintRules
     from kronos_nova.room import failover
-    snapshot = room_clouds.cloud(seed)
+    snapshot = room_clouds.cloud(seed, has_cells=bool(seed % 2))
     judge = failover.failover_of(snapshot, ConstraintRules())
     for host in range(len(judge.problem.hosts)):
         name = judge.problem.hosts[host]
@@ -78,7 +78,8 @@ def judged(seed: int):
 
 
 class Reference:
-    """The loss of one host as an integer program with a column for each server and host."""
+    """The loss of one host as an integer program with a column for each server and place: a host,
+    and the NUMA cells of it in which the server lies."""
 
     def __init__(self, snapshot, lost):
         self.lost = lost
@@ -87,79 +88,78 @@ class Reference:
         self.servers = [each for each in snapshot.instances if each.host == lost]
         self.groups = snapshot.server_groups
         kept = room_clouds.kept(snapshot)
-        self.admits = {(each.uuid, host.name): host.name not in kept
-                       or each.project_id in kept[host.name]
-                       for each in self.servers for host in self.hosts}
+        self.places = [
+            (n, host.name, cells) for n, each in enumerate(self.servers) for host in self.hosts
+            if host.name not in kept or each.project_id in kept[host.name]
+            for cells in room_clouds.ways(host, len(each.cells))]
         self.where = {each.uuid: each.host for each in snapshot.instances if each.host != lost}
         self.free = {}
         for host in self.hosts:
             there = [each for each in snapshot.instances if each.host == host.name]
-            self.free[host.name] = [
-                host.inventory[name].capacity - sum(each.resources[name] for each in there)
-                for name in ('VCPU', 'MEMORY_MB')]
+            self.free[host.name] = {
+                name: inventory.capacity - sum(each.resources[name] for each in there)
+                for name, inventory in host.inventory.items()}
 
     def holds(self, placement) -> bool:
         """Whether a placement breaks no rule."""
-        taken = {host.name: [0, 0] for host in self.hosts}
         if placement.keys() != {each.uuid for each in self.servers}:
             return False
-        for each in self.servers:
-            host = placement[each.uuid]
-            if not self.admits.get((each.uuid, host), False):
-                return False
-            taken[host][0] += each.resources['VCPU']
-            taken[host][1] += each.resources['MEMORY_MB']
-        after = self.where | dict(placement)
-        for group in self.groups:
-            if not any(member in placement for member in group.members):
-                continue
-            places = Counter(after[member] for member in group.members if member in after)
-            if group.policy == 'affinity' and len(places) > 1:
-                return False
-            if group.policy == 'anti-affinity' and max(places.values()) > 1:
-                return False
-        return all(taken[name][c] <= self.free[name][c] + 1e-6 for name in taken for c in (0, 1))
+        return self.exists(placement) is True
 
-    def exists(self) -> bool | None:
-        """Whether a placement exists; None where the program does not say."""
+    def exists(self, placement=None) -> bool | None:
+        """Whether a placement exists; None where the program does not say.
+
+        :param placement: uuid to host, where servers have to be
+        """
         from scipy import optimize
-        servers, hosts = self.servers, self.hosts
-        column = np.arange(len(servers) * len(hosts)).reshape(len(servers), len(hosts))
+        columns = [place for place in self.places if placement is None
+                   or placement[self.servers[place[0]].uuid] == place[1]]
         rows, low, high = [], [], []
 
-        def add(columns, values, least, most):
-            row = np.zeros(column.size)
-            row[columns] = values
-            rows.append(row)
+        def add(wanted, least, most, value=lambda n: 1.0):
+            rows.append([value(place[0]) if wanted(*place) else 0.0 for place in columns])
             low.append(least)
             high.append(most)
 
-        for n in range(len(servers)):
-            add(column[n], 1.0, 1.0, 1.0)
-        for h, host in enumerate(hosts):
-            for c, name in enumerate(('VCPU', 'MEMORY_MB')):
-                add(column[:, h], [each.resources[name] for each in servers], -np.inf,
-                    self.free[host.name][c])
+        for n in range(len(self.servers)):
+            add(lambda m, *_place, n=n: m == n, 1.0, 1.0)
+        for host in self.hosts:
+            for name, free in self.free[host.name].items():
+                add(lambda n, at, cells, name=host.name: at == name, -np.inf, free,
+                    lambda n, name=name: self.servers[n].resources[name])
+            for cell in host.cells or ():
+                self._add_cell(add, host, cell)
         for group in self.groups:
-            inside = [n for n, each in enumerate(servers) if each.uuid in group.members]
-            others = {self.where[member] for member in group.members if member in self.where}
-            for h, host in enumerate(hosts if inside else ()):
-                if group.policy == 'anti-affinity':
-                    add(column[inside, h], 1.0, -np.inf, 0.0 if host.name in others else 1.0)
-                elif others and host.name not in others:
-                    add(column[inside, h], 1.0, -np.inf, 0.0)
-                else:
-                    for n in inside[1:]:
-                        add([column[inside[0], h], column[n, h]], [1.0, -1.0], 0.0, 0.0)
-        most = np.array([[float(self.admits[each.uuid, host.name]) for host in hosts]
-                         for each in servers]).reshape(-1)
-        if not len(hosts):
-            return not servers
+            self._add_group(add, group)
+        if not columns:
+            return not self.servers
         found = optimize.milp(
-            np.zeros(column.size), integrality=np.ones(column.size),
-            bounds=optimize.Bounds(0.0, most), options={'time_limit': 60.0},
+            np.zeros(len(columns)), integrality=np.ones(len(columns)),
+            bounds=optimize.Bounds(0.0, 1.0), options={'time_limit': 60.0},
             constraints=optimize.LinearConstraint(np.array(rows), low, high))
         return {0: True, 2: False}.get(found.status)
+
+    def _add_cell(self, add, host, cell):
+        free = {'PCPU': cell.pinned_cpus - cell.pinned_used,
+                'MEMORY_MB': cell.memory_mb - cell.memory_used_mb}
+        for name, amount in free.items():
+            add(lambda n, at, cells: at == host.name and cell.id in cells, -np.inf, amount,
+                lambda n, name=name: self.servers[n].resources[name] / len(self.servers[n].cells))
+
+    def _add_group(self, add, group):
+        inside = [n for n, each in enumerate(self.servers) if each.uuid in group.members]
+        others = {self.where[member] for member in group.members if member in self.where}
+        for host in self.hosts if inside else ():
+            if group.policy == 'anti-affinity':
+                add(lambda n, at, cells, name=host.name: n in inside and at == name, -np.inf,
+                    0.0 if host.name in others else 1.0)
+            elif others and host.name not in others:
+                add(lambda n, at, cells, name=host.name: n in inside and at == name, -np.inf, 0.0)
+            else:
+                for other in inside[1:]:
+                    add(lambda n, at, cells, name=host.name, other=other: (
+                        n in (inside[0], other) and at == name), 0.0, 0.0,
+                        lambda n: 1.0 if n == inside[0] else -1.0)
 
 
 def large(hosts, servers, seed):

@@ -61,11 +61,11 @@ def wanted(snapshot, seed):
     """(shape, count) that does not fit as the cloud is: one to three of the largest flavor that
     the free room would hold if it were in one place."""
     from kronos_nova.constraints.base import ConstraintRules
-    from kronos_nova.room import shapes
     from kronos_nova.room import slots
     rng = np.random.default_rng([seed, 48])
+    has_cells = snapshot.hosts[0].cells is not None
     for vcpus, memory in room_clouds.FLAVORS[::-1].tolist():
-        shape = shapes.parse(f'{vcpus}:{memory}')
+        shape = room_clouds.shape(vcpus, memory, has_cells)
         counter = slots.SlotCounter(snapshot, ConstraintRules(), [shape])
         count = counter.slots(0).total + int(rng.integers(1, 4))
         available = counter.problem.available
@@ -77,11 +77,12 @@ def wanted(snapshot, seed):
 
 
 def compared(seed):
-    """(MiB of ours, MiB of the reference, CPU seconds); None where there is no room."""
+    """(MiB of ours, MiB of the reference, CPU seconds); None where there is no room. Every other
+    cloud has NUMA cells."""
     from kronos_nova.constraints.base import ConstraintRules
     from kronos_nova.planners.base import Limits
     from kronos_nova.room import making
-    snapshot = room_clouds.cloud(seed)
+    snapshot = room_clouds.cloud(seed, has_cells=bool(seed % 2))
     shape, count = wanted(snapshot, seed)
     begin = time.process_time()
     plan = making.plan(snapshot, ConstraintRules(), shape, count, Limits(budget=100_000))
@@ -97,7 +98,8 @@ def least(snapshot, shape, count):
 
 class Least:
     """The ends in which new servers fit, as an integer program with a column for each server and
-    host, and one for the new servers of each host."""
+    place, and one for the new servers of each place. A place is a host, and the cells of it in
+    which a server lies."""
 
     def __init__(self, snapshot, shape, count):
         self.hosts, self.servers = list(snapshot.hosts), list(snapshot.instances)
@@ -106,68 +108,83 @@ class Least:
         self.kept = room_clouds.kept(snapshot)
         at = {host.name: n for n, host in enumerate(self.hosts)}
         self.home = [at[each.host] for each in self.servers]
-        width = len(self.hosts)
-        self.cells = np.arange(len(self.servers) * width).reshape(-1, width)
-        self.new = self.cells.size + np.arange(width)
-        self.most = np.ones(self.cells.size + width)
-        self.cost = np.zeros(len(self.most))
+        self.columns = []  # (server, or None for the new ones; host; cells)
         self._rows, self._low, self._high = [], [], []
-        self._servers()
-        self._new_servers()
+        for n, each in enumerate(self.servers):
+            self.columns += [(n, *place) for place in self._places(n, each)]
+        self.columns += [(None, *place) for place in self._new_places()]
+        self.most = np.array([count if n is None else 1.0 for n, _h, _cells in self.columns])
+        self.cost = np.array([0.0 if n is None or self.home[n] == h else self.servers[n].memory_mb
+                              for n, h, _cells in self.columns])
+        for n in range(len(self.servers)):
+            self._add(self._where(lambda m, h, cells, n=n: m == n), 1.0, 1.0)
+        self._add(self._where(lambda m, h, cells: m is None), count, count)
         self._room()
         for group in snapshot.server_groups:
             self._group(group)
 
-    def _add(self, columns, amounts, least_, most):
-        columns = np.asarray(columns).reshape(-1)
+    def _places(self, n, server):
+        """A server stays in its cells, or goes to any of another host."""
+        home = self.home[n]
+        yield home, server.on_cells or ()
+        for h, host in enumerate(self.hosts):
+            if h != home and self.open[h] and self.open[home] and (
+                    host.name not in self.kept or server.project_id in self.kept[host.name]):
+                yield from ((h, cells) for cells in room_clouds.ways(host, len(server.cells)))
+
+    def _new_places(self):
+        for h, host in enumerate(self.hosts):
+            if self.open[h] and host.name not in self.kept:
+                yield from ((h, cells) for cells in room_clouds.ways(host, len(self.shape.cells)))
+
+    def _where(self, wanted):
+        return [column for column, each in enumerate(self.columns) if wanted(*each)]
+
+    def _needs(self, n, name):
+        resources = self.shape.resources if n is None else self.servers[n].resources
+        return resources[name]
+
+    def _add(self, columns, low, high, amounts=1.0):
+        columns = np.asarray(columns, dtype=int)
         self._rows.append((np.full(len(columns), len(self._low)), columns,
                            np.broadcast_to(amounts, columns.shape).astype(float)))
-        self._low.append(least_)
-        self._high.append(most)
-
-    def _servers(self):
-        for n, each in enumerate(self.servers):
-            home = self.home[n]
-            may = [self.open[h] and self.open[home] and (
-                host.name not in self.kept or each.project_id in self.kept[host.name])
-                for h, host in enumerate(self.hosts)]
-            may[home] = True
-            self.most[self.cells[n]] = may
-            self.cost[self.cells[n]] = each.memory_mb
-            self.cost[self.cells[n, home]] = 0.0
-            self._add(self.cells[n], 1.0, 1.0, 1.0)
-
-    def _new_servers(self):
-        self.most[self.new] = [self.count * (is_open and host.name not in self.kept)
-                               for host, is_open in zip(self.hosts, self.open, strict=True)]
-        self._add(self.new, 1.0, self.count, self.count)
+        self._low.append(low)
+        self._high.append(high)
 
     def _room(self):
         for h, host in enumerate(self.hosts):
-            for name in ('VCPU', 'MEMORY_MB'):
-                self._add(np.append(self.cells[:, h], self.new[h]), np.append(
-                    [each.resources[name] for each in self.servers], self.shape.resources[name]),
-                    -np.inf, host.inventory[name].capacity)
+            here = self._where(lambda n, place, cells, h=h: place == h)
+            for name, inventory in host.inventory.items():
+                self._add(here, -np.inf, inventory.capacity, [
+                    self._needs(self.columns[column][0], name) for column in here])
+            for cell in host.cells or ():
+                inside = [column for column in here if cell.id in self.columns[column][2]]
+                for name, most in (('PCPU', cell.pinned_cpus), ('MEMORY_MB', cell.memory_mb)):
+                    self._add(inside, -np.inf, most, [
+                        self._needs(n, name) / len(cells)
+                        for n, _h, cells in (self.columns[column] for column in inside)])
 
     def _group(self, group):
-        inside = [n for n, each in enumerate(self.servers) if each.uuid in group.members]
+        inside = {n for n, each in enumerate(self.servers) if each.uuid in group.members}
         for h in range(len(self.hosts)):
+            here = self._where(lambda n, place, cells, h=h: place == h and n in inside)
             if group.policy == 'anti-affinity':
-                self._add(self.cells[inside, h], 1.0, -np.inf, 1.0)
+                self._add(here, -np.inf, 1.0)
                 continue
-            for n in inside:  # To Nova no member may leave the others.
-                if h != self.home[n]:
-                    self.most[self.cells[n, h]] = 0.0
+            for column in here:  # To Nova no member may leave the others.
+                if h != self.home[self.columns[column][0]]:
+                    self.most[column] = 0.0
 
     def solved(self):
         from scipy import optimize
         from scipy import sparse
         rows, columns, values = (np.concatenate(part) for part in zip(*self._rows, strict=True))
+        matrix = sparse.csr_array((values, (rows, columns)),
+                                  shape=(len(self._low), len(self.columns)))
         found = optimize.milp(
             self.cost, integrality=np.ones(len(self.most)),
             bounds=optimize.Bounds(0.0, self.most), options={'time_limit': SECONDS},
-            constraints=optimize.LinearConstraint(
-                sparse.csr_array((values, (rows, columns))), self._low, self._high))
+            constraints=optimize.LinearConstraint(matrix, self._low, self._high))
         return None if found.x is None else round(found.fun)
 
 

@@ -1,33 +1,46 @@
 """Random clouds for what is asked about room; each seed is one cloud."""
 
+import dataclasses
+import itertools
 import uuid
+from collections.abc import Iterator
 
 import numpy as np
 
 from kronos_nova.objects import snapshot as objects
+from kronos_nova.objects.numa import NumaCell
+from kronos_nova.objects.shape import Shape
 
+WIDE = 8
+"""CPUs above which a server lies in two cells, where hosts have any."""
 FLAVORS = np.array([[1, 2048], [2, 4096], [2, 8192], [4, 8192], [4, 32768], [8, 16384],
                     [8, 65536], [16, 32768], [32, 65536]])
 SIZES = np.array([[32, 131072], [64, 262144], [128, 524288]])
+CELLS = 2
+"""NUMA cells of a host, where hosts have any."""
 UP = objects.Service(state='up', status='enabled')
 KEPT = 'filter_tenant_id'
 PROJECTS = 'a', 'b', 'c'
 
 
 def cloud(seed: int, hosts: int | None = None, servers: int | None = None,
-          ratio: float = 4.0) -> objects.Snapshot:
+          ratio: float = 4.0, has_cells: bool = False) -> objects.Snapshot:
     """A cloud whose hosts have about as much free as the largest of them has in use, so that the
     loss of one is a question.
 
     Hosts are of up to three sizes, one in ten is disabled, a third may be kept for projects, and
     groups of servers are kept apart or together by hard policies.
+
+    :param has_cells: hosts have NUMA cells, and all CPUs of servers are pinned
     """
+    ratio = 1.0 if has_cells else ratio
     rng = np.random.default_rng([seed, 22])
     count = hosts or int(rng.integers(6, 15))
     size = SIZES[rng.integers(0, rng.integers(1, 4), count)]
     limits = size * [ratio, 1.0]
     # Many servers on each host are small ones.
     flavors = FLAVORS if servers is None else FLAVORS[:5]
+    free = np.repeat(size[:, None, :] / CELLS, CELLS, axis=1)
     full = limits * (rng.uniform(0.5, min(1.0 - 1.0 / count, 0.95))
                      * rng.uniform(0.85, 1.1, count))[:, None]
     instances, used = [], np.zeros((count, 2))
@@ -40,17 +53,53 @@ def cloud(seed: int, hosts: int | None = None, servers: int | None = None,
         if (used[host] + flavor > np.minimum(full[host], limits[host])).any():
             misses += 1
             continue
+        cells = _cells(rng, free[host], flavor) if has_cells else None
+        if has_cells and cells is None:
+            misses += 1
+            continue
         misses = 0
         used[host] += flavor
         instances.append(_instance(rng, len(instances), host, flavor, project_of[host]))
+        if cells is not None:
+            free[host, cells] -= flavor / len(cells)
+            instances[-1] = _pinned(instances[-1], cells)
     return objects.Snapshot(
         taken_at='2026-11-26T12:00:00+00:00',
-        hosts=tuple(_host(rng, n, limits[n] / [ratio, 1.0], ratio) for n in range(count)),
+        hosts=tuple(_host(rng, n, limits[n] / [ratio, 1.0], ratio,
+                          free[n] if has_cells else None) for n in range(count)),
         instances=tuple(instances), server_groups=tuple(_groups(rng, instances)),
         aggregates=tuple(objects.Aggregate(
             name=f'for-{project}', uuid=_uuid(rng), metadata={KEPT: project},
             hosts=tuple(_name(n) for n in range(count) if project_of[n] == project))
             for project in sorted(set(project_of) - {''})))
+
+
+def shape(vcpus: int, memory: int, has_cells: bool) -> Shape:
+    """The flavor of a size: with pinned CPUs where hosts have cells, in two of them where it is
+    large."""
+    specs = {}
+    if has_cells:
+        specs = {'hw:cpu_policy': 'dedicated'} | (
+            {'hw:numa_nodes': str(CELLS)} if vcpus > WIDE else {})
+    return Shape(name=f'{vcpus}:{memory}', vcpus=vcpus, memory_mb=memory, extra_specs=specs)
+
+
+def _cells(rng, free, flavor):
+    """The cells of a server of a flavor, at random; None where it does not fit."""
+    parts = CELLS if flavor[0] > WIDE else 1
+    cells = np.flatnonzero((free >= flavor / parts).all(axis=1))
+    return None if len(cells) < parts else sorted(rng.permutation(cells)[:parts].tolist())
+
+
+def _pinned(instance, cells):
+    return dataclasses.replace(
+        instance, resources={'PCPU': instance.vcpus, 'MEMORY_MB': instance.memory_mb},
+        cells=shape(instance.vcpus, instance.memory_mb, True).cells, on_cells=tuple(cells))
+
+
+def ways(host: objects.Host, parts: int) -> Iterator[tuple[int, ...]]:
+    """The sets of cells of a host in which a server of equal parts can lie."""
+    return itertools.combinations([cell.id for cell in host.cells or ()], parts)
 
 
 def kept(snapshot: objects.Snapshot) -> dict[str, set[str]]:
@@ -62,13 +111,19 @@ def kept(snapshot: objects.Snapshot) -> dict[str, set[str]]:
     return found
 
 
-def _host(rng, number, size, ratio):
+def _host(rng, number, size, ratio, free):
+    """:param free: float64 (CELLS, 2), CPUs and MiB of each cell; None for no cells"""
     vcpus, memory = map(int, size)
     is_disabled = rng.random() < 0.1
     return objects.Host(
         name=_name(number), uuid=_uuid(rng),
         service=objects.Service(state='up', status='disabled') if is_disabled else UP,
-        inventory={'VCPU': objects.ResourceInventory(total=vcpus, allocation_ratio=ratio),
+        cells=None if free is None else tuple(NumaCell(
+            id=cell, memory_mb=memory // CELLS, memory_used_mb=memory // CELLS - int(free[cell, 1]),
+            pinned_cpus=vcpus // CELLS, pinned_used=vcpus // CELLS - int(free[cell, 0]))
+            for cell in range(CELLS)),
+        inventory={'VCPU' if free is None else 'PCPU': objects.ResourceInventory(
+            total=vcpus, allocation_ratio=ratio),
                    'MEMORY_MB': objects.ResourceInventory(total=memory)})
 
 

@@ -13,10 +13,12 @@ import numpy as np
 
 from kronos_nova.model.compiled import Model
 from kronos_nova.model.keys import equal_rows
+from kronos_nova.model.numa import CellUse
 from kronos_nova.model.problem import TOLERANCE
 from kronos_nova.model.program import STAYS
 from kronos_nova.model.program import Solution
 from kronos_nova.model.rules import ArrivalLimit
+from kronos_nova.model.rules import CellRoom
 from kronos_nova.model.rules import GroupPolicy
 from kronos_nova.model.rules import LoadLimit
 from kronos_nova.model.rules import ReservedRoom
@@ -39,10 +41,11 @@ class Ended:
 class Assignment:
     """The instances that have to leave their hosts, and those that may give way.
 
-    Of the rules of the model, those on room, load and groups that are kept apart are left to the
-    program; every other rule is asked of the state as it is.
+    Of the rules of the model, those on room, NUMA cells, load and groups that are kept apart are
+    left to the program; every other rule is asked of the state as it is.
 
     kind : intp (v,); allowed : bool (k, h), hosts that a kind may go to
+    emptied : what is in use of NUMA cells without the instances; None where these forbid nothing
     is_exact : no rule forbids a host that might be permitted once others have moved
     """
 
@@ -63,6 +66,7 @@ class Assignment:
         self.apart = self._groups_apart()
         self.shared_rows = self._shared_rows()
         self.is_exact = True
+        self.emptied = self._emptied()
         self.kind, self.allowed = self._kinds(by_weight)
         self.first = np.unique(self.kind, return_index=True)[1]
         self.sample, self.is_leaving = self.vms[self.first], self.must[self.first]
@@ -83,6 +87,11 @@ class Assignment:
         for rule in self.model.rules:
             if isinstance(rule, Room | LoadLimit | ArrivalLimit | ReservedRoom):
                 continue
+            if isinstance(rule, CellRoom) and self.emptied is not None:
+                use = self.emptied
+                kinds, row = np.unique(use.cells.kind[self.vms], return_inverse=True)
+                allowed &= use.fits(kinds)[row][:, self.hosts]
+                continue
             if isinstance(rule, GroupPolicy):
                 rule = rule.together_only(self.model.memberships)
             found = rule.allows(self.state, self.vms[:, None], self.hosts)
@@ -95,9 +104,25 @@ class Assignment:
             self.must, group, equal_rows(allowed), self.shared_rows,
             self.problem.demands[self.vms], self.problem.memory_mb[self.vms],
             self.problem.weights[self.vms] if by_weight else self.must,
-            *(kind[self.vms] for kind in self.model.kinds_by_rules)])
+            *(kind[self.vms] for kind in self.model.kinds_by_rules), *self._kinds_by_cells()])
         kind = equal_rows(key)
         return kind, allowed[np.unique(kind, return_index=True)[1]]
+
+    def _emptied(self) -> CellUse | None:
+        """What is in use of NUMA cells without the instances; None where these forbid nothing."""
+        if self.state.cells is None or not any(
+                isinstance(rule, CellRoom) for rule in self.model.rules):
+            return None
+        return self.state.cells.without(self.vms.tolist(), self.state.vm_host)
+
+    def _kinds_by_cells(self) -> list[np.ndarray]:
+        """intp (v,) each: instances that differ in one need other NUMA cells, or leave others."""
+        if self.emptied is None or self.state.cells is None:
+            return []
+        known: dict[tuple, int] = {}
+        places = [known.setdefault(self.state.cells.places.get(vm, ()), len(known))
+                  for vm in self.vms.tolist()]
+        return [self.emptied.cells.kind[self.vms], np.array(places, dtype=np.intp)]
 
     def _shared_rows(self) -> np.ndarray:
         """intp (v, C): the row from which each instance is allocated each class, -1 where that is

@@ -138,6 +138,37 @@ def cells(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndar
     return dataclasses.replace(found, used=use.used, home=use.places)
 
 
+def settled(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndarray,
+            packs: bool = False) -> tuple[list[Host], list[Instance]]:
+    """Hosts and instances with the instances in the cells that Nova would choose, one after the
+    other, where the hosts do not count them yet."""
+    found = cells(hosts, instances, vm_host, packs, range(len(instances)))
+    if found is None:
+        return list(hosts), list(instances)
+    return ([_with_used(host, found, at) for at, host in enumerate(hosts)],
+            [_with_places(each, found, vm, int(vm_host[vm])) for vm, each in enumerate(instances)])
+
+
+def _with_used(host: Host, found: Cells, at: int) -> Host:
+    used = found.used
+    return dataclasses.replace(host, cells=host.cells and tuple(dataclasses.replace(
+        cell, memory_used_mb=int(used.memory[at, number]), cpus_used=int(used.cpus[at, number]),
+        pinned_used=int(used.pinned[at, number]), pages={
+            size: dataclasses.replace(pages, used=int(
+                used.pages[at, number, found.page_kb.searchsorted(size)]))
+            for size, pages in cell.pages.items()}) for number, cell in enumerate(host.cells)))
+
+
+def _with_places(instance: Instance, found: Cells, vm: int, host: int) -> Instance:
+    places = found.home.get(vm, ())
+    if not places:
+        return dataclasses.replace(instance, on_cells=None, on_pages=())
+    return dataclasses.replace(
+        instance, on_cells=tuple(int(found.ids[host, place.cell]) for place in places),
+        on_pages=tuple(int(found.page_kb[place.page]) for place in places
+                       if place.page != NO_PAGE))
+
+
 def _home(host: Host, instance: Instance, sizes: Sequence[int]) -> tuple[Place, ...] | None:
     """Where the parts of an instance are; None where that is not known."""
     cells = {cell.id: (number, cell) for number, cell in enumerate(host.cells or ())}
@@ -342,6 +373,95 @@ class CellUse:
             return need
         return dataclasses.replace(need, page_kb=int(self.cells.page_kb[fitting][-1]))
 
+    def without(self, vms: Iterable[int], vm_host: np.ndarray) -> 'CellUse':
+        """The same without some instances, wherever they are."""
+        other = self.copy()
+        for vm in vms:
+            other.add(vm, int(vm_host[vm]), -1)
+        return other
+
+    def options(self, kind: int, host: int) -> list[tuple[Place, ...]]:
+        """The ways in which an instance of a kind could lie in the cells of a host. Of ways that
+        differ in which of equal parts is where there is one."""
+        parts, at = self.cells.parts[kind], np.array([host])
+        fits = {need: self.fits_part(need, at)[0] for need in set(parts)}
+        cells = np.flatnonzero(self.cells.exists[host]).tolist()
+        found: dict[tuple[tuple[int, ...], ...], tuple[Place, ...]] = {}
+        for chosen in itertools.permutations(cells, len(parts)):
+            if not all(fits[need][cell] for need, cell in zip(parts, chosen, strict=True)):
+                continue
+            alike = tuple(tuple(sorted(cell for other, cell in zip(parts, chosen, strict=True)
+                                       if other == need)) for need in fits)
+            if alike not in found:
+                found[alike] = tuple(
+                    Place(cell, self._page(self._with_size(need, host, cell), host, cell))
+                    for need, cell in zip(parts, chosen, strict=True))
+        return list(found.values())
+
+    def amounts(self, need: InstanceCell, place: Place) -> dict[str, float]:
+        """What a part takes in a cell, by the name of the resource."""
+        pinned, shared = _cpus(need)
+        found = {'pinned': pinned, 'cpus': shared,
+                 'memory': 0 if need.pinned and place.page != NO_PAGE else need.memory_mb}
+        if place.page != NO_PAGE:
+            found[f'page {place.page}'] = (
+                need.memory_mb * KIB / self.cells.page_kb[place.page])
+        return {name: float(amount) for name, amount in found.items() if amount}
+
+    def free(self, host: int, cell: int, name: str) -> float:
+        """How much of a resource of :meth:`amounts` is free in a cell."""
+        cells, used, at = self.cells, self.used, (host, cell)
+        if name == 'pinned':
+            return float(cells.has.pinned[at] - used.pinned[at])
+        if name == 'cpus':
+            return float(cells.has.cpus[at] * cells.cpu_ratio[host] - used.cpus[at])
+        if name == 'memory':
+            return float(cells.has.memory[at] * cells.memory_ratio[host] - used.memory[at])
+        page = int(name.removeprefix('page '))
+        return float((cells.has.pages - cells.reserved - used.pages)[host, cell, page])
+
+    def slots(self, kind: int, hosts: np.ndarray) -> np.ndarray:
+        """float64 (h,): how many further instances of a kind hosts have cells for; inf where it is
+        not known what they have."""
+        parts, known = self.cells.parts[kind], self.cells.known[hosts]
+        if any(need != parts[0] for need in parts):
+            found = np.array([self._slots_one_by_one(kind, host) for host in hosts.tolist()])
+        else:
+            found = _servers_of_parts(self._parts_by_cell(parts[0], hosts), len(parts))
+        return np.where(known, found, np.inf)
+
+    def _parts_by_cell(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
+        """intp (h, C): how many equal parts fit into each cell."""
+        other, count = self.copy(), np.zeros(self.cells.exists[hosts].shape, dtype=np.intp)
+        while (fits := other.fits_part(need, hosts)).any():
+            count += fits
+            pinned, shared = _cpus(need)
+            other.used.pinned[hosts] += pinned * fits
+            other.used.cpus[hosts] += shared * fits
+            other.used.memory[hosts] += need.memory_mb * fits
+            if len(self.cells.page_kb):
+                size = other._sizes_taken(need, hosts) & fits[..., None]
+                other.used.pages[hosts] += size * (need.memory_mb * KIB / self.cells.page_kb)
+        return count
+
+    def _sizes_taken(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
+        """bool (h, C, S): the size of the pages that a part would take in each cell."""
+        if need.page_kb is None:
+            return _smallest(self.cells.has_size[hosts])
+        found = self._fitting_pages(need, hosts) & self._sizes(need, hosts)
+        return _smallest(found[..., ::-1])[..., ::-1]
+
+    def _slots_one_by_one(self, kind: int, host: int) -> int:
+        parts, taken = self.cells.parts[kind], list[tuple[Place, ...]]()
+        while (places := self.choose(kind, host)) is not None:
+            for need, place in zip(parts, places, strict=True):
+                self._count(need, host, place, 1)
+            taken.append(places)
+        for places in taken:
+            for need, place in zip(parts, places, strict=True):
+                self._count(need, host, place, -1)
+        return len(taken)
+
     def sums(self, hosts: np.ndarray,
              vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Free and whole room of the cells of each host together, float64 (h, k), and what
@@ -382,6 +502,17 @@ class CellUse:
             return NO_PAGE
         size = need.page_kb
         return int(has_size.argmax() if size is None else (self.cells.page_kb == size).argmax())
+
+
+def _servers_of_parts(parts: np.ndarray, each: int) -> np.ndarray:
+    """intp (h,): how many servers of ``each`` equal parts have distinct cells for all of them.
+
+    :param parts: intp (h, C), how many parts each cell holds
+    """
+    found = np.zeros(len(parts), dtype=np.intp)
+    for count in range(1, int(parts.sum(axis=1).max(initial=0)) // each + 1):
+        found[np.minimum(parts, count).sum(axis=1) >= each * count] = count
+    return found
 
 
 def _sum_of_parts(parts: Sequence[InstanceCell], page_kb: np.ndarray) -> list[float]:

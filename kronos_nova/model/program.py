@@ -4,7 +4,9 @@
 import dataclasses
 import functools
 from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +15,9 @@ from kronos_nova.model.rules import ReservedRoom
 
 if TYPE_CHECKING:
     from kronos_nova.model.assignment import Assignment
+    from kronos_nova.model.numa import CellUse
+    from kronos_nova.model.numa import Place
+    from kronos_nova.objects.numa import InstanceCell
 
 STAYS = 1e4
 """What it costs that an instance does not leave, in moves of an instance of mean memory: more than
@@ -48,12 +53,22 @@ class Solution:
     bound: float
 
 
+class _Taken(NamedTuple):
+    """What a column takes of a resource of a NUMA cell, in which round; less than 0 of what
+    leaves."""
+
+    column: int
+    round: int
+    arrives: bool
+    amount: float
+
+
 class Program:
     """How many of each kind of an assignment arrive at each host, leave it, and stay.
 
-    What leaves arrives: each kind by itself, because where it comes from does not matter. Room, and
-    groups that are kept apart, hold at the end; what else must hold or is worth something is added
-    by methods.
+    What leaves arrives: each kind by itself, because where it comes from does not matter. Room,
+    NUMA cells, and groups that are kept apart hold at the end; what else must hold or is worth
+    something is added by methods.
 
     With several rounds there is an order for each solution: what arrives in a round fits before
     anything leaves in that round, so the moves of a round are possible in any order.
@@ -89,6 +104,7 @@ class Program:
         self._flow()
         self._room()
         self._keep_apart()
+        self._keep_cells()
 
     def _add(self, columns: np.ndarray, values: np.ndarray, low: float, high: float) -> None:
         self._rows.append((np.full(len(columns), len(self._low)), columns, values))
@@ -183,6 +199,79 @@ class Program:
                         members.place(np.full(len(of.hosts), group), of.hosts), return_index=True,
                         return_inverse=True)
                     self._changes(amount, rows, np.maximum(room[first], 0.0))
+
+    def _keep_cells(self) -> None:
+        """Let what arrives in each NUMA cell less what leaves it take no more than is free. Each
+        instance that arrives lies in one of the ways that the cells of the host allow; Nova may
+        choose another, so the order of the moves decides."""
+        use, now = self.of.emptied, self.of.state.cells
+        if use is None or now is None:
+            return
+        takes: dict[tuple[int, int, str], list[_Taken]] = {}
+        rounds = self._round_of(self.arrive)
+        for column, (kind, at) in enumerate(self.arrive.tolist()):
+            need = int(use.cells.kind[self.of.sample[kind]])
+            host = int(self.of.hosts[at])
+            if not need or not use.cells.known[host]:
+                continue
+            for way, where in zip(*self._ways(column, need, host), strict=True):
+                self._count_taken(takes, use.cells.parts[need], host, where,
+                           _Taken(way, int(rounds[column]), True, 1.0))
+        first, rounds = len(self.arrive), self._round_of(self.leave)
+        for column, (kind, at) in enumerate(self.leave.tolist()):
+            sample, host = int(self.of.sample[kind]), int(self.of.hosts[at])
+            self._count_taken(takes, use.cells.parts[int(use.cells.kind[sample])], host,
+                       now.places.get(sample, ()),
+                       _Taken(first + column, int(rounds[column]), False, -1.0))
+        self._keep_in_cells(use)
+        for (host, cell, name), taken in takes.items():
+            free = max(now.free(host, cell, name), 0.0)
+            for number in range(self.rounds):
+                rows = [each for each in taken if self.rounds == 1 or (
+                    each.round <= number if each.arrives else each.round < number)]
+                if any(each.amount > 0 for each in rows):
+                    self._add(np.array([each.column for each in rows]),
+                              np.array([each.amount for each in rows]), -np.inf, free)
+
+    def _keep_in_cells(self, use: 'CellUse') -> None:
+        """Let no kind both arrive at a host and leave it: in counts that would take an instance
+        from one cell of the host to another."""
+        first = len(self.arrive)
+        arrive = [tuple(pair) for pair in self.arrive.tolist()]
+        for number, (kind, at) in enumerate(self.leave.tolist()):
+            if not use.cells.kind[self.of.sample[kind]]:
+                continue
+            columns = [n for n, pair in enumerate(arrive) if pair == (kind, at)]
+            if columns and number < len(self.leave) // self.rounds:
+                leaves = [n for n, pair in enumerate(self.leave.tolist()) if pair == [kind, at]]
+                stays = self._whole(0.0)
+                count, here = float(self.count[kind]), float(self.here[kind, at])
+                self._add(np.array([*columns, stays]), np.array([*np.ones(len(columns)), -count]),
+                          -np.inf, 0.0)
+                self._add(np.array([*(first + n for n in leaves), stays]),
+                          np.array([*np.ones(len(leaves)), here]), -np.inf, here)
+
+    def _ways(self, column: int, need: int,
+              host: int) -> tuple[list[int], list[tuple['Place', ...]]]:
+        """A column for each way in which instances that arrive can lie in the cells of a host, and
+        the way."""
+        use = self.of.emptied
+        options = use.options(need, host) if use is not None else []
+        if len(options) == 1:
+            return [column], options
+        most = float(self._most[0][column])
+        ways = [self._integer(most) for _option in options]
+        self._add(np.array([column, *ways]), np.array([-1.0, *np.ones(len(ways))]), 0.0, 0.0)
+        return ways, options
+
+    def _count_taken(self, takes: dict[tuple[int, int, str], list['_Taken']],
+              parts: Sequence['InstanceCell'], host: int, places: Sequence['Place'],
+              taken: '_Taken') -> None:
+        use = self.of.emptied
+        for need, place in zip(parts, places, strict=False):
+            for name, amount in use.amounts(need, place).items() if use is not None else ():
+                takes.setdefault((host, place.cell, name), []).append(
+                    taken._replace(amount=taken.amount * amount))
 
     def keep_loads(self, most: np.ndarray, price: float | None = None) -> None:
         """Let what arrives at hosts less what leaves add no more load than is left up to ``most``,
@@ -317,6 +406,11 @@ class Program:
         """A further column that is 0 or 1."""
         self._is_whole.append(self.columns)
         return self._variable(cost, 1.0)
+
+    def _integer(self, most: float) -> int:
+        """A further column that is a whole number and costs nothing."""
+        self._is_whole.append(self.columns)
+        return self._variable(0.0, most)
 
     def solve(self, seconds: float, gap: float, nodes: int) -> Solution | None:
         """The cheapest solution that is found; None if none was.

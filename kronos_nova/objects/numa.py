@@ -39,6 +39,13 @@ class NumaCell:
     pages: Mapping[int, Pages] = field(default_factory=dict)
 
 
+def emptied(cell: NumaCell) -> NumaCell:
+    """The same with nothing in use."""
+    return dataclasses.replace(
+        cell, memory_used_mb=0, cpus_used=0, pinned_used=0,
+        pages={size: dataclasses.replace(each, used=0) for size, each in cell.pages.items()})
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceCell:
     """The part of a server that needs a cell of its own.

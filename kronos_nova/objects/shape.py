@@ -30,18 +30,20 @@ class Shape:
     devices: tuple[Device, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.resources:
-            object.__setattr__(self, 'resources', resources(self))
         if not self.cells:
             object.__setattr__(self, 'cells', numa.of_flavor(self.vcpus, self.memory_mb,
                                                              self.extra_specs))
+        if not self.resources:
+            object.__setattr__(self, 'resources', resources(self))
 
 
 def resources(shape: Shape) -> dict[str, int]:
     """What placement is asked for by a server with its disk on its host, as
     ``nova.scheduler.utils.ResourceRequest`` asks."""
-    cpus = 'PCPU' if shape.extra_specs.get('hw:cpu_policy') == numa.DEDICATED else 'VCPU'
-    found = {cpus: shape.vcpus, 'MEMORY_MB': shape.memory_mb, 'DISK_GB': shape.disk_gb}
+    pinned = sum(part.cpus for part in shape.cells if part.pinned)
+    shared = sum(part.shared_cpus or 0 for part in shape.cells) if pinned else shape.vcpus
+    found = {'VCPU': shared, 'PCPU': pinned, 'MEMORY_MB': shape.memory_mb,
+             'DISK_GB': shape.disk_gb}
     for key, value in shape.extra_specs.items():
         named = SPEC.fullmatch(key)
         if named and value.isdigit():

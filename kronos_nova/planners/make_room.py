@@ -6,8 +6,6 @@ rounds, each solution of which has an order, is solved where the cheapest end ha
 too large a program is left to the :mod:`evacuator <.evacuate>`, which chooses host after host.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from kronos_nova.model import State
@@ -33,6 +31,9 @@ lowered, more end with the best that was found. Clouds of 15 hosts need 1 to 300
 MOVE_MB = 64.0
 """MiB that a move costs in addition to the memory that it copies. Raised, fewer and larger
 instances give way; lowered, more and smaller ones."""
+CUTS = 8
+"""Ends that are tried because Nova would choose other NUMA cells than a program. Raised, room is
+found more often where cells are nearly full, in more time; of 60 clouds one needed more than 1."""
 ROUNDS = 1, 2, 3
 """Rounds of the programs that are tried, one after the other, until an end has an order."""
 
@@ -44,31 +45,65 @@ class RoomMaker:
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
         limits.unplaced.clear()
-        for moves in self._ends(state, limits):
-            ordering = order.Ordering(state, limits)
-            if ordering.do_all(moves):
-                return order.carry_out(ordering.done, state, lambda host: (
-                    f'makes room on {state.problem.hosts[host]} for new servers'))
-        return Evacuator().plan(state, limits)
+        done = self._cheapest(state, limits)
+        if done is None:
+            return Evacuator().plan(state, limits)
+        return order.carry_out(done, state, lambda host: (
+            f'makes room on {state.problem.hosts[host]} for new servers'))
 
-    def _ends(self, state: State, limits: Limits) -> Iterator[list[tuple[int, int]]]:
-        """The moves of the cheapest ends in which all instances leave; others before those."""
+    def _cheapest(self, state: State, limits: Limits) -> list[tuple[int, int]] | None:
+        """The moves, in order, of the cheapest end with one in which all instances leave."""
         problem, leaving = state.problem, waiting(state)
         for pairs in PAIRS:
             hosts = assignment.roomiest(state, pairs) & problem.available
             others = np.flatnonzero(problem.movable & hosts[state.vm_host])
             for rounds in ROUNDS:
-                if limits.is_over:
-                    return
                 together = assignment.Assignment(state, state.model.for_emptying, leaving, others,
                                                  np.flatnonzero(hosts))
-                program = Program(together, MOVE_MB, rounds)
-                program.keep_reserved_room()
-                solution = program.solve(limits.deadline - limits.clock(), GAP, NODES)
-                ended = None if solution is None else together.ended(solution)
-                if ended is None or len(ended.stays):
+                done, has_end = self._ordered(state, together, rounds, limits)
+                if done is not None or limits.is_over:
+                    return done
+                if not has_end:
                     break
-                yield sorted(ended.moves, key=lambda move: bool(problem.draining[
-                    problem.vm_host[move[0]]]))
             if hosts[problem.available].all():
-                return
+                break
+        return None
+
+    def _ordered(self, state: State, together: assignment.Assignment, rounds: int,
+                 limits: Limits) -> tuple[list[tuple[int, int]] | None, bool]:
+        """The moves, in order, of the cheapest end that has one; and whether there is any end."""
+        for cut in range(CUTS):
+            moves = None if limits.is_over else self._end(together, rounds, limits)
+            if moves is None:
+                return None, cut > 0
+            ordering = order.Ordering(state, limits)
+            if ordering.do_all(moves):
+                return ordering.done, True
+            if not self._forbid(together, moves, ordering):
+                break
+        return None, True
+
+    def _end(self, together: assignment.Assignment, rounds: int,
+             limits: Limits) -> list[tuple[int, int]] | None:
+        """The moves of the cheapest end, those of others before those of new servers; None where
+        not all find a place."""
+        program = Program(together, MOVE_MB, rounds)
+        program.keep_reserved_room()
+        solution = program.solve(limits.deadline - limits.clock(), GAP, NODES)
+        ended = None if solution is None else together.ended(solution)
+        if ended is None or len(ended.stays):
+            return None
+        problem = together.problem
+        return sorted(ended.moves, key=lambda move: bool(problem.draining[
+            problem.vm_host[move[0]]]))
+
+    def _forbid(self, together: assignment.Assignment, moves: list[tuple[int, int]],
+                ordering: order.Ordering) -> bool:
+        """Forbid the first move that could not be made, where Nova chooses other NUMA cells than
+        the program; returns whether there is one."""
+        cells = together.problem.cells
+        for vm, host in moves:
+            if ordering.state.vm_host[vm] != host and cells is not None and cells.kind[vm]:
+                together.forbid(vm, host)
+                return True
+        return False

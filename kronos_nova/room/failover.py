@@ -22,10 +22,12 @@ from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.model.assignment import Assignment
+from kronos_nova.model.numa import CellUse
 from kronos_nova.model.problem import TOLERANCE
 from kronos_nova.model.program import Program
 from kronos_nova.model.rules import AllowedHosts
 from kronos_nova.model.rules import CallbackRule
+from kronos_nova.model.rules import CellRoom
 from kronos_nova.model.rules import GroupPolicy
 from kronos_nova.model.rules import ReservedRoom
 from kronos_nova.model.rules import Room
@@ -47,6 +49,11 @@ NODES = 2_000
 SECONDS = 10.0
 """Seconds that one integer program may take on an idle machine: a stop for models whose single node
 is slow, not what ends most of them. Raised, as :data:`NODES`."""
+
+
+CUTS = 8
+"""Placements that are tried because Nova would choose other NUMA cells. Raised, fewer verdicts are
+:data:`NOT_FOUND` where cells are nearly full, and these take longer."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +169,13 @@ class Failover:
             for other, host in placed.items() if mates else ():
                 if mates & set(rooms.groups_of(vms[other:other + 1])):
                     rooms.occupy(vms[other:other + 1], host)
-            return permitted[position] & rooms.allow(vms[position:position + 1])
+            may = permitted[position] & rooms.allow(vms[position:position + 1])
+            use = self._cell_use()
+            if use is not None:
+                for other, host in placed.items():
+                    use.add(int(vms[other]), int(hosts[host]), 1)
+                may &= self._fit_cells(use, vms[position:position + 1], hosts)
+            return may
 
         order = nova_order.in_order([self._instances[self.problem.vms[vm]] for vm in vms.tolist()])
         return nova_order.restarts(order, self.problem.demands[vms], self._free[hosts],
@@ -219,12 +232,15 @@ class Failover:
         :param is_partial: leave out those that find no place; else None is returned
         """
         free, rooms = self._free[hosts].copy(), _GroupRooms(self, hosts)
+        use = self._cell_use()
         scale = np.maximum(free.max(axis=0, initial=1.0), 1.0)
         placed: dict[int, int] = {}
         for item in self._items(vms, scale):
             demand = self.problem.demands[vms[item]].sum(axis=0)
             fits = permitted[item].all(axis=0) & ((demand <= free + TOLERANCE) | (demand == 0)).all(
                 axis=1) & rooms.allow(vms[item])
+            if use is not None:
+                fits &= self._fit_cells(use, vms[item], hosts)
             if not fits.any():
                 if is_partial:
                     continue
@@ -233,8 +249,21 @@ class Failover:
             host = int(np.where(fits, left, np.inf).argmin())
             free[host] -= demand
             rooms.occupy(vms[item], host)
+            if use is not None:
+                for vm in vms[item].tolist():
+                    use.add(vm, int(hosts[host]), 1)
             placed |= dict.fromkeys(vms[item].tolist(), int(hosts[host]))
         return placed if self._is_simple or self._is_possible(placed) else None
+
+    def _cell_use(self) -> CellUse | None:
+        """What is in use of NUMA cells, on its own; None where these forbid nothing."""
+        counts = any(isinstance(rule, CellRoom) for rule in self._others)
+        return self.state.cells.copy() if counts and self.state.cells is not None else None
+
+    def _fit_cells(self, use: CellUse, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
+        """bool (h,): hosts with cells for each of some instances."""
+        fits = use.fits(np.unique(use.cells.kind[vms]))
+        return np.asarray(fits[:, hosts].all(axis=0))
 
     def _items(self, vms: np.ndarray, scale: np.ndarray) -> Iterator[np.ndarray]:
         """Positions of instances that go to one host together, the largest first: members of a
@@ -313,22 +342,45 @@ class Failover:
         first = np.sort(vms[[item[0] for item in items]])
         state = self._merged(vms, hosts, permitted, items)
         every = Assignment(state, state.model, first, first[:0], hosts)
-        solution = Program(every).solve(SECONDS, 0.0, NODES)
-        ended = None if solution is None else every.ended(solution)
-        if ended and not len(ended.stays):
+        for _cut in range(CUTS):
+            solution = Program(every).solve(SECONDS, 0.0, NODES)
+            ended = None if solution is None else every.ended(solution)
+            if ended is None or len(ended.stays):
+                break
             places = dict(ended.moves)
+            chosen = {vm: (int(vms[item[0]]), places[int(vms[item[0]])])
+                      for item in items for vm in vms[item].tolist()}
             placed = self._place_again(vms, hosts, permitted, {
-                self.problem.vms[vm]: self.problem.hosts[places[int(vms[item[0]])]]
-                for item in items for vm in vms[item].tolist()})
+                self.problem.vms[vm]: self.problem.hosts[host]
+                for vm, (_first, host) in chosen.items()})
             if placed is not None:
                 return self._verdict(lost, FITS, placed, {})
-        if ended and len(ended.stays) and ended.is_proven:
+            refused = self._first_refused({vm: chosen[vm] for vm in vms.tolist()})
+            if refused is None:
+                break
+            every.forbid(*refused)
+        if ended and len(ended.stays) and ended.is_proven and not every.forbidden:
             return self._verdict(lost, DOES_NOT, {}, dict.fromkeys(ended.stays.tolist(), (
                 'of all ways to place the servers of the lost hosts on the others, none leaves '
                 'fewer without a place')))
         return self._verdict(lost, NOT_FOUND, {}, dict.fromkeys(
             ended.stays.tolist() if ended and len(ended.stays) else vms.tolist(),
             'no place was found within the work of one check; there may be one'))
+
+    def _first_refused(self, chosen: Mapping[int, tuple[int, int]]) -> tuple[int, int] | None:
+        """The first of what an integer program chose that does not fit into the NUMA cells that
+        Nova chooses; None where all do.
+
+        :param chosen: instance to (the first of those that go to one host together, that host)
+        """
+        use = self._cell_use()
+        if use is None:
+            return None
+        for vm, (first, host) in chosen.items():
+            if not self._fit_cells(use, np.array([vm]), np.array([host]))[0]:
+                return first, host
+            use.add(vm, host, 1)
+        return None
 
     def _merged(self, vms: np.ndarray, hosts: np.ndarray, permitted: np.ndarray,
                 items: Iterable[np.ndarray]) -> State:

@@ -10,6 +10,7 @@ import numpy as np
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.model import State
 from kronos_nova.model.problem import TOLERANCE
+from kronos_nova.model.rules import CellRoom
 from kronos_nova.model.rules import ReservedRoom
 from kronos_nova.model.rules import Room
 from kronos_nova.objects.shape import Shape
@@ -18,6 +19,9 @@ from kronos_nova.room import shapes
 from kronos_nova.room import whole
 from kronos_nova.room.failover import FITS
 from kronos_nova.room.failover import LossVerdict
+
+CELLS = 'NUMA cells'
+"""Stands for what is short where there would be enough if it were in one cell."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +33,7 @@ class Slots:
     unusable : resource class to what is free on these hosts, or in what they share, and of no use
         to servers of the shape
     short : the resource class of which the next one finds too little on most hosts, or in what
-        they share; '' where no host may take one
+        they share, or :data:`CELLS`; '' where no host may take one
     """
 
     shape: Shape
@@ -43,6 +47,7 @@ class SlotCounter:
     """Counts slots in one cloud.
 
     free : float64 (H + S, C), of each provider of the problem
+    cells : what is in use of NUMA cells; None where no server needs any
     """
 
     def __init__(self, snapshot: Snapshot, rules: ConstraintRules, wanted: Sequence[Shape],
@@ -61,6 +66,7 @@ class SlotCounter:
         if hosts is not None:
             self._counts &= np.isin(self.problem.hosts, list(hosts))
         self.free = np.maximum(self.problem.limits - self._state.used, 0.0)
+        self.cells = self._state.cells
 
         self._allowed = [self._permitted(vms) for vms in self._new]
 
@@ -70,7 +76,7 @@ class SlotCounter:
         for vm in vms:
             may = self.problem.available.copy()
             for rule in self.model.for_emptying.rules:
-                if not isinstance(rule, Room | ReservedRoom):
+                if not isinstance(rule, Room | ReservedRoom | CellRoom):
                     may &= rule.allows(self._state, np.full(len(every), vm), every)
             found |= may
         return found
@@ -85,9 +91,13 @@ class SlotCounter:
         fit = np.floor((self.free[rows, needed] + TOLERANCE) / demand[needed])
         counts = np.where(own, fit, np.inf).min(axis=1, initial=np.inf)
         counts = np.where(np.isfinite(counts), counts, fit.max(axis=1, initial=0.0))
+        in_cells = self._in_cells(shape, hosts)
+        is_by_cells, counts = in_cells < counts, np.minimum(counts, in_cells)
         totals = [_within(counts, rows[:, c], fit[:, c], own[:, c]) for c in range(len(needed))]
         total = min(totals, default=0.0)
-        if total < counts.sum():
+        if is_by_cells.sum() * 2 > len(hosts):
+            total, short = min(total, float(counts.sum())), CELLS
+        elif total < counts.sum():
             short = problem.resource_classes[needed[int(np.argmin(totals))]]
         else:
             lacking = (fit <= counts[:, None]) & own
@@ -99,6 +109,14 @@ class SlotCounter:
         return Slots(shape=self.shapes[shape], total=int(total), unusable=unusable, short=short,
                      by_host={problem.hosts[host]: int(count) for host, count in zip(
                          hosts.tolist(), counts.tolist(), strict=True)})
+
+    def _in_cells(self, shape: int, hosts: np.ndarray) -> np.ndarray:
+        """float64 (h,): how many servers of a shape the NUMA cells of hosts hold; inf where they do
+        not matter."""
+        if self.cells is None or not any(isinstance(each, CellRoom) for each in self.model.rules):
+            return np.full(len(hosts), np.inf)
+        kind = int(self.cells.cells.kind[self._new[shape][0]])
+        return self.cells.slots(kind, hosts) if kind else np.full(len(hosts), np.inf)
 
     def spread(self, shape: int, count: int) -> list[str]:
         """The hosts of new servers of a shape, one after the other on the host that has most slots
@@ -112,16 +130,20 @@ class SlotCounter:
 
     def without(self, shape: int, verdict: LossVerdict) -> int:
         """The slots of a shape once hosts have failed and their servers have restarted."""
-        free, counts = self.free, self._counts
+        free, counts, cells = self.free, self._counts, self.cells
         self.free, self._counts = free.copy(), counts.copy()
         self._counts[[self._host[name] for name in verdict.lost]] = False
         for uuid, name in verdict.placement.items():
             self.free[self._host[name]] -= self.problem.demands[self._vm[uuid]]
+            if cells is not None and self.cells is cells:
+                self.cells = cells.copy()
+            if self.cells is not None:
+                self.cells.add(self._vm[uuid], self._host[name], 1)
         self.free = np.maximum(self.free, 0.0)
         try:
             return self.slots(shape).total
         finally:
-            self.free, self._counts = free, counts
+            self.free, self._counts, self.cells = free, counts, cells
 
 
 def _within(counts: np.ndarray, rows: np.ndarray, fit: np.ndarray, own: np.ndarray) -> float:

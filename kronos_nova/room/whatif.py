@@ -6,9 +6,13 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
 
+import numpy as np
+
 from kronos_nova import exception
 from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.model import numa as model_numa
 from kronos_nova.objects import domains
+from kronos_nova.objects import numa
 from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
@@ -100,7 +104,8 @@ def _with_hosts(snapshot: Snapshot, text: str) -> Snapshot:
     known = {host.name for host in snapshot.hosts}
     names = [name for name in (f'{model.name}+{n}' for n in range(1, count + len(known) + 1))
              if name not in known][:count]
-    added = [dataclasses.replace(model, name=name, uuid=f'{shapes.NEW}{name}', used={})
+    added = [dataclasses.replace(model, name=name, uuid=f'{shapes.NEW}{name}', used={},
+                                 cells=model.cells and tuple(map(numa.emptied, model.cells)))
              for name in names]
     aggregates = tuple(
         dataclasses.replace(each, hosts=(*each.hosts, *names)) if model.name in each.hosts
@@ -146,10 +151,22 @@ def _without(snapshot: Snapshot, rules: ConstraintRules,
         for each in snapshot.instances if each.uuid not in gone or each.uuid in placement)
     left = {uuid: verdict.left.get(uuid, 'no host has room for it after the others')
             for uuid in sorted(gone - placement.keys())}
-    hosts = tuple(_holding(host, [each for each in instances if each.uuid in gone
-                                  and each.host == host.name])
-                  for host in snapshot.hosts if host.name not in lost)
-    return dataclasses.replace(snapshot, hosts=hosts, instances=instances), left
+    kept = dataclasses.replace(snapshot, instances=tuple(
+        each for each in instances if each.uuid not in gone), hosts=tuple(
+            host for host in snapshot.hosts if host.name not in lost))
+    return _with_arrived(kept, [each for each in instances if each.uuid in gone],
+                         rules.packs_numa_cells), left
+
+
+def _with_arrived(snapshot: Snapshot, arrived: list[Instance], packs: bool) -> Snapshot:
+    """The cloud with further instances on its hosts, in the NUMA cells that Nova would choose."""
+    hosts = [_holding(host, [each for each in arrived if each.host == host.name])
+             for host in snapshot.hosts]
+    at = {host.name: number for number, host in enumerate(hosts)}
+    hosts, arrived = model_numa.settled(
+        hosts, arrived, np.array([at[each.host] for each in arrived], dtype=np.intp), packs)
+    return dataclasses.replace(snapshot, hosts=tuple(hosts),
+                               instances=(*snapshot.instances, *arrived))
 
 
 def _holding(host: Host, more: Iterable[Instance]) -> Host:
@@ -173,7 +190,5 @@ def _with_servers(snapshot: Snapshot, rules: ConstraintRules, text: str,
     hosts = counter.spread(0, count)
     booted = [shapes.instance(shape, f'{shapes.NEW}{text}/{number:06d}', name, project_id)
               for number, name in enumerate(hosts)]
-    return (dataclasses.replace(
-        snapshot, instances=(*snapshot.instances, *booted), hosts=tuple(
-            _holding(host, [each for each in booted if each.host == host.name])
-            for host in snapshot.hosts)), shape.name, count - len(hosts))
+    return (_with_arrived(snapshot, booted, rules.packs_numa_cells), shape.name,
+            count - len(hosts))
