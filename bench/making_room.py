@@ -52,7 +52,8 @@ def run(args) -> report.Report:
         tables=(report.Table('clouds', ('seed', 'found', 'exists', 'MiB', 'least MiB', 'CPU s'),
                              rows),
                 report.Table('summary', ('figure', 'value'), summary),
-                report.Table('a large cloud', ('servers wanted', 'moves', 'room', 'CPU seconds'),
+                report.Table('large clouds', ('NUMA cells', 'servers wanted', 'moves', 'room',
+                                              'CPU seconds'),
                              large(args.hosts, args.servers, args.seed))),
         failures=tuple(failures))
 
@@ -189,13 +190,14 @@ class Least:
 
 
 def large(hosts, servers, seed):
-    """(servers wanted, moves, room, CPU seconds) of a large cloud."""
+    """(NUMA cells, servers wanted, moves, room, CPU seconds) of a large cloud."""
     from kronos_nova.constraints.base import ConstraintRules
     from kronos_nova.planners.base import Limits
     from kronos_nova.room import making
-    snapshot = room_clouds.cloud(seed, hosts, servers)
-    shape, count = wanted(snapshot, seed)
-    begin = time.process_time()
-    plan = making.plan(snapshot, ConstraintRules(), shape, count, Limits(budget=100_000))
-    yield (f'{count} of {shape.name}', len(plan.moves), len(plan.hosts),
-           round(time.process_time() - begin, 2))
+    for has_cells in (False, True):
+        snapshot = room_clouds.cloud(seed, hosts, servers, has_cells=has_cells)
+        shape, count = wanted(snapshot, seed)
+        begin = time.process_time()
+        plan = making.plan(snapshot, ConstraintRules(), shape, count, Limits(budget=100_000))
+        yield (has_cells, f'{count} of {shape.name}', len(plan.moves), len(plan.hosts),
+               round(time.process_time() - begin, 2))

@@ -31,11 +31,13 @@ class Ended:
     """moves : (instance, destination), in no order
     stays : intp, instances that were to leave and find no place
     is_proven : whether no fewer can stay
+    parts : instance to the parts of its host, NUMA cells, in which it is meant to lie
     """
 
     moves: list[tuple[int, int]]
     stays: np.ndarray
     is_proven: bool
+    parts: dict[int, tuple[int, ...]]
 
 
 class Assignment:
@@ -206,7 +208,9 @@ class Assignment:
         problem, weights = self.problem, self.problem.policy_weights
         load = self.state.scores[self.hosts] @ weights
         moves, is_left = [], np.ones(len(self.vms), dtype=bool)
-        for arrive, leave in zip(solution.arrive, solution.leave, strict=True):
+        parts: dict[int, tuple[int, ...]] = {}
+        for number, (arrive, leave) in enumerate(zip(solution.arrive, solution.leave,
+                                                     strict=True)):
             for kind in range(len(self.sample)):
                 both = np.minimum(arrive[kind], leave[kind])
                 going = self._going(kind, is_left, int(arrive[kind].sum()), leave[kind] - both)
@@ -220,10 +224,13 @@ class Assignment:
                     load[host] += problem.weights[self.vms[vm]] * problem.host_scale[
                         self.hosts[host]] @ weights
                     moves.append((int(self.vms[vm]), int(self.hosts[host])))
+                    ways = solution.ways.get((number, kind, int(host)))
+                    if ways:
+                        parts[moves[-1][0]] = ways.pop()
         stays = self.vms[is_left & self.must]
         return Ended(moves, np.sort(stays),
                      not len(stays) or (
-                         self.is_exact and solution.bound > STAYS * (len(stays) - 0.5)))
+                         self.is_exact and solution.bound > STAYS * (len(stays) - 0.5)), parts)
 
     def _going(self, kind: int, is_left: np.ndarray, count: int, leave: np.ndarray) -> np.ndarray:
         """intp: the instances of a kind that go next, as positions; the heaviest first of those
@@ -254,7 +261,13 @@ def roomiest(state: State, pairs: int) -> np.ndarray:
     """bool (H,): all hosts that are not to be emptied; if these and the sizes of instances make
     more pairs than given, those with most free room."""
     problem = state.problem
-    kinds = len(np.unique(problem.demands[problem.movable | problem.evacuable], axis=0))
+    free_to_move = np.flatnonzero(problem.movable | problem.evacuable)
+    kinds = len(np.unique(problem.demands[free_to_move], axis=0))
+    if state.cells is not None and problem.cells is not None:
+        # Each way to lie in the cells of a host is a pair of its own.
+        lies = {(problem.cells.kind[vm], state.cells.places.get(vm))
+                for vm in free_to_move.tolist()}
+        kinds = max(kinds, len(lies)) * problem.cells.exists.shape[1]
     free = _free(state)
     part = (free / np.maximum(free[problem.available].sum(axis=0), 1.0)).min(axis=1, initial=1.0)
     part[problem.draining] = -1.0

@@ -1,6 +1,7 @@
 """An integer program about where instances end, solved by HiGHS (Huangfu and Hall 2018) as
 ``scipy.optimize.milp`` ships it."""
 
+import collections
 import dataclasses
 import functools
 from collections.abc import Iterator
@@ -44,6 +45,7 @@ class Solution:
         leave it
     stay : intp (k,), how many of those that have to leave do not
     cost : of the solution; bound : below which none can be
+    ways : (round, kind, host) to the NUMA cells in which each that arrives there would lie
     """
 
     arrive: np.ndarray
@@ -51,6 +53,8 @@ class Solution:
     stay: np.ndarray
     cost: float
     bound: float
+    ways: dict[tuple[int, int, int], list[tuple[int, ...]]] = dataclasses.field(
+        default_factory=dict)
 
 
 class _Taken(NamedTuple):
@@ -101,6 +105,7 @@ class Program:
                       self.count[self.stay].astype(float)]
         self.columns = self.integers = sum(map(len, self._costs))
         self._is_whole: list[int] = []
+        self._lies: list[tuple[int, int, tuple[int, ...]]] = []
         self._flow()
         self._room()
         self._keep_apart()
@@ -215,6 +220,7 @@ class Program:
             if not need or not use.cells.known[host]:
                 continue
             for way, where in zip(*self._ways(column, need, host), strict=True):
+                self._lies.append((column, way, tuple(place.cell for place in where)))
                 self._count_taken(takes, use.cells.parts[need], host, where,
                            _Taken(way, int(rounds[column]), True, 1.0))
         first, rounds = len(self.arrive), self._round_of(self.leave)
@@ -236,20 +242,22 @@ class Program:
     def _keep_in_cells(self, use: 'CellUse') -> None:
         """Let no kind both arrive at a host and leave it: in counts that would take an instance
         from one cell of the host to another."""
-        first = len(self.arrive)
-        arrive = [tuple(pair) for pair in self.arrive.tolist()]
-        for number, (kind, at) in enumerate(self.leave.tolist()):
-            if not use.cells.kind[self.of.sample[kind]]:
+        arrives, leaves = (collections.defaultdict[tuple[int, int], list[int]](list)
+                           for _each in range(2))
+        for n, (kind, at) in enumerate(self.arrive.tolist()):
+            arrives[kind, at].append(n)
+        for n, (kind, at) in enumerate(self.leave.tolist(), start=len(self.arrive)):
+            leaves[kind, at].append(n)
+        for (kind, at), columns in leaves.items():
+            both = arrives.get((kind, at))
+            if not both or not use.cells.kind[self.of.sample[kind]]:
                 continue
-            columns = [n for n, pair in enumerate(arrive) if pair == (kind, at)]
-            if columns and number < len(self.leave) // self.rounds:
-                leaves = [n for n, pair in enumerate(self.leave.tolist()) if pair == [kind, at]]
-                stays = self._whole(0.0)
-                count, here = float(self.count[kind]), float(self.here[kind, at])
-                self._add(np.array([*columns, stays]), np.array([*np.ones(len(columns)), -count]),
-                          -np.inf, 0.0)
-                self._add(np.array([*(first + n for n in leaves), stays]),
-                          np.array([*np.ones(len(leaves)), here]), -np.inf, here)
+            stays, count = self._whole(0.0), float(self.count[kind])
+            here = float(self.here[kind, at])
+            self._add(np.array([*both, stays]), np.array([*np.ones(len(both)), -count]),
+                      -np.inf, 0.0)
+            self._add(np.array([*columns, stays]), np.array([*np.ones(len(columns)), here]),
+                      -np.inf, here)
 
     def _ways(self, column: int, need: int,
               host: int) -> tuple[list[int], list[tuple['Place', ...]]]:
@@ -447,4 +455,13 @@ class Program:
         stay[self.stay] = whole[second:]
         bound = found.mip_dual_bound
         return Solution(arrive, leave, stay, float(found.fun),
-                        -np.inf if bound is None else float(bound))
+                        -np.inf if bound is None else float(bound), self._found_ways(found.x))
+
+    def _found_ways(self, solved: np.ndarray) -> dict[tuple[int, int, int], list[tuple[int, ...]]]:
+        ways: dict[tuple[int, int, int], list[tuple[int, ...]]] = {}
+        rounds = self._round_of(self.arrive)
+        for column, way, cells in self._lies:
+            kind, host = self.arrive[column].tolist()
+            key = int(rounds[column]), kind, host
+            ways.setdefault(key, []).extend([cells] * round(float(solved[way])))
+        return ways

@@ -75,6 +75,14 @@ class State:
         self.vm_host[vm] = destination
         return source
 
+    def chosen_parts(self, vm: int, host: int) -> tuple[int, ...]:
+        """The parts of a host, its NUMA cells, that Nova would choose for an instance; empty where
+        it needs none or does not fit."""
+        if self.cells is None:
+            return ()
+        places = self.cells.choose(int(self.cells.cells.kind[vm]), host) or ()
+        return tuple(place.cell for place in places)
+
     def arrive(self, vm: int, destination: int) -> None:
         """The same as seen by the destination, while the source has not been left yet."""
         self._shift(vm, destination, 1)

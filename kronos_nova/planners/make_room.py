@@ -32,8 +32,9 @@ MOVE_MB = 64.0
 """MiB that a move costs in addition to the memory that it copies. Raised, fewer and larger
 instances give way; lowered, more and smaller ones."""
 CUTS = 8
-"""Ends that are tried because Nova would choose other NUMA cells than a program. Raised, room is
-found more often where cells are nearly full, in more time; of 60 clouds one needed more than 1."""
+"""Ends that are tried because Nova would choose other parts of hosts than a program. Raised, room
+is found more often where these are nearly full, in more time; of 60 clouds one needed more than
+1."""
 ROUNDS = 1, 2, 3
 """Rounds of the programs that are tried, one after the other, until an end has an order."""
 
@@ -53,40 +54,65 @@ class RoomMaker:
 
     def _cheapest(self, state: State, limits: Limits) -> list[tuple[int, int]] | None:
         """The moves, in order, of the cheapest end with one in which all instances leave."""
-        problem, leaving = state.problem, waiting(state)
+        problem = state.problem
         for pairs in PAIRS:
             hosts = assignment.roomiest(state, pairs) & problem.available
+            begin, placed = self._elsewhere(state, problem.available & ~hosts)
+            leaving = waiting(begin)
             others = np.flatnonzero(problem.movable & hosts[state.vm_host])
-            for rounds in ROUNDS:
-                together = assignment.Assignment(state, state.model.for_emptying, leaving, others,
+            for rounds in ROUNDS if len(leaving) else ():
+                together = assignment.Assignment(begin, state.model.for_emptying, leaving, others,
                                                  np.flatnonzero(hosts))
-                done, has_end = self._ordered(state, together, rounds, limits)
-                if done is not None or limits.is_over:
-                    return done
+                done, has_end = self._ordered(begin, together, rounds, limits)
+                if done is not None:
+                    return placed + done
+                if limits.is_over:
+                    return None
                 if not has_end:
                     break
+            if not len(leaving):
+                return placed
             if hosts[problem.available].all():
                 break
         return None
+
+    def _elsewhere(self, state: State,
+                   hosts: np.ndarray) -> tuple[State, list[tuple[int, int]]]:
+        """Instances that leave go to where they find room without any other move.
+
+        :param hosts: bool (H,), those that the program does not look at
+        :returns: (the state after that, the moves)
+        """
+        begin, placed, free = state.copy(), list[tuple[int, int]](), np.flatnonzero(hosts)
+        for vm in waiting(state).tolist() if len(free) else ():
+            fits = begin.delta((vm, free), model=state.model.for_emptying).feasible
+            if fits.any():
+                placed.append((vm, int(free[fits.argmax()])))
+                begin.move(*placed[-1])
+        return begin, placed
 
     def _ordered(self, state: State, together: assignment.Assignment, rounds: int,
                  limits: Limits) -> tuple[list[tuple[int, int]] | None, bool]:
         """The moves, in order, of the cheapest end that has one; and whether there is any end."""
         for cut in range(CUTS):
-            moves = None if limits.is_over else self._end(together, rounds, limits)
-            if moves is None:
+            found = None if limits.is_over else self._end(together, rounds, limits)
+            if found is None:
                 return None, cut > 0
-            ordering = order.Ordering(state, limits)
+            moves, parts = found
+            ordering = order.Ordering(state, limits, parts=parts)
             if ordering.do_all(moves):
                 return ordering.done, True
-            if not self._forbid(together, moves, ordering):
+            refused = [(vm, host) for vm, host in moves
+                       if vm in parts and ordering.state.vm_host[vm] != host]
+            if not refused:
                 break
+            together.forbid(*refused[0])
         return None, True
 
     def _end(self, together: assignment.Assignment, rounds: int,
-             limits: Limits) -> list[tuple[int, int]] | None:
-        """The moves of the cheapest end, those of others before those of new servers; None where
-        not all find a place."""
+             limits: Limits) -> tuple[list[tuple[int, int]], dict[int, tuple[int, ...]]] | None:
+        """The moves of the cheapest end, those of others before those of new servers, and the parts
+        of hosts in which instances are meant to lie; None where not all find a place."""
         program = Program(together, MOVE_MB, rounds)
         program.keep_reserved_room()
         solution = program.solve(limits.deadline - limits.clock(), GAP, NODES)
@@ -94,16 +120,6 @@ class RoomMaker:
         if ended is None or len(ended.stays):
             return None
         problem = together.problem
-        return sorted(ended.moves, key=lambda move: bool(problem.draining[
+        moves = sorted(ended.moves, key=lambda move: bool(problem.draining[
             problem.vm_host[move[0]]]))
-
-    def _forbid(self, together: assignment.Assignment, moves: list[tuple[int, int]],
-                ordering: order.Ordering) -> bool:
-        """Forbid the first move that could not be made, where Nova chooses other NUMA cells than
-        the program; returns whether there is one."""
-        cells = together.problem.cells
-        for vm, host in moves:
-            if ordering.state.vm_host[vm] != host and cells is not None and cells.kind[vm]:
-                together.forbid(vm, host)
-                return True
-        return False
+        return moves, ended.parts

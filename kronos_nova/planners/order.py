@@ -6,6 +6,7 @@ impact process move problem.
 """
 
 from collections.abc import Callable
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 import numpy as np
@@ -35,12 +36,16 @@ class Ordering:
     done : (instance, destination) of each move
     """
 
-    def __init__(self, state: State, limits: Limits, most: np.ndarray | None = None):
+    def __init__(self, state: State, limits: Limits, most: np.ndarray | None = None,
+                 parts: Mapping[int, tuple[int, ...]] | None = None):
         """
         :param most: float64 (P,), imbalances. A move after which one is higher is made only when
             no other move is possible
+        :param parts: instance to the parts of its host in which it is meant to lie. A move for
+            which Nova would choose others is made only when no other move is possible
         """
         self.state, self.limits, self.most = state.copy(), limits, most
+        self.parts = parts or {}
         self.done: list[tuple[int, int]] = []
 
     def do(self, vm: int, host: int) -> None:
@@ -59,7 +64,9 @@ class Ordering:
         begin, home = len(self.done), self.state.vm_host[every[:, 0]]
         is_first = True
         while len(waiting):
-            possible = self._first_possible(waiting)
+            possible = self._first_meant(waiting) if self.parts else None
+            if possible is None:
+                possible = self._first_possible(waiting)
             if possible is not None:
                 self.do(*waiting[possible].tolist())
                 waiting = np.delete(waiting, possible, axis=0)
@@ -89,6 +96,15 @@ class Ordering:
         self.state = state
         self.done[begin:] = [(int(vm), int(host)) for vm, host in moves[order]]
         return True
+
+    def _first_meant(self, moves: np.ndarray) -> int | None:
+        """The first possible move for which Nova chooses the parts of the host that are meant."""
+        possible = np.flatnonzero(self._spoils_none(self.state.delta(tuple(moves.T))))
+        for n in possible.tolist():
+            vm, host = moves[n].tolist()
+            if self.parts.get(vm, ()) == self.state.chosen_parts(vm, host):
+                return n
+        return None
 
     def _first_possible(self, moves: np.ndarray) -> int | None:
         first = None
