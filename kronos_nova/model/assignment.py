@@ -8,12 +8,14 @@ decided later, by :meth:`State.delta`, as for every search.
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 
 import numpy as np
 
 from kronos_nova.model.compiled import Model
 from kronos_nova.model.keys import equal_rows
 from kronos_nova.model.numa import CellUse
+from kronos_nova.model.numa import Place
 from kronos_nova.model.problem import TOLERANCE
 from kronos_nova.model.program import STAYS
 from kronos_nova.model.program import Solution
@@ -48,6 +50,7 @@ class Assignment:
 
     kind : intp (v,); allowed : bool (k, h), hosts that a kind may go to
     emptied : what is in use of NUMA cells without the instances; None where these forbid nothing
+    lies : intp (v,), in which of ``places``, of NUMA cells, each instance lies
     is_exact : no rule forbids a host that might be permitted once others have moved
     """
 
@@ -70,6 +73,7 @@ class Assignment:
         self.is_exact = True
         self.emptied = self._emptied()
         self.kind, self.allowed = self._kinds(by_weight)
+        self.lies, self.places = self._lies()
         self.first = np.unique(self.kind, return_index=True)[1]
         self.sample, self.is_leaving = self.vms[self.first], self.must[self.first]
         if closed is not None:
@@ -118,13 +122,17 @@ class Assignment:
         return self.state.cells.without(self.vms.tolist(), self.state.vm_host)
 
     def _kinds_by_cells(self) -> list[np.ndarray]:
-        """intp (v,) each: instances that differ in one need other NUMA cells, or leave others."""
+        """intp (v,) each: instances that differ in one need other NUMA cells."""
+        return [] if self.emptied is None else [self.emptied.cells.kind[self.vms]]
+
+    def _lies(self) -> tuple[np.ndarray, list[tuple[Place, ...]]]:
+        """intp (v,), in which of some places each instance lies now; the places."""
+        known: dict[tuple[Place, ...], int] = {}
         if self.emptied is None or self.state.cells is None:
-            return []
-        known: dict[tuple, int] = {}
-        places = [known.setdefault(self.state.cells.places.get(vm, ()), len(known))
-                  for vm in self.vms.tolist()]
-        return [self.emptied.cells.kind[self.vms], np.array(places, dtype=np.intp)]
+            return np.zeros(len(self.vms), dtype=np.intp), [()]
+        lies = [known.setdefault(self.state.cells.places.get(vm, ()), len(known))
+                for vm in self.vms.tolist()]
+        return np.array(lies, dtype=np.intp), list(known)
 
     def _shared_rows(self) -> np.ndarray:
         """intp (v, C): the row from which each instance is allocated each class, -1 where that is
@@ -188,6 +196,17 @@ class Assignment:
         np.add.at(here, (self.kind[optional], places[optional]), 1)
         return here
 
+    def leaving_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """intp (n, 2) kind and host, (n,) places, and (n,) how many that may move lie there."""
+        at = np.full(len(self.problem.hosts), -1)
+        at[self.hosts] = np.arange(len(self.hosts))
+        places = at[self.state.vm_host[self.vms]]
+        optional = ~self.must & (places >= 0)
+        rows, counts = np.unique(np.column_stack([
+            self.kind[optional], places[optional], self.lies[optional]]), axis=0,
+            return_counts=True)
+        return rows[:, :2], rows[:, 2], counts
+
     def permitted(self) -> np.ndarray:
         """bool (k, h): hosts that a kind may go to, without what is forbidden meanwhile."""
         allowed = self.allowed.copy()
@@ -213,7 +232,9 @@ class Assignment:
                                                      strict=True)):
             for kind in range(len(self.sample)):
                 both = np.minimum(arrive[kind], leave[kind])
-                going = self._going(kind, is_left, int(arrive[kind].sum()), leave[kind] - both)
+                going = self._going(kind, is_left, int(arrive[kind].sum()), leave[kind] - both,
+                                    {h: found for (n, k, h), found in solution.lies.items()
+                                     if (n, k) == (number, kind)})
                 places = np.repeat(np.arange(len(self.hosts)), arrive[kind] - both)
                 is_left[going] = False
                 for vm in going.tolist():
@@ -232,13 +253,15 @@ class Assignment:
                      not len(stays) or (
                          self.is_exact and solution.bound > STAYS * (len(stays) - 0.5)), parts)
 
-    def _going(self, kind: int, is_left: np.ndarray, count: int, leave: np.ndarray) -> np.ndarray:
+    def _going(self, kind: int, is_left: np.ndarray, count: int, leave: np.ndarray,
+               lies: Mapping[int, Mapping[int, int]]) -> np.ndarray:
         """intp: the instances of a kind that go next, as positions; the heaviest first of those
         that have to leave, the lightest of each host of the others.
 
         :param is_left: bool (v,), those that have not gone
         :param count: of those that have to leave
         :param leave: intp (h,), of the others
+        :param lies: host to how many of those that lie in each place
         """
         vms = np.flatnonzero((self.kind == kind) & is_left)
         size = self.problem.weights[self.vms[vms]] @ self.problem.policy_weights
@@ -246,8 +269,15 @@ class Assignment:
         if self.is_leaving[kind]:
             return vms[:count]
         home = self.state.vm_host[self.vms[vms]]
-        return np.concatenate([vms[home == self.hosts[h]][::-1][:leave[h]]
-                               for h in np.flatnonzero(leave)] or [vms[:0]])
+        going = [vms[:0]]
+        for h in np.flatnonzero(leave).tolist():
+            here = vms[home == self.hosts[h]][::-1]
+            if len(self.places) > 1:
+                # What leaves must leave the cells that it is to make room in.
+                here = np.concatenate([here[self.lies[here] == lie][:some]
+                                       for lie, some in sorted(lies[h].items())])
+            going.append(here[:leave[h]])
+        return np.concatenate(going)
 
 
 def parts_of_free_room(state: State, vms: np.ndarray) -> np.ndarray:

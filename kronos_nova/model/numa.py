@@ -149,6 +149,24 @@ def settled(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.nd
             [_with_places(each, found, vm, int(vm_host[vm])) for vm, each in enumerate(instances)])
 
 
+def moved(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndarray,
+          moves: Iterable[tuple[int, int]],
+          packs: bool = False) -> tuple[list[Host], list[Instance]]:
+    """Hosts and instances after moves (instance, destination): what is used of cells, and where
+    instances are in them."""
+    found, place = cells(hosts, instances, vm_host, packs), vm_host.copy()
+    if found is None:
+        return list(hosts), list(instances)
+    use = CellUse(found)
+    for vm, host in moves:
+        use.add(vm, int(place[vm]), -1)
+        use.add(vm, host, 1)
+        place[vm] = host
+    found = dataclasses.replace(found, used=use.used, home=use.places)
+    return ([_with_used(host, found, at) for at, host in enumerate(hosts)],
+            [_with_places(each, found, vm, int(place[vm])) for vm, each in enumerate(instances)])
+
+
 def _with_used(host: Host, found: Cells, at: int) -> Host:
     used = found.used
     return dataclasses.replace(host, cells=host.cells and tuple(dataclasses.replace(
@@ -429,6 +447,23 @@ class CellUse:
         else:
             found = _servers_of_parts(self._parts_by_cell(parts[0], hosts), len(parts))
         return np.where(known, found, np.inf)
+
+    def costs_slots(self, kind: int, slot: int) -> list[np.ndarray]:
+        """bool (H, C), for each part of a kind: cells that would hold fewer parts of a kind of
+        ``slot`` once it is there."""
+        every, wanted = np.arange(len(self.cells.known)), self.cells.parts[slot][0]
+        before, found = self._parts_by_cell(wanted, every), []
+        for need in self.cells.parts[kind]:
+            other = self.copy()
+            pinned, shared = _cpus(need)
+            other.used.pinned += pinned
+            other.used.cpus += shared
+            other.used.memory += need.memory_mb
+            if len(self.cells.page_kb):
+                size = self._sizes_taken(need, every)
+                other.used.pages += size * (need.memory_mb * KIB / self.cells.page_kb)
+            found.append(other._parts_by_cell(wanted, every) < before)
+        return found
 
     def _parts_by_cell(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
         """intp (h, C): how many equal parts fit into each cell."""

@@ -4,6 +4,7 @@
 import collections
 import dataclasses
 import functools
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -46,6 +47,8 @@ class Solution:
     stay : intp (k,), how many of those that have to leave do not
     cost : of the solution; bound : below which none can be
     ways : (round, kind, host) to the NUMA cells in which each that arrives there would lie
+    lies : (round, kind, host) to how many leave of those that lie in each of ``places`` of the
+        assignment
     """
 
     arrive: np.ndarray
@@ -55,6 +58,12 @@ class Solution:
     bound: float
     ways: dict[tuple[int, int, int], list[tuple[int, ...]]] = dataclasses.field(
         default_factory=dict)
+    lies: dict[tuple[int, int, int], dict[int, int]] = dataclasses.field(default_factory=dict)
+
+
+def _tiled(arrays: Iterable[np.ndarray], rounds: int) -> list[np.ndarray]:
+    """Arrays once for each round."""
+    return [np.tile(each, (rounds, *[1] * (each.ndim - 1))) for each in arrays]
 
 
 class _Taken(NamedTuple):
@@ -78,17 +87,22 @@ class Program:
     anything leaves in that round, so the moves of a round are possible in any order.
     """
 
-    def __init__(self, assignment: 'Assignment', move: float | None = None, rounds: int = 1):
+    def __init__(self, assignment: 'Assignment', move: float | None = None, rounds: int = 1,
+                 slot: int | None = None):
         """
         :param move: MiB that a move costs in addition to the memory that it copies; None for the
             mean memory
         :param rounds: 1 for any end, whether or not there is an order
+        :param slot: an instance for the like of which there is to be room. Others go into no NUMA
+            cell that would hold fewer of them then: the program is a quarter as large, and its
+            ends are hardly ever worse
         """
+        self._slot = slot
         self.of, self.rounds = assignment, rounds
         of = self.of
         self.here, self.count = of.here(), np.bincount(of.kind, minlength=len(of.sample))
         self.arrive = np.tile(np.argwhere(of.permitted()), (rounds, 1))
-        self.leave = np.tile(np.argwhere(self.here > 0), (rounds, 1))
+        self.leave, self.lies, most = _tiled(of.leaving_pairs(), rounds)
         self.stay = np.flatnonzero(of.is_leaving)
         self._rows: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._low: list[float] = []
@@ -101,10 +115,11 @@ class Program:
                        ((mean if move is None else move) + memory[self.leave[:, 0]]) / mean,
                        np.full(len(self.stay), STAYS)]
         self._most = [self.count[self.arrive[:, 0]].astype(float),
-                      self.here[tuple(self.leave.T)].astype(float),
+                      most.astype(float),
                       self.count[self.stay].astype(float)]
         self.columns = self.integers = sum(map(len, self._costs))
         self._is_whole: list[int] = []
+        self._costly: dict[int, list[np.ndarray]] = {}
         self._lies: list[tuple[int, int, tuple[int, ...]]] = []
         self._flow()
         self._room()
@@ -141,7 +156,7 @@ class Program:
         if self.rounds > 1:
             for same in (count + np.arange(len(self.leave))).reshape(self.rounds, -1).T:
                 self._add(same, np.ones(self.rounds), -np.inf,
-                          float(self.here[tuple(self.leave[same[0] - count])]))
+                          float(self._most[1][same[0] - count]))
 
     @functools.cached_property
     def _flows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -225,10 +240,10 @@ class Program:
                            _Taken(way, int(rounds[column]), True, 1.0))
         first, rounds = len(self.arrive), self._round_of(self.leave)
         for column, (kind, at) in enumerate(self.leave.tolist()):
-            sample, host = int(self.of.sample[kind]), int(self.of.hosts[at])
-            self._count_taken(takes, use.cells.parts[int(use.cells.kind[sample])], host,
-                       now.places.get(sample, ()),
-                       _Taken(first + column, int(rounds[column]), False, -1.0))
+            parts = use.cells.parts[int(use.cells.kind[self.of.sample[kind]])]
+            self._count_taken(takes, parts, int(self.of.hosts[at]),
+                              self.of.places[self.lies[column]],
+                              _Taken(first + column, int(rounds[column]), False, -1.0))
         self._keep_in_cells(use)
         for (host, cell, name), taken in takes.items():
             free = max(now.free(host, cell, name), 0.0)
@@ -265,12 +280,29 @@ class Program:
         the way."""
         use = self.of.emptied
         options = use.options(need, host) if use is not None else []
+        if self._slot is not None:
+            options = [option for option in options if self._keeps_slots(need, host, option)]
+            if not options:
+                self._most[0][column] = 0.0
+                return [], []
         if len(options) == 1:
             return [column], options
         most = float(self._most[0][column])
         ways = [self._integer(most) for _option in options]
         self._add(np.array([column, *ways]), np.array([-1.0, *np.ones(len(ways))]), 0.0, 0.0)
         return ways, options
+
+    def _keeps_slots(self, need: int, host: int, option: tuple['Place', ...]) -> bool:
+        use = self.of.state.cells
+        if use is None or self._slot is None:
+            return True
+        slot = int(use.cells.kind[self._slot])
+        if need == slot or not slot:
+            return True
+        if need not in self._costly:
+            self._costly[need] = use.costs_slots(need, slot)
+        return not any(costly[host, place.cell] for costly, place in zip(
+            self._costly[need], option, strict=True))
 
     def _count_taken(self, takes: dict[tuple[int, int, str], list['_Taken']],
               parts: Sequence['InstanceCell'], host: int, places: Sequence['Place'],
@@ -447,15 +479,22 @@ class Program:
             return None
         whole = np.rint(found.x[:self.integers]).astype(np.intp)
         first, second = len(self.arrive), len(self.arrive) + len(self.leave)
+        lies: dict[tuple[int, int, int], dict[int, int]] = {}
         arrive, leave = np.zeros((2, self.rounds, kinds, hosts), dtype=np.intp)
         for found_in, pairs, counts in ((arrive, self.arrive, whole[:first]),
                                         (leave, self.leave, whole[first:second])):
-            found_in[self._round_of(pairs), pairs[:, 0], pairs[:, 1]] = counts
+            np.add.at(found_in, (self._round_of(pairs), pairs[:, 0], pairs[:, 1]), counts)
+        for number, (kind, at), lie, some in zip(
+                self._round_of(self.leave).tolist(), self.leave.tolist(), self.lies.tolist(),
+                whole[first:second].tolist(), strict=True):
+            if some:
+                lies.setdefault((number, kind, at), {})[lie] = some
         stay = np.zeros(kinds, dtype=np.intp)
         stay[self.stay] = whole[second:]
         bound = found.mip_dual_bound
         return Solution(arrive, leave, stay, float(found.fun),
-                        -np.inf if bound is None else float(bound), self._found_ways(found.x))
+                        -np.inf if bound is None else float(bound), self._found_ways(found.x),
+                        lies)
 
     def _found_ways(self, solved: np.ndarray) -> dict[tuple[int, int, int], list[tuple[int, ...]]]:
         ways: dict[tuple[int, int, int], list[tuple[int, ...]]] = {}

@@ -83,6 +83,17 @@ class State:
         places = self.cells.choose(int(self.cells.cells.kind[vm]), host) or ()
         return tuple(place.cell for place in places)
 
+    def slots(self, vm: int, hosts: np.ndarray) -> np.ndarray:
+        """float64 (h,): how many instances like one hosts have room for, by what is free there and
+        not by other rules. What hosts share counts for each of them."""
+        problem, demand = self.problem, self.problem.demands[vm]
+        needed = np.flatnonzero(demand > 0)
+        rows = problem.row(hosts[:, None], needed)
+        free = (problem.limits - self.used)[rows, needed] + TOLERANCE
+        found = np.floor(np.maximum(free, 0.0) / demand[needed]).min(axis=1, initial=np.inf)
+        kind = 0 if problem.cells is None else int(problem.cells.kind[vm])
+        return np.minimum(found, self.cells.slots(kind, hosts)) if self.cells and kind else found
+
     def arrive(self, vm: int, destination: int) -> None:
         """The same as seen by the destination, while the source has not been left yet."""
         self._shift(vm, destination, 1)

@@ -52,6 +52,15 @@ class Ordering:
         self.state.move(vm, host)
         self.done.append((vm, host))
 
+    def do_meant(self, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Make moves for which Nova chooses the parts of hosts that are meant, as long as there
+        are any; returns the others."""
+        waiting = np.array(moves, dtype=np.intp).reshape(-1, 2)
+        while len(waiting) and (possible := self._first_meant(waiting)) is not None:
+            self.do(*waiting[possible].tolist())
+            waiting = np.delete(waiting, possible, axis=0)
+        return [(int(vm), int(host)) for vm, host in waiting]
+
     def do_all(self, moves: list[tuple[int, int]]) -> bool:
         """Make ``moves`` (instance, destination), in the order given as far as that is possible.
 

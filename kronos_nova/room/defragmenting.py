@@ -1,0 +1,87 @@
+"""The moves after which most new servers of a shape fit."""
+
+import dataclasses
+from collections.abc import Collection
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+import numpy as np
+
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.model import State
+from kronos_nova.model import numa
+from kronos_nova.objects.shape import Shape
+from kronos_nova.objects.snapshot import Host
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.defragment import Defragmenter
+from kronos_nova.room import shapes
+from kronos_nova.room import whole
+from kronos_nova.room.making import RoomMove
+from kronos_nova.room.slots import SlotCounter
+
+PER_MOVE = 2
+"""How many slots more than moves are looked for. Few moves make more than two."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Defragmented:
+    """
+    moves : in an order in which they may run
+    before, after : slots without the moves and after them
+    """
+
+    moves: tuple[RoomMove, ...]
+    before: int
+    after: int
+
+
+def plan(snapshot: Snapshot, rules: ConstraintRules, shape: Shape, limits: Limits,
+         pinned: Collection[str] = (), project_id: str = '') -> Defragmented:
+    """Plan the moves, at most ``limits.budget``.
+
+    :param pinned: uuids of servers that do not move
+    """
+    before = _slots(snapshot, rules, shape, project_id)
+    cloud, emptied, _new = shapes.with_new(
+        snapshot, [shape], before + PER_MOVE * limits.budget, project_id)
+    state = State(whole.model_of(cloud, rules, emptied, tuple(pinned)))
+    problem = state.problem
+    moves = tuple(RoomMove(
+        instance_uuid=problem.vms[step.vm], source=problem.hosts[step.source],
+        destination=problem.hosts[step.destination], memory_mb=int(problem.memory_mb[step.vm]))
+        for step in Defragmenter().plan(state, limits))
+    then = _slots(after(snapshot, moves, rules), rules, shape, project_id)
+    if then <= before:
+        return Defragmented(moves=(), before=before, after=before)
+    return Defragmented(moves=moves, before=before, after=then)
+
+
+def _slots(snapshot: Snapshot, rules: ConstraintRules, shape: Shape, project_id: str) -> int:
+    return SlotCounter(snapshot, rules, [shape], project_id=project_id).slots(0).total
+
+
+def after(snapshot: Snapshot, moves: Sequence[RoomMove], rules: ConstraintRules) -> Snapshot:
+    """The cloud after moves, in the NUMA cells that Nova would choose."""
+    at = {host.name: number for number, host in enumerate(snapshot.hosts)}
+    here = [each for each in snapshot.instances if each.host in at]
+    vms = {each.uuid: number for number, each in enumerate(here)}
+    pairs = [(vms[move.instance_uuid], at[move.destination]) for move in moves]
+    hosts, instances = numa.moved(
+        snapshot.hosts, here, np.array([at[each.host] for each in here], dtype=np.intp), pairs,
+        rules.packs_numa_cells)
+    for vm, host in pairs:
+        for number, sign in ((at[here[vm].host], -1), (host, 1)):
+            hosts[number] = _using(hosts[number], here[vm].resources, sign)
+    return dataclasses.replace(snapshot, hosts=tuple(hosts), instances=tuple(
+        dataclasses.replace(each, host=snapshot.hosts[dict(pairs).get(vm, at[each.host])].name)
+        for vm, each in enumerate(instances)))
+
+
+def _using(host: Host, resources: Mapping[str, int], sign: int) -> Host:
+    if host.used is None:
+        return host
+    used = dict(host.used)
+    for name, amount in resources.items():
+        used[name] = used.get(name, 0) + sign * amount
+    return dataclasses.replace(host, used=used)
