@@ -54,8 +54,8 @@ def row(path, number, moves):
     plan = defragmenting.plan(snapshot, ConstraintRules(), shape, Limits(budget=moves))
     took = time.process_time() - begin
     return (number, len(snapshot.instances), rate(snapshot), rate(defragmenting.after(
-        snapshot, plan.moves, ConstraintRules())), plan.before, plan.after, len(plan.moves),
-        round(took, 2))
+        snapshot, plan.moves, ConstraintRules())), plan.before.total, plan.after.total,
+        len(plan.moves), round(took, 2))
 
 
 def rate(snapshot) -> float:

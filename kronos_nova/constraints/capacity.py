@@ -1,5 +1,6 @@
 """A destination must have room in placement's terms, in every resource class, and give one consumer
-as much as the instance needs."""
+as much as the instance needs; and NUMA cells with room for the parts of an instance that has some.
+"""
 
 import numpy as np
 
@@ -9,7 +10,9 @@ from kronos_nova.model import Rule
 from kronos_nova.model import State
 from kronos_nova.model.keys import equal_rows
 from kronos_nova.model.rules import AllowedHosts
+from kronos_nova.model.rules import CellRoom
 from kronos_nova.model.rules import Room
+from kronos_nova.objects import host_checks
 from kronos_nova.objects.snapshot import Snapshot
 
 
@@ -17,6 +20,15 @@ class Capacity:
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot, rules: ConstraintRules) -> tuple[Rule, ...]:
         return (*_units(problem), Room(reason='capacity'))
+
+
+class NumaCells:
+    @staticmethod
+    def compile(problem: Problem, snapshot: Snapshot,
+                rules: ConstraintRules) -> tuple[CellRoom, ...]:
+        if problem.cells is None or host_checks.NUMA not in rules.host_checks:
+            return ()
+        return (CellRoom(),)
 
 
 def _units(problem: Problem) -> tuple[AllowedHosts, ...]:

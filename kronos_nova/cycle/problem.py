@@ -241,8 +241,7 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
         arriving=_arriving(scope, snapshot), evacuable=free,
         draining=scope.emptied,
         left_out=_left_out(policies, int(np.count_nonzero(available))),
-        cells=model.cells(scope.hosts, scope.instances, vm_host, options.packs_numa_cells, (
-            vm for vm, uuid in enumerate(vms) if uuid in in_flight.moved)),
+        cells=_cells(scope, vm_host, options, in_flight),
         **_room(scope, snapshot, vm_host, in_flight))
     return problem, held
 
@@ -263,6 +262,14 @@ def _room(scope, snapshot, vm_host, in_flight):
     fields['used'][:hosts] += more
     fields['used'][hosts:] += in_flight.taken(fields['shared'], classes)
     return fields
+
+
+def _cells(scope, vm_host, options, in_flight):
+    """The NUMA cells of an aggregate, with what moves planned earlier in this cycle will take."""
+    if not any(instance.cells for instance in scope.instances):
+        return None
+    return model.cells(scope.hosts, scope.instances, vm_host, options.packs_numa_cells, (
+        vm for vm, instance in enumerate(scope.instances) if instance.uuid in in_flight.moved))
 
 
 def _leaving(scope, snapshot):

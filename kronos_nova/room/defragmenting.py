@@ -19,6 +19,7 @@ from kronos_nova.room import shapes
 from kronos_nova.room import whole
 from kronos_nova.room.making import RoomMove
 from kronos_nova.room.slots import SlotCounter
+from kronos_nova.room.slots import Slots
 
 PER_MOVE = 2
 """How many slots more than moves are looked for. Few moves make more than two."""
@@ -32,8 +33,8 @@ class Defragmented:
     """
 
     moves: tuple[RoomMove, ...]
-    before: int
-    after: int
+    before: Slots
+    after: Slots
 
 
 def plan(snapshot: Snapshot, rules: ConstraintRules, shape: Shape, limits: Limits,
@@ -44,7 +45,7 @@ def plan(snapshot: Snapshot, rules: ConstraintRules, shape: Shape, limits: Limit
     """
     before = _slots(snapshot, rules, shape, project_id)
     cloud, emptied, _new = shapes.with_new(
-        snapshot, [shape], before + PER_MOVE * limits.budget, project_id)
+        snapshot, [shape], before.total + PER_MOVE * limits.budget, project_id)
     state = State(whole.model_of(cloud, rules, emptied, tuple(pinned)))
     problem = state.problem
     moves = tuple(RoomMove(
@@ -52,13 +53,13 @@ def plan(snapshot: Snapshot, rules: ConstraintRules, shape: Shape, limits: Limit
         destination=problem.hosts[step.destination], memory_mb=int(problem.memory_mb[step.vm]))
         for step in Defragmenter().plan(state, limits))
     then = _slots(after(snapshot, moves, rules), rules, shape, project_id)
-    if then <= before:
+    if then.total <= before.total:
         return Defragmented(moves=(), before=before, after=before)
     return Defragmented(moves=moves, before=before, after=then)
 
 
-def _slots(snapshot: Snapshot, rules: ConstraintRules, shape: Shape, project_id: str) -> int:
-    return SlotCounter(snapshot, rules, [shape], project_id=project_id).slots(0).total
+def _slots(snapshot: Snapshot, rules: ConstraintRules, shape: Shape, project_id: str) -> Slots:
+    return SlotCounter(snapshot, rules, [shape], project_id=project_id).slots(0)
 
 
 def after(snapshot: Snapshot, moves: Sequence[RoomMove], rules: ConstraintRules) -> Snapshot:

@@ -20,6 +20,8 @@ from kronos_nova.room import whole
 from kronos_nova.room.failover import FITS
 from kronos_nova.room.failover import LossVerdict
 
+CPUS = frozenset(('VCPU', 'PCPU'))
+"""Resource classes of which fragments are counted."""
 CELLS = 'NUMA cells'
 """Stands for what is short where there would be enough if it were in one cell."""
 
@@ -41,6 +43,16 @@ class Slots:
     total: int
     unusable: Mapping[str, float]
     short: str
+
+    @property
+    def fragment_rate(self) -> float:
+        """The part of the free CPUs, on hosts that may take such servers, that is no room for
+        one; 0 where no CPU is free."""
+        free = lost = 0.0
+        for name in CPUS & self.unusable.keys():
+            lost += self.unusable[name]
+            free += self.unusable[name] + self.total * self.shape.resources.get(name, 0)
+        return lost / free if free else 0.0
 
 
 class SlotCounter:

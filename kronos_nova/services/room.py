@@ -16,8 +16,11 @@ from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.services.context import Context
 
-if typing.TYPE_CHECKING:    # pydantic is slow to load
+if typing.TYPE_CHECKING:    # pydantic and planning are slow to load
+    from kronos_nova.constraints.base import ConstraintRules
+    from kronos_nova.planners.base import Limits
     from kronos_nova.policies.rules import OperatorRule
+    from kronos_nova.room.making import RoomMove
 
 MOVES = 100_000
 """Moves that may make room: as many as it takes. The time limit of a plan ends it sooner."""
@@ -72,30 +75,62 @@ def check(context: Context, request: contract.CheckRoom) -> contract.Room:
     :raises NotInScope: there is no such aggregate
     :raises RequestRefused: there is no such flavor
     """
+    from kronos_nova.room import making  # as above
+    from kronos_nova.room import shapes
+    asked = _cloud(context, request)
+    [shape] = shapes.named([request.flavor], asked.flavors())
+    rules = _rules(context, asked.operator_rules, asked.snapshot, moves=True)
+    plan = making.plan(
+        asked.snapshot, rules, shape, request.count, _limits(context, MOVES),
+        _pinned(context, asked.snapshot, rules), request.project or '')
+    return contract.Room(
+        moves=_named_moves(plan.moves, asked.snapshot), memory_mb=plan.memory_mb,
+        hosts=dict(sorted(collections.Counter(plan.hosts).items())),
+        missing=list(plan.missing), is_proven=plan.is_proven, outcome=asked.outcome)
+
+
+def show_fragments(context: Context, request: contract.ShowFragments) -> contract.Fragments:
+    """
+    :raises NotInScope: there is no such aggregate
+    :raises RequestRefused: there is no such flavor
+    """
+    from kronos_nova.room import defragmenting  # as above
+    from kronos_nova.room import shapes
+    asked = _cloud(context, request)
+    [shape] = shapes.named([request.flavor], asked.flavors())
+    rules = _rules(context, asked.operator_rules, asked.snapshot, moves=True)
+    plan = defragmenting.plan(
+        asked.snapshot, rules, shape, _limits(context, request.moves),
+        _pinned(context, asked.snapshot, rules), request.project or '')
+    return contract.Fragments(
+        moves=_named_moves(plan.moves, asked.snapshot), before=plan.before.total,
+        memory_mb=sum(move.memory_mb for move in plan.moves), after=plan.after.total,
+        rate_before=plan.before.fragment_rate, rate_after=plan.after.fragment_rate,
+        outcome=asked.outcome)
+
+
+def _limits(context: Context, moves: int) -> 'Limits':
+    """Of a plan of so many moves."""
     from kronos_nova.cycle import options as engine_options  # as above
     from kronos_nova.planners.base import Limits
-    from kronos_nova.room import making
-    from kronos_nova.room import shapes
-    options = engine_options.from_conf(context.conf)
-    asked = _cloud(context, request)
-    snapshot = asked.snapshot
-    [shape] = shapes.named([request.flavor], asked.flavors())
-    rules = _rules(context, asked.operator_rules, snapshot, moves=True)
+    seconds = engine_options.from_conf(context.conf).planning_time_limit
+    return Limits(budget=moves, clock=time.monotonic, deadline=time.monotonic() + seconds)
+
+
+def _pinned(context: Context, snapshot: Snapshot, rules: 'ConstraintRules') -> list[str]:
+    """Uuids of the servers that do not move."""
+    from kronos_nova.cycle import options as engine_options  # as above
+    opt_out = engine_options.from_conf(context.conf).opt_out
     # A rule that waits for a window or counts moves says when, not whether.
     held = {uuid for each in rules.selections if each.rule.never_move for uuid in each.servers}
-    pinned = [each.uuid for each in snapshot.instances if each.uuid in held
-              or eligibility.obstacle(each, options.opt_out, eligibility.TO_BALANCE)]
-    plan = making.plan(
-        snapshot, rules, shape, request.count,
-        Limits(budget=MOVES, clock=time.monotonic,
-               deadline=time.monotonic() + options.planning_time_limit),
-        pinned, request.project or '')
+    return [each.uuid for each in snapshot.instances if each.uuid in held
+            or eligibility.obstacle(each, opt_out, eligibility.TO_BALANCE)]
+
+
+def _named_moves(moves: Sequence['RoomMove'], snapshot: Snapshot) -> list[contract.RoomMove]:
     names = {instance.uuid: instance.display_name for instance in snapshot.instances}
-    return contract.Room(
-        moves=[contract.RoomMove.made_from(move, instance_name=names[move.instance_uuid])
-               for move in plan.moves],
-        memory_mb=plan.memory_mb, hosts=dict(sorted(collections.Counter(plan.hosts).items())),
-        missing=list(plan.missing), is_proven=plan.is_proven, outcome=asked.outcome)
+    return [contract.RoomMove.made_from(move, instance_name=names[move.instance_uuid])
+            for move in moves]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,4 +221,4 @@ def _slots(found, after):
 
 
 FUNCTIONS = {contract.CAPACITY.name: capacity, contract.FAILOVER.name: check_failover,
-             contract.CHECK.name: check}
+             contract.CHECK.name: check, contract.FRAGMENTS.name: show_fragments}

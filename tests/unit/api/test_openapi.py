@@ -57,7 +57,8 @@ class DocumentTest(test_host.WithRecordedCloud, base.ApiTestCase):
                                          drain='none', host='a', snapshot='none')
             if operation.method == 'GET' and operation.gives is not None and (
                     operation.name not in ('drains:show', 'hosts:show', 'maintenance:show')):
-                query = '?flavor=1:512' if operation.name == 'room:check' else ''
+                query = '?flavor=1:512' if operation.name in (
+                    'room:check', 'room:fragments') else ''
                 self.check(self.ask(path + query), operation.gives.__name__)
         for path in ('/v1/maintenance', '/v1/hosts/a'):
             self.check(self.ask(path, expected=404), 'Errors')

@@ -95,6 +95,7 @@ class ParityTest(test_host.WithRecordedCloud, base.ApiTestCase):
                               {'aggregate': 'x'}],
             'room:failover': [{}, {'hosts': ['x']}],
             'room:check': [{'flavor': '2:4096', 'count': 3}, {'flavor': 'x'}],
+            'room:fragments': [{'flavor': '2:4096', 'moves': 3}, {'flavor': 'x'}],
             'report:show': [{'by': ['month', 'project']}, {'aggregate': 'x'}],
             'quarantine:end': [{'server': 'vm1'}, {'server': 'vm2'}]}}
 

@@ -47,6 +47,19 @@ class RoomTest(base.ApiTestCase):
         self.ask('/v1/room?flavor=m1.huge', expected=400)
         self.ask('/v1/room?flavor=1:1&count=0', expected=400)
 
+    def test_the_moves_after_which_most_servers_fit(self):
+        self.found = clouds.cloud(
+            [clouds.host('a'), clouds.host('b')],
+            [clouds.server('small', 'a', 2, 2048), clouds.server('other', 'b', 2, 4096)])
+        found = self.ask('/v1/fragments?flavor=8:1024&moves=5')
+        self.assertEqual((0, 1, 1.0, 4 / 12), (
+            found['before'], found['after'], found['rate_before'], found['rate_after']))
+        [move] = found['moves']
+        self.assertEqual(('small', 'a', 'b'),
+                         (move['instance_name'], move['source'], move['destination']))
+        self.ask('/v1/fragments?flavor=m1.huge', expected=400)
+        self.ask('/v1/fragments?flavor=1:1&moves=0', expected=400)
+
     def test_room_for_a_flavor_after_a_move(self):
         self.found = clouds.cloud(
             [clouds.host('a'), clouds.host('b')],

@@ -5,7 +5,7 @@ import testtools
 
 from kronos_nova import model
 from kronos_nova.constraints.base import ConstraintRules
-from kronos_nova.constraints.numa import NumaCells
+from kronos_nova.constraints.capacity import NumaCells
 from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.objects.numa import InstanceCell

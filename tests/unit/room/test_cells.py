@@ -7,6 +7,7 @@ from kronos_nova.objects import snapshot as objects
 from kronos_nova.objects.numa import NumaCell
 from kronos_nova.objects.shape import Shape
 from kronos_nova.planners.base import Limits
+from kronos_nova.room import defragmenting
 from kronos_nova.room import failover
 from kronos_nova.room import making
 from kronos_nova.room import slots
@@ -94,6 +95,23 @@ class CellsTest(testtools.TestCase):
         self.assertEqual(1, len(found.hosts))
         (move,) = found.moves
         self.assertEqual(4096, move.memory_mb)
+
+    def test_slots_are_made_of_fragments(self):
+        cloud = clouds.cloud(
+            [host('a', 4, 2), host('b', 4, 4), host('c', 8, 8)],
+            [server('one', 'a', 4, 0), server('two', 'b', 4, 0), server('three', 'a', 2, 1)])
+        found = defragmenting.plan(cloud, ConstraintRules(), shape(8), Limits(budget=2))
+        self.assertEqual((0, 2), (found.before.total, found.after.total))
+        self.assertEqual(2, len(found.moves))
+        fewer = defragmenting.plan(cloud, ConstraintRules(), shape(8), Limits(budget=1))
+        self.assertEqual((1, 1), (fewer.after.total, len(fewer.moves)))
+        after = defragmenting.after(cloud, found.moves, ConstraintRules())
+        self.assertEqual(2, count(after, shape(8)).total)
+
+    def test_moves_that_make_no_slot_are_none(self):
+        cloud = clouds.cloud([host('a', 4, 4)], [server('one', 'a', 4, 0)])
+        found = defragmenting.plan(cloud, ConstraintRules(), shape(8), Limits(budget=5))
+        self.assertEqual(((), 0, 0), (found.moves, found.before.total, found.after.total))
 
     def test_the_emptiest_cell_is_counted_after_a_boot(self):
         found = whatif.changed(self.cloud, ConstraintRules(), whatif.Changes(boot=['1:pinned4']),

@@ -134,6 +134,46 @@ class Failover(_AboutRoom):
             for each in shown]
 
 
+class RoomFragments(_AboutRoom):
+    """Show the moves after which most new servers of a flavor fit, and change nothing.
+
+    Free room in pieces that are too small for the flavor is brought together. The moves are in an
+    order in which they may run.
+
+    Exit codes: 0 shown; 1 refused; 4 after changes, servers do not restart or find no room.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('flavor', metavar='<flavor>', type=arguments.name,
+                            help='Name of a flavor, or a size such as 4:8192:40 (VCPUs, MiB, '
+                                 'GiB).')
+        parser.add_argument('--moves', metavar='<n>', type=arguments.POSITIVE, default=50,
+                            help='At most so many moves; default: 50.')
+        parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
+                            help='On hosts of this aggregate, by moves within it.')
+        parser.add_argument('--project', metavar='<uuid>', type=arguments.name,
+                            help='For servers of this project.')
+        return parser
+
+    def take_action(self, parsed_args):
+        found = self.call(contract.FRAGMENTS, contract.ShowFragments(
+            flavor=parsed_args.flavor, moves=parsed_args.moves, aggregate=parsed_args.aggregate,
+            project=parsed_args.project, **changes(parsed_args)))
+        self.say_outcome(found.outcome)
+        self.say(f'{found.before} servers fit now and {found.after} after {len(found.moves)} moves '
+                 f'that copy {found.memory_mb / 1024:.1f} GiB; of the free CPUs '
+                 f'{found.rate_before:.0%} are of no use to them now, then '
+                 f'{found.rate_after:.0%}.')
+        return _moves(found.moves)
+
+
+def _moves(moves):
+    return ('Server', 'Source', 'Destination', 'GiB'), [
+        (columns.server(each.instance_uuid, each.instance_name), each.source, each.destination,
+         round(each.memory_mb / 1024, 1)) for each in moves]
+
+
 class RoomCheck(_AboutRoom):
     """Show the moves after which new servers of a flavor fit, and change nothing.
 
@@ -168,6 +208,4 @@ class RoomCheck(_AboutRoom):
             self.say(f'No room for others: {why}.')
         if found.missing:
             self.exit_code = LOST
-        return ('Server', 'Source', 'Destination', 'GiB'), [
-            (columns.server(each.instance_uuid, each.instance_name), each.source,
-             each.destination, round(each.memory_mb / 1024, 1)) for each in found.moves]
+        return _moves(found.moves)

@@ -149,6 +149,33 @@ class CheckRoom(Changes, kw_only=True):
     project: Name | None = None
 
 
+class Fragments(Response):
+    """The moves after which most new servers of a flavor fit, in an order in which they may run.
+
+    before, after : how many fit without the moves, and after them
+    rate_before, rate_after : the part of the free CPUs that is no room for such a server, on hosts
+        that may take them
+    """
+
+    moves: list[RoomMove]
+    memory_mb: int
+    before: int
+    after: int
+    rate_before: float
+    rate_after: float
+    outcome: Outcome
+
+
+class ShowFragments(Changes, kw_only=True):
+    """``flavor`` is the name of a flavor, or a size such as 4:8192:40; ``moves`` are made at
+    most."""
+
+    flavor: Name
+    moves: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 50
+    aggregate: Name | None = None
+    project: Name | None = None
+
+
 CAPACITY = Operation(
     name='room:capacity', command='capacity', method='GET', path='/v1/capacity',
     request=ShowCapacity, response=Capacity, is_slow=True, refusals=(404,),
@@ -161,5 +188,9 @@ CHECK = Operation(
     name='room:check', command='room check', method='GET', path='/v1/room', request=CheckRoom,
     response=Room, is_slow=True, refusals=(404,),
     summary='The moves after which new servers of a flavor fit.')
+FRAGMENTS = Operation(
+    name='room:fragments', command='room fragments', method='GET', path='/v1/fragments',
+    request=ShowFragments, response=Fragments, is_slow=True, refusals=(404,),
+    summary='The moves after which most new servers of a flavor fit.')
 
-OPERATIONS = (CAPACITY, FAILOVER, CHECK)
+OPERATIONS = (CAPACITY, FAILOVER, CHECK, FRAGMENTS)
