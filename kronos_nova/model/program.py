@@ -94,8 +94,8 @@ class Program:
             mean memory
         :param rounds: 1 for any end, whether or not there is an order
         :param slot: an instance for the like of which there is to be room. Others go into no NUMA
-            cell that would hold fewer of them then: the program is a quarter as large, and its
-            ends are hardly ever worse
+            cell that would hold fewer of them then: the program is half as large, and its ends are
+            hardly ever worse
         """
         self._slot = slot
         self.of, self.rounds = assignment, rounds
@@ -237,7 +237,7 @@ class Program:
             for way, where in zip(*self._ways(column, need, host), strict=True):
                 self._lies.append((column, way, tuple(place.cell for place in where)))
                 self._count_taken(takes, use.cells.parts[need], host, where,
-                           _Taken(way, int(rounds[column]), True, 1.0))
+                                  _Taken(way, int(rounds[column]), True, 1.0))
         first, rounds = len(self.arrive), self._round_of(self.leave)
         for column, (kind, at) in enumerate(self.leave.tolist()):
             parts = use.cells.parts[int(use.cells.kind[self.of.sample[kind]])]
@@ -304,9 +304,9 @@ class Program:
         return not any(costly[host, place.cell] for costly, place in zip(
             self._costly[need], option, strict=True))
 
-    def _count_taken(self, takes: dict[tuple[int, int, str], list['_Taken']],
-              parts: Sequence['InstanceCell'], host: int, places: Sequence['Place'],
-              taken: '_Taken') -> None:
+    def _count_taken(self, takes: dict[tuple[int, int, str], list[_Taken]],
+                     parts: Sequence['InstanceCell'], host: int, places: Sequence['Place'],
+                     taken: _Taken) -> None:
         use = self.of.emptied
         for need, place in zip(parts, places, strict=False):
             for name, amount in use.amounts(need, place).items() if use is not None else ():

@@ -107,7 +107,7 @@ class Pool(_Strict):
 
 class InstanceCell(_Strict):
     cpus: Count
-    memory_mb: Count
+    memory_mb: Unit
     pinned: bool = False
     shared_cpus: Count | None = None
     page_kb: Annotated[int, pydantic.Field(ge=-3, lt=1 << 53)] | None = None
