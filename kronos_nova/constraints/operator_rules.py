@@ -5,7 +5,8 @@ Rules that name hosts become sets of hosts, rules about several servers become g
 owners of servers select gives way in a drain, as their metadata does elsewhere.
 """
 
-import collections
+import functools
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -28,7 +29,6 @@ from kronos_nova.policies.rules import MUST
 from kronos_nova.policies.rules import MUST_NOT
 from kronos_nova.policies.rules import SHOULD
 from kronos_nova.policies.rules import SHOULD_NOT
-from kronos_nova.policies.selection import Selection
 from kronos_nova.policies.selection import Selections
 from kronos_nova.policies.selection import is_joint
 
@@ -38,75 +38,91 @@ REASON = 'rule'
 class OperatorRules:
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot, rules: ConstraintRules) -> Iterator[Rule]:
-        for yields in (False, True):
-            found = [each for each in rules.selections if each.rule.relation in (MUST, MUST_NOT)
-                     and each.rule.yields == yields]
-            yield from _placement(problem, found, yields)
+        yield from _placement(problem, rules.selections)
         forbids = np.array([bool(group.rule) for group in problem.groups], dtype=bool)
         if forbids.any():
             firm = np.array([not group.yields for group in problem.groups], dtype=bool)
             yield GroupPolicy(reason=REASON, forbids=forbids, firm=firm)
 
 
-def _placement(problem: Problem, found: Sequence[Selection],
-               yields: bool) -> Iterator[PlacementRule]:
-    kind, sets = _kinds(problem, found)
-    if not kind.any():
-        return
-    wanted = _wanted(problem, found)
-    allowed = np.array([wanted[list(numbers)].all(axis=0) for numbers in sets], dtype=bool)
+def _placement(problem: Problem, selections: Selections) -> Iterator[PlacementRule]:
+    subjects = _Subjects(problem, selections)
+    for yields in (False, True):
+        kind, sets = subjects.narrowed((MUST, MUST_NOT), yields)
+        if kind.any():
+            yield _placement_rule(subjects, kind, sets, yields)
+
+
+def _placement_rule(subjects: '_Subjects', kind: np.ndarray, sets: Sequence[tuple[int, ...]],
+                    yields: bool) -> PlacementRule:
+    wanted, hosts = subjects.wanted, subjects.hosts
 
     def names(vm: int, host: int | None = None) -> str:
-        return _names([found[n].rule.name for n in sets[kind[vm]]
-                       if host is None or not wanted[n, host]])
+        return subjects.names(sets[kind[vm]], host)
 
     def why(state: State, vm: int, host: int) -> str:
-        return f'{names(vm, host)} keeps it off {problem.hosts[host]}'
+        return f'{names(vm, host)} keeps it off {hosts[host]}'
 
-    yield PlacementRule(reason=REASON, kind=kind, allowed=allowed, why=why, names=names,
-                        yields=yields)
+    return PlacementRule(
+        reason=REASON, kind=kind, why=why, names=names, yields=yields,
+        allowed=np.array([wanted[list(numbers)].all(axis=0) for numbers in sets], dtype=bool))
 
 
-def preferences(problem: Problem, selections: Iterable[Selection]) -> Preferences | None:
+def preferences(problem: Problem, selections: Selections) -> Preferences | None:
     """Make what servers cost on hosts where rules would rather not have them; None where nothing
     does."""
-    found = [each for each in selections if each.rule.relation in (SHOULD, SHOULD_NOT)]
-    kind, sets = _kinds(problem, found)
+    subjects = _Subjects(problem, selections)
+    kind, sets = subjects.narrowed((SHOULD, SHOULD_NOT))
     if not kind.any():
         return None
-    prices = np.array([each.rule.price for each in found])
-    unwanted = ~_wanted(problem, found)
+    prices, unwanted = np.array([each.rule.price for each in selections.placing]), ~subjects.wanted
 
     def names(vm: int, host: int | None = None) -> str:
-        return _names([found[n].rule.name for n in sets[kind[vm]]
-                       if host is None or unwanted[n, host]])
+        return subjects.names(sets[kind[vm]], host)
 
     return Preferences(kind=kind, names=names, cost=np.array([
         prices[list(numbers)] @ unwanted[list(numbers)] for numbers in sets], dtype=float))
 
 
-def _wanted(problem: Problem, found: Sequence[Selection]) -> np.ndarray:
-    """bool (n, H): whether each rule would have its servers on each host."""
-    named = np.array([[host in each.hosts for host in problem.hosts] for each in found],
-                     dtype=bool).reshape(len(found), len(problem.hosts))
-    wanted = np.array([each.rule.relation in (MUST, SHOULD) for each in found], dtype=bool)
-    return named == wanted[:, None]
+class _Subjects:
+    """The rules that name hosts, and which of them each instance is subject to.
 
+    hosts : names
+    """
 
-def _kinds(problem: Problem,
-           found: Sequence[Selection]) -> tuple[np.ndarray, list[tuple[int, ...]]]:
-    """The set of rules that each instance is subject to, intp (V,); and the numbers of the rules in
-    each set, that of no rule first."""
-    here, rules_of = _positions(problem.vms), collections.defaultdict(list)
-    uuids = frozenset(problem.vms)
-    for number, each in enumerate(found):
-        for uuid in uuids & each.servers:
-            rules_of[here[uuid]].append(number)
-    sets: dict[tuple[int, ...], int] = {(): 0}
-    kind = np.zeros(len(problem.vms), dtype=np.intp)
-    for vm in sorted(rules_of):
-        kind[vm] = sets.setdefault(tuple(rules_of[vm]), len(sets))
-    return kind, list(sets)
+    def __init__(self, problem: Problem, selections: Selections):
+        self.hosts, self._placing = problem.hosts, selections.placing
+        numbers, self._sets = selections.sets_of(problem.vms)
+        self._kind = np.array(numbers, dtype=np.intp)
+
+    def narrowed(self, relations: Collection[str],
+                 yields: bool | None = None) -> tuple[np.ndarray, list[tuple[int, ...]]]:
+        """The set of rules of some relations that each instance is subject to, intp (V,); and the
+        positions of the rules in each set, that of no rule first.
+
+        :param yields: whether they give way where a host could not be emptied; None for all
+        """
+        chosen = {number for number, each in enumerate(self._placing)
+                  if each.rule.relation in relations and yields in (None, each.rule.yields)}
+        sets: dict[tuple[int, ...], int] = {(): 0}
+        kinds = [sets.setdefault(tuple(number for number in numbers if number in chosen), len(sets))
+                 for numbers in self._sets]
+        return np.array(kinds, dtype=np.intp)[self._kind], list(sets)
+
+    @functools.cached_property
+    def wanted(self) -> np.ndarray:
+        """bool (n, H): whether each rule would have its servers on each host."""
+        # Many rules name the same hosts.
+        rows = {hosts: np.array([host in hosts for host in self.hosts], dtype=bool)
+                for hosts in {each.hosts for each in self._placing}}
+        named = np.array([rows[each.hosts] for each in self._placing], dtype=bool)
+        is_for = np.array([each.rule.relation in (MUST, SHOULD) for each in self._placing])
+        return named.reshape(len(is_for), len(self.hosts)) == is_for[:, None]
+
+    def names(self, numbers: Iterable[int], host: int | None) -> str:
+        """Those of some rules that keep their servers off a host, or all, for a person."""
+        return _names([self._placing[number].rule.name for number in numbers
+                       if host is None or not self.wanted[number, host]])
 
 
 def _names(names: Iterable[str]) -> str:

@@ -213,15 +213,26 @@ def _words(state, pairs, gains, accepted):
     words = np.full(len(vms), 'no_gain', dtype=object)
     words[gains.any(axis=1)] = 'threshold'
     words[(gains & accepted & permitted).any(axis=1)] = ''
-    for row in np.flatnonzero((gains & accepted).any(axis=1) & (words != '')):
-        words[row] = _veto(state, vms[row], hosts[gains[row] & accepted[row]])
+    useful = gains & accepted
+    rows = np.flatnonzero(useful.any(axis=1) & (words != ''))
+    if len(rows):
+        words[rows] = _vetoes(state, vms[rows], hosts, useful[rows])
     return words
 
 
-def _veto(state, vm, hosts):
-    """What stands most often between an instance and some hosts, none of which it may go to."""
-    against = state.delta((vm, hosts[:NEAREST])).against
-    return collections.Counter(state.model.rules[n].reason for n in against).most_common(1)[0][0]
+def _vetoes(state, vms, hosts, useful):
+    """The word that stands most often between each instance and the first of some hosts, none of
+    which it may go to.
+
+    :param useful: bool (n, m), the hosts that are asked about, for each instance
+    """
+    nearest = useful & (np.cumsum(useful, axis=1) <= NEAREST)
+    row, column = np.nonzero(nearest)
+    against = state.delta((vms[row], hosts[column])).against
+    ends = np.cumsum(np.count_nonzero(nearest, axis=1))[:-1]
+    reasons = [rule.reason for rule in state.model.rules]
+    return [collections.Counter(reasons[number] for number in numbers).most_common(1)[0][0]
+            for numbers in np.split(against, ends)]
 
 
 def _spreading(state, candidates):

@@ -84,7 +84,7 @@ class Delta:
         """float64 (...): by how much the price of all moves since :meth:`State.settle` rises."""
         state, prices = self.state, self.model.prices
         price = np.zeros(self.shape)
-        for vms, hosts in self.moves:
+        for vms, hosts in self._moves:
             origin = state.origin[vms]
             now = prices.of_moves(vms, origin, state.vm_host[vms])
             price += prices.of_moves(vms, origin, hosts) - now

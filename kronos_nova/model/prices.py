@@ -57,29 +57,27 @@ class Prices:
                 and self.preferences is None)
 
     def of_moves(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
-        """float64 (...): of moving instances between hosts; 0 where both are the same. Arguments
-        broadcast."""
-        vms, sources, destinations = np.broadcast_arrays(vms, sources, destinations)
+        """float64, broadcasts to (...): of moving instances between hosts; 0 where both are the
+        same. Arguments broadcast."""
         price = self.of_copies(vms, sources, destinations)
         if self.preferences is not None:
             price = price + self.of_wishes(vms, sources, destinations)
         return np.where(sources == destinations, 0.0, price)
 
-    def of_copies(self, vms: np.ndarray, sources: np.ndarray,
-                  destinations: np.ndarray) -> np.ndarray:
-        """float64 (...): of moving instances between two hosts, wherever rules would have them."""
-        price = np.zeros(vms.shape) if self.vms is None else self.vms[vms]
+    def of_copies(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
+        """float64, broadcasts to (...): of moving instances between two hosts, wherever rules would
+        have them."""
+        price = np.zeros(np.shape(vms)) if self.vms is None else self.vms[vms]
         return price + self._of_pairs(sources, destinations) if self.pairs else price
 
-    def of_wishes(self, vms: np.ndarray, sources: np.ndarray,
-                  destinations: np.ndarray) -> np.ndarray:
+    def of_wishes(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
         """float64 (...): by how much more preferences cost after moves, 0 where it is less."""
         if self.preferences is None:
-            return np.zeros(vms.shape)
+            return np.zeros(np.shape(vms))
         return np.maximum(
             self.preferences.at(vms, destinations) - self.preferences.at(vms, sources), 0.0)
 
-    def _of_pairs(self, sources: np.ndarray, destinations: np.ndarray) -> np.ndarray:
+    def _of_pairs(self, sources: Index, destinations: Index) -> np.ndarray:
         hosts = 1 + max(max(pair) for pair in self.pairs)
         keys = np.array(sorted(first * hosts + second for first, second in self.pairs))
         amounts = np.array([self.pairs[divmod(int(key), hosts)] for key in keys])

@@ -65,11 +65,12 @@ class SearchSpace:
         self.worst = np.maximum(state.imbalances(), problem.thresholds) + TOLERANCE
         self._set_room(budget)
         self.spacing = [rule for rule in self.model.rules if isinstance(rule, GroupPolicy)]
+        together = [rule.together_only(self.model.memberships) for rule in self.spacing]
         self._forbidding = [
-            rule.together_only(self.model.memberships) if isinstance(rule, GroupPolicy) else rule
-            for rule in self.model.rules
+            rule for rule in self.model.rules
             if not (hasattr(rule, 'linear') and rule.is_additive
-                    or isinstance(rule, CallbackRule))]
+                    or isinstance(rule, (CallbackRule, GroupPolicy)))]
+        self._forbidding += [rule for rule in together if rule.forbids.any()]
         self.is_free = self.model.prices.are_free and not self._forbidding
         self._known: dict[tuple[GroupPolicy, int], tuple | None] = {}
         self.untouched = self._add_untouched()
@@ -161,11 +162,10 @@ class SearchSpace:
         return prices.take(first + hosts) - prices.take(first + sources)
 
     def _table(self, vms: np.ndarray) -> np.ndarray:
-        delta = self.state.delta((self.vms[vms][:, None], self.hosts))
-        permitted = np.ones(delta.shape, dtype=bool)
+        moves = self.vms[vms][:, None], self.hosts
+        prices = self.state.delta(moves).price
         for rule in self._forbidding:
-            permitted &= rule.allows(self.state, *delta.moves[0])
-        prices = np.where(permitted, delta.price, np.inf)
+            np.copyto(prices, np.inf, where=~rule.allows(self.state, *moves))
         prices[np.arange(len(vms)), self.home[vms]] = 0.0
         return np.pad(prices, ((0, 0), (0, self.untouched)), constant_values=np.inf)
 

@@ -1,5 +1,6 @@
 """Reads the policies file, and tells everything that is wrong with it at once."""
 
+import functools
 import os
 import pathlib
 from collections.abc import Mapping
@@ -69,6 +70,12 @@ def load(path: str | os.PathLike[str]) -> models.PolicySet:
         raise _error(path, [f'cannot be read: {error.strerror}']) from error
     if len(content) > MAX_BYTES:
         raise _error(path, [f'is larger than {MAX_BYTES} bytes, which no policies file is'])
+    return _parsed(content, os.fspath(path))
+
+
+@functools.lru_cache(maxsize=2)
+def _parsed(content: bytes, path: str) -> models.PolicySet:
+    """A planning process reads the file in each of its cycles, and it seldom changes."""
     return parse(content, path)
 
 

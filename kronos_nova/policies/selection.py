@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 
 from kronos_nova.objects import domains
 from kronos_nova.objects.snapshot import Instance
@@ -60,9 +59,35 @@ class Selections:
         index = _Index(snapshot) if snapshot is not None and rules else None
         self._all = () if index is None else tuple(_selection(rule, index) for rule in rules)
         self._places: dict[str, dict[str, domains.Place]] = {}
+        self._sets: tuple[tuple[str, ...], list[int], list[tuple[int, ...]]] | None = None
 
     def __iter__(self) -> Iterator[Selection]:
         return iter(self._all)
+
+    @functools.cached_property
+    def placing(self) -> tuple[Selection, ...]:
+        """Those of rules that name hosts."""
+        return tuple(each for each in self._all if each.rule.places is not None)
+
+    @functools.cached_property
+    def placed(self) -> dict[str, tuple[int, ...]]:
+        """Uuid of each instance that rules place, to their positions in ``placing``."""
+        found: dict[str, tuple[int, ...]] = {}
+        for number, each in enumerate(self.placing):
+            for uuid in each.servers:
+                found[uuid] = (*found.get(uuid, ()), number)
+        return found
+
+    def sets_of(self, uuids: tuple[str, ...]) -> tuple[list[int], list[tuple[int, ...]]]:
+        """For each of some instances the number of the set of rules that place it; and the sets, as
+        positions in ``placing``, that of no rule first. The last answer is kept."""
+        if self._sets is None or self._sets[0] is not uuids:
+            sets: dict[tuple[int, ...], int] = {(): 0}
+            placed = self.placed
+            numbers = [sets.setdefault(placed.get(uuid, ()), len(sets)) for uuid in uuids
+                       ] if placed else [0] * len(uuids)
+            self._sets = uuids, numbers, list(sets)
+        return self._sets[1:]
 
     @functools.cached_property
     def host_of(self) -> dict[str, str]:
@@ -170,30 +195,26 @@ class _Index:
             self._known[name] = _Values(self._pairs(kind, key))
         return self._known[name]
 
-    def _pairs(self, kind: str, key: str) -> Iterator[tuple[str, str]]:
-        """Yield each value of a kind with the server, or the host, that has it."""
+    def _pairs(self, kind: str, key: str) -> Iterable[tuple[str, str]]:
+        """The values of a kind, each with the server, or the host, that has it."""
         snapshot = self._snapshot
         if kind == 'host':
-            yield from ((host.name, host.name) for host in snapshot.hosts)
-        elif kind == 'aggregate':
-            yield from ((each.name, host) for each in snapshot.aggregates for host in each.hosts)
-        elif kind == 'trait':
-            yield from ((trait, host.name) for host in snapshot.hosts
-                        for trait in host.traits or ())
-        elif kind == 'domain':
-            yield from ((host.domains[key], host.name) for host in snapshot.hosts
-                        if key in host.domains)
-        elif kind == 'server_group':
-            yield from ((name, member) for group in snapshot.server_groups
-                        for name in (group.uuid, group.name) for member in group.members
-                        if member in self._projects)
-        elif kind == 'availability_zone':
-            yield from ((self._zones.get(each.host, DEFAULT_ZONE), each.uuid)
-                        for each in snapshot.instances)
-        else:
-            values = _VALUES[kind]
-            yield from ((value, each.uuid) for each in snapshot.instances
-                        for value in values(each, key))
+            return ((host.name, host.name) for host in snapshot.hosts)
+        if kind == 'aggregate':
+            return ((each.name, host) for each in snapshot.aggregates for host in each.hosts)
+        if kind == 'trait':
+            return ((trait, host.name) for host in snapshot.hosts for trait in host.traits or ())
+        if kind == 'domain':
+            return ((host.domains[key], host.name) for host in snapshot.hosts
+                    if key in host.domains)
+        if kind == 'server_group':
+            return ((name, member) for group in snapshot.server_groups
+                    for name in (group.uuid, group.name) for member in group.members
+                    if member in self._projects)
+        if kind == 'availability_zone':
+            return ((self._zones.get(each.host, DEFAULT_ZONE), each.uuid)
+                    for each in snapshot.instances)
+        return _OF_SERVERS[kind](snapshot.instances, key)
 
     @functools.cached_property
     def _zones(self) -> dict[str, str]:
@@ -201,28 +222,38 @@ class _Index:
                 if each.availability_zone for host in each.hosts}
 
 
-def _at(mapping: Mapping[str, str], key: str) -> tuple[str, ...]:
-    return (mapping[key],) if key in mapping else ()
+_Pairs = Iterable[tuple[str, str]]
+"""Values, each with the uuid of a server that has it."""
 
-
-_VALUES: dict[str, Callable[[Instance, str], tuple[str, ...]]] = {
-    'project': lambda instance, key: (instance.project_id,) if instance.project_id else (),
-    'flavor': lambda instance, key: (instance.flavor.name,) if instance.flavor else (),
-    'tag': lambda instance, key: instance.tags,
-    'name': lambda instance, key: (instance.display_name,),
-    'image': lambda instance, key: _at(instance.image.properties, key) if instance.image else (),
-    'metadata': lambda instance, key: _at(instance.metadata, key),
+# A loop for each kind: a call for each server would take most of the time that rules take.
+_OF_SERVERS: dict[str, Callable[[Iterable[Instance], str], _Pairs]] = {
+    'project': lambda instances, key: (
+        (each.project_id, each.uuid) for each in instances if each.project_id),
+    'flavor': lambda instances, key: (
+        (each.flavor.name, each.uuid) for each in instances if each.flavor),
+    'tag': lambda instances, key: (
+        (tag, each.uuid) for each in instances for tag in each.tags),
+    'name': lambda instances, key: (
+        (each.display_name, each.uuid) for each in instances),
+    'image': lambda instances, key: (
+        (each.image.properties[key], each.uuid) for each in instances
+        if each.image and key in each.image.properties),
+    'metadata': lambda instances, key: (
+        (each.metadata[key], each.uuid) for each in instances if key in each.metadata),
 }
-"""From an instance and a key to the values by which a kind of key selects it."""
+"""From instances and a key to the values by which a kind of key selects servers."""
 
 
 class _Values:
     """Servers or hosts by a value. A pattern looks only at values that begin as it does."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]):
-        self._having: dict[str, list[str]] = collections.defaultdict(list)
+        self._having: dict[str, list[str]] = {}
         for value, having in pairs:
-            self._having[value].append(having)
+            if value in self._having:
+                self._having[value].append(having)
+            else:
+                self._having[value] = [having]
 
     @functools.cached_property
     def _sorted(self) -> list[str]:

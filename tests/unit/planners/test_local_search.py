@@ -152,7 +152,7 @@ class GroupPolicyTest(testtools.TestCase):
         group = Group(uuid='g', name='g', members=np.arange(240), anti=True, hard=True,
                       max_per_host=12)
         space = SearchSpace(clouds.start(dataclasses.replace(problem, groups=(group,))), 30)
-        self.assertIsNotNone(space.prices_at)
+        self.assertTrue(space.spacing)
         found = Incumbents([End(space.state.combined(), [])])
         search = LocalSearch(space, found, Limits(budget=30))
         search.effort = search.longest = EFFORT

@@ -1,5 +1,7 @@
 """A policies file is taken whole, or refused with everything that is wrong with it."""
 
+import pathlib
+
 import fixtures
 import testtools
 
@@ -85,6 +87,14 @@ class LoaderTest(testtools.TestCase):
         for text in ('a: [', 'a: &x 1\nb: *x', 'a: 1\na: 2', '\x00', '!!python/object:os.x {}',
                      '? [1, 2]\n: 3', '[' * 5000):
             self.assertIn('p.yaml', problems_of(text))
+
+    def test_a_file_is_parsed_again_when_it_changes(self):
+        path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'policies.yaml')
+        path.write_text('policies:' + CPU.replace('0.5', '1'))
+        first = policies.load(path)
+        self.assertIs(first, policies.load(path))
+        path.write_text('policies:' + CPU.replace('0.5', '1').replace('0.1', '0.2'))
+        self.assertEqual([0.2], [policy.threshold for policy in policies.load(path).active])
 
     def test_a_file_that_cannot_be_read_is_named(self):
         path = self.useFixture(fixtures.TempDir()).join('none.yaml')
