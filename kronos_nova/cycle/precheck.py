@@ -6,6 +6,7 @@ from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from kronos_nova.cycle.solve import Chosen
 from kronos_nova.cycle.solve import DuePhases
 from kronos_nova.model import Model
 from kronos_nova.model.rules import AllowedHosts
+from kronos_nova.objects.dry_run import KNOWN_LATER
+from kronos_nova.objects.dry_run import NOTHING_BEFORE
+from kronos_nova.objects.dry_run import Before
 from kronos_nova.objects.dry_run import DryRun
 from kronos_nova.objects.dry_run import Verdict
 from kronos_nova.objects.dry_run import not_asked
@@ -43,8 +47,6 @@ the search ends earlier. The rest is for asking, and for planning on without wha
 
 OUT_OF_TIME = Verdict(unasked='planning_time_limit was over')
 NO_ANSWER = Verdict(unasked='an earlier question had no answer')
-NOT_YET = Verdict(unasked='it waits for moves before it, and what these make room for is not there '
-                          'yet')
 
 
 class Precheck:
@@ -68,46 +70,75 @@ class Precheck:
         for group in snapshot.server_groups:
             for member in group.members:
                 self._groups[member].append(group.uuid)
-        self._verdicts: dict[tuple[str, str], Verdict] = {}
+        self._verdicts: dict[tuple[str, str], tuple[Before, Verdict]] = {}
         self._refused: dict[Hashable, dict[str, str]] = collections.defaultdict(dict)
+        self._full: dict[Hashable, dict[str, str]] = collections.defaultdict(dict)
         self._is_silent = False
 
     def refused(self, moves: Iterable[PlannedMove]) -> frozenset[int]:
-        """Ask about the moves that were not asked about yet.
+        """Ask about the moves that were not asked about yet, each in the state in which it runs.
 
-        One that depends on others is not asked about: the answer of today says nothing about the
-        state in which it runs.
-
+        :param moves: in the order of the plan
         :returns: the orders of those that are refused
         """
-        return frozenset(move.order for move in moves if self._verdict(move).refused)
+        agreed: list[PlannedMove] = []
+        refused = set()
+        for move in moves:
+            if self._verdict(move, self._before(move, agreed)).refused:
+                refused.add(move.order)
+            else:
+                agreed.append(move)
+        return frozenset(refused)
 
-    def _verdict(self, move: PlannedMove) -> Verdict:
+    def _before(self, move: PlannedMove, earlier: Sequence[PlannedMove]) -> Before:
+        """What moves before one do at its destination. What they take counts in any case, what they
+        give only if the move waits for that."""
+        needed, by_order = set(move.depends_on), {each.order: each for each in earlier}
+        for each in reversed(earlier):
+            if each.order in needed:
+                needed.update(each.depends_on)
+        arriving = [each.instance_uuid for each in earlier if each.destination == move.destination
+                    and each.instance_uuid != move.instance_uuid]
+        if not (arriving or needed):
+            return NOTHING_BEFORE
+        kind = self._kind(move.instance_uuid)
+        return Before(
+            arriving=tuple(self._instances[uuid] for uuid in arriving),
+            leaving=tuple(self._instances[by_order[order].instance_uuid]
+                          for order in sorted(needed & by_order.keys())
+                          if by_order[order].source == move.destination),
+            alike=sum(self._kind(uuid) == kind for uuid in arriving))
+
+    def _verdict(self, move: PlannedMove, before: Before) -> Verdict:
         pair = move.instance_uuid, move.destination
-        known = self._verdicts.get(pair)
-        if known is not None and not known.unasked:
+        asked, known = self._verdicts.get(pair, (NOTHING_BEFORE, None))
+        if known is not None and _covers(asked, before) and (
+                not known.unasked or known.unasked in KNOWN_LATER):
             return known
-        of_kind = self._refused[self._kind(move.instance_uuid)]
+        kind = self._kind(move.instance_uuid)
+        of_kind = self._refused[kind]
         if move.destination in of_kind:
             return Verdict(refused=of_kind[move.destination])
+        if move.destination in self._full[kind] and before.alike:
+            return Verdict(refused=self._full[kind][move.destination])
         if of_kind and len(of_kind) >= self._enough(self._vms[move.instance_uuid]):
             return Verdict(refused=_last(of_kind))
-        verdict = self._ask(move)
-        self._verdicts[pair] = verdict
+        verdict = self._ask(move, before)
+        self._verdicts[pair] = before, verdict
         if verdict.refused:
-            of_kind[move.destination] = verdict.refused
+            # It took some of the kind: that says nothing about other hosts.
+            where = self._full[kind] if before.alike else of_kind
+            where[move.destination] = verdict.refused
         return verdict
 
-    def _ask(self, move: PlannedMove) -> Verdict:
-        if move.depends_on:
-            return NOT_YET
+    def _ask(self, move: PlannedMove, before: Before) -> Verdict:
         if self._is_over():
             return OUT_OF_TIME
         if self._is_silent:  # it may be a minute until the next one is given up as well
             return NO_ANSWER
         verdict = self._dry_run(move, self._instances[move.instance_uuid],
-                                self._hosts[move.destination])
-        self._is_silent = bool(verdict.unasked)
+                                self._hosts[move.destination], before)
+        self._is_silent = bool(verdict.unasked) and verdict.unasked not in KNOWN_LATER
         return verdict
 
     def _kind(self, uuid: str) -> Hashable:
@@ -136,6 +167,8 @@ class Precheck:
         found: dict[tuple[str, str], str] = {}
         for kind, members in self._members().items():
             hosts = self._refused[kind]
+            found |= {(uuid, host): why for uuid in members
+                      for host, why in self._full[kind].items()}
             if self._is_final(members):
                 rest = f'{len(hosts)} other hosts are refused: {_last(hosts)}'
                 found |= {(uuid, host): rest for uuid in members for host in self._names}
@@ -145,11 +178,12 @@ class Precheck:
     def refusals(self) -> tuple[Refusal, ...]:
         """What was refused, by instance: those that were asked about, and all that can be moved of
         a kind that was refused often enough. The hosts are those of the kind."""
-        asked = {uuid for (uuid, _host), verdict in self._verdicts.items() if verdict.refused}
+        asked = {uuid for (uuid, _host), (_before, verdict) in self._verdicts.items()
+                 if verdict.refused}
         movable = self._model.problem.movable
         found = []
         for kind, members in self._members().items():
-            hosts, is_final = self._refused[kind], self._is_final(members)
+            hosts, is_final = self._full[kind] | self._refused[kind], self._is_final(members)
             found += [Refusal(instance_uuid=uuid, hosts=tuple(sorted(hosts)), reason=_last(hosts),
                               is_final=is_final)
                       for uuid, vm in members.items() if uuid in asked or is_final and movable[vm]]
@@ -157,7 +191,8 @@ class Precheck:
 
     def _members(self) -> dict[Hashable, dict[str, int]]:
         """{kind of which any was refused: {uuid of an instance: its index}}"""
-        refused = {kind for kind, hosts in self._refused.items() if hosts}
+        refused = {kind for of_kinds in (self._refused, self._full)
+                   for kind, hosts in of_kinds.items() if hosts}
         found: dict[Hashable, dict[str, int]] = {kind: {} for kind in refused}
         for vm, uuid in enumerate(self._model.problem.vms) if refused else ():
             kind = self._kind(uuid)
@@ -177,10 +212,20 @@ class Precheck:
 
     def _marked(self, move: PlannedMove) -> PlannedMove:
         pair = move.instance_uuid, move.destination
-        why = self._verdicts.get(pair, OUT_OF_TIME).unasked
-        if not why:
-            return move
-        return dataclasses.replace(move, reason=f'{move.reason}; not asked for beforehand: {why}')
+        _before, verdict = self._verdicts.get(pair, (NOTHING_BEFORE, OUT_OF_TIME))
+        if verdict.unasked:
+            return dataclasses.replace(
+                move, reason=f'{move.reason}; not asked for beforehand: {verdict.unasked}')
+        if verdict.without:
+            return dataclasses.replace(
+                move, reason=f'{move.reason}; asked for beforehand without {verdict.without}')
+        return move
+
+
+def _covers(asked: Before, before: Before) -> bool:
+    """Whether an answer for one state holds for another: in which no more of the kind came, and no
+    other instances have left."""
+    return asked.leaving == before.leaving and asked.alike >= before.alike
 
 
 def _last(hosts: Mapping[str, str]) -> str:

@@ -1,6 +1,8 @@
 """What is said of a planned move before anything of it is done."""
 
+import collections
 import dataclasses
+from collections.abc import Mapping
 from typing import Protocol
 
 from kronos_nova.objects.plan import PlannedMove
@@ -10,26 +12,65 @@ from kronos_nova.objects.snapshot import Instance
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Verdict:
-    """At most one of the two is not empty.
+    """At most one of ``refused`` and ``unasked`` is not empty.
 
-    refused : why the move would not be let happen now
+    refused : why the move would not be let happen
     unasked : why that is not known; the move may be made, and is refused then if at all
+    without : the part of the question that was left out, because only the moves before it decide on
+        that; empty for a question about all
     """
 
     refused: str = ''
     unasked: str = ''
+    without: str = ''
 
 
 AGREED = Verdict()
+ROOM = 'the room that moves before it make'
+NO_ROOM_YET = 'placement gives nothing there until moves before it have made room'
+CHANGES_YET = 'a filter refuses the host because of servers that come or leave before'
+KNOWN_LATER = frozenset((NO_ROOM_YET, CHANGES_YET))
+"""Reasons for no answer that end when the moves before the asked one are done."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """The moves of a plan that change the destination of a move before it runs.
+
+    arriving : instances that come to the destination earlier
+    leaving : instances that have left the destination, because the move waits for that
+    alike : how many of those that come are of the same kind
+    """
+
+    arriving: tuple[Instance, ...] = ()
+    leaving: tuple[Instance, ...] = ()
+    alike: int = 0
+
+    def wanted(self, amounts: Mapping[str, int]) -> dict[str, int]:
+        """What the destination must have free today of some amounts by resource class, so that
+        there is room for them when the move runs; 1 at least."""
+        if not self.leaving:
+            return dict(amounts)
+        net: collections.Counter[str] = collections.Counter()
+        for each in self.leaving:
+            net.update(each.resources)
+        for each in self.arriving:
+            net.subtract(each.resources)
+        return {name: min(amount, max(1, amount - net[name])) for name, amount in amounts.items()}
+
+
+NOTHING_BEFORE = Before()
 
 
 class DryRun(Protocol):
     """Asks whoever decides on a live migration whether it would be let happen. Changes nothing."""
 
-    def __call__(self, move: PlannedMove, instance: Instance, destination: Host) -> Verdict:
+    def __call__(self, move: PlannedMove, instance: Instance, destination: Host,
+                 before: Before = NOTHING_BEFORE) -> Verdict:
         ...
 
 
-def not_asked(move: PlannedMove, instance: Instance, destination: Host) -> Verdict:
+def not_asked(move: PlannedMove, instance: Instance, destination: Host,
+              before: Before = NOTHING_BEFORE) -> Verdict:
     """Where nobody can be asked, as in a replay."""
     return AGREED

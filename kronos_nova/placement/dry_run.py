@@ -14,6 +14,9 @@ from oslo_log import log as logging
 
 from kronos_nova import exception
 from kronos_nova.objects.dry_run import AGREED
+from kronos_nova.objects.dry_run import NO_ROOM_YET
+from kronos_nova.objects.dry_run import NOTHING_BEFORE
+from kronos_nova.objects.dry_run import ROOM
 from kronos_nova.objects.dry_run import DryRun
 from kronos_nova.objects.dry_run import Verdict
 from kronos_nova.placement.client import PlacementClient
@@ -33,18 +36,20 @@ class PlacementDryRun:
     def __init__(self, client: PlacementClient):
         self._client = client
 
-    def __call__(self, move, instance, destination):
+    def __call__(self, move, instance, destination, before=NOTHING_BEFORE):
         try:
-            return self._ask(instance, destination)
+            return self._ask(instance, destination, before)
         except exception.PlacementError as error:
             LOG.warning('Placement could not be asked about moving instance %s: %s',
                         instance.uuid, error)
             return Verdict(unasked=f'placement could not be asked: {error}')
 
-    def _ask(self, instance, destination):
-        query = _query(instance, destination)
+    def _ask(self, instance, destination, before):
+        query = _query(instance, destination, before)
         if query is None or self._client.candidates(query):
-            return AGREED
+            return Verdict(without=ROOM) if before.leaving else AGREED
+        if before.leaving:
+            return Verdict(unasked=NO_ROOM_YET)
         wanted = ', '.join(f'{amount} {name}' for name, amount in instance.resources.items())
         traits = _traits(instance)
         return Verdict(refused=f'placement has no candidate for {wanted}'
@@ -58,9 +63,9 @@ def from_connection(connection) -> DryRun:
     return lambda *asked: made()(*asked)
 
 
-def _query(instance, destination):
+def _query(instance, destination, before):
     """None where the instance holds nothing that the destination would have to give."""
-    amounts = collections.Counter(instance.resources)
+    amounts = before.wanted(collections.Counter(instance.resources))
     resources = ','.join(f'{name}:{amount}' for name, amount in sorted(amounts.items()) if amount)
     if not resources:
         return None

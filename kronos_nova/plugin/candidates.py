@@ -13,6 +13,7 @@ from nova.scheduler import utils as scheduler_utils
 from nova.virt import hardware
 from oslo_serialization import jsonutils
 
+from kronos_nova.objects.dry_run import Before
 from kronos_nova.placement import ownership
 from kronos_nova.placement.allocations import Allocations
 from kronos_nova.placement.client import PlacementClient
@@ -59,12 +60,32 @@ def on_host(client: PlacementClient, spec, root: str, held: Allocations) -> list
 
 def without_classes(spec, names: Iterable[str]):
     """A copy of ``spec`` that does not ask for the resource classes ``names``."""
-    if not names:
+    return _with_amounts(spec, dict.fromkeys(names, 0))
+
+
+def _with_amounts(spec, amounts: Mapping[str, int]):
+    """A copy of ``spec`` that asks for other amounts of some resource classes."""
+    if not amounts:
         return spec
     spec = spec.obj_clone()
-    nothing = {f'resources:{name}': '0' for name in names}
-    spec.flavor.extra_specs = {**(spec.flavor.extra_specs or {}), **nothing}
+    spec.flavor.extra_specs = {**(spec.flavor.extra_specs or {}), **{
+        f'resources:{name}': str(amount) for name, amount in amounts.items()}}
     return spec
+
+
+def in_later_room(spec, before: Before):
+    """A copy of ``spec`` that asks for the room which its host must have before some moves are
+    made. Dedicated processors are asked for whole."""
+    flavor = spec.flavor
+    given = flavor.extra_specs or {}
+    amounts = {'MEMORY_MB': flavor.memory_mb, 'DISK_GB': (
+        flavor.root_gb + flavor.ephemeral_gb + -(-flavor.swap // 1024))}
+    if not scheduler_utils.ResourceRequest.from_request_spec(spec).cpu_pinning_requested:
+        amounts['VCPU'] = flavor.vcpus
+    wanted = before.wanted({name: amount for name, amount in amounts.items()
+                            if amount and f'resources:{name}' not in given})
+    return _with_amounts(spec, {name: amount for name, amount in wanted.items()
+                                if amount < amounts[name]})
 
 
 def without_groups(spec, held: Allocations):

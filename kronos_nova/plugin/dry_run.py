@@ -11,6 +11,10 @@ from oslo_log import log as logging
 
 from kronos_nova import exception
 from kronos_nova.objects.dry_run import AGREED
+from kronos_nova.objects.dry_run import CHANGES_YET
+from kronos_nova.objects.dry_run import NO_ROOM_YET
+from kronos_nova.objects.dry_run import NOTHING_BEFORE
+from kronos_nova.objects.dry_run import ROOM
 from kronos_nova.objects.dry_run import Verdict
 from kronos_nova.plugin import allocation_claim
 from kronos_nova.plugin import candidates
@@ -20,48 +24,81 @@ from kronos_nova.plugin import placement
 LOG = logging.getLogger(__name__)
 
 
+def _agreed(before):
+    return Verdict(without=ROOM) if before.leaving else AGREED
+
+
+def _is_of_today(context, instance, before):
+    """Whether a filter of the scheduler may refuse the host because of servers that come or leave
+    before: by devices or NUMA topology of what leaves, or by a server group that they share."""
+    if not (before.arriving or before.leaving):
+        return False
+    try:
+        members = objects.InstanceGroup.get_by_instance_uuid(context, instance.uuid).members
+    except nova_exception.InstanceGroupNotFound:
+        members = ()
+    if any(each.uuid in members for each in (*before.arriving, *before.leaving)):
+        return True
+    found = (objects.Instance.get_by_uuid(
+        context, each.uuid, expected_attrs=['pci_requests', 'numa_topology'])
+        for each in before.leaving)
+    return any(each.numa_topology or each.pci_requests.requests for each in found)
+
+
 class SchedulerDryRun:
     """A :class:`~kronos_nova.objects.dry_run.DryRun` over the scheduler that live migrations go
-    through: placement, and all enabled filters."""
+    through: placement, and all enabled filters.
+
+    A move that waits for others is asked about for less room, by what these leave. A refusal by
+    what leaves is none.
+    """
 
     def __init__(self):
         self._query_client = query.SchedulerQueryClient()
         self._compute_rpcapi = rpcapi.ComputeAPI()
 
-    def __call__(self, move, instance, destination):
+    def __call__(self, move, instance, destination, before=NOTHING_BEFORE):
         try:
-            return self._ask(move)
+            return self._ask(move, before)
         except (exception.PlacementError, messaging.MessagingException, db_exc.DBError) as e:
             LOG.warning('The scheduler could not be asked about moving instance %s: %s',
                         move.instance_uuid, e)
             return Verdict(unasked=f'the scheduler could not be asked: {e}')
 
-    def _ask(self, move):
+    def _ask(self, move, before):
         context = cells.request_context(None, None)
         if not cells.target_instance(context, move.instance_uuid):
             return Verdict(refused='it does not exist any more')
         try:
-            return self._select(context, move)
+            return self._select(context, move, before)
         except nova_exception.NovaException as e:
             return Verdict(refused=str(e))
 
-    def _select(self, context, move):
+    def _select(self, context, move, before):
         instance = objects.Instance.get_by_uuid(
             context, move.instance_uuid, expected_attrs=['flavor', 'pci_requests', 'numa_topology'])
         context.project_id = instance.project_id
         destination = objects.ComputeNodeList.get_all_by_host(context, move.destination)[0]
-        spec = self._request_spec(context, instance, destination)
+        spec = candidates.in_later_room(
+            self._request_spec(context, instance, destination), before)
+        # The scheduler counts devices and processors for each of so many equal servers.
+        spec.num_instances += before.alike
         source = objects.ComputeNode.get_by_host_and_nodename(context, instance.host, instance.node)
         claim = allocation_claim.AllocationClaim(placement.client(), instance, None, source)
         error = self._refusal(context, claim.spec_for_host(spec, destination.uuid, []))
         if error is None:
-            return AGREED
+            return _agreed(before)
         found = claim.candidates(spec, destination.uuid)
         if any(each.shared_classes for each in found):
             # What only a sharing provider of the destination has, the scheduler cannot see.
             error = self._refusal(context, claim.spec_for_host(spec, destination.uuid, found))
-        return AGREED if error is None else Verdict(
-            refused=self._why_no_host(found, destination, error))
+        if error is None:
+            return _agreed(before)
+        if before.leaving and not found:
+            return Verdict(unasked=NO_ROOM_YET)
+        if _is_of_today(context, instance, before):
+            return Verdict(unasked=CHANGES_YET)
+        return Verdict(refused=self._why_no_host(found, destination, error))
 
     def _refusal(self, context, spec):
         try:

@@ -430,7 +430,7 @@ class CycleTest(CycleTestCase):
     def test_an_instance_that_is_refused_everywhere_rests_for_some_cycles(self):
         asked = []
 
-        def dry_run(move, instance, destination):
+        def dry_run(move, instance, destination, before):
             asked.append(move.instance_uuid)
             return Verdict('no NUMA node fits')
         self.dry_run = dry_run

@@ -47,7 +47,7 @@ class ImbalanceOverTest(testtools.TestCase):
                           spread_planner=planner,
                           restraint=Restraint(1.0) if restrained else Restraint()),
             PlannerPorts(source=source, clock=lambda: 0.0, now=test_steps.NOW,
-                         dry_run=lambda move, instance, destination: AGREED)).aggregates
+                         dry_run=lambda *_asked: AGREED)).aggregates
         return report
 
     def test_one_odd_host_does_not_keep_the_aggregate_above_its_threshold(self):

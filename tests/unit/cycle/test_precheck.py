@@ -10,6 +10,7 @@ from kronos_nova.cycle.precheck import Precheck
 from kronos_nova.model import Model
 from kronos_nova.objects import snapshot
 from kronos_nova.objects.dry_run import AGREED
+from kronos_nova.objects.dry_run import NOTHING_BEFORE
 from kronos_nova.objects.dry_run import Verdict
 from kronos_nova.objects.plan import PlannedMove
 from tests.unit.planners import clouds
@@ -17,12 +18,20 @@ from tests.unit.planners import clouds
 HOSTS = 30
 
 
+def moves(*places, depends_on=()):
+    """Moves (instance, source, destination) in this order, of which the last depends on others."""
+    return [PlannedMove(order=order, phase='spread', instance_uuid=uuid, source=source,
+                        destination=host, memory_mb=1, combined_after=0.0, reason='',
+                        depends_on=depends_on if order == len(places) - 1 else ())
+            for order, (uuid, source, host) in enumerate(places)]
+
+
 class PrecheckTest(testtools.TestCase):
     """Servers v0 to v3 are on h0; v3 is of another kind, and v2 in a server group."""
 
     def setUp(self):
         super().setUp()
-        self.asked, self.refuses = [], set()
+        self.asked, self.before, self.refuses, self.room = [], [], set(), HOSTS
         self.problem = clouds.idle([0, 0, 0, 0], hosts=HOSTS)
         known = clouds.snapshot_of(self.problem)
         instances = [dataclasses.replace(each, project_id='p') for each in known.instances]
@@ -40,16 +49,16 @@ class PrecheckTest(testtools.TestCase):
                                                              ConstraintRules()))
         return Precheck(self.answer, self.snapshot, model, lambda: False)
 
-    def answer(self, move, instance, destination):
+    def answer(self, move, instance, destination, before):
         self.asked.append((instance.uuid, destination.name))
+        self.before.append(before)
+        if before.alike >= self.room:
+            return Verdict(refused='no device left')
         return Verdict(refused='no') if destination.name in self.refuses else AGREED
 
     def ask(self, precheck, *pairs):
         """Orders, from 0, of the moves that are refused."""
-        return sorted(precheck.refused(PlannedMove(
-            order=order, phase='spread', instance_uuid=uuid, source='h0', destination=host,
-            memory_mb=1, combined_after=0.0, reason='') for order, (uuid, host) in
-            enumerate(pairs)))
+        return sorted(precheck.refused(moves(*((uuid, 'h0', host) for uuid, host in pairs))))
 
     def test_a_refusal_holds_for_all_of_the_kind_without_another_question(self):
         self.refuses = {'h1'}
@@ -91,3 +100,31 @@ class PrecheckTest(testtools.TestCase):
         precheck = self.precheck()
         self.assertEqual([], self.ask(precheck, ('v0', 'h1')))
         self.assertEqual({}, precheck.vetoes())
+
+    def test_of_a_kind_as_many_go_to_a_host_as_it_takes(self):
+        """The scheduler agrees to the last device for each of them, as long as none is there."""
+        self.room = 1
+        precheck = self.precheck()
+        self.assertEqual([1, 4], self.ask(precheck, ('v0', 'h1'), ('v1', 'h1'), ('v3', 'h1'),
+                                          ('v2', 'h1'), ('v1', 'h1')))
+        self.assertEqual([('v0', 'h1'), ('v1', 'h1'), ('v3', 'h1'), ('v2', 'h1')], self.asked)
+        self.assertEqual([0, 1, 0, 0], [before.alike for before in self.before])
+        self.assertEqual({('v0', 'h1'), ('v1', 'h1')}, precheck.vetoes().keys())
+        self.assertEqual([('v1', False)], [(each.instance_uuid, each.is_final)
+                                           for each in precheck.refusals()])
+        self.assertEqual([], self.ask(precheck, ('v1', 'h2')))
+
+    def test_a_refused_move_is_not_before_the_next(self):
+        self.refuses = {'h1'}
+        precheck = self.precheck()
+        self.ask(precheck, ('v0', 'h1'), ('v3', 'h1'))
+        self.assertEqual([NOTHING_BEFORE] * 2, self.before)
+
+    def test_what_leaves_counts_where_the_move_waits_for_it(self):
+        waits = moves(('v0', 'h1', 'h2'), ('v1', 'h1', 'h3'), ('v3', 'h0', 'h1'), depends_on=(0,))
+        precheck = self.precheck()
+        precheck.refused(waits)
+        self.assertEqual([(), (), ('v0',)], [
+            tuple(each.uuid for each in before.leaving) for before in self.before])
+        precheck.refused(waits)
+        self.assertEqual(3, len(self.asked))

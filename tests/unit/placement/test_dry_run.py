@@ -5,6 +5,11 @@ from urllib import parse
 import ddt
 import testtools
 
+from kronos_nova.objects.dry_run import NO_ROOM_YET
+from kronos_nova.objects.dry_run import NOTHING_BEFORE
+from kronos_nova.objects.dry_run import ROOM
+from kronos_nova.objects.dry_run import Before
+from kronos_nova.objects.dry_run import Verdict
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
@@ -39,15 +44,22 @@ def instance(**changes):
 
 @ddt.ddt
 class PlacementDryRunTest(testtools.TestCase):
-    def ask(self, answer, **changes):
+    def ask(self, answer, before=NOTHING_BEFORE, **changes):
         self.placement = RecordedPlacement(answer)
-        return dry_run.PlacementDryRun(self.placement)(MOVE, instance(**changes), B)
+        return dry_run.PlacementDryRun(self.placement)(MOVE, instance(**changes), B, before)
 
     def test_room_on_the_tree_of_the_destination(self):
         verdict = self.ask([{'allocations': {}}])
         self.assertEqual(('', ''), (verdict.refused, verdict.unasked))
         self.assertEqual([{'resources': 'MEMORY_MB:512,VCPU:2', 'in_tree': 'rp-b', 'limit': '1'}],
                          self.placement.asked)
+
+    def test_a_move_that_waits_needs_less_room_by_what_leaves(self):
+        before = Before(leaving=(instance(resources={'VCPU': 8, 'MEMORY_MB': 384}),),
+                        arriving=(instance(resources={'VCPU': 1, 'MEMORY_MB': 128}),))
+        self.assertEqual(Verdict(without=ROOM), self.ask([{'allocations': {}}], before))
+        self.assertEqual('MEMORY_MB:256,VCPU:1', self.placement.asked[0]['resources'])
+        self.assertEqual(Verdict(unasked=NO_ROOM_YET), self.ask([], before))
 
     def test_no_candidate_is_a_refusal_that_says_for_what(self):
         verdict = self.ask([], flavor_extra_specs={'trait:HW_CPU_X86_VMX': 'required'})
