@@ -20,20 +20,46 @@ class Referee:
         """{uuid: host}, as the snapshot has it."""
         return {uuid: each['host'] for uuid, each in self.instances.items()}
 
-    def wrong(self, moves):
-        """What is wrong with moves (uuid, destination), made one after the other."""
+    def wrong(self, moves, emptied=None):
+        """What is wrong with moves (uuid, destination), made one after the other.
+
+        :param emptied: a host that is to be left; what rules by owners' words say yields there
+        """
         place, made, found = self.place(), collections.Counter(), []
         for uuid, host in moves:
             before = {rule['name']: self.misplaced(rule, place) for rule in self.rules}
+            leaves = place[uuid] == emptied
             place[uuid] = host
             made[uuid] += 1
             for rule in self.rules:
+                if leaves and self._yields(rule):
+                    continue
                 name = rule['name']
                 if uuid in self.selected(rule) and self._is_against(rule, host, made[uuid]):
                     found.append(f'{name} is against {uuid} on {host}')
                 if self._is_joint(rule) and self.misplaced(rule, place) > before[name]:
                     found.append(f'{name} is broken by {uuid} on {host}')
         return found
+
+    @staticmethod
+    def _yields(rule):
+        """Whether a rule gives way where a host is emptied."""
+        return not {'tag', 'metadata'}.isdisjoint(rule['servers'])
+
+    def is_held(self, uuid):
+        """Whether a rule does not let a server move at all when the clouds are recorded."""
+        return any(uuid in self.selected(rule) and (
+            'never_move' in rule or CLOSED_AT_NOON in rule.get('move_only', [''])[0])
+            for rule in self.rules)
+
+    def kept_apart(self):
+        """(uuids of servers that are kept apart, level) of each part of each such rule."""
+        for rule in self.rules:
+            if 'keep_apart' in rule:
+                servers = self.selected(rule)
+                for project in sorted({self._part(rule, uuid) for uuid in servers}):
+                    yield ({uuid for uuid in servers if self._part(rule, uuid) == project},
+                           rule['keep_apart'])
 
     def violations(self, kind, place):
         """How many servers are where rules would not have them.
@@ -104,7 +130,7 @@ class Referee:
         total = 0
         for project in {self._part(rule, uuid) for uuid in servers}:
             there = collections.Counter(
-                self._domain(place[uuid], level) for uuid in servers
+                self.domain(place[uuid], level) for uuid in servers
                 if self._part(rule, uuid) == project)
             if 'keep_apart' in rule:
                 total += sum(count - 1 for count in there.values())
@@ -118,7 +144,8 @@ class Referee:
         by_project = 'project' not in chosen and chosen & {'tag', 'metadata', 'name'}
         return self.instances[uuid]['project_id'] if by_project else ''
 
-    def _domain(self, host, level):
+    def domain(self, host, level):
+        """The domain of a host at a level, in those that it is in."""
         if level == 'host':
             return host
         domains = self.hosts[host]['domains']

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.record import replay
+from tests.unit.rules.clouds import HELD
 from tests.unit.rules.clouds import STATIC
 from tests.unit.rules.clouds import RuleCloud
 from tests.unit.rules.referee import Referee
@@ -89,6 +90,69 @@ class PlansTest(testtools.TestCase):
             best += self.least(cloud, referee)
         self.assertGreater(before, best)
         self.assertLessEqual(reached, 1.02 * best + 1)
+
+    def test_drains_end_where_they_can(self):
+        """A host is emptied of all that no rule holds wherever the program finds an end."""
+        possible, left = 0, {}
+        for seed in range(SEEDS):
+            cloud = RuleCloud(2000 + seed, relations=(*STATIC, *HELD, 'keep_apart'))
+            source = cloud.hosts[seed % len(cloud.hosts)]
+            source['service']['status'] = 'disabled'
+            referee = self.referee(cloud)
+            if not self.can_be_emptied(cloud, referee, source['name']):
+                continue
+            possible += 1
+            report = self.plan(cloud, evacuate_disabled_hosts=True)
+            place = referee.place()
+            made = [(move.instance_uuid, move.destination) for move in report.moves]
+            self.assertEqual([], referee.wrong(made, emptied=source['name']), f'seed {seed}')
+            place.update(made)
+            waiting = [uuid for uuid, host in place.items() if host == source['name']
+                       and not referee.is_held(uuid)]
+            if waiting:
+                left[seed] = waiting
+        self.assertGreater(possible, SEEDS // 3)
+        self.assertEqual({}, left)
+
+    @staticmethod
+    def can_be_emptied(cloud, referee, source):
+        """Whether there is an end with room for all, in which nothing that no rule holds is left on
+        a host and no rule is violated more."""
+        uuids, hosts, place = list(referee.instances), list(referee.hosts), referee.place()
+        rules = [rule for rule in cloud.rules if not any(key.startswith('should') for key in rule)]
+        allowed = np.zeros((len(uuids), len(hosts)))
+        for v, uuid in enumerate(uuids):
+            of_server = [rule for rule in rules if uuid in referee.selected(rule)
+                         and any('run_on' in key for key in rule)]
+            for h, host in enumerate(hosts):
+                is_home = host == place[uuid]
+                allowed[v, h] = is_home if is_home or referee.is_held(uuid) else (
+                    host != source and all(referee.wants(rule, host) for rule in of_server))
+            if place[uuid] == source and not referee.is_held(uuid):
+                allowed[v, hosts.index(source)] = 0
+        rows, columns = np.indices(allowed.shape).reshape(2, -1)
+        every = np.arange(allowed.size)
+        size = np.array([each['vcpus'] for each in referee.instances.values()], dtype=float)
+        one = sparse.csr_array((np.ones(allowed.size), (rows, every)))
+        room = sparse.csr_array((size[rows], (columns, every)))
+        constraints = [optimize.LinearConstraint(one, 1, 1), optimize.LinearConstraint(
+            room, -np.inf, [host['inventory']['VCPU']['total'] for host in cloud.hosts])]
+        for part, level in referee.kept_apart():
+            at = {}
+            for v, uuid in enumerate(uuids):
+                for h, host in enumerate(hosts):
+                    if uuid in part:
+                        at.setdefault(referee.domain(host, level), []).append(v * len(hosts) + h)
+            for domain, cells in at.items():
+                now = sum(uuid in part and referee.domain(place[uuid], level) == domain
+                          for uuid in uuids)
+                row = np.zeros(allowed.size)
+                row[cells] = 1
+                constraints.append(optimize.LinearConstraint(row, -np.inf, max(1, now)))
+        found = optimize.milp(np.zeros(allowed.size), integrality=np.ones(allowed.size),
+                              bounds=optimize.Bounds(0, allowed.reshape(-1)),
+                              constraints=constraints)
+        return found.success
 
     @staticmethod
     def least(cloud, referee):
