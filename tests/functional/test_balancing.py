@@ -95,16 +95,21 @@ class BalancingTestCase(base.NovaTestCase):
             ExecutorOptions.from_conf(CONF), clock.utcnow)
 
     def cycle(self, **ports):
+        """Evaluate the one aggregate: its report."""
+        [report] = self.evaluate(**ports)
+        return report
+
+    def evaluate(self, **ports):
+        """Evaluate: the reports of the aggregates in which no host is drained."""
         path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'policies.yaml')
         path.write_text(POLICIES)
         ports = evaluation.CyclePorts.over(
             self.database, self.journal, inventory=self.inventory,
             metrics=CountingMetrics(self.inventory.read), **ports)
         cycles.Cycles(self.database).begin(snapshot.UNASSIGNED, 'tester', clock.utcnow(), 1)
-        [report] = evaluation.Cycle(
+        return evaluation.Cycle(
             ports, loader.load(path), options.from_conf(CONF),
             evaluation.CycleRules.from_conf(CONF), clock.utcnow).run().aggregates
-        return report
 
     def carry_out(self):
         """Tick until no plan is open; the MoveRecords as they ended."""
