@@ -141,7 +141,8 @@ class KronosFilter(filters.BaseHostFilter):
     def filter_all(self, filter_obj_list, spec_obj):
         """All hosts at once: what a rule says of a request is worked out once."""
         passed = list(super().filter_all(filter_obj_list, spec_obj))
-        refused = VIEW.rules.refused(requested_server(spec_obj), [each.host for each in passed])
+        refused = VIEW.rules.refused(requested_server(spec_obj, passed),
+                                     [each.host for each in passed])
         return (each for each in passed
                 if each.host not in refused or _requests_host(spec_obj, each.host))
 
@@ -156,19 +157,34 @@ def _requests_host(spec_obj, host):
     return bool(target and 'host' in target and target.host == host)
 
 
-def requested_server(spec_obj):
-    """The RequestedServer of a RequestSpec."""
+def requested_server(spec_obj, host_states=()):
+    """The RequestedServer of a RequestSpec.
+
+    :param host_states: of the hosts that may be its own
+    """
     group, image = spec_obj.instance_group, spec_obj.image
     properties = image.properties if image and 'properties' in image else None
-    names = [getattr(group, key) for key in ('uuid', 'name', 'hosts') if group and key in group]
+    names = [getattr(group, key) for key in ('uuid', 'name') if group and key in group]
+    hosts = group.hosts if group and 'hosts' in group else None
+    own = _own_hosts(spec_obj, host_states) if hosts else frozenset()
     return requests.RequestedServer(
         uuid=spec_obj.instance_uuid or '', project=spec_obj.project_id or '',
         flavor=spec_obj.flavor.name,
         image={} if properties is None else {
             key: str(value) for key, value in properties.to_dict().items()},
-        groups=tuple(name for name in names if isinstance(name, str)),
-        others=tuple(host for hosts in names if isinstance(hosts, list) for host in hosts),
+        groups=tuple(names), others=tuple(host for host in hosts or () if host not in own),
         zone=spec_obj.availability_zone or requests.DEFAULT_ZONE)
+
+
+def _own_hosts(spec_obj, host_states):
+    """The hosts on which a server is, and no other member of its group that is known of. Nova
+    counts the server itself among the hosts of its group, and lets none be chosen that it has to
+    leave."""
+    group = spec_obj.instance_group
+    members = {*(group.members if 'members' in group else ()), spec_obj.instance_uuid}
+    return {*(spec_obj.ignore_hosts or ()),
+            *(each.host for each in host_states
+              if members & each.instances.keys() == {spec_obj.instance_uuid})}
 
 
 class KronosWeigher(weights.BaseHostWeigher):
@@ -181,8 +197,9 @@ class KronosWeigher(weights.BaseHostWeigher):
     def weigh_objects(self, weighed_obj_list, weight_properties):
         """All hosts at once: what a rule says of a request is worked out once."""
         weights = super().weigh_objects(weighed_obj_list, weight_properties)
-        costs = VIEW.rules.costs(requested_server(weight_properties),
-                                 [each.obj.host for each in weighed_obj_list])
+        hosts = [each.obj for each in weighed_obj_list]
+        costs = VIEW.rules.costs(requested_server(weight_properties, hosts),
+                                 [each.host for each in hosts])
         return [weight - cost for weight, cost in zip(weights, costs, strict=True)]
 
     def _weigh_object(self, host_state, weight_properties):

@@ -47,8 +47,8 @@ class RulesAtBootTest(test_loading.LoadedTestCase):
         request = {'server': self._build_server(networks='none', flavor_id=self.flavors[flavor])}
         if group:
             request['os:scheduler_hints'] = {'group': group}
-        server = self._wait_for_state_change(self.api.post_server(request), state)
-        return server['OS-EXT-SRV-ATTR:host']
+        self.server = self._wait_for_state_change(self.api.post_server(request), state)
+        return self.server['OS-EXT-SRV-ATTR:host']
 
     def test_a_server_is_booted_where_it_must_run(self):
         self.assertEqual('host3', self.where('m1.medium'))
@@ -61,3 +61,33 @@ class RulesAtBootTest(test_loading.LoadedTestCase):
         hosts = [self.where('m1.tiny', group['id']) for _ in range(2)]
         self.assertIn('host3', hosts)
         self.assertIsNone(self.where('m1.tiny', group['id'], state='ERROR'))
+
+    def test_a_server_is_resized_to_where_its_new_flavor_must_run(self):
+        self.assertIn(self.where('m1.tiny'), ('host1', 'host2', 'host3'))
+        self.api.post_server_action(
+            self.server['id'], {'resize': {'flavorRef': self.flavors['m1.medium']}})
+        found = self._wait_for_state_change(self.server, 'VERIFY_RESIZE')
+        self.assertEqual('host3', found['OS-EXT-SRV-ATTR:host'])
+
+    def test_a_server_is_evacuated_to_where_it_should_run(self):
+        server = self.boot('host1', flavor_id=self.flavors['m1.small'])
+        self.assertEqual('host2', self.evacuated(server))
+
+    def test_a_member_of_a_group_is_evacuated_within_its_rack(self):
+        """Its own host is not that of another member."""
+        group = self.api.post_server_groups({'name': 'quorum', 'policy': 'anti-affinity'})
+        by_host = {self.where('m1.tiny', group['id']): self.server for _ in range(2)}
+        [home] = by_host.keys() - {'host3'}
+        [other] = {'host1', 'host2'} - {home}
+        self.assertEqual(other, self.evacuated(by_host[home]))
+
+    def evacuated(self, server):
+        """Lose the host of a server and evacuate it: its new host."""
+        self.computes[server['OS-EXT-SRV-ATTR:host']].stop()
+        [service] = self.api.get_services(
+            host=server['OS-EXT-SRV-ATTR:host'], binary='nova-compute')
+        self.api.put_service_force_down(service['id'], True)
+        self.api.post_server_action(server['id'], {'evacuate': {}})
+        self._wait_for_migration_status(server, ['done', 'completed'])
+        return self._wait_for_server_parameter(server, {
+            'OS-EXT-STS:task_state': None})['OS-EXT-SRV-ATTR:host']
