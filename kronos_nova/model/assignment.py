@@ -107,7 +107,7 @@ class Assignment:
         group = np.array([sets.setdefault(self._apart_of(vm), len(sets))
                           for vm in self.vms.tolist()])
         key = np.column_stack([
-            self.must, group, equal_rows(allowed), self.shared_rows,
+            self.must, group, equal_rows(allowed), self.shared_rows, self._places_left(),
             self.problem.demands[self.vms], self.problem.memory_mb[self.vms],
             self.problem.weights[self.vms] if by_weight else self.must,
             *(kind[self.vms] for kind in self.model.kinds_by_rules), *self._kinds_by_cells()])
@@ -140,6 +140,16 @@ class Assignment:
         home, classes = np.indices((len(self.vms), self.problem.demands.shape[1]))
         rows = np.asarray(self.problem.row(self.state.vm_host[self.vms][home], classes))
         return np.where(rows >= len(self.problem.hosts), rows, -1)
+
+    def _places_left(self) -> np.ndarray:
+        """intp (v, n): the place that each instance which has to leave is in, for each group that
+        is kept apart by places other than hosts; -1 for all others."""
+        members, home = self.model.memberships, self.state.vm_host[self.vms]
+        groups = [np.full(len(self.vms), group) for group in np.flatnonzero(self.apart)
+                  if members.groups[group].places is not None]
+        left = [np.where(self.must & members.has(group, self.vms), members.place(group, home), -1)
+                for group in groups]
+        return np.column_stack(left) if left else np.zeros((len(self.vms), 0), dtype=np.intp)
 
     def _apart_of(self, vm: int) -> tuple[int, ...]:
         groups = self.model.memberships.groups_of(vm)

@@ -214,11 +214,17 @@ class Program:
                 is_member = members.has(np.full(len(of.sample), group), of.sample)
                 room = rule.room(of.state, int(group), of.hosts)
                 if is_member.any() and room is not None:
-                    amount = np.tile(is_member[:, None].astype(float), len(of.hosts))
-                    _places, first, rows = np.unique(
-                        members.place(np.full(len(of.hosts), group), of.hosts), return_index=True,
-                        return_inverse=True)
-                    self._changes(amount, rows, np.maximum(room[first], 0.0))
+                    every = np.full(len(of.hosts), group)
+                    places, first, rows = np.unique(members.place(every, of.hosts),
+                                                    return_index=True, return_inverse=True)
+                    home = np.where(of.is_leaving & is_member, members.place(
+                        np.full(len(of.sample), group), of.state.vm_host[of.sample]), -1)
+                    leaving = np.bincount(of.kind[of.must], minlength=len(home))
+                    free = room[first] + [leaving[home == place].sum() for place in places]
+                    # Where too many are besides, what leaves a host may stay at its place.
+                    takes = is_member[:, None] & ~(
+                        (home[:, None] == places[rows]) & (free[rows] <= 0))
+                    self._changes(takes.astype(float), rows, np.maximum(free, 0.0))
 
     def _keep_cells(self) -> None:
         """Let what arrives in each NUMA cell less what leaves it take no more than is free. Each

@@ -9,8 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.constraints.base import compile_model
 from kronos_nova.cycle.explain import blocked
 from kronos_nova.model import Group
+from kronos_nova.model import State
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.evacuate import Evacuator
 from kronos_nova.planners.evacuate import waiting
@@ -239,3 +241,20 @@ class EvacuatorTest(testtools.TestCase):
     def test_nothing_is_disabled(self):
         problem = clouds.idle([0, 0, 1])
         self.assertEqual([], Evacuator().plan(clouds.start(problem), Limits(budget=5)))
+
+
+class PlacesTest(testtools.TestCase):
+    def test_what_leaves_a_host_may_stay_in_a_domain_that_has_too_many(self):
+        """v0 leaves h0 for h1 of the same rack, where v1 and v2 of its group are; there is room
+        once v3 gives way to h2, which has a member as well."""
+        group = Group(uuid='g', name='g', rule='g', anti=True, hard=True,
+                      members=np.array([0, 1, 2, 4]), places=np.array([0, 0, 1]))
+        problem = clouds.idle([0, 1, 1, 1, 2], hosts=3, groups=(group,))
+        draining = np.arange(3) == 0
+        problem = dataclasses.replace(
+            problem, draining=draining, available=~draining, evacuable=np.ones(5, dtype=bool),
+            movable=problem.movable & ~draining[problem.vm_host],
+            used=np.array([[1.0], [3.0], [1.0]]), limits=np.array([[3.0], [3.0], [2.0]]))
+        state = State(compile_model(problem, clouds.snapshot_of(problem), ConstraintRules()))
+        steps = Evacuator().plan(state, Limits(budget=9))
+        self.assertEqual([(3, 2), (0, 1)], [(step.vm, step.destination) for step in steps])

@@ -130,28 +130,33 @@ class PlansTest(testtools.TestCase):
                     host != source and all(referee.wants(rule, host) for rule in of_server))
             if place[uuid] == source and not referee.is_held(uuid):
                 allowed[v, hosts.index(source)] = 0
-        rows, columns = np.indices(allowed.shape).reshape(2, -1)
-        every = np.arange(allowed.size)
-        size = np.array([each['vcpus'] for each in referee.instances.values()], dtype=float)
-        one = sparse.csr_array((np.ones(allowed.size), (rows, every)))
-        room = sparse.csr_array((size[rows], (columns, every)))
-        constraints = [optimize.LinearConstraint(one, 1, 1), optimize.LinearConstraint(
-            room, -np.inf, [host['inventory']['VCPU']['total'] for host in cloud.hosts])]
-        for part, level in referee.kept_apart():
-            at = {}
-            for v, uuid in enumerate(uuids):
-                for h, host in enumerate(hosts):
-                    if uuid in part:
-                        at.setdefault(referee.domain(host, level), []).append(v * len(hosts) + h)
-            for domain, cells in at.items():
-                now = sum(uuid in part and referee.domain(place[uuid], level) == domain
-                          for uuid in uuids)
-                row = np.zeros(allowed.size)
-                row[cells] = 1
-                constraints.append(optimize.LinearConstraint(row, -np.inf, max(1, now)))
-        found = optimize.milp(np.zeros(allowed.size), integrality=np.ones(allowed.size),
-                              bounds=optimize.Bounds(0, allowed.reshape(-1)),
-                              constraints=constraints)
+        size = [each['vcpus'] for each in referee.instances.values()]
+        total = [host['inventory']['VCPU']['total'] for host in cloud.hosts]
+        # A variable for each pair, then one for each domain to which a member may come: only where
+        # it is the only one.
+        rows, apart = [], list(_domains_apart(referee, uuids, hosts))
+        count = allowed.size + len(apart)
+
+        def at_most(limit, cells):
+            row = np.zeros(count)
+            for cell, amount in cells:
+                row[cell] = amount
+            rows.append((row, limit))
+
+        for h in range(len(hosts)):
+            at_most(total[h], [(v * len(hosts) + h, size[v]) for v in range(len(uuids))])
+        for number, (cells, coming) in enumerate(apart, allowed.size):
+            at_most(0, [*((cell, 1) for cell in coming), (number, -len(uuids))])
+            at_most(1 + len(uuids), [*((cell, 1) for cell in cells), (number, len(uuids))])
+        one = np.zeros((len(uuids), count))
+        for v in range(len(uuids)):
+            one[v, v * len(hosts):(v + 1) * len(hosts)] = 1
+        found = optimize.milp(
+            np.zeros(count), integrality=np.ones(count), bounds=optimize.Bounds(
+                0, np.append(allowed.reshape(-1), np.ones(len(apart)))),
+            constraints=[optimize.LinearConstraint(one, 1, 1), optimize.LinearConstraint(
+                np.array([row for row, _limit in rows]), -np.inf,
+                [limit for _row, limit in rows])])
         return found.success
 
     @staticmethod
@@ -180,3 +185,15 @@ class PlansTest(testtools.TestCase):
             constraints=[optimize.LinearConstraint(one, 1, 1),
                          optimize.LinearConstraint(room, -np.inf, limit)])
         return round(found.fun) % MUST
+
+
+def _domains_apart(referee, uuids, hosts):
+    """Yield, for each domain in which a rule lets no two servers be, the positions of the pairs of
+    a member and a host of it, and those of members that come from another domain."""
+    place = referee.place()
+    for part, level in referee.kept_apart():
+        for domain in sorted({referee.domain(host, level) for host in hosts}):
+            cells = [(v * len(hosts) + h, referee.domain(place[uuid], level) != domain)
+                     for v, uuid in enumerate(uuids) if uuid in part
+                     for h, host in enumerate(hosts) if referee.domain(host, level) == domain]
+            yield [cell for cell, _comes in cells], [cell for cell, comes in cells if comes]
