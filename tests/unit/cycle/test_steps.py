@@ -66,7 +66,7 @@ def instance(uuid, on, **values):
         'resources': {'VCPU': 1}, **values})
 
 
-class PipelineTest(testtools.TestCase):
+class PipelineTestCase(testtools.TestCase):
     planners = 'greedy', 'ffd'
 
     def setUp(self):
@@ -107,6 +107,8 @@ class PipelineTest(testtools.TestCase):
     def stayed(self, report):
         return {skip.reason: skip.instances for skip in report.not_moved}
 
+
+class PipelineTest(PipelineTestCase):
     def test_load_is_spread_and_every_move_says_why(self):
         report = self.plan()
         self.assertEqual('planned', report.outcome)
