@@ -5,6 +5,7 @@ import { ask, tell } from './dialogs.js';
 import { segment } from './client.js';
 
 const LEVELS = ['off', 'observe', 'approve', 'auto'];
+const UNMOVABLE = ['leave', 'cold', 'stop'];
 const EVERY = '*';
 const REASON = {name: 'reason', label: 'Reason (others read it)'};
 const of = aggregate => aggregate === EVERY ? 'all aggregates' : aggregate;
@@ -89,6 +90,7 @@ export class Actions {
   async drain(hosts = '') {
     const given = await ask({title: 'Drain hosts', confirm: 'Check', fields: [
       {name: 'hosts', label: 'Hosts, or a failure domain such as rack=r3, separated by spaces', required: true, value: hosts}, REASON,
+      {name: 'unmovable', label: 'Servers that run and that Nova does not migrate live: leave them, migrate them cold, or stop them until the host is released', type: 'select', options: UNMOVABLE, value: UNMOVABLE[0]},
       {name: 'with_stopped', label: 'move servers that are stopped, too (cold)', type: 'check'}],
     text: 'First it is only looked whether everything fits elsewhere. That may take some seconds.'});
     if (!given) return;
@@ -105,7 +107,8 @@ export class Actions {
   async begin(wish, asked, found) {
     const rows = found.checked.map(host => el('tr', {}, el('th', {scope: 'row'}, host.host), el('td', {class: 'num'}, `${host.leaving} of ${host.servers}`),
       el('td', {class: 'num'}, memory(host.memory_mb)), el('td', {}, Object.entries(host.destinations).map(([name, count]) => `${name} ${count}`).join(', '))));
-    const stuck = found.checked.flatMap(host => Object.entries(host.blocked).map(([uuid, reason]) => el('li', {class: 'warning'}, el('b', {}, host.names[uuid] ?? ''), ' ', el('span', {class: 'uuid'}, uuid), ` stays on ${host.host}: ${reason}`)));
+    const lines = (what, said) => found.checked.flatMap(host => Object.entries(host[what]).map(([uuid, reason]) => el('li', {class: 'warning'}, el('b', {}, host.names[uuid] ?? ''), ' ', el('span', {class: 'uuid'}, uuid), ` ${said} ${host.host}: ${reason}`)));
+    const stuck = [...lines('interrupted', 'is interrupted and migrated cold off'), ...lines('stopped', 'is stopped until the release of'), ...lines('blocked', 'stays on')];
     const given = await ask({title: `Drain ${asked}?`, confirm: 'Drain', isDangerous: true,
       fields: found.checked.some(host => host.leaving) ? [] : [{name: 'force', label: 'drain although nothing can leave, or no host is left', type: 'check'}], text: [
       el('div', {class: 'scroll short'}, table('What leaves', [['Host'], ['Servers that leave', 'num'], ['Memory', 'num'], ['To']], el('tbody', {}, rows))),

@@ -14,6 +14,7 @@ from kronos_nova.db import switches
 from kronos_nova.drain import states as drains
 from kronos_nova.objects import automation
 from kronos_nova.objects import plan as plans
+from kronos_nova.objects import snapshot
 from tests.functional.api import fakes_large_cloud
 from tests.functional.api import pages
 from tests.unit.api import base
@@ -201,13 +202,33 @@ class DrainTest(test_host.WithRecordedCloud, pages.PageTestCase):
         self.wait_for(lambda: 'releasing' in self.text('#drains tbody'))
         self.assertEqual(drains.RELEASING, self.kept()[0].state)
 
+    def test_what_becomes_of_servers_that_do_not_move_live_is_chosen(self):
+        self.cloud.live['web1'] = snapshot.Movability(can=snapshot.COLD, why='a share is attached')
+        self.open(place='maintenance')
+        for way, said in (('leave', 'stays on a'),
+                          ('cold', 'is interrupted and migrated cold off a: a share is attached'),
+                          ('stop', 'is stopped until the release of a: a share is attached')):
+            self.click('#drain')
+            Select(self.wait('dialog [name=unmovable]')).select_by_value(way)
+            self.confirm(hosts='a')
+            self.wait_for(lambda: 'Drain a?' in self.text('dialog'))
+            self.assertIn(said, self.text('dialog'))
+            if way != 'stop':
+                self.cancel()
+        self.confirm()
+        self.wait_for(lambda: '1 host to be drained' in self.text('#notice'))
+        self.assertEqual([drains.STOP], [drain.unmovable for drain in self.kept()])
+
     def test_what_stays_is_told_before_anything_is_done(self):
         self.cloud.room = 1
         self.begin('a b')
         self.wait_for(lambda: 'stays on' in self.text('dialog'))
+        self.cancel()
+        self.assertEqual([], self.kept())
+
+    def cancel(self):
         self.find('dialog form').find_element('xpath', './/button[text()="Cancel"]').click()
         self.wait_for(lambda: not self.count('dialog'))
-        self.assertEqual([], self.kept())
 
     def test_a_host_that_there_is_not_is_told(self):
         self.begin('x')

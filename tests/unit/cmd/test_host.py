@@ -41,6 +41,7 @@ class RecordedCloud:
         self.domains = {'a': {'room': 'x', 'rack': 'r1'}, 'b': {'room': 'x', 'rack': 'r2'},
                         'c': {'room': 'y', 'rack': 'r1'}}
         self.room = 2
+        self.live = {}
 
     def read(self):
         return snapshot.Snapshot(
@@ -53,7 +54,8 @@ class RecordedCloud:
             aggregates=(snapshot.Aggregate(name='gpu', uuid='gpu', hosts=(*self.services,)),),
             instances=tuple(snapshot.Instance(
                 uuid=name, name=name, display_name=name, host=on, project_id='p',
-                status=self.status[name], vcpus=1, memory_mb=512, disk_gb=1, resources={'VCPU': 1})
+                status=self.status[name], vcpus=1, memory_mb=512, disk_gb=1, resources={'VCPU': 1},
+                live=self.live.get(name, snapshot.MOVES_LIVE))
                 for name, on in self.placed.items()))
 
     def query(self, _query):
