@@ -73,6 +73,7 @@ class Precheck:
         self._verdicts: dict[tuple[str, str], tuple[Before, Verdict]] = {}
         self._refused: dict[Hashable, dict[str, str]] = collections.defaultdict(dict)
         self._full: dict[Hashable, dict[str, str]] = collections.defaultdict(dict)
+        self._limits: dict[tuple[int, ...], int] = {}
         self._is_silent = False
 
     def refused(self, moves: Iterable[PlannedMove]) -> frozenset[int]:
@@ -121,7 +122,7 @@ class Precheck:
             return Verdict(refused=of_kind[move.destination])
         if move.destination in self._full[kind] and before.alike:
             return Verdict(refused=self._full[kind][move.destination])
-        if of_kind and len(of_kind) >= self._enough(self._vms[move.instance_uuid]):
+        if self._is_final(of_kind, self._vms[move.instance_uuid]):
             return Verdict(refused=_last(of_kind))
         verdict = self._ask(move, before)
         self._verdicts[pair] = before, verdict
@@ -150,16 +151,26 @@ class Precheck:
                 each.requires.forbidden, each.requires.member_of, _items(each.requires.image),
                 tuple(self._groups.get(uuid, ())))
 
+    def _is_final(self, hosts: Mapping[str, str], vm: int) -> bool:
+        """Whether so many hosts are refused to the kind of an instance that it is left alone. How
+        many that are depends on where the instance is: others of its kind may not be."""
+        return bool(hosts) and len(hosts) >= self._enough(vm)
+
     def _enough(self, vm: int) -> int:
         """After how many refusals an instance is left alone."""
         problem = self._model.problem
-        permitted = problem.available.copy()
-        for rule in self._model.rules:
-            if isinstance(rule, AllowedHosts) and not rule.yields:
+        rules = [rule for rule in self._model.rules
+                 if isinstance(rule, AllowedHosts) and not rule.yields]
+        key = (int(problem.vm_host[vm]), *(int(rule.kind[vm]) for rule in rules))
+        if key not in self._limits:
+            permitted = problem.available.copy()
+            for rule in rules:
                 permitted &= rule.allowed[rule.kind[vm]]
-        permitted[problem.vm_host[vm]] = False
-        good, others = int(np.count_nonzero(permitted)), max(1, len(self._names) - 1)
-        return max(1, good) if good < others and good <= FEW_HOSTS else min(ENOUGH, others)
+            permitted[problem.vm_host[vm]] = False
+            good, others = int(np.count_nonzero(permitted)), max(1, len(self._names) - 1)
+            self._limits[key] = max(1, good) if good < others and good <= FEW_HOSTS else (
+                min(ENOUGH, others))
+        return self._limits[key]
 
     def vetoes(self) -> Mapping[tuple[str, str], str]:
         """(instance, host) to the reason: what was refused to an instance or to one of its kind,
@@ -169,24 +180,28 @@ class Precheck:
             hosts = self._refused[kind]
             found |= {(uuid, host): why for uuid in members
                       for host, why in self._full[kind].items()}
-            if self._is_final(members):
-                rest = f'{len(hosts)} other hosts are refused: {_last(hosts)}'
-                found |= {(uuid, host): rest for uuid in members for host in self._names}
+            for uuid, vm in members.items():
+                if self._is_final(hosts, vm):
+                    rest = f'{len(hosts)} other hosts are refused: {_last(hosts)}'
+                    found |= {(uuid, host): rest for host in self._names}
             found |= {(uuid, host): why for uuid in members for host, why in hosts.items()}
         return found
 
     def refusals(self) -> tuple[Refusal, ...]:
-        """What was refused, by instance: those that were asked about, and all that can be moved of
-        a kind that was refused often enough. The hosts are those of the kind."""
+        """What was refused, by instance: those that were asked about, and all that can be moved and
+        whose kind was refused often enough. The hosts are those of the kind."""
         asked = {uuid for (uuid, _host), (_before, verdict) in self._verdicts.items()
                  if verdict.refused}
         movable = self._model.problem.movable
         found = []
         for kind, members in self._members().items():
-            hosts, is_final = self._full[kind] | self._refused[kind], self._is_final(members)
+            refused = self._refused[kind]
+            hosts = self._full[kind] | refused
+            final = {uuid for uuid, vm in members.items() if self._is_final(refused, vm)}
             found += [Refusal(instance_uuid=uuid, hosts=tuple(sorted(hosts)), reason=_last(hosts),
-                              is_final=is_final)
-                      for uuid, vm in members.items() if uuid in asked or is_final and movable[vm]]
+                              is_final=uuid in final)
+                      for uuid, vm in members.items()
+                      if uuid in asked or uuid in final and movable[vm]]
         return tuple(sorted(found, key=lambda each: each.instance_uuid))
 
     def _members(self) -> dict[Hashable, dict[str, int]]:
@@ -199,12 +214,6 @@ class Precheck:
             if kind in refused:
                 found[kind][uuid] = vm
         return found
-
-    def _is_final(self, members: Mapping[str, int]) -> bool:
-        """Whether a kind was refused often enough. The hosts of a member depend on its own host."""
-        hosts = self._refused[self._kind(next(iter(members)))]
-        one_of_each = {self._model.problem.vm_host[vm]: vm for vm in members.values()}
-        return all(len(hosts) >= self._enough(vm) for vm in one_of_each.values())
 
     def mark_unasked(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
         """The moves of the plan, those about which nobody was asked marked as such."""

@@ -128,3 +128,22 @@ class PrecheckTest(testtools.TestCase):
             tuple(each.uuid for each in before.leaving) for before in self.before])
         precheck.refused(waits)
         self.assertEqual(3, len(self.asked))
+
+    def test_it_rests_for_each_of_a_kind_by_the_hosts_that_are_open_to_it(self):
+        """v0 can go to four other hosts, for its own has a new hypervisor, and v1 to all."""
+        self.problem = clouds.idle([0, 10, 0, 0], hosts=HOSTS)
+        known = clouds.snapshot_of(self.problem)
+        self.snapshot = dataclasses.replace(
+            known, server_groups=(), instances=tuple(
+                dataclasses.replace(each, project_id='p') for each in known.instances),
+            hosts=tuple(dataclasses.replace(host, hypervisor_version=2 if number < 5 else 1)
+                        for number, host in enumerate(known.hosts)))
+        self.refuses = {'h11', 'h12', 'h13'}
+        precheck = self.precheck()
+        every = moves(*(('v1', 'h10', f'h{number}') for number in (11, 12, 13, 14)))
+        self.assertEqual({0, 1, 2, 3}, precheck.refused(every))
+        vetoes = precheck.vetoes()
+        self.assertIn(('v1', 'h14'), vetoes)
+        self.assertNotIn(('v0', 'h1'), vetoes)
+        self.assertEqual([('v1', True)], [(each.instance_uuid, each.is_final)
+                                          for each in precheck.refusals()])
