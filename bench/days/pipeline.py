@@ -71,12 +71,17 @@ class Kronos:
         self._interval = conf.kronos.evaluation_interval
         self._policies = loader.parse(
             self._file.format(threshold=self._threshold, budget=BUDGET))
-        self._ports = _ports(database, self._cloud)
+        self._ports = self._made_ports(database)
         self._worker = Worker(self._ports.journal, self._cloud, self._ports.cooldowns,
                               ExecutorOptions.from_conf(conf), self._cloud.utcnow)
 
     def _seen(self, world):
         return Cloud(world)
+
+    def _made_ports(self, database):
+        return evaluation.CyclePorts.over(
+            database, journal.Journal(database, 'bench'), inventory=self._cloud,
+            metrics=self._cloud, history=self._cloud.history, requesters=(HostDrains,))
 
     def _conf(self):
         # The search ends by its effort, so that the same day has the same plans.
@@ -100,12 +105,6 @@ class Kronos:
     def end(self):
         self._engine.dispose()
         self._directory.cleanup()
-
-
-def _ports(database, cloud):
-    return evaluation.CyclePorts.over(
-        database, journal.Journal(database, 'bench'), inventory=cloud, metrics=cloud,
-        history=cloud.history, requesters=(HostDrains,))
 
 
 class Cloud:

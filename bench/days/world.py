@@ -162,9 +162,13 @@ class World:
 
 def live(scenario, strategy, threshold: float) -> Tally:
     """Have a strategy look after the cloud of a scenario, from its beginning to its end."""
-    world = World(scenario, threshold)
+    return live_in(World(scenario, threshold), strategy)
+
+
+def live_in(world: World, strategy) -> Tally:
+    """The same in a world that is made already."""
     strategy.begin(world)
-    for sample in range(scenario.samples):
+    for sample in range(world.scenario.samples):
         world.turn(sample)
         strategy.evaluate()
         left = scenarios.STEP

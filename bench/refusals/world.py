@@ -1,0 +1,165 @@
+"""The cloud of the days bench, with servers of kinds, where Nova's filters judge each move."""
+
+import collections
+import dataclasses
+
+import numpy as np
+
+from bench.days import pipeline
+from bench.days import world
+from bench.refusals import kinds
+from bench.refusals.judge import Judge
+from kronos_nova.executor import compute
+from kronos_nova.inventory.kinds import Facts
+from kronos_nova.inventory.kinds import Kinds
+from kronos_nova.objects import snapshot
+from kronos_nova.objects.dry_run import AGREED
+from kronos_nova.objects.dry_run import CHANGES_YET
+from kronos_nova.objects.dry_run import NO_ROOM_YET
+from kronos_nova.objects.dry_run import NOTHING_BEFORE
+from kronos_nova.objects.dry_run import ROOM
+from kronos_nova.objects.dry_run import Before
+from kronos_nova.objects.dry_run import Verdict
+from kronos_nova.objects.movability import Devices
+
+SERVICE = 70
+"""Version of nova-compute."""
+
+
+@dataclasses.dataclass(kw_only=True)
+class Counts:
+    """What a strategy asked and was refused.
+
+    cycles : evaluations that planned
+    questions : asked of the scheduler before a move
+    requests : of migrations to the scheduler
+    refused : {what was lacking: refused requests}
+    left_alone : uuids of servers that ever were in quarantine
+    """
+
+    cycles: int = 0
+    questions: int = 0
+    requests: int = 0
+    refused: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    left_alone: set[str] = dataclasses.field(default_factory=set)
+
+
+class MixedWorld(world.World):
+    """:param judge: of the moves; the servers begin where it lets them be"""
+
+    def __init__(self, scenario, threshold: float, judge: Judge):
+        super().__init__(scenario, threshold)
+        self.judge = judge
+        self._came: list[list[int]] = [[] for _host in range(scenario.hosts)]
+        self.place[:] = -1
+        there = np.flatnonzero(scenario.place >= 0)
+        # Those that few hosts can hold first, and the large ones first.
+        rare = [judge.mix.kinds[vm] is kinds.PLAIN for vm in there]
+        for vm in there[np.lexsort((-scenario.vm_memory_mb[there], rare))]:
+            self._schedule(int(vm))
+
+    def residents(self, host: int) -> tuple[int, ...]:
+        """The servers of a host in the order in which they came, and those under way to it."""
+        coming = {vm for vm, each in self.migrations.items() if each.destination == host}
+        came = self._came[host]
+        came[:] = [vm for vm in came if self.place[vm] == host or vm in coming]
+        here = coming.union(np.flatnonzero(self.place == host).tolist())
+        came += sorted(here.difference(came))
+        return tuple(came)
+
+    def lack(self, vm: int, host: int, before: Before = NOTHING_BEFORE) -> str:
+        """What Nova has against a server on a host now; '' for nothing."""
+        return self.judge.lack(vm, host, self.residents(host), before)
+
+    def _schedule(self, vm):
+        """Put a server on the host with most free memory of those that take it; nowhere if there is
+        none."""
+        self.place[vm] = -1
+        for host in np.argsort(-np.where(self.available, self.free_mb(), -np.inf), kind='stable'):
+            if self.available[host] and not self.lack(vm, int(host)):
+                self.place[vm] = host
+                break
+
+
+class Kronos(pipeline.Kronos):
+    """:param counts: what is asked and refused is counted there"""
+
+    def __init__(self, name: str, threshold: float, counts: Counts, **overrides):
+        super().__init__(name, threshold, **overrides)
+        self.counts = counts
+
+    def _seen(self, world):
+        return Cloud(world, self.counts)
+
+    def _made_ports(self, database):
+        return dataclasses.replace(super()._made_ports(database), dry_run=self._cloud.ask)
+
+    def evaluate(self):
+        self.counts.cycles += 1
+        super().evaluate()
+        self.counts.left_alone |= self._ports.cooldowns.quarantined(self._cloud.utcnow()).keys()
+
+
+class Cloud(pipeline.Cloud):
+    """A mixed world as Nova, placement and Prometheus show it."""
+
+    def __init__(self, world: MixedWorld, counts: Counts):
+        super().__init__(world)
+        self._counts, self._kinds, self._faults = counts, Kinds(), {}
+        self._where = self._kinds.where(SERVICE, kinds.NEW)
+        self._facts = {has_numa: Facts(devices=Devices(has_numa=has_numa))
+                       for has_numa in (False, True)}
+
+    def _host(self, number):
+        room = self.world.judge.room(number)
+        machine = self.world.judge.mix.machines[number]
+        return dataclasses.replace(
+            super()._host(number), traits=machine.traits, hypervisor_type='QEMU',
+            hypervisor_version=machine.qemu, inventory={
+                name: snapshot.ResourceInventory(total=amount)
+                for name, amount in room.items() if amount})
+
+    def _instance(self, vm):
+        kind = self.world.judge.mix.kinds[vm]
+        amounts = self.world.judge.amounts(vm)
+        facts = self._facts[kind.carried_by in ('topology', 'pinned cores')]
+        live, requires = self._kinds.decide(
+            kind.name, kind.extra_specs, kind.image, amounts, 'ACTIVE', self._where, facts)
+        return dataclasses.replace(
+            super()._instance(vm), resources=amounts, live=live, requires=requires,
+            flavor=snapshot.Flavor(name=f'{kind.name}.{amounts["MEMORY_MB"]}'),
+            flavor_extra_specs=kind.extra_specs,
+            image=snapshot.Image(id=kind.name, properties=kind.image))
+
+    def ask(self, move, instance, destination, before=NOTHING_BEFORE) -> Verdict:
+        """Answer as :class:`kronos_nova.plugin.dry_run.SchedulerDryRun` does."""
+        self._counts.questions += 1
+        lack = self._lack(move, before)
+        if not lack:
+            return Verdict(without=ROOM) if before.leaving else AGREED
+        if before.leaving and lack.startswith('placement'):
+            return Verdict(unasked=NO_ROOM_YET)
+        if any(self.world.judge.is_counted(self._number[each.uuid]) for each in before.leaving):
+            return Verdict(unasked=CHANGES_YET)
+        return Verdict(refused=lack)
+
+    def _lack(self, move, before=NOTHING_BEFORE) -> str:
+        vm, host = (self._number[name] for name in (move.instance_uuid, move.destination))
+        return self.world.lack(vm, host, before)
+
+    def live_migrate(self, move):
+        """Start a migration unless Nova's filters refuse it."""
+        self._counts.requests += 1
+        lack = self._lack(move)
+        if lack:
+            self._counts.refused[lack] += 1
+            self._faults[move.uuid] = lack
+        else:
+            super().live_migrate(move)
+
+    def migration(self, move):
+        fault = self._faults.get(move.uuid)
+        if fault is None:
+            return super().migration(move)
+        return compute.MigrationState(uuid=move.uuid, status='error', was_started=False,
+                                      fault=f'No valid host was found: {fault}')

@@ -1,0 +1,92 @@
+"""The bench of refusals asks Nova's own filters, and the same thing every time."""
+
+import dataclasses
+import types
+
+import fixtures
+import testtools
+
+from bench import refusals
+from bench.days import scenario as scenarios
+from bench.refusals import kinds
+from bench.refusals.judge import Judge
+from bench.refusals.world import MixedWorld
+from tests.unit.test_bench_days import THRESHOLD
+from tests.unit.test_bench_days import scene
+
+SAMPLES = 72
+"""Samples of five minutes of the short day."""
+
+EVERYTHING = frozenset(kind.carried_by for kind in kinds.KINDS)
+
+
+def machine(*has, devices=0):
+    return kinds.Machine(has=frozenset(has), devices=devices)
+
+
+def judge(kind, *machines, vms=1):
+    """A judge of servers of 2 VCPUs and 4 GiB of one kind, on hosts of 10 cores."""
+    [found] = [each for each in kinds.KINDS if each.name == kind]
+    return Judge(kinds.Mix((found,) * vms, machines), scene([0] * vms, [0] * vms))
+
+
+class JudgeTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.FakeLogger())
+
+    def test_each_need_is_met_by_the_hosts_that_carry_it_alone(self):
+        for kind in kinds.KINDS:
+            found = judge(kind.name, machine(*EVERYTHING, devices=1),
+                          machine(*EVERYTHING - {kind.carried_by}))
+            self.assertEqual('', found.lack(0, 0, ()), kind.name)
+            lack = found.lack(0, 1, ())
+            self.assertEqual(bool(kind.carried_by) and kind.name != 'two-nodes', bool(lack),
+                             (kind.name, lack))
+
+    def test_two_nodes_need_a_host_that_reports_its_nodes(self):
+        found = judge('two-nodes', machine())
+        self.assertEqual('NUMATopologyFilter', found.lack(0, 0, ()))
+
+    def test_devices_and_cores_are_used_up(self):
+        found = judge('gpu', machine('devices', 'new disks', devices=2), vms=3)
+        self.assertEqual(['', '', 'PciPassthroughFilter'], [
+            found.lack(vm, 0, tuple(range(vm))) for vm in range(3)])
+        found = judge('pinned', machine('pinned cores'), vms=3)
+        self.assertEqual(['', '', 'placement: PCPU'], [
+            found.lack(vm, 0, tuple(range(vm))) for vm in range(3)])
+        self.assertEqual('', found.lack(2, 0, (0,)))
+
+    def test_new_images_need_a_new_qemu(self):
+        self.assertEqual('ImagePropertiesFilter', judge('new-qemu', machine()).lack(0, 0, ()))
+
+
+class WeekTest(testtools.TestCase):
+    def test_nova_refuses_what_was_not_asked_for(self):
+        scenario = scene([1, 1], [0, 0])
+        mix = kinds.Mix((kinds.PLAIN, kinds.KINDS[1]), (machine('trait'), machine()))
+        mixed = MixedWorld(scenario, THRESHOLD, Judge(mix, scenario))
+        self.assertEqual(0, mixed.place[1])
+        self.assertEqual(('', f'placement: {kinds.TRAIT}'), (mixed.lack(0, 1), mixed.lack(1, 1)))
+
+    def test_a_day_has_no_refusal(self):
+        args = types.SimpleNamespace(hosts=8, vms=60, days=1, threshold=0.25, load=0.5)
+        week = scenarios.week(8, 60, 0.5, 0, 1)
+        self.useFixture(fixtures.MonkeyPatch(
+            'bench.days.scenario.week', lambda *given: dataclasses.replace(
+                week, demand=week.demand[:SAMPLES], dies=week.dies.clip(max=SAMPLES))))
+        for way, options in refusals.ways(0.0, 'greedy').items():
+            counts, tally, _seconds = refusals.lived(args, 0, way, options)
+            self.assertGreater(tally['moves'], 5)
+            self.assertLessEqual(tally['moves'], counts.requests)
+            self.assertLessEqual(counts.requests, counts.questions)
+            self.assertEqual((0, set()), (counts.refused.total(), counts.left_alone))
+
+    def test_what_misses_the_goals_is_said(self):
+        def row(way, refused, left_alone, calls):
+            return (way, 1000, refused, refused, left_alone, 0, 0, calls, 0.1, 0.0)
+
+        self.assertEqual([], list(refusals.failures([
+            row('before', 3, 1, 2.0), row('host_checks', 0, 0, 2.0)])))
+        self.assertEqual(3, len(list(refusals.failures([
+            row('before', 0, 0, 1.0), row('host_checks', 1, 1, 2.0)]))))
