@@ -1,7 +1,9 @@
 """From the objects of a snapshot to the arrays of a problem."""
 
+import collections
 import dataclasses
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import TypeVar
@@ -19,6 +21,10 @@ from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.objects.snapshot import pools_of
 
 NOTHING = ResourceInventory(total=0)
+DEVICE = 'device'
+"""How the names of devices begin that count like resource classes; those have no lower case."""
+ENOUGH = 1 << 20
+"""Devices of a host of which it is not known what it has: more than all servers of one need."""
 T = TypeVar('T')
 
 
@@ -29,8 +35,10 @@ def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host:
     themselves what is used.
 
     Where a host does not, it is the sum of what its instances are allocated, and what those need
-    that are under way to it.
+    that are under way to it. Devices count like resource classes, one for each alias, whatever NUMA
+    cell they are near.
     """
+    hosts, instances = _with_devices(hosts, instances)
     classes = tuple(sorted({name for instance in instances for name in (
         *instance.resources, *instance.shared_resources)}))
     shared = _shared(hosts, snapshot)
@@ -54,6 +62,48 @@ def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host:
     return {**units, 'resource_classes': classes, 'demands': demands, 'used': used,
             'limits': limits, 'shared': tuple(pool.uuid for pool in shared),
             'provider': _provider(hosts, shared, classes) if shared else None}, known
+
+
+def _with_devices(hosts: tuple[Host, ...], instances: tuple[Instance, ...]
+                  ) -> tuple[tuple[Host, ...], tuple[Instance, ...]]:
+    """Hosts and instances with the devices of their pools, and those they need, among their
+    resources. A host of which it is not known what devices it has has enough for all."""
+    held: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    for instance in instances:
+        if instance.devices:
+            held[instance.host].update(_devices(instance))
+    if not held:
+        return hosts, instances
+    wanted = set().union(*held.values())
+    return (tuple(_with_pools(host, wanted, held[host.name]) for host in hosts),
+            tuple(dataclasses.replace(each, resources={**each.resources, **_devices(each)})
+                  if each.devices else each for each in instances))
+
+
+def _devices(instance: Instance) -> dict[str, int]:
+    found = collections.Counter[str]()
+    for device in instance.devices:
+        found[f'{DEVICE} {device.alias}'] += device.count
+    return dict(found)
+
+
+def _with_pools(host: Host, wanted: Iterable[str], held: Mapping[str, int]) -> Host:
+    """
+    :param held: devices of the instances on the host
+    """
+    total, used = collections.Counter[str](), collections.Counter[str]()
+    for pool in host.pools or ():
+        total[f'{DEVICE} {pool.alias}'] += pool.total
+        used[f'{DEVICE} {pool.alias}'] += pool.used
+    if host.pools is None:
+        total.update(dict.fromkeys(wanted, ENOUGH))
+        used.update(held)
+    return dataclasses.replace(
+        host, used=None if host.used is None else {**host.used, **used},
+        inventory={**host.inventory, **{name: ResourceInventory(
+            # What a host does not say itself is what its instances have: others' is kept back.
+            total=total[name], reserved=0 if host.used is not None else max(
+                used[name] - held.get(name, 0), 0)) for name in wanted}})
 
 
 def _shared(hosts: Sequence[Host], snapshot: Snapshot) -> list[SharedProvider]:

@@ -4,6 +4,7 @@ import testtools
 
 from kronos_nova import exception
 from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.objects import numa
 from kronos_nova.objects import snapshot as objects
 from kronos_nova.objects.shape import Shape
 from kronos_nova.policies.rules import OperatorRule
@@ -106,3 +107,27 @@ class ShapesTest(testtools.TestCase):
                          shapes.named(['m1.small', '4:8192:40'], [flavor]))
         for text in ('m1.large', '4', '0:8192', '4:0', '4:x'):
             self.assertRaises(exception.RequestRefused, shapes.named, [text], [flavor])
+
+
+class DevicesTest(testtools.TestCase):
+    def test_a_device_is_counted_like_a_resource(self):
+        nic = numa.Device(alias='nic')
+        pools = (numa.Pool(alias='nic', total=4, used=3, cell=0), numa.Pool(alias='gpu', total=1))
+        snapshot = clouds.cloud(
+            [clouds.host('a', pools=pools), clouds.host('b', pools=()), clouds.host('c')],
+            [clouds.server('one', 'a', devices=(nic,))])
+        wanted = Shape(name='n', vcpus=1, memory_mb=1024, devices=(nic,))
+        found = slots.SlotCounter(snapshot, ConstraintRules(), [wanted]).slots(0)
+        # What devices c has is not known: there its VCPUs count.
+        self.assertEqual(({'a': 1, 'b': 0, 'c': 8}, 'device nic'), (found.by_host, found.short))
+
+    def test_a_server_moves_where_its_devices_are(self):
+        nic = numa.Device(alias='nic', count=2)
+        snapshot = clouds.cloud(
+            [clouds.host('a', pools=(numa.Pool(alias='nic', total=2, used=2),), used={}),
+             clouds.host('b', pools=(numa.Pool(alias='nic', total=2, used=1),), used={})],
+            [clouds.server('one', 'a', devices=(nic,))])
+        judge = failover.failover_of(snapshot, ConstraintRules())
+        verdict = judge.judge([judge.index('a')])
+        self.assertEqual('does_not_fit', verdict.verdict)
+        self.assertIn('2 device nic', verdict.left['one'])
