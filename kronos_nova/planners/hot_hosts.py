@@ -86,6 +86,8 @@ def is_even_but_for(state: State, own: np.ndarray) -> bool:
     """
     rest = np.where(state.problem.available[:, None] & ~own, state.scores, np.nan)
     is_there = ~np.isnan(rest).all(axis=0)
+    if not is_there.any():
+        return True
     spans = np.nanmax(rest[:, is_there], axis=0) - np.nanmin(rest[:, is_there], axis=0)
     return bool((spans <= state.problem.thresholds[is_there] + TOLERANCE).all())
 
