@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Collection
-from collections.abc import Mapping
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,13 +10,13 @@ from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.model import State
 from kronos_nova.model import numa
 from kronos_nova.objects.shape import Shape
-from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.defragment import Defragmenter
 from kronos_nova.room import shapes
 from kronos_nova.room import whole
 from kronos_nova.room.making import RoomMove
+from kronos_nova.room.making import moves_of
 from kronos_nova.room.slots import SlotCounter
 from kronos_nova.room.slots import Slots
 
@@ -47,11 +46,7 @@ def plan(snapshot: Snapshot, rules: ConstraintRules, shape: Shape, limits: Limit
     cloud, emptied, _new = shapes.with_new(
         snapshot, [shape], before.total + PER_MOVE * limits.budget, project_id)
     state = State(whole.model_of(cloud, rules, emptied, tuple(pinned)))
-    problem = state.problem
-    moves = tuple(RoomMove(
-        instance_uuid=problem.vms[step.vm], source=problem.hosts[step.source],
-        destination=problem.hosts[step.destination], memory_mb=int(problem.memory_mb[step.vm]))
-        for step in Defragmenter().plan(state, limits))
+    moves = moves_of(state.problem, Defragmenter().plan(state, limits))
     then = _slots(after(snapshot, moves, rules), rules, shape, project_id)
     if then.total <= before.total:
         return Defragmented(moves=(), before=before, after=before)
@@ -73,16 +68,8 @@ def after(snapshot: Snapshot, moves: Sequence[RoomMove], rules: ConstraintRules)
         rules.packs_numa_cells)
     for vm, host in pairs:
         for number, sign in ((at[here[vm].host], -1), (host, 1)):
-            hosts[number] = _using(hosts[number], here[vm].resources, sign)
+            hosts[number] = whole.with_used(hosts[number], here[vm].resources, sign)
+    moved = dict(pairs)
     return dataclasses.replace(snapshot, hosts=tuple(hosts), instances=tuple(
-        dataclasses.replace(each, host=snapshot.hosts[dict(pairs).get(vm, at[each.host])].name)
+        dataclasses.replace(each, host=snapshot.hosts[moved[vm]].name) if vm in moved else each
         for vm, each in enumerate(instances)))
-
-
-def _using(host: Host, resources: Mapping[str, int], sign: int) -> Host:
-    if host.used is None:
-        return host
-    used = dict(host.used)
-    for name, amount in resources.items():
-        used[name] = used.get(name, 0) + sign * amount
-    return dataclasses.replace(host, used=used)

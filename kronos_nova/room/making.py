@@ -9,11 +9,13 @@ from collections.abc import Collection
 from collections.abc import Iterable
 
 from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.model import Problem
 from kronos_nova.model import State
 from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import NoPlace
+from kronos_nova.planners.base import Step
 from kronos_nova.planners.make_room import RoomMaker
 from kronos_nova.room import shapes
 from kronos_nova.room import whole
@@ -74,14 +76,19 @@ def _plan(snapshot: Snapshot, cell: str, rules: ConstraintRules, shape: Shape, c
     state = State(whole.model_of(cloud, rules, emptied, tuple(pinned)))
     problem = state.problem
     steps = RoomMaker().plan(state, limits)
-    moves = tuple(RoomMove(
-        instance_uuid=problem.vms[step.vm], source=problem.hosts[step.source],
-        destination=problem.hosts[step.destination], memory_mb=int(problem.memory_mb[step.vm]))
-        for step in steps if not shapes.is_new(problem.vms[step.vm]))
+    moves = moves_of(problem, steps)
     hosts = tuple(problem.hosts[step.destination] for step in steps
                   if shapes.is_new(problem.vms[step.vm]))
     return RoomPlan(moves=moves, hosts=hosts, **_missing(limits.unplaced.values(),
                                                          count - len(hosts)))
+
+
+def moves_of(problem: Problem, steps: Iterable[Step]) -> tuple[RoomMove, ...]:
+    """The moves of servers that exist."""
+    return tuple(RoomMove(
+        instance_uuid=problem.vms[step.vm], source=problem.hosts[step.source],
+        destination=problem.hosts[step.destination], memory_mb=int(problem.memory_mb[step.vm]))
+        for step in steps if not shapes.is_new(problem.vms[step.vm]))
 
 
 def _missing(unplaced: Iterable[NoPlace], count: int) -> dict:

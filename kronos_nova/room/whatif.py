@@ -19,6 +19,7 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.room import failover
 from kronos_nova.room import shapes
+from kronos_nova.room import whole
 from kronos_nova.room.slots import SlotCounter
 
 ADDED = re.compile(r'(\d{1,4}):like=(.+)')
@@ -170,14 +171,10 @@ def _with_arrived(snapshot: Snapshot, arrived: list[Instance], packs: bool) -> S
 
 
 def _holding(host: Host, more: Iterable[Instance]) -> Host:
-    """The host with further instances in use of it, where it is known what is."""
-    if host.used is None:
-        return host
-    used = dict(host.used)
+    """The host with further instances in use of it."""
     for each in more:
-        for name, amount in each.resources.items():
-            used[name] = used.get(name, 0) + amount
-    return dataclasses.replace(host, used=used)
+        host = whole.with_used(host, each.resources)
+    return host
 
 
 def _with_servers(snapshot: Snapshot, rules: ConstraintRules, text: str,

@@ -1,6 +1,7 @@
 """The model of a whole cloud by what is allocated, without any load."""
 
 import dataclasses
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 import numpy as np
@@ -65,3 +66,13 @@ def _problem(snapshot: Snapshot, hosts: tuple[Host, ...], emptied: frozenset[str
         draining=draining, groups=model.groups(snapshot, vms, names),
         cells=model.cells(hosts, instances, vm_host, packs_numa_cells),
         **fields)  # type: ignore[arg-type]
+
+
+def with_used(host: Host, amounts: Mapping[str, int], sign: int = 1) -> Host:
+    """The host with more in use of it, or less, where it is known what is."""
+    if host.used is None:
+        return host
+    used = dict(host.used)
+    for name, amount in amounts.items():
+        used[name] = used.get(name, 0) + sign * amount
+    return dataclasses.replace(host, used=used)

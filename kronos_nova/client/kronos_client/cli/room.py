@@ -134,7 +134,33 @@ class Failover(_AboutRoom):
             for each in shown]
 
 
-class RoomFragments(_AboutRoom):
+class _Moves(_AboutRoom):
+    """A question about the moves that make room for servers of one flavor."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('flavor', metavar='<flavor>', type=arguments.name,
+                            help='Name of a flavor, or a size such as 4:8192:40 (VCPUs, MiB, '
+                                 'GiB).')
+        self.add_count(parser)
+        parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
+                            help='On hosts of this aggregate, by moves within it.')
+        parser.add_argument('--project', metavar='<uuid>', type=arguments.name,
+                            help='For servers of this project.')
+        return parser
+
+    def add_count(self, parser):
+        """Add the argument that says how much is asked for."""
+        raise NotImplementedError
+
+    def shown(self, moves):
+        """The columns and rows of the moves."""
+        return ('Server', 'Source', 'Destination', 'GiB'), [
+            (columns.server(each.instance_uuid, each.instance_name), each.source,
+             each.destination, round(each.memory_mb / 1024, 1)) for each in moves]
+
+
+class RoomFragments(_Moves):
     """Show the moves after which most new servers of a flavor fit, and change nothing.
 
     Free room in pieces that are too small for the flavor is brought together. The moves are in an
@@ -143,18 +169,9 @@ class RoomFragments(_AboutRoom):
     Exit codes: 0 shown; 1 refused; 4 after changes, servers do not restart or find no room.
     """
 
-    def get_parser(self, prog_name):
-        parser = super().get_parser(prog_name)
-        parser.add_argument('flavor', metavar='<flavor>', type=arguments.name,
-                            help='Name of a flavor, or a size such as 4:8192:40 (VCPUs, MiB, '
-                                 'GiB).')
+    def add_count(self, parser):
         parser.add_argument('--moves', metavar='<n>', type=arguments.POSITIVE, default=50,
                             help='At most so many moves; default: 50.')
-        parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
-                            help='On hosts of this aggregate, by moves within it.')
-        parser.add_argument('--project', metavar='<uuid>', type=arguments.name,
-                            help='For servers of this project.')
-        return parser
 
     def take_action(self, parsed_args):
         found = self.call(contract.FRAGMENTS, contract.ShowFragments(
@@ -165,16 +182,10 @@ class RoomFragments(_AboutRoom):
                  f'that copy {found.memory_mb / 1024:.1f} GiB; of the free CPUs '
                  f'{found.rate_before:.0%} are of no use to them now, then '
                  f'{found.rate_after:.0%}.')
-        return _moves(found.moves)
+        return self.shown(found.moves)
 
 
-def _moves(moves):
-    return ('Server', 'Source', 'Destination', 'GiB'), [
-        (columns.server(each.instance_uuid, each.instance_name), each.source, each.destination,
-         round(each.memory_mb / 1024, 1)) for each in moves]
-
-
-class RoomCheck(_AboutRoom):
+class RoomCheck(_Moves):
     """Show the moves after which new servers of a flavor fit, and change nothing.
 
     The moves are those with the least memory to copy, in an order in which they may run.
@@ -182,18 +193,9 @@ class RoomCheck(_AboutRoom):
     Exit codes: 0 there is room, or these moves make it; 1 refused; 4 there is none for all.
     """
 
-    def get_parser(self, prog_name):
-        parser = super().get_parser(prog_name)
-        parser.add_argument('flavor', metavar='<flavor>', type=arguments.name,
-                            help='Name of a flavor, or a size such as 4:8192:40 (VCPUs, MiB, '
-                                 'GiB).')
+    def add_count(self, parser):
         parser.add_argument('--count', metavar='<n>', type=arguments.POSITIVE, default=1,
                             help='So many servers; default: 1.')
-        parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
-                            help='On hosts of this aggregate, by moves within it.')
-        parser.add_argument('--project', metavar='<uuid>', type=arguments.name,
-                            help='For servers of this project.')
-        return parser
 
     def take_action(self, parsed_args):
         found = self.call(contract.CHECK, contract.CheckRoom(
@@ -208,4 +210,4 @@ class RoomCheck(_AboutRoom):
             self.say(f'No room for others: {why}.')
         if found.missing:
             self.exit_code = LOST
-        return _moves(found.moves)
+        return self.shown(found.moves)
