@@ -353,8 +353,8 @@ class CellUse:
     def chosen(self, parts: Sequence[InstanceCell], host: int) -> tuple[Place, ...] | None:
         """The same of parts.
 
-        Nova looks through the permutations of cells. While it does, it numbers each part anew by
-        the cell that it last fitted, and keeps the page size that it last found for a part. It
+        Nova looks through the permutations of cells. While it does, it numbers each part by the
+        cell that it fitted last, and keeps the page size that it last found for a part. It
         remembers by these numbers what fits, so that it finds no place for some servers of unequal
         parts although there is one. That is followed here.
         """

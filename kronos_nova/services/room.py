@@ -76,10 +76,7 @@ def check(context: Context, request: contract.CheckRoom) -> contract.Room:
     :raises RequestRefused: there is no such flavor
     """
     from kronos_nova.room import making  # as above
-    from kronos_nova.room import shapes
-    asked = _cloud(context, request)
-    [shape] = shapes.named([request.flavor], asked.flavors())
-    rules = _rules(context, asked.operator_rules, asked.snapshot, moves=True)
+    asked, shape, rules = _wanted(context, request)
     plan = making.plan(
         asked.snapshot, rules, shape, request.count, _limits(context, MOVES),
         _pinned(context, asked.snapshot, rules), request.project or '')
@@ -95,10 +92,7 @@ def show_fragments(context: Context, request: contract.ShowFragments) -> contrac
     :raises RequestRefused: there is no such flavor
     """
     from kronos_nova.room import defragmenting  # as above
-    from kronos_nova.room import shapes
-    asked = _cloud(context, request)
-    [shape] = shapes.named([request.flavor], asked.flavors())
-    rules = _rules(context, asked.operator_rules, asked.snapshot, moves=True)
+    asked, shape, rules = _wanted(context, request)
     plan = defragmenting.plan(
         asked.snapshot, rules, shape, _limits(context, request.moves),
         _pinned(context, asked.snapshot, rules), request.project or '')
@@ -107,6 +101,19 @@ def show_fragments(context: Context, request: contract.ShowFragments) -> contrac
         memory_mb=sum(move.memory_mb for move in plan.moves), after=plan.after.total,
         rate_before=plan.before.fragment_rate, rate_after=plan.after.fragment_rate,
         outcome=asked.outcome)
+
+
+def _wanted(context: Context, request: contract.CheckRoom | contract.ShowFragments
+            ) -> tuple['_Asked', Shape, 'ConstraintRules']:
+    """The cloud, what is to fit, and the rules about servers that move for it.
+
+    :raises NotInScope: there is no such aggregate
+    :raises RequestRefused: there is no such flavor
+    """
+    from kronos_nova.room import shapes  # as above
+    asked = _cloud(context, request)
+    [shape] = shapes.named([request.flavor], asked.flavors())
+    return asked, shape, _rules(context, asked.operator_rules, asked.snapshot, moves=True)
 
 
 def _limits(context: Context, moves: int) -> 'Limits':
