@@ -198,12 +198,9 @@ class Assignment:
 
     def here(self) -> np.ndarray:
         """intp (k, h): how many of each kind that may move are on each host."""
-        at = np.full(len(self.problem.hosts), -1)
-        at[self.hosts] = np.arange(len(self.hosts))
-        places = at[self.state.vm_host[self.vms]]
-        optional = ~self.must & (places >= 0)
+        pairs, _lies, counts = self.leaving_pairs()
         here = np.zeros((len(self.sample), len(self.hosts)), dtype=np.intp)
-        np.add.at(here, (self.kind[optional], places[optional]), 1)
+        np.add.at(here, tuple(pairs.T), counts)
         return here
 
     def leaving_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

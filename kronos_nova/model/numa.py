@@ -455,13 +455,7 @@ class CellUse:
         before, found = self._parts_by_cell(wanted, every), []
         for need in self.cells.parts[kind]:
             other = self.copy()
-            pinned, shared = _cpus(need)
-            other.used.pinned += pinned
-            other.used.cpus += shared
-            other.used.memory += need.memory_mb
-            if len(self.cells.page_kb):
-                size = self._sizes_taken(need, every)
-                other.used.pages += size * (need.memory_mb * KIB / self.cells.page_kb)
+            other._fill(need, every, self.cells.exists)
             found.append(other._parts_by_cell(wanted, every) < before)
         return found
 
@@ -470,14 +464,21 @@ class CellUse:
         other, count = self.copy(), np.zeros(self.cells.exists[hosts].shape, dtype=np.intp)
         while (fits := other.fits_part(need, hosts)).any():
             count += fits
-            pinned, shared = _cpus(need)
-            other.used.pinned[hosts] += pinned * fits
-            other.used.cpus[hosts] += shared * fits
-            other.used.memory[hosts] += need.memory_mb * fits
-            if len(self.cells.page_kb):
-                size = other._sizes_taken(need, hosts) & fits[..., None]
-                other.used.pages[hosts] += size * (need.memory_mb * KIB / self.cells.page_kb)
+            other._fill(need, hosts, fits)
         return count
+
+    def _fill(self, need: InstanceCell, hosts: np.ndarray, cells: np.ndarray) -> None:
+        """Count a part as there in each of some cells.
+
+        :param cells: bool (h, C)
+        """
+        used, (pinned, shared) = self.used, _cpus(need)
+        if len(self.cells.page_kb):
+            size = self._sizes_taken(need, hosts) & cells[..., None]
+            used.pages[hosts] += size * (need.memory_mb * KIB / self.cells.page_kb)
+        used.pinned[hosts] += pinned * cells
+        used.cpus[hosts] += shared * cells
+        used.memory[hosts] += need.memory_mb * cells
 
     def _sizes_taken(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
         """bool (h, C, S): the size of the pages that a part would take in each cell."""
