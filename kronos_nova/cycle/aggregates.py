@@ -5,7 +5,11 @@ import dataclasses
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from typing import TypeVar
+
+from oslo_config import cfg
 
 from kronos_nova import exception
 from kronos_nova.cycle.requests import BALANCING
@@ -22,14 +26,17 @@ if TYPE_CHECKING:
     from kronos_nova.cycle.problem import MovesInFlight
 
 
-def aggregates_in_scope(conf):
+_T = TypeVar('_T')
+
+
+def aggregates_in_scope(conf: cfg.ConfigOpts) -> list[str]:
     """Names of the aggregates that ``[kronos]`` names, and of the pool of unassigned hosts if it is
     included."""
     pool = [UNASSIGNED] if conf.kronos.include_unassigned_hosts else []
     return [*dict.fromkeys(conf.kronos.aggregates), *pool]
 
 
-def refuse_empty_scope(conf):
+def refuse_empty_scope(conf: cfg.ConfigOpts) -> None:
     """:raises ConfigurationError: there is nothing to plan for"""
     if not aggregates_in_scope(conf):
         raise exception.ConfigurationError(
@@ -132,7 +139,7 @@ class ScopeIndex:
             server_groups=_chosen(whole.server_groups, self._groups_of, uuids))
 
 
-def _positions(names_of_each):
+def _positions(names_of_each: Iterable[Iterable[str]]) -> dict[str, list[int]]:
     """{name: the positions of those that have it}"""
     found = collections.defaultdict(list)
     for position, names in enumerate(names_of_each):
@@ -141,7 +148,8 @@ def _positions(names_of_each):
     return found
 
 
-def _chosen(values, positions, names):
+def _chosen(values: Sequence[_T], positions: Mapping[str, list[int]],
+            names: Iterable[str]) -> tuple[_T, ...]:
     """Those of ``values`` that have any of ``names``, in their order."""
     found = {position for name in names for position in positions.get(name, ())}
     return tuple(values[position] for position in sorted(found))
@@ -172,7 +180,7 @@ def planning_units(names: Iterable[str], hosts_of: Mapping[str, Collection[str]]
     return found
 
 
-def _reached(start, neighbours):
+def _reached(start: str, neighbours: Mapping[str, set[str]]) -> frozenset[str]:
     reached, waiting = {start}, [start]
     while waiting:
         new = neighbours[waiting.pop()] - reached

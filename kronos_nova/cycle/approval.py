@@ -1,6 +1,7 @@
 """A plan that waits for approval, or was approved: whether it is still the plan to make."""
 
 import dataclasses
+from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import field
 
@@ -19,7 +20,9 @@ from kronos_nova.objects import plan as plans
 from kronos_nova.objects.plan import PACK
 from kronos_nova.objects.plan import SPREAD
 from kronos_nova.objects.plan import AggregateReport
+from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.planners.base import Step
+from kronos_nova.planners.hot_hosts import Marks
 
 NO_GAIN = 'with the load of now, what is left of the plan gains too little for what it costs'
 
@@ -96,7 +99,8 @@ def replay(case: PlanningCase, state: State, capped: Model,
     :param capped: its model with the overload ceiling
     :returns: (order to why not, of those that are not; order to Step, of the others)
     """
-    wrong, steps = {}, {}
+    wrong: dict[int, str] = {}
+    steps = {}
     vms = {uuid: index for index, uuid in enumerate(case.problem.vms)}
     hosts = {name: index for index, name in enumerate(case.problem.hosts)}
     for move in sorted(report.moves, key=lambda move: move.order):
@@ -113,7 +117,8 @@ def replay(case: PlanningCase, state: State, capped: Model,
     return wrong, steps
 
 
-def _why_not(case, state, capped, move, vm, destination):
+def _why_not(case: PlanningCase, state: State, capped: Model, move: PlannedMove, vm: int | None,
+             destination: int | None) -> str:
     if vm is None:
         return 'the instance is not in the aggregate any more'
     if vm in case.held:
@@ -127,16 +132,16 @@ def _why_not(case, state, capped, move, vm, destination):
     return '' if against < 0 else model.rules[against].why(state, vm, destination)
 
 
-def _needless(after, steps):
+def _needless(after: State, steps: Mapping[int, Step]) -> list[int]:
     """Orders of the moves that spread the load and do not gain what they cost: all, or the last
     ones."""
     before = after.copy()
-    for step in reversed(steps.values()):
+    for step in reversed([*steps.values()]):
         before.move(step.vm, step.source)
     return list(steps)[len(still_gains(before, list(steps.values()))):]
 
 
-def _with_dependants(wrong, moves):
+def _with_dependants(wrong: dict[int, str], moves: Iterable[PlannedMove]) -> dict[int, str]:
     for move in moves:
         missed = wrong.keys() & set(move.depends_on)
         if missed and move.order not in wrong:
@@ -166,7 +171,8 @@ class ProposalOutlook:
     unrelieved: tuple[str, ...] = ()
 
 
-def outlook(report: AggregateReport, case, start: State, capped, end: State, marks,
+def outlook(report: AggregateReport, case: PlanningCase, start: State, capped: Model, end: State,
+            marks: Marks,
             weights: np.ndarray) -> ProposalOutlook:
     """What a plan comes to from ``start``.
 

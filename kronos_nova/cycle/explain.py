@@ -11,19 +11,25 @@ from types import MappingProxyType
 
 import numpy as np
 
+from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cycle import forecast_columns
 from kronos_nova.cycle.aggregates import Scope
 from kronos_nova.cycle.inputs import Inputs
 from kronos_nova.cycle.metrics import Answered
 from kronos_nova.cycle.metrics import Load
+from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.cycle.options import PaceOptions
 from kronos_nova.cycle.precheck import Checks
 from kronos_nova.cycle.problem import PlanningCase
 from kronos_nova.cycle.problem import combined
+from kronos_nova.cycle.restraint import Outlook
 from kronos_nova.cycle.schedule import TimelyPlan
+from kronos_nova.cycle.solve import Chosen
 from kronos_nova.cycle.solve import DuePhases
 from kronos_nova.cycle.solve import rules_of
 from kronos_nova.load.host_readings import NAMED
 from kronos_nova.model import TOLERANCE
+from kronos_nova.model import Delta
 from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.objects import plan
@@ -45,6 +51,7 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.best_move import least_harmful
 from kronos_nova.planners.evacuate import by_room
 from kronos_nova.planners.evacuate import waiting
+from kronos_nova.policies import Policy
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +83,8 @@ def alternatives(state: State, steps: Iterable[tuple[str, Step]],
         state.move(step.vm, step.destination)
 
 
-def _alternative(state, model, phase, step):
-    def wanted(delta):
+def _alternative(state: State, model: Model, phase: str, step: Step) -> Alternative | None:
+    def wanted(delta: Delta) -> np.ndarray:
         (vms, hosts), = delta.moves
         return (vms != step.vm) | (hosts != step.destination)
 
@@ -93,7 +100,7 @@ def _alternative(state, model, phase, step):
                        combined_after=state.combined() - float(state.delta(pair).decrease))
 
 
-def _roomiest_but(state, step):
+def _roomiest_but(state: State, step: Step) -> Alternative | None:
     hosts = [host for host in by_room(state, step.vm) if host != step.destination]
     if not hosts:
         return None
@@ -201,7 +208,8 @@ def blocked(state: State, host: int, held: dict[int, str],
     return found
 
 
-def _words(state, pairs, gains, accepted):
+def _words(state: State, pairs: tuple[np.ndarray, np.ndarray], gains: np.ndarray,
+           accepted: np.ndarray) -> np.ndarray:
     """The word of :data:`SKIP_REASONS` for each instance; '' if nothing held it.
 
     :param pairs: instances (n,) and hosts (m,)
@@ -220,7 +228,7 @@ def _words(state, pairs, gains, accepted):
     return words
 
 
-def _vetoes(state, vms, hosts, useful):
+def _vetoes(state: State, vms: np.ndarray, hosts: np.ndarray, useful: np.ndarray) -> list[str]:
     """The word that stands most often between each instance and the first of some hosts, none of
     which it may go to.
 
@@ -235,7 +243,7 @@ def _vetoes(state, vms, hosts, useful):
             for numbers in np.split(against, ends)]
 
 
-def _spreading(state, candidates):
+def _spreading(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
     """Instances that could lower the combined imbalance by leaving a top host or entering a bottom
     host: (instances, hosts, gains, accepted)."""
     extremes = state.extremes()
@@ -253,7 +261,7 @@ def _spreading(state, candidates):
                 yield part, hosts, (delta.decrease > TOLERANCE) & elsewhere, delta.accepted
 
 
-def _packing(state, candidates):
+def _packing(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
     """Instances on the coldest hosts still in use, and the fullest of the other hosts in use: there
     to be taken in is what they would need."""
     problem = state.problem
@@ -272,7 +280,7 @@ reported. Raised, a second balancer is reported later; lowered, an operator who 
 back is taken for one."""
 
 
-def below_noise(policies, noise):
+def below_noise(policies: Iterable[Policy], noise: Mapping[str, float]) -> Iterator[str]:
     """The warnings about thresholds that cannot be kept to."""
     for policy in policies:
         if noise.get(policy.name, 0.0) > policy.threshold:
@@ -281,7 +289,7 @@ def below_noise(policies, noise):
                    'for differences up to that. Raise the threshold.')
 
 
-def left_above(before, outlook):
+def left_above(before: State, outlook: Outlook) -> Iterator[str]:
     """The notes about policies above their thresholds for which nothing is moved.
 
     :param before: the state of the measured load
@@ -304,7 +312,7 @@ def left_above(before, outlook):
                    f'{target:.3f}. That none exists is not proved.')
 
 
-def more_plans(before, timely, cooldown):
+def more_plans(before: State, timely: TimelyPlan, cooldown: float) -> Iterator[str]:
     """The note about a plan that is the first of several to the targets.
 
     :param before: the state of the expected load before any move
@@ -326,12 +334,12 @@ def more_plans(before, timely, cooldown):
            'cooldown included.')
 
 
-def _hours(seconds):
+def _hours(seconds: float) -> str:
     hours, minutes = divmod(max(1, round(seconds / 60)), 60)
     return f'{hours} h {minutes:02} min' if hours else f'{minutes} min'
 
 
-def about(timely, budget, options):
+def about(timely: TimelyPlan, budget: int, options: PaceOptions) -> Iterator[str]:
     """The note about a plan that has not the time for all the moves that it might have."""
     if timely.is_short:
         yield (f'{len(timely.moves)} moves of {budget} (max_migrations_per_cycle) can begin within '
@@ -339,7 +347,7 @@ def about(timely, budget, options):
                'because the load that they would be chosen for would not be the load there is.')
 
 
-def other_balancer(history, scope):
+def other_balancer(history: PlanningHistory, scope: Scope) -> Iterator[str]:
     """The warning about live migrations, of servers that Kronos has moved, that Kronos has not
     made: two that balance one cloud undo each other's work.
 
@@ -361,7 +369,7 @@ def other_balancer(history, scope):
                'out of scope.')
 
 
-def own_heat(state, excess, policies):
+def own_heat(state: State, excess: np.ndarray, policies: int) -> Iterator[str]:
     """The warnings about hot hosts that moving servers cannot cool.
 
     :param excess: float64 (H, P), what hosts have above the mark, 0 or less where they are not hot
@@ -378,13 +386,13 @@ def own_heat(state, excess, policies):
         yield f'{len(found) - NAMED} more hosts are hot by load of their own.'
 
 
-def stopped(seconds):
+def stopped(seconds: float) -> str:
     """The warning about a search that the deadline stopped."""
     return (f'The search was stopped by planning_time_limit ({seconds:g} s); the plan is the best '
             'found by then.')
 
 
-def stranded(scope):
+def stranded(scope: Scope) -> Iterator[str]:
     """What an operator must know of servers on hosts that nothing can be migrated off."""
     on_host = collections.Counter(instance.host for instance in scope.instances)
     for host in scope.hosts:
@@ -477,7 +485,7 @@ def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, l
         hosts_emptied=_emptied(found.before, chosen.state))
 
 
-def _unplaced(found, state, unplaced):
+def _unplaced(found: Findings, state: State, unplaced: Mapping[int, NoPlace]) -> dict[int, NoPlace]:
     """Instance index to why it stays where it must not; what Nova would refuse on every host says
     what the nearest one lacks."""
     against = {int(vm): obstacle(state, int(vm)) for vm in waiting(state)
@@ -487,7 +495,7 @@ def _unplaced(found, state, unplaced):
         for vm, held in against.items() if held and held[0] == 'refused'}}
 
 
-def _skips(found, state, reasons):
+def _skips(found: Findings, state: State, reasons: Mapping[int, str]) -> tuple[plan.Skip, ...]:
     """Group the instances that stayed. Of those that a rule keeps the rule is named."""
     vms, holds = found.case.problem.vms, found.case.holds
     details = {vms[vm]: holds[vms[vm]].why if vms[vm] in holds else state.model.rules_of(vm)
@@ -495,7 +503,7 @@ def _skips(found, state, reasons):
     return skips(reasons, vms, details)
 
 
-def _notes(found, timely, limits, planned):
+def _notes(found: Findings, timely: TimelyPlan, limits: Limits, planned: State) -> Iterator[str]:
     """What is said of a plan in addition."""
     options, outlook = found.given.options, found.case.outlook
     yield from about(timely, limits.budget, options.pace)
@@ -504,7 +512,8 @@ def _notes(found, timely, limits, planned):
                     else left_above(found.before, outlook))
 
 
-def _reasons(found, timely, unplaced, checks):
+def _reasons(found: Findings, timely: TimelyPlan, unplaced: Mapping[int, NoPlace],
+             checks: Checks) -> dict[int, str]:
     """Instance index to why it stays."""
     case, chosen = found.case, timely.chosen
     reasons = case.held | _stayed(found, chosen, unplaced)
@@ -516,7 +525,7 @@ def _reasons(found, timely, unplaced, checks):
     return reasons
 
 
-def _stayed(found, chosen, unplaced):
+def _stayed(found: Findings, chosen: Chosen, unplaced: Mapping[int, NoPlace]) -> dict[int, str]:
     """Instance index to why no planner moved it."""
     if found.due.why_no_more:
         problem = chosen.state.problem
@@ -528,7 +537,8 @@ def _stayed(found, chosen, unplaced):
     return reasons
 
 
-def _blocked_hosts(found, state, unplaced=MappingProxyType({})):
+def _blocked_hosts(found: Findings, state: State,
+                   unplaced: Mapping[int, NoPlace] = MappingProxyType({})) -> Iterator[str]:
     """What an operator must know of hosts that are not emptied, given where the plan ends."""
     if not found.given.options.evacuate_disabled_hosts:
         return
@@ -548,7 +558,7 @@ def _blocked_hosts(found, state, unplaced=MappingProxyType({})):
                    f'are blocked, such as {first}: {stuck[first]}')
 
 
-def _broken_groups(options, state):
+def _broken_groups(options: EngineOptions, state: State) -> Iterator[str]:
     """What an operator must know of server groups that could not be repaired."""
     broken = state.model.broken(state, options.enforce_hard_affinity,
                                 options.enforce_soft_affinity)
@@ -557,7 +567,7 @@ def _broken_groups(options, state):
                f'{state.groups.misplaced[number]} of its members would have to move')
 
 
-def _broken_rules(options, state):
+def _broken_rules(options: EngineOptions, state: State) -> Iterator[str]:
     """What an operator must know of rules that could not be repaired."""
     if options.repair_rules == 'off':
         return
@@ -574,7 +584,8 @@ def _broken_rules(options, state):
                f'{problem.vms[first]} on {problem.hosts[state.vm_host[first]]}')
 
 
-def _report(given, scope, load, outcome, found=None, after=None, warnings=()):
+def _report(given: Inputs, scope: Scope, load: Load, outcome: str, found: Findings | None = None,
+            after: State | None = None, warnings: tuple[str, ...] = ()) -> AggregateReport:
     """An AggregateReport without moves.
 
     :param found: Findings; None where nothing is measured
@@ -609,14 +620,14 @@ def _report(given, scope, load, outcome, found=None, after=None, warnings=()):
             before.model.broken(before, hard=True, soft=False).sum()))
 
 
-def _answered(given, load, name):
+def _answered(given: Inputs, load: Load, name: str) -> dict[str, float | None]:
     """How good the answer for a policy was, as a PolicyReport has it."""
     found = load.answered.get(name, Answered())
     age = given.planner_ports.now - found.oldest
     return {'coverage': found.coverage, 'sample_age': None if math.isnan(age) else age}
 
 
-def _host_scores(scope, load, after):
+def _host_scores(scope: Scope, load: Load, after: State | None) -> Iterator[HostScore]:
     scores = load.scores if after is None else after.scores
     for row, host in enumerate(scope.host_names):
         for column, policy in enumerate(load.policies):
@@ -625,7 +636,7 @@ def _host_scores(scope, load, after):
                                 float(scores[row, column]))
 
 
-def _emptied(before, after):
+def _emptied(before: State, after: State) -> tuple[str, ...]:
     """Names of the hosts that have instances before and none after."""
     size = len(before.problem.hosts)
     emptied = (np.bincount(before.vm_host, minlength=size) > 0) & (

@@ -2,6 +2,8 @@
 
 import dataclasses
 import itertools
+from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -15,7 +17,9 @@ from kronos_nova.load import forecast
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.model import Problem
 from kronos_nova.objects import metrics
+from kronos_nova.objects.metrics import Matrix
 from kronos_nova.objects.metrics import MetricQuery
+from kronos_nova.objects.metrics import Series
 from kronos_nova.objects.metrics import Times
 from kronos_nova.objects.plan import FORECAST_NOT_USED
 from kronos_nova.objects.plan import FORECAST_USED
@@ -39,7 +43,7 @@ class HourlyHistory:
     for nothing; of 30,000 series for 80 hours some 10 MiB are kept.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._rows = {}
         self._hours = {}
         self._rests_until, self._problem = -np.inf, None
@@ -70,7 +74,7 @@ class HourlyHistory:
         finally:
             self.changes += 1
 
-    def rows(self, names) -> np.ndarray:
+    def rows(self, names: Iterable[str | None]) -> np.ndarray:
         """intp (n,): where each of the names is in :meth:`matrix`, -1 where it is not."""
         return np.array([self._rows.get(name, -1) for name in names], dtype=np.intp)
 
@@ -82,10 +86,11 @@ class HourlyHistory:
             found[:len(values), column] = values
         return found
 
-    def _is_empty(self, hour):
+    def _is_empty(self, hour: int) -> bool:
         return bool(np.isnan(self._hours[hour]).all())
 
-    def _fetch(self, source, query, label, hours):
+    def _fetch(self, source: MetricsSource, query: MetricQuery, label: str,
+               hours: list[int]) -> None:
         at_once = 1    # until it is known how many series there are
         while hours:
             run = [hour for index, hour in enumerate(hours[:at_once]) if hour == hours[0] + index]
@@ -96,7 +101,7 @@ class HourlyHistory:
             at_once = max(1, min(len(hours), MOST_POINTS // max(len(series), 1)))
             hours = hours[len(run):]
 
-    def _store(self, series, label, run):
+    def _store(self, series: Iterable[Series], label: str, run: list[int]) -> None:
         for each in series:
             if label in each.labels:
                 self._rows.setdefault(each.labels[label], len(self._rows))
@@ -116,7 +121,7 @@ class HourlyHistory:
         table[count > 1] = np.nan
         self._hours.update(zip(run, table.T.copy(), strict=True))
 
-    def _forget(self, hours):
+    def _forget(self, hours: Collection[int]) -> None:
         """Leave out the other hours, and the series that no hour has."""
         kept = {hour: values for hour, values in self._hours.items() if hour in hours}
         known = np.zeros(len(self._rows), dtype=bool)
@@ -128,7 +133,7 @@ class HourlyHistory:
                        for hour, values in kept.items()}
 
 
-def _whole(matrix, query):
+def _whole(matrix: Matrix, query: MetricQuery) -> Matrix:
     source = f'policy {query.policy}, {query.kind}'
     if matrix.warnings:
         raise exception.MetricsHistoryPartial(
@@ -168,6 +173,10 @@ class ForecastColumns:
         return FORECAST_USED if self.names else FORECAST_NOT_USED
 
 
+_Found = tuple[np.ndarray, np.ndarray, forecast.Judgement]
+"""What is expected (N, hours ahead), its variance (N, hours ahead), and how well it did before."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Loads:
     """What a policy's forecast is of: the instances of a scope, or its hosts.
@@ -200,7 +209,7 @@ def questions(policy: Policy) -> Iterator[MetricQuery]:
 class ForecastCache:
     """Makes forecasts, and keeps what it has read for the cycles to come."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._kept = {}
 
     def forecasts(self, source: MetricsSource, feed: MetricsReader, policies: Sequence[Policy],
@@ -217,7 +226,7 @@ class ForecastCache:
                 found[policy.name] = asked.columns_of(scope, problem, units[:, number], number)
         return found
 
-    def _kept_for(self, policy):
+    def _kept_for(self, policy: Policy) -> '_Kept':
         """What is kept for a policy, as long as it asks the same."""
         queries = (policy.forecast, policy.vm_profile_query, policy.vm_profile_label,
                    policy.imbalance_query, policy.host_label)
@@ -228,7 +237,7 @@ class ForecastCache:
 
 
 class _Kept:
-    def __init__(self, queries):
+    def __init__(self, queries: tuple) -> None:
         self.queries = queries
         self.history, self.said = HourlyHistory(), HourlyHistory()
         self.seasonal = None
@@ -238,13 +247,15 @@ class _Kept:
 class _Asked:
     """One policy in one cycle."""
 
-    def __init__(self, kept, source, feed, policy, now):
+    def __init__(self, kept: _Kept, source: MetricsSource, feed: MetricsReader, policy: Policy,
+                 now: float) -> None:
         self.kept, self.source, self.feed, self.policy, self.now = kept, source, feed, policy, now
         self.hour = int(now // HOUR)
         self.horizon = policy.forecast.horizon_hours
         self.questions = tuple(questions(policy))
 
-    def columns_of(self, scope, problem, units, number) -> ForecastColumns:
+    def columns_of(self, scope: Scope, problem: Problem, units: np.ndarray,
+                   number: int) -> ForecastColumns:
         loads = self.loads(scope, problem, units, number)
         try:
             find = self.own if self.policy.forecast.has_own_query else self.seasonal
@@ -262,7 +273,7 @@ class _Asked:
             return ForecastColumns(judgement=judgement, detail=OTHER_UNIT, is_faulty=True)
         return self.columns(problem, number, loads, (ahead, variances, judgement))
 
-    def loads(self, scope, problem, units, number):
+    def loads(self, scope: Scope, problem: Problem, units: np.ndarray, number: int) -> _Loads:
         policy = self.policy
         if policy.is_forecast_by_vm:
             shared = self.feed.shared_names(policy.vm_profile_label_type)
@@ -279,11 +290,11 @@ class _Asked:
             np.ones(len(hosts)), forecast.PlacedLoads(hosts, np.ones(len(hosts)), len(hosts)),
             policy.host_label)
 
-    def is_of_unit(self, loads):
+    def is_of_unit(self, loads: _Loads) -> bool:
         days = list(range(self.hour - forecast.DAYS, self.hour))
         return forecast.is_of_unit(_rows(self.kept.history, loads.names, days), loads.now)
 
-    def seasonal(self, loads):
+    def seasonal(self, loads: _Loads) -> _Found:
         kept, hour = self.kept, self.hour
         days = list(range(hour - forecast.DAYS, hour))
         week = list(range(hour - forecast.WEEK_AGO,
@@ -300,7 +311,7 @@ class _Asked:
             margins = found.margins(loads.placed, self.policy.forecast.quantile)
         return found.ahead + margins, found.variances(), judgement
 
-    def own(self, loads):
+    def own(self, loads: _Loads) -> _Found:
         hour, (history, said) = self.hour, self.questions
         samples = self.feed.answer(said).by(loads.label)
         ahead = np.array([samples[name][0].value if len(samples.get(name, ())) == 1 else np.nan
@@ -317,7 +328,8 @@ class _Asked:
             self.horizon, loads.placed)
         return ahead, np.zeros(ahead.shape), judgement
 
-    def columns(self, problem, number, loads, found):
+    def columns(self, problem: Problem, number: int, loads: _Loads,
+                found: _Found) -> ForecastColumns:
         ahead, variances, judgement = found
         now = problem.weights[:, number]
         scores, scale = problem.scores[:, number], problem.host_scale[problem.vm_host, number]
@@ -338,7 +350,7 @@ class _Asked:
         return ForecastColumns(judgement=judgement, names=tuple(self.names(ahead.shape[1])),
                                weights=weights, scores=columns, variances=spread)
 
-    def names(self, count):
+    def names(self, count: int) -> Iterator[str]:
         if self.policy.forecast.has_own_query:
             yield f'{self.policy.name} within {self.horizon} h'
             return
@@ -383,7 +395,7 @@ def report(policy: str, forecasts: Mapping[str, ForecastColumns], problem: Probl
                           present_error=errors[1], imbalance=highest)
 
 
-def _rows(history, names, hours):
+def _rows(history: HourlyHistory, names: Iterable[str | None], hours: Sequence[int]) -> np.ndarray:
     """float64 (n, len(hours)): of these names."""
     found, rows = history.matrix(hours), history.rows(names)
     picked = found[rows] if len(found) else np.full((len(rows), len(hours)), np.nan)

@@ -43,6 +43,9 @@ UUID = 'uuid'
 
 NamesElsewhere = Callable[[str, Collection[str]], set[str]]
 
+Profile = tuple[dict[str, list[instance_weights.ProfileSample]], tuple[str, ...]]
+"""The samples of a profile by its label, and warnings."""
+
 
 def nowhere_else(attribute: str, names: Collection[str]) -> set[str]:
     """For a snapshot of the whole cloud."""
@@ -72,16 +75,16 @@ class MetricsReader:
         self._source, self._accepts_partial = source, accepts_partial
         self._instances, self._names_elsewhere = instances, names_elsewhere
         self._hosts = frozenset(hosts)
-        self._answers = {}
-        self._profiles = {}
-        self._shared = {}
+        self._answers: dict[tuple[str, str], Vector | exception.MetricsError] = {}
+        self._profiles: dict[str, Profile] = {}
+        self._shared: dict[str, set[str]] = {}
 
-    def profile(self, policy: Policy) -> tuple[
-            dict[str, list[instance_weights.ProfileSample]], tuple[str, ...]]:
+    def profile(self, policy: Policy) -> Profile:
         """The profile by its label, and warnings; empty where there is no usable answer."""
         if policy.name not in self._profiles:
             # The answer itself is not kept: it has all labels of a series an instance.
-            vector, warnings = self._ask(policy, metrics.VM_PROFILE), ()
+            vector = self._ask(policy, metrics.VM_PROFILE)
+            warnings: tuple[str, ...] = ()
             if isinstance(vector, exception.MetricsError):
                 warnings = (f'the profile is missing, every instance takes the fallback: {vector}',)
                 vector = Vector(samples=())
@@ -116,7 +119,7 @@ class MetricsReader:
             self._answers[key] = self._ask(policy, kind)
         return self._given(key)
 
-    def _ask(self, policy, kind):
+    def _ask(self, policy: Policy, kind: str) -> Vector | exception.MetricsError:
         promql = getattr(policy, _PROMQL[kind])
         if promql is None:
             return Vector(samples=())
@@ -129,13 +132,13 @@ class MetricsReader:
             self._answers[key] = self._answer(query, query.kind)
         return self._given(key)
 
-    def _given(self, key):
+    def _given(self, key: tuple[str, str]) -> Vector:
         answer = self._answers[key]
         if isinstance(answer, exception.MetricsError):
             raise answer
         return answer
 
-    def _answer(self, query, name):
+    def _answer(self, query: metrics.MetricQuery, name: str) -> Vector | exception.MetricsError:
         try:
             vector = self._source.query(query)
         except exception.MetricsError as error:
@@ -350,21 +353,21 @@ def _weigh(load: Load, number: int, feed: MetricsReader, occupied: Occupied,
         warnings=(*doubts, *profile.duplicates, *judged.warnings))
 
 
-def _guard(policy, scores, occupied):
+def _guard(policy: Policy, scores: np.ndarray, occupied: Occupied) -> ScoreGuard | None:
     """A ScoreGuard by the flavors of instances; None where the resource is not known."""
     resource = host_sizes.resource(policy)
-    return resource and ScoreGuard(
+    return ScoreGuard(
         policy=policy.name, scores=scores,
         weights=host_sizes.of_flavors(occupied.instances, resource),
-        host_scale=1.0 / host_sizes.of_inventory(occupied.hosts, resource))
+        host_scale=1.0 / host_sizes.of_inventory(occupied.hosts, resource)) if resource else None
 
 
-def _void(occupied, problem):
+def _void(occupied: Occupied, problem: str) -> _Weighed:
     return _Weighed(host_scale=np.ones(len(occupied.hosts)), units=np.ones(len(occupied.hosts)),
                     weights=np.full(len(occupied.instances), np.nan), problem=problem)
 
 
-def _counted(policy, feed, occupied):
+def _counted(policy: Policy, feed: MetricsReader, occupied: Occupied) -> np.ndarray:
     """bool (V,): whether monitoring has to know an instance."""
     shared = feed.shared_names(policy.vm_profile_label_type)
     return ~(occupied.resting | occupied.is_new) & np.array(
@@ -373,7 +376,7 @@ def _counted(policy, feed, occupied):
          for each in occupied.instances], dtype=bool)
 
 
-def _remedies(feed, policy, hosts):
+def _remedies(feed: MetricsReader, policy: Policy, hosts: tuple[str, ...]) -> Iterator[str]:
     """How the series could be given the names of the hosts, if that is what is wrong."""
     vector = feed.vector(policy, metrics.IMBALANCE)
     found = labels.diagnose(vector, policy.host_label, hosts)
@@ -384,9 +387,10 @@ def _remedies(feed, policy, hosts):
         yield f'the series have no label "{policy.host_label}": see host_label'
 
 
-def _readings(feed, policy, hosts, available, rules):
+def _readings(feed: MetricsReader, policy: Policy, hosts: tuple[str, ...], available: np.ndarray,
+              rules: host_readings.ScoringRules) -> Iterator[host_readings.Readings]:
     """Scores, capacity values and sizes."""
-    def read(kind, allowed):
+    def read(kind: str, allowed: host_readings.Range) -> host_readings.Readings:
         vector = feed.vector(policy, kind)
         found = host_readings.read(vector, policy.host_label, hosts, available, allowed, rules)
         if not found.problems:
@@ -405,7 +409,7 @@ def _readings(feed, policy, hosts, available, rules):
         yield read(metrics.HOST_CAPACITY, host_readings.Range(1e-6, float('inf')))
 
 
-def _remedy(vector, host_label, hosts):
+def _remedy(vector: Vector, host_label: str, hosts: np.ndarray) -> Iterator[str]:
     """What would make more series match the hosts, if anything would."""
     proposal = labels.diagnose(vector, host_label, hosts.tolist()).proposal
     if proposal:
@@ -423,7 +427,7 @@ class Measurements:
         self.reader = reader
         self.of_moves: Callable[[MigrationQueries], MeasuredGuests] = functools.cache(
             lambda queries: measure_guests(queries, self.reader))
-        self._loads = {}
+        self._loads: dict[tuple, Load] = {}
 
     @classmethod
     def of_cloud(cls, source: MetricsSource, snapshot: Snapshot, accepts_partial: bool,
@@ -461,7 +465,7 @@ def measure_aggregate(given: 'Inputs', scope: 'Scope') -> Load:
         reader, occupied, options.belief))
 
 
-def _occupied(given, scope):
+def _occupied(given: 'Inputs', scope: 'Scope') -> Occupied:
     """The hosts of a scope as belief needs them."""
     history = given.history
     new = given.planner_ports.now - given.options.server_grace
@@ -505,7 +509,8 @@ def migration_queries(queries: MigrationQueries) -> Iterator[metrics.MetricQuery
 def measure_guests(queries: MigrationQueries, reader: MetricsReader) -> MeasuredGuests:
     """Ask what there is a query for. Where there is no answer, what is learnt holds; a figure that
     cannot be true (negative, not finite, of a link that carries nothing, given twice) is none."""
-    found, warnings = {kind: {} for kind in metrics.OF_MIGRATION}, []
+    found: dict[str, dict[str, float]] = {kind: {} for kind in metrics.OF_MIGRATION}
+    warnings = []
     for query in migration_queries(queries):
         is_link = query.kind == metrics.LINK
         try:
@@ -520,7 +525,7 @@ def measure_guests(queries: MigrationQueries, reader: MetricsReader) -> Measured
                           links=found[metrics.LINK], warnings=tuple(warnings))
 
 
-def _mib(samples, least):
+def _mib(samples: Mapping[str, Sequence[metrics.Sample]], least: float) -> dict[str, float]:
     """{name: MiB} of bytes.
 
     :param least: bytes below which a figure cannot be true

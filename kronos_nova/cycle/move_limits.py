@@ -9,6 +9,7 @@ import numpy as np
 
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.model import Problem
+from kronos_nova.model import State
 from kronos_nova.model.rules import AllowedHosts
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import RELIEVE
@@ -80,12 +81,12 @@ class RemainingMoveLimits:
             move, project_id=self._project[move.instance_uuid], caused_by=self._cause(move),
             benefits=self._benefits(move)) for move in moves)
 
-    def _benefits(self, move):
+    def _benefits(self, move: PlannedMove) -> tuple[str, ...]:
         """Projects of what stays on the host that a move relieves, by their load there."""
         if move.phase not in (SPREAD, RELIEVE):
             return ()
         there = np.flatnonzero(self._problem.vm_host == self._problem.hosts.index(move.source))
-        loads = collections.Counter()
+        loads: dict[str, float] = collections.defaultdict(float)
         for vm in there:
             if self._problem.vms[vm] != move.instance_uuid:
                 loads[self._project[self._problem.vms[vm]]] += self._load[vm]
@@ -94,8 +95,10 @@ class RemainingMoveLimits:
 
     def passed(self, moves: Iterable[PlannedMove]) -> frozenset[int]:
         """Orders of the moves that are more than a cap permits."""
-        in_plan, caused, passed = collections.Counter(), collections.Counter(), set()
-        moved = collections.Counter()
+        in_plan: collections.Counter[str] = collections.Counter()
+        caused: collections.Counter[str] = collections.Counter()
+        moved: collections.Counter[str] = collections.Counter()
+        passed = set()
         for move in moves:
             if move.phase == EVACUATE:
                 continue
@@ -129,7 +132,7 @@ class RemainingMoveLimits:
         if not kind.any():
             return ()
 
-        def why(state, vm, host):
+        def why(state: State, vm: int, host: int) -> str:
             if kind[vm] == 3:
                 return ('it is moved as often as it may be in '
                         f'{self._closed_instances[problem.vms[vm]]}')
@@ -143,12 +146,12 @@ class RemainingMoveLimits:
         allowed[0] = True
         return (AllowedHosts(reason='cap', why=why, kind=kind, allowed=allowed, yields=True),)
 
-    def _is_too_much(self, project, in_plan):
+    def _is_too_much(self, project: str, in_plan: collections.Counter[str]) -> bool:
         options = self._options
         return (_is_over(options.per_project, {}, in_plan, project)
                 or _is_over(options.per_project_and_day, self._moved, in_plan, project))
 
-    def _span_over(self, moved, uuid):
+    def _span_over(self, moved: collections.Counter[str], uuid: str) -> str | None:
         """The span of time in which an instance would be moved too often; None if in none."""
         for cap, rule in self._by_rule.get(uuid, ()):
             if _is_over(cap, self._moved_today, moved, uuid):
@@ -156,7 +159,7 @@ class RemainingMoveLimits:
         return next((span for cap, before, span in self._of_instances
                      if _is_over(cap, before, moved, uuid)), None)
 
-    def _cause(self, move):
+    def _cause(self, move: PlannedMove) -> str:
         if move.phase not in (SPREAD, RELIEVE):
             return ''
         heaviest = self._heaviest[self._problem.hosts.index(move.source)]

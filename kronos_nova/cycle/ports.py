@@ -4,6 +4,9 @@ import dataclasses
 import datetime
 from collections.abc import Callable
 from collections.abc import Iterable
+from typing import Any
+
+from oslo_config import cfg
 
 from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.cycle import levels
@@ -57,14 +60,15 @@ class CyclePorts:
     requesters: tuple[MakeRequester, ...] = ()
 
     @classmethod
-    def over(cls, database: Database, journal: Journal, **others) -> 'CyclePorts':
+    def over(cls, database: Database, journal: Journal, **others: Any) -> 'CyclePorts':
         """Everything that is kept in the control database, and the others as they are given."""
-        return cls(**{
+        kept: dict[str, Any] = {
             'journal': journal, 'switches': SwitchBoard(database),
             'cooldowns': db_cooldowns.Cooldowns(database), 'cycles': db_cycles.Cycles(database),
             'scores': db_scores.Scores(database), 'evaluations': Evaluations(database),
             'load_stats': LoadStatsStore(database),
-            'names': ServerNames(database), 'refusals': Refusals(database)} | others)
+            'names': ServerNames(database), 'refusals': Refusals(database)}
+        return cls(**kept | others)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +92,7 @@ class CycleRules:
     in_scope: tuple[str, ...] = ()
 
     @classmethod
-    def from_conf(cls, conf):
+    def from_conf(cls, conf: cfg.ConfigOpts) -> 'CycleRules':
         group = conf.kronos
         return cls(automation=levels.defaults(conf), cooldown=group.cooldown,
                    instance_cooldown=group.instance_cooldown,

@@ -4,8 +4,11 @@ import collections
 import dataclasses
 import functools
 from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -30,9 +33,11 @@ from kronos_nova.load import LoadStats
 from kronos_nova.model import Model
 from kronos_nova.model import Problem
 from kronos_nova.model import State
+from kronos_nova.model.numa import Cells
 from kronos_nova.objects import eligibility
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.planners.base import Step
 from kronos_nova.planners.hot_hosts import Marks
 from kronos_nova.policies import Policy
 from kronos_nova.policies.selection import Selections
@@ -46,7 +51,7 @@ class MovesInFlight:
     side by side, and it may not be free yet.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.moved: dict[str, str] = {}
         self._shifts = collections.Counter()
         self._leaving = collections.Counter()
@@ -58,7 +63,7 @@ class MovesInFlight:
             return instance
         return dataclasses.replace(instance, host=self.moved[instance.uuid])
 
-    def add(self, state: State, steps):
+    def add(self, state: State, steps: Iterable[Step]) -> None:
         """Take over the steps of a plan that ended in ``state``."""
         problem = state.problem
         for step in steps:
@@ -72,27 +77,28 @@ class MovesInFlight:
                 self._leaving[problem.hosts[step.source], name] += float(amount)
             self._use_shared(problem, step)
 
-    def _use_shared(self, problem, step):
+    def _use_shared(self, problem: Problem, step: Step) -> None:
         classes = np.arange(len(problem.resource_classes))
         rows, before = (problem.row(host, classes) for host in (step.destination, step.source))
         for c in np.flatnonzero((rows >= len(problem.hosts)) & (rows != before)):
             provider = problem.shared[rows[c] - len(problem.hosts)]
             self._taken[provider, problem.resource_classes[c]] += float(problem.demands[step.vm, c])
 
-    def shift(self, hosts, policies) -> np.ndarray:
+    def shift(self, hosts: Sequence[str], policies: Iterable[Policy]) -> np.ndarray:
         """float64 (H, P): what the moves so far add to the measured scores."""
         return _table(self._shifts, hosts, [policy.name for policy in policies])
 
-    def held_back(self, hosts, classes) -> np.ndarray:
+    def held_back(self, hosts: Sequence[str], classes: Sequence[str]) -> np.ndarray:
         """float64 (H, C): what is still allocated there until the moves are carried out."""
         return _table(self._leaving, hosts, classes)
 
-    def taken(self, providers, classes) -> np.ndarray:
+    def taken(self, providers: Sequence[str], classes: Sequence[str]) -> np.ndarray:
         """float64 (S, C): what the moves will be allocated from providers that hosts share."""
         return _table(self._taken, providers, classes)
 
 
-def _table(counter, rows, columns):
+def _table(counter: Mapping[tuple[str, str], float], rows: Sequence[str],
+           columns: Sequence[str]) -> np.ndarray:
     return np.array([[counter[row, column] for column in columns] for row in rows],
                     dtype=float).reshape(len(rows), len(columns))
 
@@ -175,7 +181,8 @@ def state_problem(given: Inputs, scope: Scope, load: Load,
         compile=functools.partial(_compiled, given, load, around))
 
 
-def _forecasts(given, scope, load, problem):
+def _forecasts(given: Inputs, scope: Scope, load: Load, problem: Problem) -> Mapping[str,
+               ForecastColumns]:
     """{policy: ForecastColumns} of the policies with a forecast."""
     planner_ports = given.planner_ports
     if given.policies.mode == 'spread' and not given.is_restrained:
@@ -185,7 +192,7 @@ def _forecasts(given, scope, load, problem):
         planner_ports.now)
 
 
-def _compiled(given, load, around, problem):
+def _compiled(given: Inputs, load: Load, around: Snapshot, problem: Problem) -> Model:
     options = given.options
     model = compile_model(
         problem, around, given.rules,
@@ -246,7 +253,8 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
     return problem, held
 
 
-def _room(scope, snapshot, vm_host, in_flight):
+def _room(scope: Scope, snapshot: Snapshot, vm_host: np.ndarray,
+          in_flight: MovesInFlight) -> dict[str, Any]:
     """The fields of a problem that placement decides. What moves planned earlier in this cycle will
     need is added, and what they will leave is not free yet."""
     fields, known = model.resources(scope.hosts, scope.instances, vm_host, snapshot)
@@ -264,7 +272,8 @@ def _room(scope, snapshot, vm_host, in_flight):
     return fields
 
 
-def _cells(scope, vm_host, options, in_flight):
+def _cells(scope: Scope, vm_host: np.ndarray, options: EngineOptions,
+           in_flight: MovesInFlight) -> Cells | None:
     """The NUMA cells of an aggregate, with what moves planned earlier in this cycle will take."""
     if not any(instance.cells for instance in scope.instances):
         return None
@@ -272,7 +281,7 @@ def _cells(scope, vm_host, options, in_flight):
         vm for vm, instance in enumerate(scope.instances) if instance.uuid in in_flight.moved))
 
 
-def _leaving(scope, snapshot):
+def _leaving(scope: Scope, snapshot: Snapshot) -> dict[int, int | None]:
     """Index of each instance here that is under way, to the index of the host it goes to, or None
     if that is not here."""
     if not snapshot.moves_under_way:
@@ -283,7 +292,8 @@ def _leaving(scope, snapshot):
             for vm, instance in enumerate(scope.instances) if instance.uuid in destinations}
 
 
-def _coming(scope, snapshot, feed, policies):
+def _coming(scope: Scope, snapshot: Snapshot, feed: MetricsReader,
+            policies: Sequence[Policy]) -> Iterator[tuple[int, np.ndarray]]:
     """(index of the host, float64 (P,) samples) of instances in a move from elsewhere to here. What
     has no sample weighs nothing: its fallback is a share of a host that is not here. How big that
     host is, is not known here: a fraction is taken as one of the host that it goes to."""
@@ -299,14 +309,14 @@ def _coming(scope, snapshot, feed, policies):
                 [samples[0][0] if samples else 0.0 for samples in found])
 
 
-def _arriving(scope, snapshot):
+def _arriving(scope: Scope, snapshot: Snapshot) -> np.ndarray:
     """intp (n,): hosts to which an instance is under way."""
     hosts = {name: index for index, name in enumerate(scope.host_names)}
     return np.array([hosts[move.destination] for move in snapshot.moves_under_way
                      if move.destination in hosts], dtype=np.intp)
 
 
-def _left_out(policies, hosts):
+def _left_out(policies: Sequence[Policy], hosts: int) -> np.ndarray | None:
     """intp (P,): the available hosts that are left out at each end; None for no host."""
     left_out = np.array([policy.left_out(hosts) for policy in policies], dtype=np.intp)
     return left_out if left_out.any() else None
@@ -318,16 +328,18 @@ def _threshold(policy: Policy) -> float:
     return np.inf if policy.mode in UNEVEN else policy.threshold
 
 
-def _or_inf(value):
+def _or_inf(value: float | None) -> float:
     return np.inf if value is None else value
 
 
-def _unknown(weights):
+def _unknown(weights: np.ndarray) -> np.ndarray:
     """bool (V,): whether it is not known what an instance weighs, in one policy or at all."""
     return np.isnan(weights).any(axis=1) | (weights.shape[1] == 0)
 
 
-def _held(scope, unknown, leaving, in_flight, history, options, holds):
+def _held(scope: Scope, unknown: np.ndarray, leaving: Mapping[int, int | None],
+          in_flight: MovesInFlight, history: PlanningHistory, options: EngineOptions,
+          holds: Mapping[str, RuleHold]) -> dict[int, str]:
     """On a host that is to be emptied neither what its owner wants, nor what happened to an
     instance, nor what is not known of its load keeps it there."""
     takes = dict(zip(scope.host_names, scope.available.tolist(), strict=True))

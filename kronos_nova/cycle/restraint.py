@@ -37,7 +37,7 @@ class Restraint:
 
     amount: float = 0.0
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return self.amount > 0
 
     def plan(self, planner: Planner, state: State, limits: Limits) -> list[Step]:
@@ -87,8 +87,8 @@ def outlook(problem: Problem, load_stats: Mapping[str, LoadStats], far: float = 
     for number, (name, loads) in enumerate(
             zip(problem.policies, problem.loads(of_leaving=False).T, strict=True)):
         if name in load_stats:
-            likely = load_stats[name].expected(problem.vms, loads, far)
-            weights[:, number] = np.where(np.isnan(likely), weights[:, number], likely)
+            expected = load_stats[name].expected(problem.vms, loads, far)
+            weights[:, number] = np.where(np.isnan(expected), weights[:, number], expected)
             variances[:, number] = load_stats[name].variances(problem.vms)
             passing[:, number] = load_stats[name].noise(problem.vms, far)
     shift = np.zeros(problem.scores.shape)
@@ -101,7 +101,7 @@ def outlook(problem: Problem, load_stats: Mapping[str, LoadStats], far: float = 
                    noise, least)
 
 
-def _noise(problem, variances):
+def _noise(problem: Problem, variances: np.ndarray) -> np.ndarray:
     """float64 (P,): the expected range of the hosts' loads by the variances (V, P) of their
     instances."""
     of_hosts = np.zeros(problem.scores.shape)
@@ -113,7 +113,7 @@ def _noise(problem, variances):
                      for column, count in zip(columns, left_out, strict=True)])
 
 
-def _targets(problem, noise, least):
+def _targets(problem: Problem, noise: np.ndarray, least: np.ndarray) -> np.ndarray:
     """float64 (P,): where a plan ends. A policy that is above its limit goes as far below as noise
     may take it up again, at most to a part of that; another one may be where it is.
 

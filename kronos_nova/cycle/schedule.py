@@ -7,6 +7,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +20,11 @@ from kronos_nova.cycle.solve import without
 from kronos_nova.model import Problem
 from kronos_nova.objects import plan
 from kronos_nova.objects.plan import PlannedMove
+from kronos_nova.objects.snapshot import MoveUnderWay
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.pacing.migration_history import Guest
 from kronos_nova.pacing.migration_history import MigrationHistory
+from kronos_nova.pacing.precopy import MigrationForecast
 from kronos_nova.pacing.schedule import Job
 from kronos_nova.pacing.schedule import Links
 from kronos_nova.pacing.schedule import best
@@ -65,7 +68,8 @@ class Pace:
         self._options, self._measured = options, measured
         self._history = MigrationHistory(tries, options.assumed)
         stream = self._history.bandwidth
-        self._links = Links(stream=stream, default=options.link or stream, hosts=measured.links)
+        self._links = Links(stream=stream, default=options.link or stream,
+                            hosts=dict(measured.links))
         self._instances = {instance.uuid: instance for instance in snapshot.instances}
         self._under_way = [
             self._job(move, is_running=True) for move in snapshot.moves_under_way
@@ -129,12 +133,13 @@ class Pace:
         begins = [move.begins_after or 0.0 for move in moves if move.phase != plan.EVACUATE]
         return self._options.stale_plan_age / max(begins, default=0.0) if any(begins) else 1.0
 
-    def _unscheduled(self, move):
+    def _unscheduled(self, move: PlannedMove) -> PlannedMove:
         found = self._forecast(self._job(move))
         return dataclasses.replace(move, expected_seconds=round(found.seconds, 1),
                                    expected_downtime=round(found.downtime, 3))
 
-    def _jobs(self, moves, scores, first):
+    def _jobs(self, moves: Sequence[PlannedMove], scores: Mapping[str, float],
+              first: int) -> list[Job]:
         position = {move.order: first + n for n, move in enumerate(moves)}
         by_load = any(move.phase in (plan.RELIEVE, plan.SPREAD) for move in moves)
         return [self._job(
@@ -143,19 +148,19 @@ class Pace:
             heat=BEFORE.get(move.phase, 0.0) + scores.get(move.source, 0.0) if by_load else 0.0)
             for move in moves]
 
-    def _job(self, move, **more):
+    def _job(self, move: PlannedMove | MoveUnderWay, **more: Any) -> Job:
         return Job(instance=move.instance_uuid, source=move.source, destination=move.destination,
                    copy=self._history.copy(self._guest(move.instance_uuid), move.source,
                                               move.destination), **more)
 
-    def _guest(self, uuid):
+    def _guest(self, uuid: str) -> Guest:
         instance = self._instances[uuid]
         disk = instance.resources.get('DISK_GB', 0) if self._options.copies_local_disks else 0
         return Guest(uuid=uuid, memory_mb=instance.memory_mb, disk_mb=disk * MIB_PER_GIB,
                      used_mb=self._measured.used.get(uuid),
                      dirty_mb_s=self._measured.dirty.get(uuid))
 
-    def _doubted(self, move):
+    def _doubted(self, move: PlannedMove) -> PlannedMove:
         job = self._job(move)
         if self._forecast(job).converges:
             return move
@@ -164,10 +169,10 @@ class Pace:
             f'{job.copy.dirty_mb_s:.0f} MiB a second, and {self._bandwidth(job):.0f} can be '
             'copied'))
 
-    def _forecast(self, job):
+    def _forecast(self, job: Job) -> MigrationForecast:
         return job.copy.forecast(self._bandwidth(job))
 
-    def _bandwidth(self, job):
+    def _bandwidth(self, job: Job) -> float:
         """MiB a second that a move gets when it is alone."""
         return min(self._links.stream, self._links.of_host(job.source),
                    self._links.of_host(job.destination))

@@ -14,6 +14,7 @@ from kronos_nova.drain import states as drains
 from kronos_nova.executor.high_availability import HighAvailability
 from kronos_nova.executor.high_availability import NoHighAvailability
 from kronos_nova.executor.hosts import HostApi
+from kronos_nova.executor.ports import ExecutorPorts
 
 LOG = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ class DrainService:
     :param ha: HighAvailability
     """
 
-    def __init__(self, executor_ports, hosts: HostApi,
+    def __init__(self, executor_ports: ExecutorPorts, hosts: HostApi,
                  ha_reasons: Callable[[], Iterable[str]] = lambda: HA_REASONS,
                  ha: HighAvailability | None = None):
         self.drains = Drains(executor_ports.journal.database)
@@ -64,16 +65,18 @@ class DrainService:
         self.hosts = hosts
         self.ha_reasons = ha_reasons
         self.ha = ha or NoHighAvailability()
-        self._seen_at = {}   # {uuid of a drain: when its host was last looked at}
-        self._timers = {}    # {uuid of a drain: _Timer of its deadline}
+        # By uuid of a drain: when its host was last looked at, and the timer of its deadline.
+        self._seen_at: dict[str, float | None] = {}
+        self._timers: dict[str, _Timer] = {}
 
-    def tick(self):
+    def tick(self) -> None:
         """
         :raises DBError: the control database cannot be reached
         """
         known = self.drains.in_states((*drains.ACTIVE, *drains.OVER, drains.RELEASING))
         self._seen_at = {drain.uuid: self._seen_at.get(drain.uuid) for drain in known}
-        self._timers = {drain.uuid: self._timer(drain) for drain in known if drain.deadline}
+        self._timers = {drain.uuid: self._timer(drain, drain.deadline)
+                        for drain in known if drain.deadline}
         for drain in known:
             if drain.aggregate not in self.aggregates:
                 continue
@@ -82,7 +85,7 @@ class DrainService:
             except exception.NovaClientError as error:
                 LOG.warning('The drain of %s waits: %s', drain.host, error)
 
-    def _step(self, drain):
+    def _step(self, drain: drains.Drain) -> None:
         if drain.state == drains.RELEASING:
             self._release(drain)
         elif drain.state in drains.ACTIVE and self._is_over(drain):
@@ -92,20 +95,20 @@ class DrainService:
         else:
             self._see_what_is_left_of_it(drain)
 
-    def _timer(self, drain):
+    def _timer(self, drain: drains.Drain, deadline: datetime.datetime) -> _Timer:
         """Return the timer of a drain. It is started when this process first sees the deadline: a
         step of the shared clock after that changes nothing."""
         known = self._timers.get(drain.uuid)
-        if known is not None and known.deadline == drain.deadline:
+        if known is not None and known.deadline == deadline:
             return known
-        left = (drain.deadline - self.utcnow()).total_seconds()
-        return _Timer(drain.deadline, self._seconds() + left)
+        left = (deadline - self.utcnow()).total_seconds()
+        return _Timer(deadline, self._seconds() + left)
 
-    def _is_over(self, drain):
+    def _is_over(self, drain: drains.Drain) -> bool:
         timer = self._timers.get(drain.uuid)
         return timer is not None and timer.ends_at <= self._seconds()
 
-    def _close(self, drain):
+    def _close(self, drain: drains.Drain) -> None:
         service = self.hosts.service(drain.host)
         if service is None:
             self.drains.enter(drain, (drains.REQUESTED,), drains.BLOCKED,
@@ -122,7 +125,7 @@ class DrainService:
             # It was released while Nova was asked to disable it.
             self._open(drain)
 
-    def _leave_alone(self, drain):
+    def _leave_alone(self, drain: drains.Drain) -> None:
         """Keep high availability from acting on a host that is rebooted while it is drained. What
         an operator has set before stays. The row is written first: a worker that dies in between
         leaves nothing unwatched for ever."""
@@ -130,11 +133,11 @@ class DrainService:
         if is_wanted and self.drains.note(drain, drains.ACTIVE, is_unwatched=True):
             self.ha.watch(drain.host, False)
 
-    def _watch_again(self, drain):
+    def _watch_again(self, drain: drains.Drain) -> None:
         if self.drains.get(drain.uuid).is_unwatched:
             self.ha.watch(drain.host, True)
 
-    def _see_what_is_left_of_it(self, drain):
+    def _see_what_is_left_of_it(self, drain: drains.Drain) -> None:
         """Whoever enables the host by hand wants it to be used. And a host that was empty need not
         be for ever: a cold migration off it may be reverted."""
         now, seen_at = self._seconds(), self._seen_at[drain.uuid]
@@ -152,7 +155,7 @@ class DrainService:
         elif drain.state == drains.BLOCKED and (drain.to_stop or drain.stopped):
             self._stop_rest(drain)
 
-    def _stop_rest(self, drain):
+    def _stop_rest(self, drain: drains.Drain) -> None:
         """Stop the servers that Nova does not migrate live, as an operator ordered. Each is written
         down before Nova is asked: a worker that dies in between leaves none stopped for ever."""
         servers = {each.uuid: each for each in self.hosts.servers_on(drain.host)
@@ -174,7 +177,7 @@ class DrainService:
         if drains.STOPPED in stopped.values() and stopped != drain.stopped:
             Cycles(self.drains.database).expedite(drain.aggregate)
 
-    def _start_again(self, drain):
+    def _start_again(self, drain: drains.Drain) -> bool:
         """Start the servers that a drain has stopped.
 
         :returns: whether none is left to be started
@@ -200,20 +203,20 @@ class DrainService:
             self.drains.note(drain, (drains.RELEASING,), stopped=left)
         return not left
 
-    def _end_opened(self, drain):
+    def _end_opened(self, drain: drains.Drain) -> None:
         now = self.utcnow()
         self._watch_again(drain)
         new = drains.RELEASING if drain.stopped else drains.RELEASED
         if self.drains.end(drain, (drain.state,), new, now, WHO, finished_at=now):
             LOG.info('Host %s was enabled by hand: its drain has ended', drain.host)
 
-    def _go_on_with(self, drain, left):
+    def _go_on_with(self, drain: drains.Drain, left: int) -> None:
         if left and self.drains.enter(drain, (drains.EMPTY,), drains.DRAINING, left=left,
                                       finished_at=None):
             LOG.warning('Host %s was empty and has %d servers again: it is drained further',
                         drain.host, left)
 
-    def _give_up(self, drain):
+    def _give_up(self, drain: drains.Drain) -> None:
         now = self.utcnow()
         is_begun = drain.state != drains.REQUESTED
         if not self.drains.end(
@@ -228,7 +231,7 @@ class DrainService:
                         'disabled.', drain.host,
                         '' if drain.left is None else f' with {drain.left} servers left')
 
-    def _release(self, drain):
+    def _release(self, drain: drains.Drain) -> None:
         now, seen_at = self._seconds(), self._seen_at[drain.uuid]
         if drain.stopped and seen_at is not None and now - seen_at < LOOK_AGAIN_SECONDS:
             return
@@ -239,7 +242,7 @@ class DrainService:
             LOG.info('Host %s is released', drain.host)
             Cycles(self.drains.database).expedite(drain.aggregate)
 
-    def _open(self, drain):
+    def _open(self, drain: drains.Drain) -> None:
         """Enable what a drain disabled. An operator who has disabled it since, for another reason,
         wants it so. A service for high availability does not: it takes a host that is rebooted
         while it is drained for one that has failed, and writes its own reason over ours."""
@@ -256,11 +259,11 @@ class DrainService:
             self.hosts.enable(drain.host)
 
 
-def reason(drain) -> str:
+def reason(drain: drains.Drain) -> str:
     """The reason that Nova shows of a service that a drain disabled."""
     said = f'{PREFIX} by {drain.requested_by}'
     return (f'{said}: {drain.reason}' if drain.reason else said)[:255]
 
 
-def _is_ours(disabled_reason):
+def _is_ours(disabled_reason: str | None) -> bool:
     return (disabled_reason or '').startswith(PREFIX)

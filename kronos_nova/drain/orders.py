@@ -4,8 +4,10 @@ import collections
 import dataclasses
 import datetime
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 
+from oslo_config import cfg
 from oslo_utils import uuidutils
 
 from kronos_nova import clock
@@ -16,6 +18,7 @@ from kronos_nova.cycle.aggregates import aggregates_in_scope
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.db import journal
 from kronos_nova.db.drains import Drains
+from kronos_nova.db.engine import Database
 from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.drain import planning
 from kronos_nova.drain import states as drains
@@ -24,7 +27,11 @@ from kronos_nova.executor import progress
 from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.objects import domains
 from kronos_nova.objects import maintenance
+from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.snapshot import Snapshot
+
+Checked = tuple[str, list[drains.Drain], planning.DrainPlan]
+"""An aggregate, the drains that are wanted in it, and how they would go."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +62,15 @@ class Checker:
     :param planner_ports: gives what planning reaches out to
     """
 
-    def __init__(self, conf, database, read: Callable[[], Snapshot],
+    def __init__(self, conf: cfg.ConfigOpts, database: Database, read: Callable[[], Snapshot],
                  planner_ports: Callable[[], PlannerPorts]):
         self.conf = conf
         self.database = database
         self._read = read
         self._planner_ports = planner_ports
 
-    def check(self, wanted: Iterable[drains.Drain], snapshot: Snapshot | None = None):
+    def check(self, wanted: Iterable[drains.Drain],
+              snapshot: Snapshot | None = None) -> tuple[Snapshot, list[Checked]]:
         """(Snapshot, [(aggregate, its Drains, DrainPlan)])
 
         :param wanted: without aggregates
@@ -83,13 +91,13 @@ class Checker:
                                         found, tries=tries))
             for name, found in sorted(by_aggregate.items())]
 
-    def _policies(self):
+    def _policies(self) -> policies.PolicySet | None:
         try:
             return policies.load(self.conf.kronos.policies_file)
         except exception.ConfigurationError:
             return None     # What is allocated tells enough to empty a host.
 
-    def seconds(self, moves, parallel: int | None) -> float | None:
+    def seconds(self, moves: Iterable[PlannedMove], parallel: int | None) -> float | None:
         """How long some moves of plans may take; None where there are none."""
         conf = self.conf
         caps = dataclasses.replace(ExecutorOptions.from_conf(conf).caps, sources={
@@ -122,7 +130,8 @@ def down(snapshot: Snapshot, hosts: Iterable[str]) -> list[str]:
             if host.name in wanted & full and host.service.state != 'up']
 
 
-def begin(database, snapshot: Snapshot, checked, force: bool = False) -> list[drains.Drain]:
+def begin(database: Database, snapshot: Snapshot, checked: Iterable[Checked],
+          force: bool = False) -> list[drains.Drain]:
     """Have hosts emptied, all or none.
 
     :param checked: as :meth:`Checker.check` gives it
@@ -142,7 +151,8 @@ def begin(database, snapshot: Snapshot, checked, force: bool = False) -> list[dr
     return wanted
 
 
-def _refuse_useless(snapshot, checked, drained):
+def _refuse_useless(snapshot: Snapshot, checked: Iterable[Checked],
+                    drained: Collection[str]) -> None:
     """
     :param drained: names of hosts that are drained already
     :raises DrainRefused: nothing can leave, or an aggregate would have no host left
@@ -150,7 +160,7 @@ def _refuse_useless(snapshot, checked, drained):
     for name, found, plan in checked:
         hosts = {each.host for each in found}
         if not {host.name for host in snapshot.hosts if host.name in snapshot.hosts_of(name)
-                and host.service.is_available} - hosts - drained:
+                and host.service.is_available} - hosts - {*drained}:
             raise exception.DrainRefused(
                 reason=f'Aggregate {name} would have no host left that takes servers.')
         if any(plan.left[host] for host in hosts) and not plan.report.moves:
@@ -158,7 +168,7 @@ def _refuse_useless(snapshot, checked, drained):
                 reason=f'No server can leave {", ".join(sorted(hosts))}.')
 
 
-def releasable(database, host: str) -> drains.Drain:
+def releasable(database: Database, host: str) -> drains.Drain:
     """The newest drain of a host, if that may be released.
 
     :raises DrainNotFound: Kronos has not drained it
@@ -182,11 +192,11 @@ def release(known: Drains, drain: drains.Drain, who: str) -> None:
               known.database.utcnow(), who)
 
 
-def leaving(plan, host: str) -> list:
+def leaving(plan: planning.DrainPlan, host: str) -> list:
     """The Moves of a DrainPlan off one host."""
     return [move for move in plan.report.moves if move.source == host]
 
 
-def destinations(moves) -> dict[str, int]:
+def destinations(moves: Iterable[PlannedMove]) -> dict[str, int]:
     """{host: how many of the moves end there}, by name"""
     return dict(sorted(collections.Counter(move.destination for move in moves).items()))

@@ -9,6 +9,8 @@ filters hold as ever; soft groups give way, which to Nova are a preference.
 
 import collections
 import dataclasses
+from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -19,12 +21,15 @@ from kronos_nova.cycle import steps
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.metrics import Measurements
 from kronos_nova.cycle.metrics import MetricsReader
+from kronos_nova.cycle.metrics import Profile
 from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.cycle.options import PaceOptions
 from kronos_nova.cycle.prices import MinGain
 from kronos_nova.cycle.requests import SHUTOFF
 from kronos_nova.cycle.restraint import Restraint
 from kronos_nova.drain import states
 from kronos_nova.drain.states import Drain
+from kronos_nova.metrics.allocated import AllocatedSource
 from kronos_nova.objects import eligibility
 from kronos_nova.objects import metrics
 from kronos_nova.objects.plan import AggregateReport
@@ -32,6 +37,7 @@ from kronos_nova.objects.snapshot import COLD
 from kronos_nova.objects.snapshot import IMMOVABLE
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
+from kronos_nova.objects.snapshot import MoveUnderWay
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import MigrationQueries
 from kronos_nova.policies import Policy
@@ -151,8 +157,14 @@ def plan(snapshot: Snapshot, policies: PolicySet | None, options: EngineOptions,
     return found
 
 
+_WhyByHost = dict[str, dict[str, str]]
+"""Host to server to a reason."""
+
+
 class _Case:
-    def __init__(self, snapshot, aggregate, drains, failures, history, measurements):
+    def __init__(self, snapshot: Snapshot, aggregate: str, drains: Iterable[states.Drain],
+                 failures: Mapping[str, Sequence[str]], history: PlanningHistory,
+                 measurements: Measurements) -> None:
         self.measurements, self.history = measurements, history
         self.snapshot, self.aggregate = snapshot, aggregate
         self.drains = {drain.host: drain for drain in drains}
@@ -165,12 +177,15 @@ class _Case:
                                  if self.drains[each.host].has_stopped(each.uuid, each.status))
         self.servers = {each.uuid: each for each in here if each.uuid not in self.stopped}
 
-    def plan(self, policies, options, planner_ports, avoided):
+    def plan(self, policies: PolicySet | None, options: EngineOptions, planner_ports: PlannerPorts,
+             avoided: Collection[str]) -> DrainPlan:
         report = self._report(policies, options, planner_ports, avoided)
         leaving = {move.instance_uuid for move in report.moves}
         on_their_way = leaving | {move.instance_uuid for move in self.snapshot.moves_under_way}
-        left, blocked = collections.Counter(), collections.defaultdict(dict)
-        to_stop, interrupted = collections.defaultdict(dict), collections.defaultdict(dict)
+        left: collections.Counter[str] = collections.Counter()
+        blocked: _WhyByHost = collections.defaultdict(dict)
+        to_stop: _WhyByHost = collections.defaultdict(dict)
+        interrupted: _WhyByHost = collections.defaultdict(dict)
         unmovable = self._unmovable(options, planner_ports.now)
         reasons = {uuid: skip.reason for skip in report.not_moved for uuid in skip.instances}
         details = {uuid: why for skip in report.not_moved for uuid, why in skip.details}
@@ -201,7 +216,7 @@ class _Case:
             left={host: left[host] for host in self.hosts}, blocked=dict(blocked),
             to_stop=dict(to_stop), interrupted=dict(interrupted))
 
-    def _unmovable(self, options, now):
+    def _unmovable(self, options: EngineOptions, now: float) -> dict[str, str]:
         """{uuid: Nova's reason} of the running servers that Nova does not migrate live and that an
         operator lets be interrupted. Neither a tenant's lock nor a maintenance window is passed
         over for that."""
@@ -214,14 +229,14 @@ class _Case:
                     self.drains[self.servers[uuid].host].unmovable != states.LEAVE)
                 or each.can == IMMOVABLE and self._stops(self.servers[uuid])}
 
-    def _stops(self, server):
+    def _stops(self, server: Instance) -> bool:
         return self.drains[server.host].unmovable == states.STOP
 
-    def _is_on(self, move):
+    def _is_on(self, move: MoveUnderWay) -> bool:
         server = self.servers.get(move.instance_uuid)
         return server is not None and server.host == move.destination
 
-    def _why(self, server, reason, unplaced):
+    def _why(self, server: Instance, reason: str, unplaced: str) -> str:
         if self.services[server.host].state != 'up':
             return 'its host is down, and nothing can be migrated off it'
         if server.uuid in self.failures:
@@ -241,7 +256,7 @@ class _Case:
         return WORDS.get(reason, reason).format(status=server.status,
                                                 task_state=server.task_state)
 
-    def _why_uninterrupted(self, server):
+    def _why_uninterrupted(self, server: Instance) -> str:
         """What keeps a server running that an operator lets be interrupted, for a person."""
         if self.drains[server.host].unmovable == states.LEAVE:
             return ''
@@ -250,15 +265,16 @@ class _Case:
         return ('' if eligibility.movability(server).can == IMMOVABLE
                 and not self._stops(server) else '; it is interrupted in a maintenance window only')
 
-    def _members(self):
+    def _members(self) -> tuple[str, ...]:
         return self.snapshot.hosts_of(self.aggregate)
 
-    def _others(self, host):
+    def _others(self, host: str) -> set[str]:
         """The other hosts of the aggregate that servers can go to."""
         return {name for name in self._members()
                 if name != host and name not in self.hosts and self.services[name].is_available}
 
-    def _report(self, policies, options, planner_ports, avoided):
+    def _report(self, policies: PolicySet | None, options: EngineOptions,
+                planner_ports: PlannerPorts, avoided: Collection[str]) -> AggregateReport:
         # No move of a drain has to gain anything: a group that may be broken costs nothing.
         soft_group_cost = None if options.soft_group_cost is None else 0.0
         wanted = dataclasses.replace(
@@ -272,7 +288,7 @@ class _Case:
             include_unassigned_hosts=self.aggregate not in self._aggregates(),
             aggregates=tuple({self.aggregate} & self._aggregates()))
         reader = _WithRoom(self.measurements.reader, MetricsReader(
-            _Room(self.snapshot, planner_ports.now), self.snapshot.instances,
+            AllocatedSource(self.snapshot, planner_ports.now), self.snapshot.instances,
             hosts=[host.name for host in self.snapshot.hosts]))
         [report] = steps.plan_cycle(
             self.snapshot, _policies(policies), wanted, planner_ports, self.history,
@@ -280,7 +296,7 @@ class _Case:
             self._request(avoided, self._unmovable(options, planner_ports.now))).aggregates
         return report
 
-    def _request(self, avoided, unmovable):
+    def _request(self, avoided: Collection[str], unmovable: Mapping[str, str]) -> DrainRequest:
         return DrainRequest(
             sources=frozenset(self.hosts), avoid=frozenset(avoided),
             include_stopped=frozenset(host for host, drain in self.drains.items()
@@ -288,7 +304,7 @@ class _Case:
             give_up=(frozenset(self.failures) & self.servers.keys()) | self.stopped,
             restart=frozenset(uuid for uuid in unmovable if not self._stops(self.servers[uuid])))
 
-    def _pace(self, pace, now):
+    def _pace(self, pace: PaceOptions, now: float) -> PaceOptions:
         drains = self.drains.values()
         return dataclasses.replace(
             pace, caps=dataclasses.replace(pace.caps, sources={
@@ -296,69 +312,38 @@ class _Case:
             due={drain.host: drain.deadline.timestamp() - now
                  for drain in drains if drain.deadline})
 
-    def _aggregates(self):
+    def _aggregates(self) -> set[str]:
         return {aggregate.name for aggregate in self.snapshot.aggregates}
 
 
-class _WithRoom:
+class _WithRoom(MetricsReader):
     """A MetricsReader that also knows how much of each host is allocated.
 
     :param reader: of the operator's policies
     :param room: MetricsReader of what is allocated
     """
 
-    def __init__(self, reader, room):
+    def __init__(self, reader: MetricsReader, room: MetricsReader) -> None:
+        # No answer is kept here: both readers keep theirs.
         self._reader, self._room = reader, room
 
-    def profile(self, policy):
+    def profile(self, policy: Policy) -> Profile:
         return self._reader_of(policy.name).profile(policy)
 
-    def vector(self, policy, kind):
+    def vector(self, policy: Policy, kind: str) -> metrics.Vector:
         return self._reader_of(policy.name).vector(policy, kind)
 
-    def answer(self, query):
+    def answer(self, query: metrics.MetricQuery) -> metrics.Vector:
         return self._reader_of(query.policy).answer(query)
 
-    def shared_names(self, label_type):
+    def shared_names(self, label_type: str) -> set[str]:
         return self._reader.shared_names(label_type)
 
-    def _reader_of(self, policy):
+    def _reader_of(self, policy: str) -> MetricsReader:
         return self._room if policy == ROOM else self._reader
 
 
-class _Room:
-    """A metrics source of how much of each host is allocated."""
-
-    def __init__(self, snapshot, now):
-        self._now = now
-        self._snapshot = snapshot
-        self._capacity = {host.name: {name: inventory.capacity
-                                      for name, inventory in host.inventory.items()}
-                          for host in snapshot.hosts}
-
-    def query(self, query):
-        return metrics.Vector(tuple(self._samples(query)))
-
-    def _samples(self, query):
-        shares = {server.uuid: self._share(server) for server in self._snapshot.instances}
-        if query.kind == metrics.VM_PROFILE:
-            for uuid, share in shares.items():
-                yield metrics.Sample({'uuid': uuid}, share, self._now)
-            return
-        totals = collections.Counter()
-        for server in self._snapshot.instances:
-            totals[server.host] += shares[server.uuid]
-        for host in self._snapshot.hosts:
-            yield metrics.Sample({'host': host.name}, min(totals[host.name], 1.0), self._now)
-
-    def _share(self, server):
-        """Of its host, in the resource class of which it takes most."""
-        capacity = self._capacity.get(server.host, {})
-        return max((amount / capacity[name] for name, amount in server.resources.items()
-                    if capacity.get(name)), default=0.0)
-
-
-def _policies(policies):
+def _policies(policies: PolicySet | None) -> PolicySet:
     """The operator's policies as measures that nothing exceeds, and that of what is allocated."""
     room = Policy(name=ROOM, mode='spread', weight=1.0, threshold=1.0, imbalance_query=ROOM,
                   vm_profile_query=ROOM, vm_profile_label='uuid', vm_profile_unit='score',

@@ -3,11 +3,20 @@
 import collections
 import dataclasses
 import datetime
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova.cycle.inputs import PlannerPorts
+from kronos_nova.cycle.metrics import Measurements
+from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.cycle.ports import CyclePorts
+from kronos_nova.cycle.ports import CycleRules
 from kronos_nova.db.drains import Drains
 from kronos_nova.drain import planning
 from kronos_nova.drain import states as drains
@@ -17,6 +26,8 @@ from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.move import MoveRecord
 from kronos_nova.objects.snapshot import MoveUnderWay
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.policies import PolicySet
 
 LOG = logging.getLogger(__name__)
 
@@ -29,7 +40,8 @@ class HostDrains:
     :param rules: CycleRules
     """
 
-    def __init__(self, cycle_ports, policies, options, rules, utcnow):
+    def __init__(self, cycle_ports: CyclePorts, policies: PolicySet, options: EngineOptions,
+                 rules: CycleRules, utcnow: Callable[[], datetime.datetime]) -> None:
         self.experience_window = rules.experience_window
         self.cycle_ports = cycle_ports
         self.drains = Drains(cycle_ports.journal.database)
@@ -37,7 +49,7 @@ class HostDrains:
         self.options = options
         self.utcnow = utcnow
 
-    def wanted(self, aggregates):
+    def wanted(self, aggregates: Iterable[str]) -> dict[str, list[Drain]]:
         """{aggregate: its active Drains}"""
         found = collections.defaultdict(list)
         for each in self.drains.in_states(drains.ACTIVE):
@@ -45,7 +57,8 @@ class HostDrains:
                 found[each.aggregate].append(each)
         return found
 
-    def plan(self, snapshot, planner_ports, measurements, aggregate, wanted):
+    def plan(self, snapshot: Snapshot, planner_ports: PlannerPorts, measurements: Measurements,
+             aggregate: str, wanted: list[Drain]) -> planning.DrainPlan:
         """A DrainPlan for the drains of an aggregate, all taken together."""
         journal, since = self.cycle_ports.journal, min(each.requested_at for each in wanted)
         now = self.utcnow()
@@ -55,7 +68,8 @@ class HostDrains:
                 now - datetime.timedelta(seconds=self.experience_window)),
             measurements, self.cycle_ports.cooldowns.quarantined(now))
 
-    def persist(self, snapshot, aggregate, wanted, outcome):
+    def persist(self, snapshot: Snapshot, aggregate: str, wanted: list[Drain],
+                outcome: planning.DrainPlan) -> None:
         """Let the moves run, unless some of an earlier plan do or Kronos is paused, and note how
         far each host is."""
         now, hold = self.utcnow(), self.cycle_ports.switches.read().hold(aggregate)
@@ -76,10 +90,11 @@ class HostDrains:
                            hold=hold or '', running=running, own=own, unconfirmed=unconfirmed,
                            of_others=[move for move in snapshot.moves_under_way
                                       if move.instance_uuid not in ours])),
-                       running or outcome.report.moves, now)
+                       bool(running or outcome.report.moves), now)
         self._end(wanted, left, outcome, aggregate, now)
 
-    def _record(self, snapshot, aggregate, outcome, now):
+    def _record(self, snapshot: Snapshot, aggregate: str, outcome: planning.DrainPlan,
+                now: datetime.datetime) -> None:
         hosts = ', '.join(sorted(outcome.left))
         self.cycle_ports.journal.end_waiting(
             aggregate, plans.SUPERSEDED, f'{hosts} is being drained, which goes first', now)
@@ -98,7 +113,8 @@ class HostDrains:
         LOG.info('Plan %s empties %s: %d moves, %.1f GiB', uuid, hosts, len(moving),
                  sum(move.memory_mb for move in moving) / 1024)
 
-    def _note(self, each, left, blocked, to_stop, waits, is_at_work, now):
+    def _note(self, each: Drain, left: int, blocked: Mapping[str, str], to_stop: Mapping[str, str],
+              waits: str, is_at_work: bool, now: datetime.datetime) -> None:
         # A server is stopped for as short as can be: when no other is left.
         is_time = bool(to_stop) and left == len(to_stop) and not is_at_work
         blocked = {**blocked, **{uuid: f'it is stopped once no others are left: {why}'
@@ -119,7 +135,8 @@ class HostDrains:
             LOG.info('Host %s is %s: %d servers left, %d of them blocked', each.host, state, left,
                      len(blocked))
 
-    def _end(self, wanted, left, outcome, aggregate, now):
+    def _end(self, wanted: list[Drain], left: Mapping[str, int], outcome: planning.DrainPlan,
+             aggregate: str, now: datetime.datetime) -> None:
         said = tuple(f'{each.host} is being drained: {left[each.host]} servers left, '
                      f'{len(outcome.blocked.get(each.host, ()))} of them blocked'
                      for each in wanted)
@@ -152,7 +169,7 @@ def waits_for(drain: Drain, waiting: Waiting) -> str:
     return '; '.join(_reasons(drain, waiting))
 
 
-def _reasons(drain, waiting):
+def _reasons(drain: Drain, waiting: Waiting) -> Iterator[str]:
     if drain.state == drains.REQUESTED:
         yield 'a conductor or kronos-executor that disables the host'
     if waiting.hold:
@@ -162,9 +179,9 @@ def _reasons(drain, waiting):
             yield (f'a migration of server {move.instance_uuid} from {move.source} to '
                    f'{move.destination} that Kronos did not ask for')
     late = [move for move in waiting.unconfirmed if move.source == drain.host]
-    for move in late:
-        yield (f'the end of move {move.uuid}: server {move.instance_uuid} is on '
-               f'{move.destination}, and its migration is not confirmed')
+    for own in late:
+        yield (f'the end of move {own.uuid}: server {own.instance_uuid} is on '
+               f'{own.destination}, and its migration is not confirmed')
     leaving = [move for move in waiting.own if move.source == drain.host and move not in late]
     if leaving:
         yield f'moves in progress: {", ".join(move.uuid for move in leaving)}'
@@ -172,7 +189,7 @@ def _reasons(drain, waiting):
         yield f'the end of plan {waiting.running[0]}'
 
 
-def _unconfirmed(snapshot, own):
+def _unconfirmed(snapshot: Snapshot, own: Iterable[MoveRecord]) -> list[MoveRecord]:
     """The moves whose server is elsewhere already: until a cold one is confirmed, the host that it
     comes from has to be there."""
     hosts = {server.uuid: server.host for server in snapshot.instances}

@@ -1,0 +1,55 @@
+"""How full hosts are by what is allocated, as a metrics source: an answer that is never missing."""
+
+import collections
+from collections.abc import Iterator
+
+from kronos_nova import exception
+from kronos_nova.objects.metrics import VM_PROFILE
+from kronos_nova.objects.metrics import Matrix
+from kronos_nova.objects.metrics import MetricQuery
+from kronos_nova.objects.metrics import Sample
+from kronos_nova.objects.metrics import Times
+from kronos_nova.objects.metrics import Vector
+from kronos_nova.objects.snapshot import Instance
+from kronos_nova.objects.snapshot import Snapshot
+
+
+class AllocatedSource:
+    """Answers each query with the share of every host, or of every instance for a profile, that is
+    allocated: of the resource class of which an instance takes most.
+
+    :param now: Unix seconds, the time of the samples
+    """
+
+    def __init__(self, snapshot: Snapshot, now: float) -> None:
+        self._now = now
+        self._snapshot = snapshot
+        self._capacity = {host.name: {name: inventory.capacity
+                                      for name, inventory in host.inventory.items()}
+                          for host in snapshot.hosts}
+
+    def query(self, query: MetricQuery) -> Vector:
+        """The samples by the label ``uuid`` for a profile, by ``host`` for all else."""
+        return Vector(tuple(self._samples(query)))
+
+    def query_range(self, query: MetricQuery, times: Times) -> Matrix:
+        """:raises MetricsQueryRefused: always; nothing is known of the past"""
+        raise exception.MetricsQueryRefused(
+            source=query.policy, problem='what was allocated in the past is not known')
+
+    def _samples(self, query: MetricQuery) -> Iterator[Sample]:
+        shares = {server.uuid: self._share(server) for server in self._snapshot.instances}
+        if query.kind == VM_PROFILE:
+            for uuid, share in shares.items():
+                yield Sample({'uuid': uuid}, share, self._now)
+            return
+        totals: dict[str, float] = collections.defaultdict(float)
+        for server in self._snapshot.instances:
+            totals[server.host] += shares[server.uuid]
+        for host in self._snapshot.hosts:
+            yield Sample({'host': host.name}, min(totals[host.name], 1.0), self._now)
+
+    def _share(self, server: Instance) -> float:
+        capacity = self._capacity.get(server.host, {})
+        return max((amount / capacity[name] for name, amount in server.resources.items()
+                    if capacity.get(name)), default=0.0)
