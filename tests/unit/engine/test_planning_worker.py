@@ -31,6 +31,8 @@ state_path = {path}
 [kronos]
 policies_file = {path}/policies.yaml
 planner_max_cycles = {cycles}
+# By default a planning process has only the processor that others leave: tests leave none.
+planner_niceness = 0
 [kronos_database]
 connection = {url}
 [kronos_prometheus]
