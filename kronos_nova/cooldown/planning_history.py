@@ -72,6 +72,8 @@ class PlanningHistory:
     doubted : aggregate to (policy, host) of what failed in the evaluation before this one; see
         :mod:`kronos_nova.load.belief`
     caused : instance uuid to how many moves of others in the last day its load is the cause of
+    homes : instance uuid to its host and the one on which it would be without moves for load; None
+        where that is not known
     """
 
     under_way: Mapping[str, str] = field(default_factory=dict)
@@ -91,6 +93,7 @@ class PlanningHistory:
     endless: frozenset[str] = frozenset()
     load_stats: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     doubted: Mapping[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
+    homes: Mapping[str, tuple[str, str]] | None = None
 
     def clamped(self, aggregate: float, instance: float, quarantine: float) -> 'PlanningHistory':
         """The same with nothing longer than the durations (seconds) that are configured now.

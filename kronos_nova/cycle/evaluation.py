@@ -69,8 +69,11 @@ class Cycle:
         options = self._carry_out_requests(seen.snapshot, options, planner_ports, measurements)
         seen = self._start_approved(seen.with_moves(self.cycle_ports), writer, options,
                                     planner_ports, measurements)
-        report = steps.plan_cycle(seen.snapshot, self.policies, options, planner_ports,
-                                  self._planning_history(seen, now), measurements)
+        history = dataclasses.replace(
+            self._planning_history(seen, now),
+            homes=observe.homes(self.cycle_ports, seen, now))
+        report = steps.plan_cycle(seen.snapshot, self.policies, options, planner_ports, history,
+                                  measurements)
         self._make_sure_of_our_turn()
         return writer.persist(report, seen.snapshot)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cycle import forecast_columns
+from kronos_nova.cycle import without_moves
 from kronos_nova.cycle.aggregates import Scope
 from kronos_nova.cycle.inputs import Inputs
 from kronos_nova.cycle.metrics import Answered
@@ -605,7 +606,7 @@ def _report(given: Inputs, scope: Scope, load: Load, outcome: str, found: Findin
                 forecast=forecast_columns.report(policy.name, found.case.forecasts,
                                                  before.problem, imbalances),
                 noise=found.noise.get(policy.name), **_answered(given, load, policy.name))
-    unread = given.snapshot.unread.get(scope.name)
+    unread, homes = given.snapshot.unread.get(scope.name), given.history.homes
     return AggregateReport(
         name=scope.name, outcome=outcome, mode=given.policies.mode, planner=given.planner,
         policies=tuple(rows[name] for name in sorted(rows)),
@@ -616,6 +617,7 @@ def _report(given: Inputs, scope: Scope, load: Load, outcome: str, found: Findin
                                        why=each.live.why)
                         for each in scope.instances if each.live.can != LIVE),
         host_scores=tuple(_host_scores(scope, load, after)),
+        without_moves=None if homes is None else without_moves.contention(scope, load, homes),
         broken_groups=0 if before is None else int(
             before.model.broken(before, hard=True, soft=False).sum()))
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.cycle import aggregates
+from kronos_nova.cycle import without_moves
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.ports import CyclePorts
 from kronos_nova.cycle.ports import CycleRules
@@ -119,6 +120,15 @@ def planning_history(cycle_ports: CyclePorts, options: EngineOptions, rules: Cyc
         moves=_past_moves(cycle_ports, now - datetime.timedelta(
             seconds=max(rules.no_return_window, options.server_grace))),
         tries=tuple(journal.tries(now - datetime.timedelta(seconds=rules.experience_window))))
+
+
+def homes(cycle_ports: CyclePorts, seen: Observation,
+          now: datetime.datetime) -> without_moves.Homes:
+    """Read where servers would be without the moves of the last weeks."""
+    past = cycle_ports.journal.completed_since(now - plans.REPLAYED, seen.scopes)
+    return without_moves.homes(
+        (without_moves.CompletedMove(**row._mapping) for row in past),
+        {server.uuid: server.host for server in seen.snapshot.instances})
 
 
 def _past_moves(cycle_ports: CyclePorts, since: datetime.datetime) -> tuple[PastMove, ...]:

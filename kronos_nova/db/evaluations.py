@@ -9,9 +9,10 @@ import sqlalchemy as sa
 from kronos_nova.db import models
 from kronos_nova.db.retry import retried
 from kronos_nova.db.retry import retried_as_update
+from kronos_nova.db.sums import LOADS
 from kronos_nova.objects import host_load
-from kronos_nova.objects.plan import HOT_SCORE
 from kronos_nova.objects.plan import AggregateReport
+from kronos_nova.objects.plan import Contention
 
 MOST_POINTS = 20_000
 """Evaluations that are read for one history: a week of one every half minute."""
@@ -21,12 +22,6 @@ COVERED = datetime.timedelta(hours=1)
 """Time that an evaluation stands for at most. Raised, the load of a time without evaluations is
 taken from one that is far off; lowered, sums have gaps where evaluations are rare. Chosen as the
 longest pause after a failed evaluation."""
-
-FULL = 1.0
-"""Load of a host, as a fraction, from which its servers want all it has or more. Raised, contention
-of hosts whose measure stops at 1 is not seen; lowered, hosts that are merely hot count. By
-definition of a fraction."""
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PastEvaluation:
@@ -53,7 +48,7 @@ class Evaluations:
         with self.database.writer() as session:
             before = session.scalar(sa.select(sa.func.max(row.at)).where(
                 row.aggregate == report.name, row.at < now))
-            _add_loads(session, report.name, loads, before, now)
+            _add_loads(session, report, loads, before, now)
             session.merge(models.HostLoadsRow(aggregate=report.name, at=now,
                                               hosts=host_load.to_json(loads)))
             session.add(row(
@@ -98,7 +93,7 @@ class Evaluations:
             for at, outcome, policies in reversed(found)]
 
 
-def _add_loads(session, aggregate, loads, since, now):
+def _add_loads(session, report, loads, since, now):
     """Add the loads of an evaluation for the time since the one before.
 
     :param since: when the one before was; None where there was none, and nothing is added
@@ -107,17 +102,21 @@ def _add_loads(session, aggregate, loads, since, now):
         return
     seconds = min(now - since, COVERED).total_seconds()
     row = models.LoadSumRow
-    key = {'day': now.date(), 'aggregate': aggregate}
+    key = {'day': now.date(), 'aggregate': report.name}
     found = session.scalars(sa.select(row).filter_by(**key).with_for_update()).one_or_none()
     if found is None:
-        found = row(**key, observed_seconds=0.0, hot_seconds=0.0, contended_seconds=0.0)
+        found = row(**key, **dict.fromkeys(LOADS, 0.0))
         session.add(found)
-    highest = [(load, max((before for before, _after in load.scores.values()), default=0.0))
-               for load in loads]
+    measured = Contention.of_hosts((load.servers, max(
+        (before for before, _after in load.scores.values()), default=0.0)) for load in loads)
     found.observed_seconds += seconds
-    found.hot_seconds += seconds * sum(score > HOT_SCORE for _load, score in highest)
-    found.contended_seconds += seconds * sum(load.servers for load, score in highest
-                                             if score >= FULL)
+    found.hot_seconds += seconds * measured.hot_hosts
+    found.contended_seconds += seconds * measured.contended_servers
+    unmoved = report.without_moves
+    if unmoved is not None:
+        found.replayed_seconds += seconds
+        found.unmoved_hot_seconds += seconds * unmoved.hot_hosts
+        found.unmoved_contended_seconds += seconds * unmoved.contended_servers
 
 
 def thinned(found: list[PastEvaluation], most: int) -> list[PastEvaluation]:

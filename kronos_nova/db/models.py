@@ -282,6 +282,9 @@ class LoadSumRow(Base):
     observed_seconds = sa.Column(sa.Double, nullable=False)
     hot_seconds = sa.Column(sa.Double, nullable=False)
     contended_seconds = sa.Column(sa.Double, nullable=False)
+    replayed_seconds = sa.Column(sa.Double, nullable=False, default=0.0)
+    unmoved_hot_seconds = sa.Column(sa.Double, nullable=False, default=0.0)
+    unmoved_contended_seconds = sa.Column(sa.Double, nullable=False, default=0.0)
 
     __table_args__ = (sa.Index('load_sums_day_aggregate_idx', 'day', 'aggregate', unique=True),)
 

@@ -36,14 +36,28 @@ class MoveSum:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LoadSum:
-    """The load of an aggregate's hosts in a day: seconds that evaluations with data cover, seconds
-    of hosts above 0.9 in a policy, and seconds of servers on hosts that are full in a policy."""
+    """The load of an aggregate's hosts in a day.
+
+    observed_seconds : that evaluations with data cover
+    hot_seconds : of hosts above 0.9 in a policy
+    contended_seconds : of servers on hosts that are full in a policy
+    replayed_seconds : of the observed ones, for which the next two are known
+    unmoved_hot_seconds, unmoved_contended_seconds : as above, as they would be without moves
+    """
 
     day: datetime.date
     aggregate: str
     observed_seconds: float
     hot_seconds: float
     contended_seconds: float
+    replayed_seconds: float = 0.0
+    unmoved_hot_seconds: float = 0.0
+    unmoved_contended_seconds: float = 0.0
+
+
+LOADS = ('observed_seconds', 'hot_seconds', 'contended_seconds', 'replayed_seconds',
+         'unmoved_hot_seconds', 'unmoved_contended_seconds')
+"""What is summed of loads, by the names of the columns."""
 
 
 def add_moves(session: orm.Session, uuids: Collection[str]) -> None:
@@ -103,8 +117,7 @@ class Sums:
         """
         found = self._read(models.LoadSumRow, since, until, {'aggregate': aggregate})
         return [LoadSum(day=row.day, aggregate=row.aggregate,
-                        observed_seconds=row.observed_seconds, hot_seconds=row.hot_seconds,
-                        contended_seconds=row.contended_seconds) for row in found]
+                        **{name: getattr(row, name) for name in LOADS}) for row in found]
 
     def _read(self, row, since, until, wanted):
         with self.database.reader() as session:

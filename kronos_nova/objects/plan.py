@@ -33,6 +33,38 @@ OUTCOMES = (PLANNED, BALANCED, COOLING, NO_DATA, NO_MOVE, FAILED)
 HOT_SCORE = 0.9
 """A score above this is a host that has next to nothing left."""
 
+FULL = 1.0
+"""Load of a host, as a fraction, from which its servers want all it has or more. Raised, contention
+of hosts whose measure stops at 1 is not seen; lowered, hosts that are merely hot count. By
+definition of a fraction."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Contention:
+    """How many hosts of an aggregate are hot in a policy, and how many servers are on hosts that
+    are full in one."""
+
+    hot_hosts: int
+    contended_servers: int
+
+    @classmethod
+    def of_hosts(cls, hosts: Iterable[tuple[int, float]]) -> 'Contention':
+        """Count both.
+
+        :param hosts: the servers of each host, and its highest score of all policies
+        """
+        known = tuple(hosts)
+        return cls(hot_hosts=sum(score > HOT_SCORE for _servers, score in known),
+                   contended_servers=sum(servers for servers, score in known if score >= FULL))
+
+
+REPLAYED = datetime.timedelta(days=28)
+"""Time whose moves are undone in a comparison with no moves. Raised, servers are compared with
+places that they would have left for other reasons; lowered, a move whose gain lasts is forgotten.
+Chosen: four weeks have each day of a week as often, and moves are kept singly for longer by
+default."""
+
+
 # Why an instance stayed.
 SKIP_REASONS = ('cooldown', 'quarantine', 'locked', 'excluded', 'busy', 'not_active', 'no_profile',
                 'group', 'capacity', 'zone', 'isolation', 'reserve', 'returning', 'rule', 'refused',
@@ -227,7 +259,8 @@ class AggregateReport:
     ``broken_groups`` counts the server groups with a hard policy that were broken before it.
     ``notes`` say more about the plan; in contrast to ``warnings`` they ask nothing of an operator.
     ``unbelieved`` are the hosts whose metrics are not believed, ``immovable`` the instances that
-    Nova does not migrate live.
+    Nova does not migrate live. ``without_moves`` is the contention that there would be without the
+    moves of the last weeks, None where that is not known.
     """
 
     name: str
@@ -248,18 +281,19 @@ class AggregateReport:
     broken_groups: int = 0
     unbelieved: tuple[UnbelievedHost, ...] = ()
     immovable: tuple[Immovable, ...] = ()
+    without_moves: Contention | None = None
 
     def to_json(self) -> str:
         """The latest report as it is kept: every why and why not, but of the scores only how many
         ``hosts`` there are and how many ``hot_hosts``."""
-        kept = dataclasses.asdict(dataclasses.replace(self, host_scores=()))
+        kept = dataclasses.asdict(dataclasses.replace(self, host_scores=(), without_moves=None))
         return json.dumps(kept | hosts_of(self.host_scores), sort_keys=True)
 
     def to_summary_json(self) -> str:
         """The report as it is kept with its plan: of the instances that stayed only how many, by
         reason."""
-        short = dataclasses.asdict(dataclasses.replace(self, host_scores=(), not_moved=(),
-                                                       immovable=()))
+        short = dataclasses.asdict(dataclasses.replace(
+            self, host_scores=(), not_moved=(), immovable=(), without_moves=None))
         counted = [{'reason': skip.reason, 'count': skip.count}
                    for skip in self.not_moved]
         return json.dumps({**short, 'not_moved': counted}, sort_keys=True)

@@ -1,4 +1,4 @@
-"""Sums of moves and of loads, and a comparison of the time before and after the first move."""
+"""Sums of moves and of loads, and comparisons with the time before the first move and no moves."""
 
 import collections
 import dataclasses
@@ -10,11 +10,16 @@ from kronos_nova import clock
 from kronos_nova.db import move_queries
 from kronos_nova.db import sums as db_sums
 from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
 from kronos_nova.operations import switching
 from kronos_nova.services.context import Context
 
 YEAR = datetime.timedelta(days=365)
 DAY = datetime.timedelta(days=1)
+
+UNMOVED = ('unmoved_hot_seconds', 'unmoved_contended_seconds')
+LOADS = ('observed_seconds', 'hot_seconds', 'contended_seconds', *UNMOVED)
+"""Sums of loads that a report has, by the names of their fields."""
 
 Key = tuple[str | None, str | None, str | None]
 """Month, project and aggregate of a sum; None where sums are not by that."""
@@ -75,8 +80,7 @@ def _add_loads(found, request, loads: Iterable[db_sums.LoadSum]):
 
 
 def _seconds(load):
-    return collections.Counter({'observed': load.observed_seconds, 'hot': load.hot_seconds,
-                                'contended': load.contended_seconds})
+    return collections.Counter({name: getattr(load, name) for name in db_sums.LOADS})
 
 
 def _key(by, day, project, aggregate) -> Key:
@@ -98,8 +102,9 @@ def _oldest(context, known):
 
 def _view(key, sums):
     month, project, aggregate = key
-    loads = {f'{name}_seconds': None if sums.loads is None else float(sums.loads[name])
-             for name in ('observed', 'hot', 'contended')}
+    loads = {name: None if sums.loads is None else float(sums.loads[name]) for name in LOADS}
+    if sums.loads is None or sums.loads['replayed_seconds'] < sums.loads['observed_seconds']:
+        loads |= dict.fromkeys(UNMOVED)
     return contract.Sums(
         month=month, project=project, aggregate=aggregate,
         servers=len(sums.servers) if sums.is_single else None,
@@ -116,8 +121,9 @@ def _comparison(known, request, days) -> contract.Comparison:
     after = max(days[0], first + DAY), days[1]
     length = min(after[1] - after[0], first - DAY - datetime.date.min)
     before = first - DAY - length, first - DAY
-    later = _load(known.loads(*after, request.aggregate), after) if length >= 0 * DAY else None
-    earlier = _load(known.loads(*before, request.aggregate), before)
+    loads = known.loads(*after, request.aggregate) if length >= 0 * DAY else []
+    later, earlier = _load(loads, after), _load(known.loads(*before, request.aggregate), before)
+    unmoved = _load(loads, after, 'replayed_seconds', *UNMOVED)
     if later is None:
         said = (f'The report has no evaluation after {first}, the day of the first completed '
                 'move.')
@@ -126,23 +132,32 @@ def _comparison(known, request, days) -> contract.Comparison:
                 'there is nothing to compare with.')
     else:
         said = (f'Before and after {first}, the day of the first completed move. Demand may have '
-                'changed meanwhile: a comparison with no moves at the same time is not made.')
-    return contract.Comparison(explanation=said, before=earlier, after=later)
+                'changed meanwhile.')
+    if unmoved is not None:
+        said += (' Without moves: the scores after it, with each server where it would be without '
+                 f'the moves for load of the last {plans.REPLAYED.days} days.')
+    return contract.Comparison(explanation=said, before=earlier, after=later,
+                               without_moves=unmoved)
 
 
 def _uncompared(explanation):
     return contract.Comparison(explanation=explanation, before=None, after=None)
 
 
-def _load(loads, days):
+def _load(loads, days, covered='observed_seconds', hot='hot_seconds',
+          contended='contended_seconds') -> contract.LoadOfTime | None:
+    """Minutes a day of an aggregate; None where no time is covered.
+
+    :param covered: sum of the time for which the other two are known
+    """
     total = sum((_seconds(each) for each in loads), collections.Counter())
-    if not total['observed']:
+    if not total[covered]:
         return None
-    observed = total['observed'] / DAY.total_seconds()
+    observed = total[covered] / DAY.total_seconds()
     return contract.LoadOfTime(
         since=days[0], until=days[1], observed_days=observed,
-        hot_minutes=total['hot'] / 60 / observed,
-        contended_minutes=total['contended'] / 60 / observed)
+        hot_minutes=total[hot] / 60 / observed,
+        contended_minutes=total[contended] / 60 / observed)
 
 
 FUNCTIONS = {contract.SHOW.name: show}

@@ -255,15 +255,23 @@ class FactsTest(ViewsTestCase):
             for days, hot in ((-2, 600), (2, 60)):
                 session.add(models.LoadSumRow(
                     day=(clock.utcnow() + datetime.timedelta(days=days)).date(), aggregate='racks',
-                    observed_seconds=86400, hot_seconds=60 * hot, contended_seconds=0))
+                    observed_seconds=86400, hot_seconds=60 * hot, contended_seconds=0,
+                    replayed_seconds=86400, unmoved_hot_seconds=60 * 480,
+                    unmoved_contended_seconds=0))
         self.go(f'reports?until={clock.utcnow() + datetime.timedelta(days=5):%Y-%m-%dT%H:%M}')
-        self.wait_for(lambda: self.count('#compared tbody tr') == 2)
-        self.assertEqual(['600', '60'], [each.text for each in self.driver.find_elements(
+        self.wait_for(lambda: self.count('#compared tbody tr') == 3)
+        self.assertEqual(['600', '60', '480'], [each.text for each in self.driver.find_elements(
             By.CSS_SELECTOR, '#compared td:nth-child(2)')])
-        self.assertIn('hot hosts', self.find('#report figure:nth-child(3) svg').get_attribute(
-            'aria-label'))
+        self.assertIn('without moves not known', self.drawn(3))
+        self.go(f'reports?since={clock.utcnow() + datetime.timedelta(days=1):%Y-%m-%dT%H:%M}'
+                f'&until={clock.utcnow() + datetime.timedelta(days=5):%Y-%m-%dT%H:%M}')
+        self.wait_for(lambda: 'with the moves 60, without moves 480' in self.drawn(3))
         self.go('reports?by=aggregate')
         self.wait_for(lambda: 'racks' in self.text('#report tbody'))
+
+    def drawn(self, number):
+        """The words for the drawing of a report."""
+        return self.find(f'#report figure:nth-child({number}) svg').get_attribute('aria-label')
 
     def test_settings_say_who_set_what(self):
         switches.SwitchBoard(self.database).set(automation.Switch(

@@ -19,11 +19,11 @@ class ReportTest(base.ApiTestCase):
             row = session.get(models.MoveRow, move.uuid)
             row.state, row.requested_at, row.finished_at = moves.COMPLETED, at, at
 
-    def observe(self, day, hot, contended=0.0, name='gpu', hours=24.0):
+    def observe(self, day, hot, contended=0.0, name='gpu', hours=24.0, **replayed):
         with self.database.writer() as session:
             session.add(models.LoadSumRow(
                 day=day, aggregate=name, observed_seconds=hours * 3600, hot_seconds=hot * 60,
-                contended_seconds=contended * 60))
+                contended_seconds=contended * 60, **replayed))
 
     def report(self, conditions='since=2026-03-01T00:00:00Z&until=2026-03-15T00:00:00Z'):
         return self.ask(f'/v1/report?{conditions}')
@@ -69,6 +69,32 @@ class ReportTest(base.ApiTestCase):
         [sums] = self.report('since=2026-03-10T00:00:00Z&until=2026-03-11T00:00:00Z')['sums']
         self.assertEqual((1, None, None, None), (sums['completed'], *(
             sums[f'{name}_seconds'] for name in ('observed', 'hot', 'contended'))))
+
+    def test_the_days_after_the_first_move_are_compared_with_no_moves(self):
+        self.move(FIRST)
+        for day, hours in ((9, 24), (11, 24), (12, 6)):
+            self.observe(datetime.date(2026, 3, day), 10, replayed_seconds=hours * 3600,
+                         unmoved_hot_seconds=hours * 300, unmoved_contended_seconds=hours * 600)
+        found = self.report()
+        self.assertIn('the last 28 days', found['comparison']['explanation'])
+        unmoved = found['comparison']['without_moves']
+        self.assertEqual(('2026-03-11', '2026-03-15', 1.25, 120.0, 240.0), tuple(
+            unmoved[name] for name in ('since', 'until', 'observed_days', 'hot_minutes',
+                                       'contended_minutes')))
+        [sums] = found['sums']
+        self.assertEqual((None, None), (
+            sums['unmoved_hot_seconds'], sums['unmoved_contended_seconds']))
+        [sums] = self.report('since=2026-03-09T00:00:00Z&until=2026-03-11T00:00:00Z')['sums']
+        self.assertEqual((14400.0, 28800.0), (
+            sums['unmoved_hot_seconds'], sums['unmoved_contended_seconds']))
+
+    def test_before_there_were_replays_nothing_is_known_of_no_moves(self):
+        self.move(FIRST)
+        self.observe(datetime.date(2026, 3, 11), 10)
+        found = self.report()
+        self.assertIsNone(found['comparison']['without_moves'])
+        self.assertNotIn('Without moves', found['comparison']['explanation'])
+        self.assertIsNone(found['sums'][0]['unmoved_hot_seconds'])
 
     def test_hosts_are_of_no_project(self):
         self.move(FIRST)

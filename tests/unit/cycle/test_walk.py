@@ -18,11 +18,11 @@ from kronos_nova.objects import plan as plans
 from kronos_nova.policies import loader
 from tests.unit.cycle import test_evaluation
 
-MOST = 90
+MOST = 91
 """Modules. Raised, more has to be read to follow a move; lowered, modules have to be joined first.
 There were 93 when this was first measured, and 84 when the steps became modules; the
-86th is the constraint of requirements. The rules of operators are three more, and failure domains
-one. The aim is 45; of the 84, 47 are the kernel and its objects,
+86th is the constraint of requirements. The rules of operators are three more, failure domains and
+the comparison with no moves one each. The aim is 45; of the 84, 47 are the kernel and its objects,
 20 the steps, and 15 the control database."""
 ROOT = str(pathlib.Path(kronos_nova.__file__).parent)
 

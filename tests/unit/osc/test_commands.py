@@ -112,7 +112,9 @@ class SameTest(CommandsTestCase):
                 row.state, row.memory_mb, row.project_id = state, 2048, 'p1'
                 row.requested_at = now + number * datetime.timedelta(minutes=58)
                 row.finished_at = row.requested_at + datetime.timedelta(minutes=3)
-        unknown = dict.fromkeys(('Observed minutes', 'Hot minutes', 'Contended minutes'))
+        unknown = dict.fromkeys((
+            'Observed minutes', 'Hot minutes', 'Contended minutes', 'Hot minutes without moves',
+            'Contended minutes without moves'))
         self.assertEqual([
             {'Month': '2026-10', 'Completed': 1, 'Failed': 0, 'Abandoned': 0, 'Servers': 1,
              'GiB': 2.0, 'Minutes': 3.0, **unknown},

@@ -8,7 +8,8 @@ from kronos_client.cli import command
 from kronos_client.contract import report as contract
 
 SUMS = ('Completed', 'Failed', 'Abandoned', 'Servers', 'GiB', 'Minutes', 'Observed minutes',
-        'Hot minutes', 'Contended minutes')
+        'Hot minutes', 'Contended minutes', 'Hot minutes without moves',
+        'Contended minutes without moves')
 
 
 class Report(command.Lister):
@@ -16,10 +17,12 @@ class Report(command.Lister):
 
     Servers, GiB and minutes are those of completed moves. Observed minutes are those of aggregates
     that evaluations with data cover, hot minutes those of hosts above 0.9 in a policy, contended
-    minutes those of servers whose host is full in a policy. Empty is not known. Sums are kept for
-    [kronos_database] sums_retention_days.
+    minutes those of servers whose host is full in a policy. Those without moves are by the same
+    scores, with each server where it would be without the moves for load of four weeks. Empty is
+    not known. Sums are kept for [kronos_database] sums_retention_days.
 
-    A table for people is preceded by the load before and after the first completed move.
+    A table for people is preceded by the load before and after the first completed move, and by
+    that without moves.
     """
 
     def get_parser(self, prog_name):
@@ -51,14 +54,16 @@ class Report(command.Lister):
             (*(columns.Optional(value) for value in _names(each, by)), each.completed, each.failed,
              each.abandoned, columns.Optional(each.servers), round(each.memory_mb / 1024, 1),
              round(each.seconds / 60, 1), *map(_minutes, (
-                 each.observed_seconds, each.hot_seconds, each.contended_seconds)))
+                 each.observed_seconds, each.hot_seconds, each.contended_seconds,
+                 each.unmoved_hot_seconds, each.unmoved_contended_seconds)))
             for each in found.sums]
 
 
 def _compared(comparison):
     """Lines such as "Before, 2026-05-01 to 2026-05-31: a day has 52 hot minutes, ..."."""
     yield comparison.explanation
-    for name, load in (('Before', comparison.before), ('After', comparison.after)):
+    for name, load in (('Before', comparison.before), ('After', comparison.after),
+                       ('Without moves', comparison.without_moves)):
         if load is not None:
             yield (f'{name}, {load.since} to {load.until}: a day of an aggregate has '
                    f'{load.hot_minutes:.0f} hot minutes of hosts and {load.contended_minutes:.0f} '

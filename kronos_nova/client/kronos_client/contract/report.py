@@ -26,6 +26,8 @@ class Sums(Response):
         and in sums by project, as the next two
     hot_seconds : of hosts above 0.9 in a policy
     contended_seconds : of servers whose host is full in a policy
+    unmoved_hot_seconds, unmoved_contended_seconds : as they would be without moves; null where that
+        is known for less than observed_seconds
     """
 
     month: str | None
@@ -40,6 +42,8 @@ class Sums(Response):
     observed_seconds: float | None
     hot_seconds: float | None
     contended_seconds: float | None
+    unmoved_hot_seconds: float | None = None
+    unmoved_contended_seconds: float | None = None
 
 
 class LoadOfTime(Response):
@@ -55,11 +59,14 @@ class LoadOfTime(Response):
 
 class Comparison(Response):
     """The load after the first completed move, and as long before it. Either is null where no
-    evaluation of its time is kept. ``explanation`` says what is compared, or why nothing is."""
+    evaluation of its time is kept. ``without_moves`` is the load after it as it would be without
+    the moves of four weeks, by the scores of the same evaluations. ``explanation`` says what is
+    compared, or why nothing is."""
 
     explanation: str
     before: LoadOfTime | None
     after: LoadOfTime | None
+    without_moves: LoadOfTime | None = None
 
 
 class Report(Response):

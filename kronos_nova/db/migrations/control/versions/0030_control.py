@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
 
-revision = '0029'
+revision = '0030'
 down_revision = None
 
 SERVERS = ('mysql', 'mariadb', 'postgresql')
@@ -296,6 +296,9 @@ def create_planning_history():
         sa.Column('observed_seconds', sa.Double, nullable=False),
         sa.Column('hot_seconds', sa.Double, nullable=False),
         sa.Column('contended_seconds', sa.Double, nullable=False),
+        sa.Column('replayed_seconds', sa.Double, nullable=False),
+        sa.Column('unmoved_hot_seconds', sa.Double, nullable=False),
+        sa.Column('unmoved_contended_seconds', sa.Double, nullable=False),
         sa.Index('load_sums_day_aggregate_idx', 'day', 'aggregate', unique=True),
         **OPTIONS)
     op.create_table(

@@ -1,0 +1,79 @@
+"""The contention that there would be, had no server been moved for its load.
+
+The scores of an evaluation are replayed with each server on the host on which Kronos found it. Its
+load is that of today: demand is the same with the moves and without.
+"""
+
+import dataclasses
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kronos_nova.objects import plan as plans
+
+if TYPE_CHECKING:
+    from kronos_nova.cycle.aggregates import Scope
+    from kronos_nova.cycle.metrics import Load
+
+Homes = Mapping[str, tuple[str, str]]
+"""Uuid of a server that was moved to the host on which it is, and the one on which it would be."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CompletedMove:
+    """A completed move, and the phase of its plan."""
+
+    instance_uuid: str
+    source: str
+    destination: str
+    phase: str
+
+
+def homes(past: Iterable[CompletedMove], hosts: Mapping[str, str]) -> Homes:
+    """Return the places of the servers that are elsewhere because of moves for load.
+
+    A server that others moved since then is where they have put it. A move that empties a host or
+    repairs a group would have been made in any case.
+
+    :param past: moves in the order of their ends
+    :param hosts: uuid of each server to its host
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for move in past:
+        at, home = found.pop(move.instance_uuid, (None, None))
+        if move.phase in plans.BY_LOAD:
+            found[move.instance_uuid] = (
+                move.destination, home if home and at == move.source else move.source)
+    return {uuid: (at, home) for uuid, (at, home) in found.items()
+            if hosts.get(uuid) == at != home}
+
+
+def contention(scope: 'Scope', load: 'Load', places: Homes) -> plans.Contention | None:
+    """Return the contention with each server at home; None where no host is measured.
+
+    A server whose home is not up, or has no score, is where it is.
+    """
+    if not load.policies:
+        return None
+    scores, servers = load.scores.copy(), scope.vm_host.copy()
+    index = {name: position for position, name in enumerate(scope.host_names)}
+    scale = np.where(np.isnan(load.host_scale), 1.0, load.host_scale)
+    weights = np.nan_to_num(load.weights)
+    is_open = scope.available & load.measured
+    for vm, instance in enumerate(scope.instances):
+        at, home = places.get(instance.uuid, (None, None))
+        here, there = servers[vm], index.get(home)
+        # Moves of this evaluation may have placed it elsewhere; its load is not there yet.
+        if there is None or instance.host != at or not is_open[there]:
+            continue
+        scores[here] -= weights[vm] * scale[here]
+        scores[there] += weights[vm] * scale[there]
+        servers[vm] = there
+    known = ~np.isnan(scores).all(axis=1)
+    if not known.any():
+        return None
+    highest = np.nanmax(np.where(known[:, None], scores, 0.0), axis=1)
+    return plans.Contention.of_hosts(zip(
+        np.bincount(servers, minlength=len(index)).tolist(), highest.tolist(), strict=True))
