@@ -72,6 +72,20 @@ class Evaluations:
                     for row in session.scalars(sa.select(models.HostLoadsRow))}
 
     @retried
+    def host(self, name: str) -> dict[str, host_load.HostLoad]:
+        """One host at the last evaluation of each aggregate that has it.
+
+        :returns: {aggregate: HostLoad}
+        """
+        written = host_load.name_in_json(name)
+        with self.database.reader() as session:
+            # Most aggregates have another host, and need no parsing.
+            return {row.aggregate: load
+                    for row in session.scalars(sa.select(models.HostLoadsRow))
+                    if written in row.hosts
+                    for load in host_load.from_json(row.hosts) if load.name == name}
+
+    @retried
     def oldest(self, aggregate: str) -> datetime.datetime | None:
         """When the first evaluation that is kept of an aggregate was made, None if there is none.
         """

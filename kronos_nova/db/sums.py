@@ -18,15 +18,18 @@ from kronos_nova.db.engine import Database
 from kronos_nova.db.retry import retried
 from kronos_nova.objects import move as moves
 
+MONTH, PROJECT, AGGREGATE = BY = ('month', 'project', 'aggregate')
+"""What sums can be made for."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MoveSum:
-    """The moves of a day in an aggregate and a project that were dropped. ``project_id`` is None
-    where it was not known."""
+    """Moves that were dropped. ``month`` is ``2026-11``; it, ``project`` and ``aggregate`` are None
+    where the sum is not for one, ``project`` also where it was not known."""
 
-    day: datetime.date
-    aggregate: str
-    project_id: str | None
+    month: str | None
+    project: str | None
+    aggregate: str | None
     completed: int
     failed: int
     abandoned: int
@@ -36,23 +39,23 @@ class MoveSum:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LoadSum:
-    """The load of an aggregate's hosts in a day.
+    """The load of hosts; month and aggregate as of a MoveSum.
 
-    observed_seconds : that evaluations with data cover
+    observed_seconds : of aggregates, that evaluations with data cover
     hot_seconds : of hosts above 0.9 in a policy
     contended_seconds : of servers on hosts that are full in a policy
     replayed_seconds : of the observed ones, for which the next two are known
     unmoved_hot_seconds, unmoved_contended_seconds : as above, as they would be without moves
     """
 
-    day: datetime.date
-    aggregate: str
+    month: str | None
+    aggregate: str | None
     observed_seconds: float
     hot_seconds: float
     contended_seconds: float
-    replayed_seconds: float = 0.0
-    unmoved_hot_seconds: float = 0.0
-    unmoved_contended_seconds: float = 0.0
+    replayed_seconds: float
+    unmoved_hot_seconds: float
+    unmoved_contended_seconds: float
 
 
 LOADS = ('observed_seconds', 'hot_seconds', 'contended_seconds', 'replayed_seconds',
@@ -98,33 +101,54 @@ class Sums:
         self.database = database
 
     @retried
-    def moves(self, since: datetime.date, until: datetime.date,
+    def moves(self, since: datetime.date, until: datetime.date, by: Collection[str],
               **wanted: str | None) -> list[MoveSum]:
         """Those of the days of a time, both included.
 
+        :param by: the words of :data:`BY` that there is a sum for each of
         :param wanted: column to the value that it must have; None is any
         """
-        found = self._read(models.MoveSumRow, since, until, wanted)
-        return [MoveSum(day=row.day, aggregate=row.aggregate, project_id=row.project_id or None,
-                        **{name: getattr(row, name) for name in FIGURES}) for row in found]
+        return [MoveSum(
+            month=key.get(MONTH), project=key.get(PROJECT) or None, aggregate=key.get(AGGREGATE),
+            seconds=float(figures.pop('seconds')),
+            **{name: int(value) for name, value in figures.items()})
+            for key, figures in self._read(models.MoveSumRow, FIGURES, since, until, by, wanted)]
 
     @retried
-    def loads(self, since: datetime.date, until: datetime.date,
+    def loads(self, since: datetime.date, until: datetime.date, by: Collection[str],
               aggregate: str | None) -> list[LoadSum]:
         """Those of the days of a time, both included.
 
+        :param by: as of moves; hosts are of no project
         :param aggregate: its name; None is any
         """
-        found = self._read(models.LoadSumRow, since, until, {'aggregate': aggregate})
-        return [LoadSum(day=row.day, aggregate=row.aggregate,
-                        **{name: getattr(row, name) for name in LOADS}) for row in found]
+        return [LoadSum(month=key.get(MONTH), aggregate=key.get(AGGREGATE),
+                        **{name: float(value) for name, value in figures.items()})
+                for key, figures in self._read(
+                    models.LoadSumRow, LOADS, since, until,
+                    [name for name in by if name != PROJECT], {'aggregate': aggregate})]
 
-    def _read(self, row, since, until, wanted):
-        with self.database.reader() as session:
-            return session.scalars(sa.select(row).where(
+    def _read(self, row, names, since, until, by, wanted):
+        """Yield what sums are for, and the sums; the database adds up.
+
+        SELECT year, month, project, aggregate, count(*), sum(...) ... GROUP BY the first four, as
+        far as there is a sum for each.
+        """
+        keys = [column for name in BY if name in by for column in _columns(row, name)]
+        query = sa.select(*keys, sa.func.count().label('count'), *(
+            sa.func.sum(getattr(row, name)).label(name) for name in names)).where(
                 row.day >= since, row.day <= until, *(
                     getattr(row, name) == value for name, value in wanted.items()
-                    if value is not None)).order_by(row.day)).all()
+                    if value is not None)).group_by(*keys).order_by(*keys)
+        with self.database.reader() as session:
+            found = [each._mapping for each in session.execute(query)]
+        for each in found:
+            if not each['count']:     # sums of no row are one row without a key
+                continue
+            key = {name: each[name] for name in (PROJECT, AGGREGATE) if name in by}
+            if MONTH in by:
+                key[MONTH] = f'{int(each["year"])}-{int(each["number"]):02}'
+            yield key, {name: each[name] for name in names}
 
     @retried
     def oldest_day(self) -> datetime.date | None:
@@ -145,6 +169,15 @@ class Sums:
             summed = session.scalar(_limited(sa.select(sa.func.min(row.day)).where(
                 row.completed > 0), row, aggregate))
         return min(_known((kept and kept.date(), summed)), default=None)
+
+
+def _columns(row, name):
+    """The columns that sums for each of a word go by."""
+    if name == MONTH:
+        return (sa.extract('year', row.day).label('year'),
+                sa.extract('month', row.day).label('number'))
+    column = row.project_id if name == PROJECT else row.aggregate
+    return (column.label(name),)
 
 
 def _limited(query, model, aggregate):

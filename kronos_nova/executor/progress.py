@@ -30,7 +30,11 @@ def expected_seconds(move, observed):
     """
     if move.expected_seconds is not None:
         return move.expected_seconds
-    memory_mb = move.memory_mb
+    return _usual_seconds(move.memory_mb, observed)
+
+
+def _usual_seconds(memory_mb, observed):
+    """Seconds that a move of so much memory took; None where nothing was observed."""
     nearest = sorted(observed, key=lambda each: abs(each[0] - memory_mb))[:NEAREST]
     return statistics.median(
         seconds * memory_mb / memory for memory, seconds in nearest) if nearest else None
@@ -54,14 +58,18 @@ def remaining_seconds(waiting, observed, caps, now, between=0.0):
     :param between: seconds that pass until a move is begun once there is room for it
     :returns: None where nothing was expected or observed
     """
-    if any(expected_seconds(move, observed) is None for move in waiting):
+    # Many servers are of few sizes, and each size is looked for once.
+    usual = {size: _usual_seconds(size, observed) for size in {
+        move.memory_mb for move in waiting if move.expected_seconds is None}}
+    if None in usual.values():
         return None
     elapsed, running, left = 0.0, [], sorted(waiting, key=_turn)
     while running or left:
         slots = ConcurrencySlots(caps, (move for _end, move in running))
         starting = [move for move in left if slots.enter(move)]
-        left = [move for move in left if move not in starting]
-        running += [(elapsed + between + _left(move, observed, now), move) for move in starting]
+        begun = {id(move) for move in starting}
+        left = [move for move in left if id(move) not in begun]
+        running += [(elapsed + between + _left(move, usual, now), move) for move in starting]
         elapsed = min(end for end, _move in running)
         running = [(end, move) for end, move in running if end > elapsed]
     return elapsed
@@ -72,9 +80,12 @@ def _turn(move):
     return move.begins_after or 0.0 if position is None else position
 
 
-def _left(move, observed, now):
-    """Seconds that a move still takes once it is its turn."""
-    seconds = expected_seconds(move, observed)
+def _left(move, usual, now):
+    """Seconds that a move still takes once it is its turn.
+
+    :param usual: memory in MiB to the seconds of moves of which nothing was expected
+    """
+    seconds = usual[move.memory_mb] if move.expected_seconds is None else move.expected_seconds
     requested_at = getattr(move, 'requested_at', None)
     if requested_at is None or move.state not in (moves.MIGRATING, moves.VERIFYING):
         return seconds

@@ -71,6 +71,11 @@ def to_json(loads: list[HostLoad]) -> str:
         *([dict(load.domains)] if load.domains else [])] for load in loads])
 
 
+def name_in_json(name: str) -> str:
+    """How :func:`to_json` writes the name of a host."""
+    return json.dumps(name)
+
+
 def from_json(text: str) -> list[HostLoad]:
     return [HostLoad(name=name, state=state, servers=servers, servers_after=after, scores={
         policy: tuple(pair) for policy, pair in scores.items()}, domains=dict(*domains))

@@ -26,13 +26,15 @@ def show(context: Context, request: OneHost) -> contract.Host:
     """
     :raises HostNotFound: no evaluation found such a host
     """
-    found = _found(context)
-    if request.host not in found:
+    in_scope = {*aggregates.aggregates_in_scope(context.conf)}
+    loads = {aggregate: load for aggregate, load in evaluations.Evaluations(
+        context.database).host(request.host).items() if aggregate in in_scope}
+    scored = scores.Scores(context.database).of_hosts([request.host]).get(request.host, [])
+    if not loads and not scored:
         raise exception.HostNotFound(
             what=f'Host {request.host}', problem='no aggregate in scope had it when it was '
             'evaluated', remedy='"openstack compute service list" has the names that Nova knows.')
-    [shown] = _views(context, found, [request.host])
-    return shown
+    return _view(request.host, loads, scored)
 
 
 def _found(context):

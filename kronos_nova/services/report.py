@@ -30,7 +30,7 @@ class _Sums:
     moves: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     servers: set = dataclasses.field(default_factory=set)
     is_single: bool = True
-    loads: collections.Counter | None = None
+    loads: db_sums.LoadSum | None = None
 
 
 def show(context: Context, request: contract.ShowReport) -> contract.Report:
@@ -41,15 +41,14 @@ def show(context: Context, request: contract.ShowReport) -> contract.Report:
     since = request.since or clock.earlier(until, YEAR)
     known = db_sums.Sums(context.database)
     days = since.astimezone(datetime.UTC).date(), until.astimezone(datetime.UTC).date()
-    # Hosts are of no project.
-    loads = [] if request.project else known.loads(*days, request.aggregate)
     found: dict[Key, _Sums] = collections.defaultdict(_Sums)
     _add_moves(found, request, move_queries.ended(
         context.database, since, until, project_id=request.project, aggregate=request.aggregate))
-    _add_dropped(found, request, known.moves(
-        *days, project_id=request.project, aggregate=request.aggregate))
-    if contract.PROJECT not in request.by:
-        _add_loads(found, request, loads)
+    _add_dropped(found, known.moves(
+        *days, request.by, project_id=request.project, aggregate=request.aggregate))
+    # Hosts are of no project.
+    if contract.PROJECT not in request.by and not request.project:
+        _add_loads(found, known.loads(*days, request.by, request.aggregate))
     if request.aggregate and not found:
         switching.refuse_unknown(context.conf, request.aggregate)
     return contract.Report(
@@ -61,30 +60,28 @@ def show(context: Context, request: contract.ShowReport) -> contract.Report:
 def _add_moves(found, request, ended):
     for move in ended:
         sums = found[_key(request.by, move.finished_at, move.project_id, move.aggregate)]
-        sums.moves.update(db_sums.figures(move))
+        counted = sums.moves
+        for name, value in db_sums.figures(move).items():
+            counted[name] += value
         if move.state == moves.COMPLETED:
             sums.servers.add(move.instance_uuid)
 
 
-def _add_dropped(found, request, dropped: Iterable[db_sums.MoveSum]):
+def _add_dropped(found, dropped: Iterable[db_sums.MoveSum]):
     for each in dropped:
-        sums = found[_key(request.by, each.day, each.project_id, each.aggregate)]
+        sums = found[each.month, each.project, each.aggregate]
         sums.moves.update({name: getattr(each, name) for name in db_sums.FIGURES})
         sums.is_single = False
 
 
-def _add_loads(found, request, loads: Iterable[db_sums.LoadSum]):
+def _add_loads(found, loads: Iterable[db_sums.LoadSum]):
     for each in loads:
-        sums = found[_key(request.by, each.day, None, each.aggregate)]
-        sums.loads = (sums.loads or collections.Counter()) + _seconds(each)
-
-
-def _seconds(load):
-    return collections.Counter({name: getattr(load, name) for name in db_sums.LOADS})
+        found[each.month, None, each.aggregate].loads = each
 
 
 def _key(by, day, project, aggregate) -> Key:
-    return (f'{day:%Y-%m}' if contract.MONTH in by else None,
+    # Formats of dates are slow, and there may be many thousand moves.
+    return (f'{day.year}-{day.month:02}' if contract.MONTH in by else None,
             project if contract.PROJECT in by else None,
             aggregate if contract.AGGREGATE in by else None)
 
@@ -102,8 +99,8 @@ def _oldest(context, known):
 
 def _view(key, sums):
     month, project, aggregate = key
-    loads = {name: None if sums.loads is None else float(sums.loads[name]) for name in LOADS}
-    if sums.loads is None or sums.loads['replayed_seconds'] < sums.loads['observed_seconds']:
+    loads = {name: sums.loads and getattr(sums.loads, name) for name in LOADS}
+    if sums.loads and sums.loads.replayed_seconds < sums.loads.observed_seconds:
         loads |= dict.fromkeys(UNMOVED)
     return contract.Sums(
         month=month, project=project, aggregate=aggregate,
@@ -121,8 +118,9 @@ def _comparison(known, request, days) -> contract.Comparison:
     after = max(days[0], first + DAY), days[1]
     length = min(after[1] - after[0], first - DAY - datetime.date.min)
     before = first - DAY - length, first - DAY
-    loads = known.loads(*after, request.aggregate) if length >= 0 * DAY else []
-    later, earlier = _load(loads, after), _load(known.loads(*before, request.aggregate), before)
+    loads = known.loads(*after, (), request.aggregate) if length >= 0 * DAY else []
+    later = _load(loads, after)
+    earlier = _load(known.loads(*before, (), request.aggregate), before)
     unmoved = _load(loads, after, 'replayed_seconds', *UNMOVED)
     if later is None:
         said = (f'The report has no evaluation after {first}, the day of the first completed '
@@ -148,16 +146,18 @@ def _load(loads, days, covered='observed_seconds', hot='hot_seconds',
           contended='contended_seconds') -> contract.LoadOfTime | None:
     """Minutes a day of an aggregate; None where no time is covered.
 
+    :param loads: one sum, or none
     :param covered: sum of the time for which the other two are known
     """
-    total = sum((_seconds(each) for each in loads), collections.Counter())
-    if not total[covered]:
+    [total] = loads or [None]
+    seconds = total and getattr(total, covered)
+    if not seconds:
         return None
-    observed = total[covered] / DAY.total_seconds()
+    observed = seconds / DAY.total_seconds()
     return contract.LoadOfTime(
         since=days[0], until=days[1], observed_days=observed,
-        hot_minutes=total[hot] / 60 / observed,
-        contended_minutes=total[contended] / 60 / observed)
+        hot_minutes=getattr(total, hot) / 60 / observed,
+        contended_minutes=getattr(total, contended) / 60 / observed)
 
 
 FUNCTIONS = {contract.SHOW.name: show}

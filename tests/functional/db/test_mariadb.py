@@ -10,6 +10,7 @@ from kronos_nova.db import migrate
 from tests.functional import mariadb
 from tests.unit.claims import test_central
 from tests.unit.db import test_migrate
+from tests.unit.db import test_sums
 
 
 class MariaDBTestCase(testtools.TestCase):
@@ -54,6 +55,13 @@ class SyncTest(MariaDBTestCase):
             connection.exec_driver_sql('DROP TABLE alembic_version')
         migrate.sync(engine, migrate.CONTROL)
         migrate.check(engine, migrate.CONTROL)
+
+
+class SumsByTest(test_sums.SumsBy, MariaDBTestCase):
+    def setUp(self):
+        super().setUp()
+        self.database = db_engine.Database(self.new_engine())
+        migrate.sync(self.database.engine, migrate.CONTROL)
 
 
 class CentralClaimsTest(test_central.CentralContract, MariaDBTestCase):

@@ -98,6 +98,16 @@ class NamesTest(base.ApiTestCase):
                          self.ask('/v1/hosts/both'))
         self.assertEqual('kronos.host_not_found', self.refuse('/v1/hosts/gone-1', 404)['code'])
 
+    def test_a_host_is_shown_without_reading_those_of_other_aggregates(self):
+        parsed, from_json = [], host_load.from_json
+
+        def parse(text):
+            parsed.append(text)
+            return from_json(text)
+        self.patch(host_load, 'from_json', parse)
+        self.assertEqual(['gpu'], self.ask('/v1/hosts/gpu-1')['aggregates'])
+        self.assertEqual(1, len(parsed))
+
     def test_servers_are_found_whatever_their_case_and_no_character_stands_for_others(self):
         self.assertEqual({'1', '2', '5'}, {*self.servers('name=WEB')})
         self.assertEqual(['3'], self.servers('name=_'))

@@ -103,7 +103,7 @@ class EvaluationTest(test_evaluation.CycleTestCase):
         for _cycle in range(2):
             self.run_cycle(observe)
             self.clock.go(60)
-        [found] = sums.Sums(self.database).loads(*ALWAYS, 'gpu')
+        [found] = sums.Sums(self.database).loads(*ALWAYS, (), 'gpu')
         self.assertEqual((60.0, 0.0, 0.0, 60.0, 60.0, 600.0), (
             found.observed_seconds, found.hot_seconds, found.contended_seconds,
             found.replayed_seconds, found.unmoved_hot_seconds, found.unmoved_contended_seconds))

@@ -2,6 +2,7 @@
 
 import datetime
 
+import sqlalchemy as sa
 import testtools
 
 from kronos_nova.db import evaluations
@@ -44,8 +45,13 @@ class SumsTestCase(testtools.TestCase):
 
 class LoadsTest(SumsTestCase):
     def loads(self, aggregate=None):
-        return [(f'{each.day}', each.aggregate, each.observed_seconds / 60, each.hot_seconds / 60,
-                 each.contended_seconds / 60) for each in self.sums.loads(*ALWAYS, aggregate)]
+        row = models.LoadSumRow
+        with self.database.reader() as session:
+            return [(f'{each.day}', each.aggregate, each.observed_seconds / 60,
+                     each.hot_seconds / 60, each.contended_seconds / 60)
+                    for each in session.scalars(sa.select(row).where(
+                        row.aggregate.in_([aggregate] if aggregate else ['gpu', 'db'])
+                    ).order_by(row.day))]
 
     def test_an_evaluation_stands_for_the_time_since_the_one_before(self):
         self.evaluate(0, a_host('a', 0.95))
@@ -104,8 +110,10 @@ class MovesTest(SumsTestCase):
                 settled_at=at, project_id=project))
 
     def moves(self):
-        return [(f'{each.day}', each.project_id, each.completed, each.failed, each.abandoned,
-                 each.memory_mb, each.seconds) for each in self.sums.moves(*ALWAYS)]
+        with self.database.reader() as session:
+            return [(f'{each.day}', each.project_id or None, each.completed, each.failed,
+                     each.abandoned, each.memory_mb, each.seconds) for each in session.scalars(
+                         sa.select(models.MoveSumRow).order_by(models.MoveSumRow.day))]
 
     def test_a_move_that_is_dropped_is_counted_once(self):
         for number, (state, day, project) in enumerate((
@@ -139,4 +147,52 @@ class MovesTest(SumsTestCase):
         for days, count in ((730, 1), (733, 0)):
             self.drop(DAY + datetime.timedelta(days=days), moves=30, sums=731)
             self.assertEqual(count, len(self.moves()), days)
-            self.assertEqual(count, len(self.sums.loads(*ALWAYS, None)), days)
+            self.assertEqual(count, len(self.sums.loads(*ALWAYS, (), None)), days)
+
+
+class SumsBy:
+    """Sums of days are added up by the ``database`` of a test."""
+
+    ROWS = ((datetime.date(2025, 12, 31), 'gpu', 'p1'), (datetime.date(2026, 1, 1), 'gpu', 'p1'),
+            (datetime.date(2026, 1, 31), 'gpu', ''), (datetime.date(2026, 1, 31), 'db', 'p2'))
+
+    def fill(self):
+        with self.database.writer() as session:
+            session.add_all(models.MoveSumRow(
+                day=day, aggregate=aggregate, project_id=project,
+                **dict.fromkeys(sums.FIGURES, 1)) for day, aggregate, project in self.ROWS)
+            session.add_all(models.LoadSumRow(day=day, aggregate=aggregate,
+                                              **dict.fromkeys(sums.LOADS, 60.0))
+                            for day, aggregate, _project in self.ROWS)
+
+    def sums_of_moves(self, *by, since=ALWAYS[0], **wanted):
+        return {(each.month, each.project, each.aggregate): each.completed
+                for each in sums.Sums(self.database).moves(since, ALWAYS[1], by, **wanted)}
+
+    def test_there_is_a_sum_for_each(self):
+        self.fill()
+        self.assertEqual({(None, None, None): 4}, self.sums_of_moves())
+        self.assertEqual({('2025-12', None, None): 1, ('2026-01', None, None): 3},
+                         self.sums_of_moves('month'))
+        self.assertEqual({(None, 'p1', 'gpu'): 2, (None, None, 'gpu'): 1, (None, 'p2', 'db'): 1},
+                         self.sums_of_moves('project', 'aggregate'))
+        self.assertEqual({('2026-01', 'p1', None): 1}, self.sums_of_moves(
+            'month', 'project', since=datetime.date(2026, 1, 1), project_id='p1'))
+        [found] = sums.Sums(self.database).moves(*ALWAYS, ())
+        self.assertEqual((4, 4, 4.0), (found.failed, found.memory_mb, found.seconds))
+
+    def test_what_is_not_there_has_no_sum(self):
+        self.fill()
+        self.assertEqual({}, self.sums_of_moves(aggregate='other'))
+        self.assertEqual([], sums.Sums(self.database).loads(*ALWAYS, (), 'other'))
+
+    def test_loads_are_of_no_project(self):
+        self.fill()
+        self.assertEqual([('2025-12', 'gpu', 60.0), ('2026-01', 'db', 60.0),
+                          ('2026-01', 'gpu', 120.0)], [
+            (each.month, each.aggregate, each.hot_seconds)
+            for each in sums.Sums(self.database).loads(*ALWAYS, sums.BY, None)])
+
+
+class SumsByTest(SumsBy, SumsTestCase):
+    pass
