@@ -17,8 +17,9 @@ from kronos_nova.objects.snapshot import Snapshot
 NEW = '\0new '
 """How the names of the hosts and instances begin that stand for new servers. NUL, because no host
 can be called that."""
-TEXT = re.compile(r'(\d+):(\d+)(?::(\d+))?')
-"""A size: VCPUs, MiB and perhaps GiB."""
+TEXT = re.compile(r'([0-9]{1,9}):([0-9]{1,9})(?::([0-9]{1,9}))?')
+"""A size: VCPUs, MiB and perhaps GiB. Nine digits are a PiB of memory, and fit into the arrays of
+the model."""
 
 
 def parse(text: str) -> Shape:
@@ -42,7 +43,8 @@ def with_new(snapshot: Snapshot, shapes: Iterable[Shape], count: int = 1,
     :param count: of each shape and cell
     :returns: (snapshot, names of the hosts, for each shape the uuids of its servers)
     """
-    shapes, cells = list(shapes), sorted({host.cell for host in snapshot.hosts})
+    # Without any host there is a cell all the same, of which nothing is known.
+    shapes, cells = list(shapes), sorted({host.cell for host in snapshot.hosts}) or ['']
     hosts = [_host(cell) for cell in cells]
     instances = [[instance(shape, f'{host.name}/{number:06d}/{n}', host.name, project_id)
                   for host in hosts for n in range(count)] for number, shape in enumerate(shapes)]

@@ -22,9 +22,14 @@ from kronos_nova.room import shapes
 from kronos_nova.room import whole
 from kronos_nova.room.slots import SlotCounter
 
-ADDED = re.compile(r'(\d{1,4}):like=(.+)')
-BOOTED = re.compile(r'(\d{1,4}):(.+)')
-RATIO = re.compile(r'([A-Z0-9_]+)=(\d+(?:\.\d+)?)')
+ADDED = re.compile(r'([0-9]{1,4}):like=(.+)')
+BOOTED = re.compile(r'([0-9]{1,4}):(.+)')
+RATIO = re.compile(r'([A-Z0-9_]+)=([0-9]{1,6}(?:\.[0-9]{1,6})?)')
+
+MOST_NEW = 10_000
+"""New hosts, and new servers, of one question together. Raised, a question takes more memory and
+time; lowered, plans of large clouds cannot be tried. Chosen as the number of one text and one
+more."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +68,8 @@ def changed(snapshot: Snapshot, rules: ConstraintRules, changes: Changes,
     :raises RequestRefused: a text is not of the form that is needed
     :raises HostNotFound: a host that is named is not there
     """
+    for texts, pattern, what in ((changes.add, ADDED, 'hosts'), (changes.boot, BOOTED, 'servers')):
+        _refuse_many(texts, pattern, what)
     for text in changes.ratio:
         snapshot = _with_ratio(snapshot, text)
     for text in changes.add:
@@ -74,6 +81,17 @@ def changed(snapshot: Snapshot, rules: ConstraintRules, changes: Changes,
         if missing:
             not_booted[name] = not_booted.get(name, 0) + missing
     return Changed(snapshot=snapshot, left=left, not_booted=not_booted)
+
+
+def _refuse_many(texts: Iterable[str], pattern: re.Pattern[str], what: str) -> None:
+    """
+    :raises RequestRefused: there are more than :data:`MOST_NEW` in all
+    """
+    count = sum(int(found[1]) for found in map(pattern.fullmatch, texts) if found)
+    if count > MOST_NEW:
+        raise exception.RequestRefused(
+            what=f'{count} new {what}', problem=f'{MOST_NEW} are the most for one question',
+            remedy='Ask for fewer.')
 
 
 def _parsed(pattern: re.Pattern[str], text: str, what: str, form: str) -> re.Match[str]:

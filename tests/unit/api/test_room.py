@@ -5,7 +5,7 @@ from tests.unit.api import base
 from tests.unit.room import clouds
 
 
-class RoomTest(base.ApiTestCase):
+class RoomTestCase(base.ApiTestCase):
     def setUp(self):
         super().setUp()
         self.found = clouds.cloud(
@@ -19,6 +19,8 @@ class RoomTest(base.ApiTestCase):
         return (Shape(id='2', name='m1.large', vcpus=8, memory_mb=4096),
                 Shape(id='1', name='m1.small', vcpus=1, memory_mb=1024))
 
+
+class RoomTest(RoomTestCase):
     def test_slots_of_all_flavors(self):
         found = self.ask('/v1/capacity?loss=true')
         self.assertEqual([('m1.large', 0, None), ('m1.small', 7, None)],
@@ -70,3 +72,35 @@ class RoomTest(base.ApiTestCase):
                          (move['instance_name'], move['source'], move['destination']))
         self.assertEqual(({'a': 1}, 2048, []),
                          (found['hosts'], found['memory_mb'], found['missing']))
+
+
+class BoundsTest(RoomTestCase):
+    """No question takes all memory, or ends as a fault of Kronos."""
+
+    def test_sizes_that_no_server_has_are_refused(self):
+        for size in ('9' * 60, '1' + '0' * 9):
+            for flavor in (f'{size}:1', f'1:{size}', f'1:1:{size}'):
+                for path in ('room?flavor=', 'fragments?flavor=', 'capacity?flavors=',
+                             'capacity?boot=1:'):
+                    self.refuse(f'/v1/{path}{flavor}', 400)
+
+    def test_ratios_that_are_no_figures_are_refused(self):
+        for ratio in ('9' * 400, '0', '0.' + '0' * 500 + '1'):
+            self.refuse(f'/v1/capacity?ratio=VCPU={ratio}', 400)
+
+    def test_many_hosts_and_servers_are_refused_whatever_their_parts(self):
+        for what in ('add=9999:like=a', 'boot=9999:1:1'):
+            error = self.refuse(f'/v1/capacity?flavors=1:1&{what}&{what}', 400)
+            self.assertIn('10000', error['detail'])
+            self.refuse(f'/v1/capacity?{"&".join([what] * 101)}', 400)
+
+    def test_without_any_host_nothing_fits(self):
+        lost = 'lose=a&lose=b'
+        self.assertEqual({0}, {each['now'] for each in self.ask(
+            f'/v1/capacity?loss=true&{lost}')['slots']})
+        self.assertEqual((0, 0), tuple(self.ask(f'/v1/fragments?flavor=1:1&{lost}')[name]
+                                       for name in ('before', 'after')))
+        self.assertEqual({}, self.ask(f'/v1/room?flavor=1:1&{lost}')['hosts'])
+        self.assertEqual({'1:1': 2}, self.ask(f'/v1/failover?{lost}&boot=2:1:1')['outcome'][
+            'not_booted'])
+        self.assertEqual([], self.ask(f'/v1/failover?{lost}')['hosts'])

@@ -3,6 +3,7 @@
 import configparser
 import pathlib
 
+import msgspec
 import testtools
 
 from kronos_client.contract import moves as contract_moves
@@ -50,6 +51,17 @@ class TableTest(testtools.TestCase):
         for each in table.OPERATIONS:
             for kind in filter(None, (each.request, each.response)):
                 self.assertTrue(kind.__module__.startswith('kronos_client.contract.'), kind)
+
+    def test_everything_that_a_request_has_is_bounded(self):
+        """Texts are bounded where an operation begins; lists and numbers by their types."""
+        for operation in table.OPERATIONS:
+            for field in msgspec.inspect.type_info(operation.request).fields:
+                for each in getattr(field.type, 'types', (field.type,)):
+                    if isinstance(each, msgspec.inspect.ListType):
+                        self.assertIsNotNone(each.max_length, (operation.name, field.name))
+                        each = each.item_type
+                    if isinstance(each, msgspec.inspect.IntType | msgspec.inspect.FloatType):
+                        self.assertNotIn(None, (each.ge, each.le), (operation.name, field.name))
 
     def test_only_what_is_of_http_alone_has_types_in_the_api(self):
         """The caller, the events, the login, the versions, and what is uploaded and downloaded."""

@@ -12,6 +12,8 @@ Maybe = Time | None
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 Reason = Annotated[str, msgspec.Meta(max_length=1000)]
 Uuid = Annotated[str, msgspec.Meta(min_length=1, max_length=36)]
+Names = Annotated[list[Name], msgspec.Meta(max_length=1000)]
+"""Names in one request: as many as a large cloud has hosts."""
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 
 

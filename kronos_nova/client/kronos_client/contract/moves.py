@@ -2,6 +2,7 @@
 
 from kronos_client.contract.base import Maybe
 from kronos_client.contract.base import Name
+from kronos_client.contract.base import Names
 from kronos_client.contract.base import Page
 from kronos_client.contract.base import Request
 from kronos_client.contract.base import Response
@@ -86,7 +87,7 @@ class ListMoves(Page):
     host: Name | None = None
     project: Name | None = None
     aggregate: Name | None = None
-    state: list[Name] = []
+    state: Names = []
     since: Maybe = None
     until: Maybe = None
 

@@ -88,6 +88,13 @@ class Operation:
         if self.has_body:
             return sent
         lists = {field.name for field in msgspec.structs.fields(self.request)
-                 if typing.get_origin(field.type) is list}
+                 if _is_list(field.type)}
         return {name: [value] if name in lists and not isinstance(value, list) else value
                 for name, value in sent.items()}
+
+
+def _is_list(kind):
+    """Whether a field is a list, bounded or not."""
+    if typing.get_origin(kind) is typing.Annotated:
+        kind = typing.get_args(kind)[0]
+    return typing.get_origin(kind) is list

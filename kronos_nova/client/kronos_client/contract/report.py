@@ -1,7 +1,10 @@
 """Reports: what moves there were, in sums, and how loaded the hosts were before and after them."""
 
 import datetime
+from typing import Annotated
 from typing import Literal
+
+import msgspec
 
 from kronos_client.contract.base import Maybe
 from kronos_client.contract.base import Name
@@ -83,7 +86,7 @@ class ShowReport(Request):
     """Without ``by`` there is one sum of all. ``since`` is a year before ``until`` by default,
     ``until`` is now. Of moves that are not kept singly, and of loads, whole days (UTC) count."""
 
-    by: list[Literal['month', 'project', 'aggregate']] = []
+    by: Annotated[list[Literal['month', 'project', 'aggregate']], msgspec.Meta(max_length=3)] = []
     since: Maybe = None
     until: Maybe = None
     project: Name | None = None

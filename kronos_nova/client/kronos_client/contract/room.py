@@ -5,6 +5,7 @@ from typing import Annotated
 import msgspec
 
 from kronos_client.contract.base import Name
+from kronos_client.contract.base import Names
 from kronos_client.contract.base import Request
 from kronos_client.contract.base import Response
 from kronos_client.contract.operation import Operation
@@ -12,6 +13,10 @@ from kronos_client.contract.operation import Operation
 FITS, DOES_NOT, NOT_FOUND = VERDICTS = ('fits', 'does_not_fit', 'not_found')
 """Verdicts on the servers of a lost host: a placement is known on which all restart; there is none;
 none was found, and none is excluded."""
+
+
+Several = Annotated[list[Name], msgspec.Meta(max_length=100)]
+"""Changes of one kind in a request. Each has the whole cloud looked at."""
 
 
 class Changes(Request):
@@ -23,10 +28,10 @@ class Changes(Request):
     boot : texts such as ``3:m1.large``: so many new servers
     """
 
-    ratio: list[str] = []
-    add: list[str] = []
-    lose: list[str] = []
-    boot: list[str] = []
+    ratio: Several = []
+    add: Several = []
+    lose: Names = []
+    boot: Several = []
 
 
 class Outcome(Response):
@@ -77,7 +82,7 @@ class ShowCapacity(Changes):
     """``flavors`` are names of flavors, or sizes such as 4:8192:40 (VCPUs, MiB, GiB); without any,
     all flavors count. With ``loss`` slots are also counted after the loss of any one host."""
 
-    flavors: list[Name] = []
+    flavors: Names = []
     aggregate: Name | None = None
     project: Name | None = None
     loss: bool = False
@@ -110,7 +115,7 @@ class Failover(Response):
 class CheckFailover(Changes):
     """Hosts to judge; without any, all that have servers."""
 
-    hosts: list[Name] = []
+    hosts: Names = []
     aggregate: Name | None = None
 
 
