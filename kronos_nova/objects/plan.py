@@ -320,8 +320,7 @@ def counts_in(text: str) -> dict[str, int]:
 
 def servers_of(moves: Iterable[PlannedMove]) -> set[str]:
     """Uuids of all servers that moves name: those that move, and those that might have instead."""
-    named = {move.instance_uuid for move in moves}
-    return named | {move.next_best.instance_uuid for move in moves if move.next_best}
+    return {each.instance_uuid for move in moves for each in (move, move.next_best) if each}
 
 
 def hosts_of(scores: Iterable[HostScore]) -> dict[str, int]:

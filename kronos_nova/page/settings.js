@@ -27,7 +27,8 @@ export class SettingsView extends View {
   draw({automation, events}, status) {
     this.levels.show(automation.levels);
     this.switches.show(events);
-    const facts = [['Cloud', status.cloud ?? 'no name: set [kronos_api] cloud_name'], ['Highest level that nova.conf permits', automation.ceiling], ['Control database', `revision ${status.database_revision}`]];
+    const facts = [['Cloud', status.cloud ?? 'no name: set [kronos_api] cloud_name'], ['Highest level that nova.conf permits', automation.ceiling], ['Control database', `revision ${status.database_revision}`],
+      ['Messages', 'by the alerts of Prometheus: share/kronos/prometheus has the rules, and receivers for a chat and e-mail']];
     this.facts.replaceChildren(...facts.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))));
   }
 }

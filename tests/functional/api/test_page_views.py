@@ -282,6 +282,7 @@ class FactsTest(ViewsTestCase):
         self.assertIn('sam', self.text('#levels'))
         self.assertIn('after the move', self.text('#switches'))
         self.assertIn('Vienna', self.text('#installation'))
+        self.assertIn('receivers for a chat and e-mail', self.text('#installation'))
 
     def test_drains_of_a_host_are_with_it(self):
         self.filled.drain()

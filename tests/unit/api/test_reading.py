@@ -282,14 +282,15 @@ class ExplanationTest(base.ApiTestCase):
         report = dataclasses.replace(report, moves=(
             dataclasses.replace(report.moves[0], next_best=other),))
         began = clock.utcnow()
+        server_names.ServerNames(self.database).save({'vm9': 'web9'}, began)
         self.journal.record_plan(report, plans.EXECUTING, began, began)
         [move] = self.journal.dispatch(WIDE, clock.utcnow)
         move = self.journal.claim(move.uuid, began)
         self.journal.advance(move, moves.MIGRATING, began, requested_at=began)
         [move] = self.explain()['moves']
-        self.assertEqual((0.5, 0.1, 'spreads', 'vm9'), (
+        self.assertEqual((0.5, 0.1, 'spreads', 'vm9', 'web9'), (
             move['plan_imbalance_before'], move['plan_imbalance_after'], move['reason'],
-            move['next_best']['instance_uuid']))
+            move['next_best']['instance_uuid'], move['next_best']['instance_name']))
         path = '/v1/servers/vm1/explanation?at='
         self.assertEqual([], self.ask(f'{path}2020-01-01T00:00:00Z')['moves'])
         later = (began + datetime.timedelta(seconds=1)).isoformat().replace('+00:00', 'Z')

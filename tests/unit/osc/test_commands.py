@@ -95,11 +95,22 @@ class SameTest(CommandsTestCase):
         self.same('plan', 'show', proposed)
         self.same('plan', 'move', 'list', proposed)
         self.same('explain', 'name-of-vm1')
+        self.assertIn('No move of it is kept.', self.openstack('explain', 'name-of-vm2'))
+        self.assertIn('No move of it had begun by then.',
+                      self.openstack('explain', 'name-of-vm3', '--at', '2020-01-01'))
         [row] = self.same('move', 'list')
         self.assertEqual(moves_cli.COLUMNS, tuple(row))
         self.same('move', 'list', '--plan', running)
         self.same('move', 'list', '--host', 'b', '--since', '1h', '--state', 'dispatched')
         self.same('move', 'show', row['UUID'])
+
+    def test_what_is_not_there_is_said(self):
+        self.assertIn('--all lists those that have ended', self.openstack('move', 'list'))
+        self.assertEqual([], self.table('move', 'list'))
+        cooldowns.Cooldowns(self.database).quarantine('vm1', 600, 'it failed', clock.utcnow())
+        self.assertNotIn('under no restriction', self.openstack('explain', 'vm1'))
+        cooldowns.Cooldowns(self.database).quarantine('vm1', 0, 'it failed', clock.utcnow())
+        self.assertIn('under no restriction', self.openstack('explain', 'vm1'))
 
     def test_sums_of_moves(self):
         self.plan(('vm1', 'a', 'b'), ('vm2', 'a', 'b', 1), ('vm3', 'a', 'b'),
@@ -113,8 +124,8 @@ class SameTest(CommandsTestCase):
                 row.requested_at = now + number * datetime.timedelta(minutes=58)
                 row.finished_at = row.requested_at + datetime.timedelta(minutes=3)
         unknown = dict.fromkeys((
-            'Observed minutes', 'Hot minutes', 'Contended minutes', 'Hot minutes without moves',
-            'Contended minutes without moves'))
+            'Observed minutes', 'Hot minutes', 'Contended minutes', 'Hot without moves',
+            'Contended without moves'))
         self.assertEqual([
             {'Month': '2026-10', 'Completed': 1, 'Failed': 0, 'Abandoned': 0, 'Servers': 1,
              'GiB': 2.0, 'Minutes': 3.0, **unknown},

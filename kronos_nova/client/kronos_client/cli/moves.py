@@ -59,7 +59,11 @@ class List(command.Lister):
     def take_action(self, parsed_args):
         if parsed_args.watch:
             self._watch(parsed_args)
-        return COLUMNS, [row(each) for each in self._found(parsed_args)]
+        found = [row(each) for each in self._found(parsed_args)]
+        if not found and parsed_args.formatter == 'table':
+            self.say('No move that meets the conditions is kept.' if _is_conditional(parsed_args)
+                     else 'No move waits or runs; --all lists those that have ended.')
+        return COLUMNS, found
 
     def _found(self, parsed_args):
         return self.collect(contract.LIST, _request(parsed_args), 'moves', parsed_args.limit)
@@ -75,11 +79,19 @@ class List(command.Lister):
                        parsed_args.interval)
 
 
+CONDITIONS = ('plan', 'server', 'host', 'project', 'aggregate', 'state', 'since', 'until')
+"""Arguments that moves meet together."""
+
+
+def _is_conditional(parsed_args: argparse.Namespace) -> bool:
+    """Whether moves that have ended are listed too."""
+    return parsed_args.all or any(getattr(parsed_args, name) for name in CONDITIONS)
+
+
 def _request(parsed_args: argparse.Namespace) -> contract.ListMoves:
-    asked = {name: getattr(parsed_args, name) for name in (
-        'plan', 'server', 'host', 'project', 'aggregate', 'state', 'since', 'until')}
-    is_all = parsed_args.all or any(asked.values())
-    return contract.ListMoves(**asked if is_all else asked | {'state': list(contract.LIVE)})
+    asked = {name: getattr(parsed_args, name) for name in CONDITIONS}
+    return contract.ListMoves(**asked if _is_conditional(parsed_args)
+                              else asked | {'state': list(contract.LIVE)})
 
 
 def row(move: contract.Move) -> tuple:

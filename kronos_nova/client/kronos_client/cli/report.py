@@ -8,8 +8,7 @@ from kronos_client.cli import command
 from kronos_client.contract import report as contract
 
 SUMS = ('Completed', 'Failed', 'Abandoned', 'Servers', 'GiB', 'Minutes', 'Observed minutes',
-        'Hot minutes', 'Contended minutes', 'Hot minutes without moves',
-        'Contended minutes without moves')
+        'Hot minutes', 'Contended minutes', 'Hot without moves', 'Contended without moves')
 
 
 class Report(command.Lister):

@@ -23,6 +23,9 @@ class Explain(command.ShowOne):
     def take_action(self, parsed_args):
         found = self.call(contract.EXPLAIN, contract.ExplainServer(
             server=parsed_args.server, at=parsed_args.at))
+        if parsed_args.formatter == 'table':
+            for line in _missing(found, parsed_args.at):
+                self.say(line)
         return zip(*{
             'uuid': found.instance_uuid, 'name': columns.Optional(found.instance_name),
             'moves': columns.Lines(found.moves, _move_text),
@@ -39,6 +42,16 @@ class Explain(command.ShowOne):
             'movable': found.movable,
             'immovable_because': columns.Optional(found.immovable_because or None),
         }.items(), strict=True)
+
+
+def _missing(found, at):
+    """Sentences about what a table leaves out because there is none."""
+    if not found.moves:
+        yield 'No move of it had begun by then.' if at else 'No move of it is kept.'
+    if not any((found.planned, found.stays_because, found.quarantined_because,
+                found.cooling_seconds, found.refused_because, found.immovable_because)):
+        yield ('It is in no plan and under no restriction, and the last evaluation gives no reason '
+               'why it stays.')
 
 
 def _move_text(move):

@@ -25,7 +25,8 @@ class Status(command.Command):
     look) or critical (to be repaired).
 
     Exit codes, for monitoring: 0 all is well, or there are notices only; 1 the state is not known;
-    3 a warning; 4 something critical.
+    3 a warning; 4 something critical. Messages come by alerts of Prometheus:
+    share/kronos/prometheus has the rules, and receivers for a chat and e-mail.
     """
 
     def get_parser(self, prog_name):
