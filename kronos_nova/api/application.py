@@ -54,7 +54,8 @@ def make(conf, services: Services):
     page.add_routes(application, conf.kronos_api.password_login)
     application.add_route('/ui', resources.ToPage())
     application = protocol.answering_head(application)
-    for wrap in (_authenticated, request_id.RequestId, http_proxy_to_wsgi.HTTPProxyToWSGI):
+    for wrap in (_authenticated, _OwnContext, request_id.RequestId,
+                 http_proxy_to_wsgi.HTTPProxyToWSGI):
         application = wrap(application, conf)
     return application
 
@@ -68,6 +69,18 @@ def _add_routes(application, services, enforcer, turns):
     application.add_route('/v1', resources.VersionsResource())
     application.add_route('/v1/openapi.json', resources.Document(openapi.text()))
     application.add_route('/healthcheck', resources.Healthcheck())
+
+
+class _OwnContext:
+    """Begins each request with a context of its own. A thread keeps that of its last request, which
+    no message of this one may have, those about its token included."""
+
+    def __init__(self, application, _conf):
+        self._application = application
+
+    def __call__(self, environ, start_response):
+        oslo_context.RequestContext(request_id=environ.get(request_id.ENV_REQUEST_ID))
+        return self._application(environ, start_response)
 
 
 def _authenticated(application, conf):
@@ -139,8 +152,6 @@ class Authentication:
     """Lets nobody in without a token that keystone knows, but for what everybody may know."""
 
     def process_resource(self, request, _response, resource, _params):
-        # A thread keeps the context of its last request, which messages of this one must not have.
-        oslo_context.RequestContext(request_id=request.env.get(request_id.ENV_REQUEST_ID))
         if getattr(resource, 'is_public', False):
             return
         if AWAY in request.env:

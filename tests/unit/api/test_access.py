@@ -1,8 +1,10 @@
 """Who gets in, in which form an answer is, and what is told of what went wrong."""
 
+import logging
 import time
 
 import requests
+from oslo_context import context as oslo_context
 from oslo_db import exception as db_exc
 
 from kronos_client.contract import versions
@@ -21,6 +23,28 @@ class AccessTest(base.ApiTestCase):
                                     method=operation.method, token=token)
                 self.assertEqual('Unauthorized', error['title'])
             self.assertIn('keystone.invalid', self.answer.headers['WWW-Authenticate'])
+
+    def test_what_is_logged_before_a_request_is_known_is_nobodys(self):
+        """One thread serves a user, and then requests that end before an operation is found."""
+        found = []
+
+        class Notes(logging.Handler):
+            def emit(self, record):
+                found.append((record.getMessage(), oslo_context.get_current()))
+        handler = Notes(level=logging.DEBUG)
+        logging.getLogger().addHandler(handler)
+        self.addCleanup(logging.getLogger().removeHandler, handler)
+        made = application.make(self.conf, self.services())
+        served = base.client(made)
+        for path, token in (('/v1/status', 'made up'), ('/v1/status', 'expired'),
+                            ('/nothing', base.READER), ('/healthcheck', 'made up')):
+            self.assertEqual(200, served.simulate_get(
+                '/v1/status', headers={'X-Auth-Token': base.READER}).status_code)
+            del found[:]
+            served.simulate_get(path, headers={'X-Auth-Token': token})
+            logging.getLogger('tests').warning('after that')
+            self.assertNotIn('kronos_reader-id', {context and context.user_id
+                                                  for _message, context in found}, found)
 
     def test_headers_that_a_client_makes_up_let_nobody_in(self):
         self.refuse('/v1/status', 401, token=None, headers={
