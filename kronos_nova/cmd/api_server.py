@@ -1,7 +1,8 @@
-"""The HTTP server of ``kronos-api``: waitress with limits for connections without a whole request.
+"""The HTTP server of ``kronos-api``: waitress with limits for connections without a whole request,
+and for those that do not take an answer.
 
 waitress has a limit of connections and stops to accept at it. It closes connections that are
-silent, and not those that send a byte now and then: a few hundred of them make a server
+silent, and not those that send or take a byte now and then: a few hundred of them make a server
 unreachable.
 """
 
@@ -22,14 +23,24 @@ WHOLE_SECONDS = 60
 """Time for a whole request with its body. Raised, slow bodies hold their place longer; lowered, a
 snapshot of many MiB cannot be sent over a slow line."""
 
+SLOWEST_BYTES = 1024
+"""Bytes a second that a client has to take of an answer that is whole, after WHOLE_SECONDS. Raised,
+downloads over slow lines are cut; lowered, slow connections hold their place longer. A modem takes
+several times as many."""
+
 MOST_CONNECTIONS = 1000
 """Connections, in addition to those of listeners, from which a new one takes the place of the one
-that has waited longest for a whole request. Raised, each turn of the loop takes longer; lowered,
-clients that rest between requests have to connect again. With 1,100 that drip, the health check
-takes less than a second on a loaded machine of two cores."""
+whose client has stalled longest. Raised, each turn of the loop takes longer; lowered, clients that
+rest between requests have to connect again. With 1,100 that drip, or take a byte of their answers
+now and then, the health check takes less than a second on a loaded machine of two cores."""
+
+PATIENCE_SECONDS = 1.0
+"""Time that a connection has before it makes room for others. Raised, a burst of connections is
+accepted later; lowered, a client that has just connected is cut before its request has come."""
 
 MARGIN = 100
-"""Files for what is no connection: the database, keystone, the log, what listens."""
+"""Connections above MOST_CONNECTIONS that are accepted while others make room, and files for what
+is no connection: the database, keystone, the log, what listens."""
 
 
 class Channel(channel.HTTPChannel):
@@ -41,6 +52,7 @@ class Channel(channel.HTTPChannel):
     def __init__(self, *args, **given):
         super().__init__(*args, **given)
         self.waiting_since = self.creation_time
+        self._untaken = None    # since when an answer is whole and not taken, and its bytes then
 
     def received(self, data):
         had_begun = self.request is not None
@@ -51,8 +63,30 @@ class Channel(channel.HTTPChannel):
             self.waiting_since = time.time()
         return going_on
 
+    @property
+    def stalled_since(self) -> float | None:
+        """When the client should have sent or taken something; None while it rests, or while a
+        request is answered."""
+        if self.requests:
+            return None
+        if self.total_outbufs_len:
+            return self._untaken[0] if self._untaken else self.last_activity
+        return self.waiting_since
+
+    def note_untaken(self, now: float) -> None:
+        """Note since when an answer is whole and not taken. To be called about once a second."""
+        if self.requests or not self.total_outbufs_len:
+            self._untaken = None
+        elif self._untaken is None:
+            self._untaken = (now, self.total_outbufs_len)
+
     def is_overdue(self, now: float) -> bool:
-        """Return whether a request has begun too long ago, and is not whole."""
+        """Return whether a request has begun too long ago and is not whole, or an answer is taken
+        too slowly."""
+        if self._untaken is not None:
+            since, size = self._untaken
+            taken = size - self.total_outbufs_len
+            return now - since > WHOLE_SECONDS and taken < (now - since) * SLOWEST_BYTES
         if self.requests or self.waiting_since is None:
             return False
         has_head = self.request is not None and self.request.headers_finished
@@ -60,29 +94,39 @@ class Channel(channel.HTTPChannel):
 
 
 class Server(server.TcpWSGIServer):
-    """Accepts each connection, and closes those that have no whole request in time."""
+    """Accepts each connection, and closes those that have no whole request in time, or do not take
+    their answers."""
 
     channel_class = Channel
 
     def maintenance(self, now):
         super().maintenance(now)
         for each in list(self.active_channels.values()):
+            each.note_untaken(now)
             if each.is_overdue(now):
-                each.will_close = True
+                # waitress itself would wait until the client takes something.
+                each.handle_close()
+        # At the limit nothing is accepted, so there is room to be made here too.
+        for _each in range(self._surplus()):
+            self._make_room(now)
 
     def handle_accept(self):
-        if len(self.active_channels) >= self.adj.connection_limit - MARGIN:
-            self._make_room()
+        if self._surplus() > 0:
+            self._make_room(time.time())
         super().handle_accept()
 
-    def _make_room(self):
-        """Close the connection that has waited longest for a whole request, or has rested
-        longest."""
-        waiting = [each for each in self.active_channels.values()
-                   if not each.requests and not each.total_outbufs_len]
-        if waiting:
-            min(waiting, key=lambda each: (each.waiting_since is None,
-                                           each.waiting_since or each.last_activity)).handle_close()
+    def _surplus(self):
+        """Connections that have to make room."""
+        return len(self.active_channels) - (self.adj.connection_limit - MARGIN) + 1
+
+    def _make_room(self, now):
+        """Close the connection whose client has stalled longest, or has rested longest where none
+        has stalled. A new one gets PATIENCE_SECONDS for its request."""
+        idle = [each for each in self.active_channels.values() if not each.requests
+                and now - (each.stalled_since or each.last_activity) > PATIENCE_SECONDS]
+        if idle:
+            min(idle, key=lambda each: (each.stalled_since is None,
+                                        each.stalled_since or each.last_activity)).handle_close()
 
 
 def create(application, listeners: int, **given) -> Server:
