@@ -35,6 +35,10 @@ class ModelsTest(test_migrate.ControlModels, MariaDBTestCase):
     """What the revisions build is what the models say."""
 
 
+class WithDataTest(test_migrate.WithData, MariaDBTestCase):
+    pass
+
+
 class SyncTest(MariaDBTestCase):
     def test_several_at_once_on_an_empty_database(self):
         self.new_engine()

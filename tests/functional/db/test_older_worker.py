@@ -59,6 +59,18 @@ class DatabaseTest(OlderWorkerTestCase):
         self.assertNotEqual(REVISION, migrate.head(migrate.CONTROL))
         self.assert_refused()
 
+    def test_nothing_of_its_database_is_changed_and_an_empty_one_beside_it_does(self):
+        def dump():
+            with sqlite3.connect(self.engine.url.database) as connection:
+                return list(connection.iterdump())
+        before = dump()
+        self.assert_refused()
+        self.assertEqual(before, dump())
+        self.assertIn('vm1', ''.join(before))
+        renewed = self.engine_of(f'{self.engine.url.database}.new')
+        migrate.sync(renewed, migrate.CONTROL)
+        migrate.check(renewed, migrate.CONTROL)
+
     def test_a_database_of_an_older_revision_is_refused_with_the_remedy(self):
         with self.engine.begin() as connection:
             connection.execute(sa.text("UPDATE alembic_version SET version_num = '0021'"))

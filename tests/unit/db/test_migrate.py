@@ -1,5 +1,6 @@
 """The two histories, on SQLite."""
 
+import datetime
 import threading
 
 import fixtures
@@ -10,6 +11,7 @@ from oslo_db.sqlalchemy import test_migrations
 from kronos_nova import exception
 from kronos_nova.db import claim_models
 from kronos_nova.db import claim_versions
+from kronos_nova.db import column_types
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 from kronos_nova.db import models
@@ -82,6 +84,60 @@ class SyncTest(testtools.TestCase):
         with self.engine.connect() as connection:
             rows = connection.execute(sa.text('SELECT table_name, version FROM claim_versions'))
             self.assertEqual([('claims', int(new))], [tuple(row) for row in rows])
+
+
+VALUES = {column_types.Timestamp: datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC),
+          column_types.CompressedText: '{"a": 1}', sa.Date: datetime.date(2026, 3, 1),
+          sa.Boolean: True, sa.Integer: 1, sa.Double: 0.5, sa.LargeBinary: b'x'}
+"""A value of each type of column; of any other it is a text."""
+
+
+class WithData:
+    """A synchronisation keeps a row in each table of the control database of ``new_engine()``."""
+
+    def fill(self, engine):
+        with engine.begin() as connection:
+            for table in models.Base.metadata.sorted_tables:
+                connection.execute(table.insert().values({
+                    column.name: next((value for kind, value in VALUES.items()
+                                       if isinstance(column.type, kind)), 'x')
+                    for column in table.columns}))
+
+    def rows(self, engine):
+        with engine.connect() as connection:
+            return {table.name: [tuple(row) for row in connection.execute(sa.select(table))]
+                    for table in models.Base.metadata.sorted_tables}
+
+    def test_every_row_is_kept(self):
+        engine = self.new_engine()
+        migrate.sync(engine, migrate.CONTROL)
+        self.fill(engine)
+        before = self.rows(engine)
+        self.assertEqual([], [name for name, rows in before.items() if not rows])
+        migrate.sync(engine, migrate.CONTROL)
+        self.assertEqual(before, self.rows(engine))
+        with engine.begin() as connection:
+            connection.execute(sa.text('DROP TABLE alembic_version'))
+        migrate.sync(engine, migrate.CONTROL)
+        self.assertEqual(before, self.rows(engine))
+
+    def test_a_database_that_is_refused_is_left_as_it_is(self):
+        engine = self.new_engine()
+        migrate.sync(engine, migrate.CONTROL)
+        self.fill(engine)
+        before = self.rows(engine)
+        for revision in ('0001', '9999'):
+            with engine.begin() as connection:
+                connection.execute(sa.text('UPDATE alembic_version SET version_num = :it'),
+                                   {'it': revision})
+            self.assertRaises(exception.DatabaseVersionError, migrate.sync, engine,
+                              migrate.CONTROL)
+            self.assertEqual(before, self.rows(engine))
+
+
+class WithDataTest(WithData, testtools.TestCase):
+    def new_engine(self):
+        return new_engine(self)
 
 
 class SqliteFileTest(testtools.TestCase):
