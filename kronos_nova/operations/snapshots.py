@@ -171,11 +171,12 @@ def _arguments(change, scratch):
             file.write_text(json.dumps(change.policies))
         except RecursionError as error:
             raise boundary.OutOfBounds(what='policies', problem='is nested too deep') from error
-        yield from ('--policies', str(file))
+        yield f'--policies={file}'
     for option in ('spread_planner', 'pack_planner', 'budget'):
         value = getattr(change, option)
         if value is not None:
-            yield from (f'--{option.replace("_", "-")}', str(value))
+            # With "=" a value that begins with "-" is no option.
+            yield f'--{option.replace("_", "-")}={value}'
 
 
 def _anybody(member):

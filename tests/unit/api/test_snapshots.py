@@ -96,6 +96,7 @@ class ReplayTest(SnapshotsTestCase):
     def test_what_is_wrong_is_told(self):
         self.assertIn('policies', self.replay(400, policies={'policies': 7})['detail'])
         self.assertIn('nonsense', self.replay(400, spread_planner='nonsense')['detail'])
+        self.assertIn('planner "--help"', self.replay(400, spread_planner='--help')['detail'])
         self.assertIn('budget', self.replay(400, budget=-1)['detail'])
         self.replay(404, name='none')
         self.replay(403, token=base.READER)
