@@ -26,7 +26,7 @@ class PageTest(base.ExecutorTestCase):
 
     def setUp(self):
         super().setUp()
-        self.addCleanup(self.cloud.manage, 'resume')
+        self.addCleanup(self.cloud.manage, 'resume', '--all')
         self.browser = self.useFixture(Browser())
         self.driver = self.browser.driver
         self.browser.size(1400, 1400)
