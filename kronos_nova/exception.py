@@ -38,6 +38,8 @@
     ├── ClaimError                  the claims of a compute node
     ├── JournalError                the journal of plans and moves says no
     │   ├── DrainNotFound           no such drain
+    │   ├── HoldNotFound            no such room
+    │   ├── HoldNotWaiting          it is not proposed, or has ended
     │   ├── DrainPending            the host is being drained or released
     │   ├── DrainRefused            it would empty nothing, or leave an aggregate without hosts
     │   ├── HostDown                nothing can be migrated off the host
@@ -285,6 +287,21 @@ class IllegalPlanTransition(JournalError):
 class IllegalDrainTransition(JournalError):
     msg_fmt = 'Drain %(drain)s may not go from %(old)s to %(new)s.'
     code = 'kronos.illegal_drain_transition'
+
+
+class HoldNotFound(JournalError):
+    msg_fmt = 'There is no room of uuid %(hold)s. "kronos-manage room list" has all.'
+    code = 'kronos.hold_not_found'
+
+
+class HoldNotWaiting(JournalError):
+    msg_fmt = 'Room %(hold)s is %(state)s: %(problem)s.'
+    code = 'kronos.hold_not_waiting'
+
+
+class IllegalHoldTransition(JournalError):
+    msg_fmt = 'Room %(hold)s may not go from %(old)s to %(new)s.'
+    code = 'kronos.illegal_hold_transition'
 
 
 class MaintenanceNotFound(JournalError):

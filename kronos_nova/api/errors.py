@@ -28,6 +28,8 @@ STATUSES = (
     (exception.MoveNotFound, 404),
     (exception.PlanNotFound, 404),
     (exception.DrainNotFound, 404),
+    (exception.HoldNotFound, 404),
+    (exception.HoldNotWaiting, 409),
     (exception.MaintenanceNotFound, 404),
     (exception.QuarantineNotFound, 404),
     (exception.NotInScope, 404),

@@ -3,6 +3,7 @@
 import sys
 
 from kronos_nova.cmd import daemon
+from kronos_nova.cycle.room_requests import RoomRequests
 from kronos_nova.drain.progress import HostDrains
 from kronos_nova.engine import planning_worker
 from kronos_nova.inventory.connection import connect
@@ -24,7 +25,7 @@ def make_sources(conf):
         connection, domain_keys=conf.kronos.failure_domain_key)
     return planning_worker.Sources(inventory=inventory, history=inventory.past_moves,
                                    dry_run=dry_run.from_connection(connection),
-                                   requesters=(HostDrains,))
+                                   requesters=(HostDrains, RoomRequests))
 
 
 if __name__ == '__main__':

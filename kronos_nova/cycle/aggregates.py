@@ -14,11 +14,11 @@ from oslo_config import cfg
 from kronos_nova import exception
 from kronos_nova.cycle.requests import BALANCING
 from kronos_nova.cycle.requests import PlanRequest
-from kronos_nova.objects import nova_facts
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.objects.snapshot import is_supported
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,7 +88,7 @@ class ScopeIndex:
     def __init__(self, snapshot: Snapshot, request: PlanRequest = BALANCING):
         self._snapshot, self._request = snapshot, request
         hosts = {host.name: host for host in snapshot.hosts
-                 if nova_facts.is_supported(host.hypervisor_type)}
+                 if is_supported(host.hypervisor_type)}
         inside = {name for aggregate in snapshot.aggregates for name in aggregate.hosts}
         self._hosts = {
             aggregate.name: [hosts[name] for name in set(aggregate.hosts) if name in hosts]

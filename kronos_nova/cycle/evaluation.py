@@ -21,9 +21,11 @@ from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.persist import ResultWriter
 from kronos_nova.cycle.ports import CyclePorts
 from kronos_nova.cycle.ports import CycleRules
+from kronos_nova.objects import hold
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
+from kronos_nova.room import holding
 
 LOG = logging.getLogger(__name__)
 
@@ -66,7 +68,9 @@ class Cycle:
             learn=writer.learnt.__setitem__, look_ahead=writer.outlooks.__setitem__,
             forecast_cache=self.cycle_ports.forecast_cache)
         measurements = planner_ports.measurements(seen.snapshot, options)
+        self._settle_holds(seen.snapshot, now)
         options = self._carry_out_requests(seen.snapshot, options, planner_ports, measurements)
+        seen = dataclasses.replace(seen, snapshot=self._with_held(seen.snapshot))
         seen = self._start_approved(seen.with_moves(self.cycle_ports), writer, options,
                                     planner_ports, measurements)
         history = dataclasses.replace(
@@ -76,6 +80,26 @@ class Cycle:
                                   measurements)
         self._make_sure_of_our_turn()
         return writer.persist(report, seen.snapshot)
+
+    def _settle_holds(self, snapshot: Snapshot, now: datetime.datetime) -> None:
+        """End the holds whose time is over or whose room is used."""
+        holds = self.cycle_ports.holds
+        for each in holds.expire(now):
+            LOG.info('Room %s for %s has expired: it is kept no longer', each.uuid,
+                     each.shape.name)
+        for each in holds.in_states((hold.HELD,)):
+            used = holding.used_by(each, snapshot)
+            if len(used) >= each.count:
+                holds.enter(each, hold.USED, used=used, finished_at=now)
+            elif used != each.used:
+                holds.note(each, used=used)
+
+    def _with_held(self, snapshot: Snapshot) -> Snapshot:
+        """The cloud with the room that is held counted as in use."""
+        kept = self.cycle_ports.holds.in_states(hold.KEPT)
+        if not kept:
+            return snapshot
+        return holding.with_held(snapshot, kept, self.options.packs_numa_cells)
 
     @staticmethod
     def _whole_units(options: EngineOptions,

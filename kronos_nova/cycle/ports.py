@@ -18,6 +18,7 @@ from kronos_nova.db import cycles as db_cycles
 from kronos_nova.db import scores as db_scores
 from kronos_nova.db.engine import Database
 from kronos_nova.db.evaluations import Evaluations
+from kronos_nova.db.holds import Holds
 from kronos_nova.db.journal import Journal
 from kronos_nova.db.load_stats import LoadStatsStore
 from kronos_nova.db.refusals import Refusals
@@ -52,6 +53,7 @@ class CyclePorts:
     scores: db_scores.Scores
     evaluations: Evaluations
     load_stats: LoadStatsStore
+    holds: Holds
     names: ServerNames
     refusals: Refusals
     history: Callable[[datetime.datetime], Iterable[PastMove]] = lambda since: ()
@@ -66,7 +68,7 @@ class CyclePorts:
             'journal': journal, 'switches': SwitchBoard(database),
             'cooldowns': db_cooldowns.Cooldowns(database), 'cycles': db_cycles.Cycles(database),
             'scores': db_scores.Scores(database), 'evaluations': Evaluations(database),
-            'load_stats': LoadStatsStore(database),
+            'load_stats': LoadStatsStore(database), 'holds': Holds(database),
             'names': ServerNames(database), 'refusals': Refusals(database)}
         return cls(**kept | others)
 

@@ -22,6 +22,7 @@ from kronos_nova.db.journal import plans as journal_plans
 from kronos_nova.db.journal import rows
 from kronos_nova.drain import states as drains
 from kronos_nova.objects import automation
+from kronos_nova.objects import hold
 from kronos_nova.objects import maintenance
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
@@ -168,6 +169,10 @@ class _Rows:
         yield _Check(
             table='drains', problem='unreadable lists', remedy='the lists become empty',
             find=_unreadable_drains, fix=_empty_lists)
+        yield _Check(
+            table='holds', problem='an unknown state',
+            remedy='delete the row by hand: nothing is kept for it',
+            find=_not_in(models.HoldRow, hold.HOLD_TRANSITIONS))
         yield _Check(
             table='maintenances', problem='a second one that is not done',
             remedy='the older one is done; its hosts stay as they are', find=_older_maintenances,

@@ -18,6 +18,7 @@ from kronos_nova.db import models
 from kronos_nova.db import sums
 from kronos_nova.db.retry import retried
 from kronos_nova.drain import states as drains
+from kronos_nova.objects import hold as holds
 from kronos_nova.objects import maintenance as maintenances
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
@@ -200,6 +201,12 @@ def _drains(before):
         (drain.state == drains.RELEASED) | is_repeated)
 
 
+def _holds(before):
+    hold = models.HoldRow
+    return hold, sa.select(hold.uuid).where(
+        hold.requested_at < before, hold.state.not_in(holds.OPEN))
+
+
 def _maintenances(before):
     maintenance = models.MaintenanceRow
     return maintenance, sa.select(maintenance.uuid).where(
@@ -235,9 +242,11 @@ def _notifications(before):
 SELECTS = {'events': _events, 'reports': _reports, 'moves': _moves, 'plans': _plans,
            'repairs': _repairs, 'quarantines': _quarantines, 'tasks': _tasks,
            'switch_events': _switch_events, 'drains': _drains, 'maintenances': _maintenances,
+           'holds': _holds,
            'server_names': _server_names, 'notifications': _notifications,
            'evaluations': _evaluations, 'load_sums': _load_sums, 'move_sums': _move_sums}
 KEPT_AS = {'switch_events': 'operations', 'drains': 'operations', 'maintenances': 'operations',
+           'holds': 'operations',
            'server_names': 'moves', 'load_sums': 'sums', 'move_sums': 'sums'}
 """Whose days are a table's that has none of its own."""
 DEPENDENTS = {models.MoveRow: (models.MoveEventRow.move_uuid,),

@@ -19,6 +19,7 @@ from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.db import journal
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.engine import Database
+from kronos_nova.db.holds import Holds
 from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.drain import planning
 from kronos_nova.drain import states as drains
@@ -29,6 +30,7 @@ from kronos_nova.objects import domains
 from kronos_nova.objects import maintenance
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.room import holding
 
 Checked = tuple[str, list[drains.Drain], planning.DrainPlan]
 """An aggregate, the drains that are wanted in it, and how they would go."""
@@ -78,6 +80,8 @@ class Checker:
         :raises NotInScope: a host is none that Kronos looks after
         """
         snapshot, by_aggregate = snapshot or self._read(), collections.defaultdict(list)
+        snapshot = holding.with_held(snapshot, Holds(self.database).in_force(),
+                                     engine_options.packs_numa_cells(self.conf))
         for each in wanted:
             name = planning.in_scope(snapshot, aggregates_in_scope(self.conf), each.host)
             by_aggregate[name].append(dataclasses.replace(

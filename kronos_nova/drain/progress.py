@@ -28,6 +28,7 @@ from kronos_nova.objects.move import MoveRecord
 from kronos_nova.objects.snapshot import MoveUnderWay
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
+from kronos_nova.room import holding
 
 LOG = logging.getLogger(__name__)
 
@@ -62,8 +63,10 @@ class HostDrains:
         """A DrainPlan for the drains of an aggregate, all taken together."""
         journal, since = self.cycle_ports.journal, min(each.requested_at for each in wanted)
         now = self.utcnow()
+        held = holding.with_held(snapshot, self.cycle_ports.holds.in_force(),
+                                 self.options.packs_numa_cells)
         return planning.plan(
-            snapshot, self.policies, self.options, planner_ports, aggregate, wanted,
+            held, self.policies, self.options, planner_ports, aggregate, wanted,
             journal.failures_of_drains(since), journal.tries(
                 now - datetime.timedelta(seconds=self.experience_window)),
             measurements, self.cycle_ports.cooldowns.quarantined(now))

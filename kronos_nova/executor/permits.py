@@ -1,14 +1,20 @@
 """Which moves may be started: asked before each of them."""
 
 import collections
+import dataclasses
 import datetime
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
 
 from kronos_nova import exception
 from kronos_nova.db import drains
+from kronos_nova.db import holds
 from kronos_nova.db import switches
 from kronos_nova.objects import automation
+from kronos_nova.objects import hold
 from kronos_nova.objects.automation import Defaults
 from kronos_nova.objects.automation import Switches
 from kronos_nova.objects.plan import RunningPlan
@@ -39,10 +45,10 @@ class Permits:
         :raises ConfigurationError: nova.conf has a level or a window that there is not
         """
         with self._database.reader() as session:
-            found, draining = switches.read(session), _draining(session)
+            found, ordered = switches.read(session), _ordered(session)
         going, forbidden = [], {}
         for plan in running:
-            if why := self._refusal(found, draining, plan):
+            if why := self._refusal(found, ordered, plan):
                 forbidden[plan.uuid] = why
             elif not self._hold(found, plan, now):
                 going.append(plan.uuid)
@@ -54,14 +60,17 @@ class Permits:
 
         :param source: the host that it leaves
         """
-        found, draining = switches.read(session), _draining(session)
+        found, ordered = switches.read(session), _ordered(session)
         try:
-            return (self._refusal(found, draining, plan) or self._hold(found, plan, now) or
-                    _opened(draining, plan, source))
+            return (self._refusal(found, ordered, plan) or self._hold(found, plan, now) or
+                    _opened(ordered.draining, plan, source))
         except exception.ConfigurationError as error:
             return str(error)
 
-    def _refusal(self, found: Switches, draining, plan):
+    def _refusal(self, found: Switches, ordered: '_Ordered', plan: RunningPlan) -> str | None:
+        draining = ordered.draining
+        if plan.purpose == automation.MAKE_ROOM and plan.aggregate not in ordered.room:
+            return 'no room is to be made in its aggregate any more'
         if plan.purpose == automation.DRAIN and plan.aggregate not in draining:
             return 'no host of its aggregate is being drained any more'
         if plan.purpose != automation.DRAIN and plan.aggregate in draining:
@@ -70,19 +79,30 @@ class Permits:
 
     def _hold(self, found, plan, now):
         why = self._hold_here(plan.aggregate) or found.hold(plan.aggregate)
-        # What an operator drains does not wait for a window.
-        if why is None and plan.purpose != automation.DRAIN and not self._is_open(
+        # What an operator has ordered does not wait for a window.
+        if why is None and plan.purpose not in automation.ORDERED and not self._is_open(
                 plan.aggregate, now):
             return 'outside the maintenance windows of its aggregate'
         return why
 
 
-def _draining(session):
-    """{aggregate: those of its hosts that are being drained}"""
-    found = collections.defaultdict(list)
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Ordered:
+    """What operators have ordered.
+
+    draining : aggregate to those of its hosts that are being drained
+    room : aggregates in which room is to be made
+    """
+
+    draining: Mapping[str, Sequence[str]]
+    room: Collection[str]
+
+
+def _ordered(session) -> _Ordered:
+    draining = collections.defaultdict(list)
     for drain in drains.read(session):
-        found[drain.aggregate].append(drain.host)
-    return dict(found)
+        draining[drain.aggregate].append(drain.host)
+    return _Ordered(draining, {each.aggregate for each in holds.read(session, hold.WANTED)})
 
 
 def _opened(draining, plan, source):

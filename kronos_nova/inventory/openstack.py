@@ -27,13 +27,13 @@ from kronos_nova.inventory import providers
 from kronos_nova.inventory import scope
 from kronos_nova.inventory import shape
 from kronos_nova.objects import migration_status
-from kronos_nova.objects import nova_facts
 from kronos_nova.objects.domains import domains_of_hosts
 from kronos_nova.objects.nova_facts import COMPUTE_IMAGES
 from kronos_nova.objects.nova_facts import COMPUTE_INVENTORY
 from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import MoveUnderWay
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.objects.snapshot import is_supported
 from kronos_nova.placement.client import PlacementClient
 from kronos_nova.placement.shortcut import Shortcut
 
@@ -118,7 +118,7 @@ class OpenStackInventory:
         wanted = scope.HostScope(aggregates, scopes).with_ends_of(
             (*map(shape.move_under_way, listed), *moves))
         hypervisors = [h for h in self._pages('/os-hypervisors/detail', 'hypervisors')
-                       if nova_facts.is_supported(h['hypervisor_type'])
+                       if is_supported(h['hypervisor_type'])
                        and h['service']['host'] in wanted]
         groups = list(self._server_groups())
         # Such as are deleted softly can be restored, and hold their room until then.

@@ -26,6 +26,9 @@ PAUSE = 'pause'
 # Purposes of plans.
 BALANCE = 'balance'
 DRAIN = 'drain'
+MAKE_ROOM = 'make_room'
+ORDERED = (DRAIN, MAKE_ROOM)
+"""Purposes of plans that an operator has ordered: they run at every level."""
 
 
 def lower(one: str, other: str) -> str:
@@ -153,10 +156,10 @@ class Switches:
                 is_approved: bool) -> str | None:
         """Why moves of a plan may not be started any more, however long they wait.
 
-        What an operator ordered by a drain is done at every level; below ``auto`` other plans need
-        an approval, below ``approve`` none runs.
+        What an operator ordered, by a drain or for room, is done at every level; below ``auto``
+        other plans need an approval, below ``approve`` none runs.
         """
         level = self.level(aggregate, defaults)
-        if purpose == DRAIN or level == AUTO or (level == APPROVE and is_approved):
+        if purpose in ORDERED or level == AUTO or (level == APPROVE and is_approved):
             return None
         return f'the level of {aggregate} is {level} now'

@@ -1,8 +1,5 @@
 """What Kronos takes for granted of the Nova and the placement that it talks to."""
 
-HYPERVISOR_TYPES = frozenset(('QEMU', 'KVM'))
-"""What Nova calls a hypervisor that libvirt runs by KVM is QEMU; the other is for older drivers."""
-
 COMPUTE_INVENTORY = '2.73'
 """From 2.69 on Nova names what it cannot read because a cell is down, where before it left it out
 in silence; 2.88 and later ask every host for its uptime when hypervisors are listed."""
@@ -24,8 +21,3 @@ PLACEMENT_NEEDED = {
     (1, 13): 'POST /allocations', (1, 28): 'consumer generations',
     (1, 36): 'same_subtree in allocation candidates'}
 """What moves are built on, and since when placement has it."""
-
-
-def is_supported(hypervisor_type: str) -> bool:
-    """Whether Kronos plans for hosts with a hypervisor of that type, in any spelling."""
-    return hypervisor_type.upper() in HYPERVISOR_TYPES

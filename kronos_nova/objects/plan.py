@@ -14,6 +14,7 @@ AFFINITY = 'affinity'
 RELIEVE = 'relieve'
 SPREAD = 'spread'
 PACK = 'pack'
+MAKE_ROOM = 'make_room'
 BY_LOAD = (RELIEVE, SPREAD, PACK)
 """Phases that make no sense without knowing the load."""
 

@@ -21,6 +21,15 @@ OWN_METADATA = 'kronos:'
 """How the keys of server metadata begin that concern Kronos; no others are read."""
 
 
+HYPERVISOR_TYPES = frozenset(('QEMU', 'KVM'))
+"""Hypervisor types of hosts that libvirt runs. Nova says QEMU, also with KVM; older drivers KVM."""
+
+
+def is_supported(hypervisor_type: str) -> bool:
+    """Return whether Kronos plans for hosts with a hypervisor of that type, in any spelling."""
+    return hypervisor_type.upper() in HYPERVISOR_TYPES
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceInventory:
     """One resource class of a provider, as placement keeps it. All but the ratio are in the class's

@@ -17,6 +17,7 @@ from nova import objects
 from oslo_log import log as logging
 
 from kronos_nova import conf as kronos_conf
+from kronos_nova.cycle.room_requests import RoomRequests
 from kronos_nova.drain.progress import HostDrains
 from kronos_nova.engine import planning_worker
 from kronos_nova.inventory import pace
@@ -58,7 +59,7 @@ def make_sources():
             pace.ReadingPace(REST_TIME), PATIENCE, SHORT_PATIENCE,
             domain_keys=CONF.kronos.failure_domain_key),
         history=history.past_moves, dry_run=dry_run.SchedulerDryRun(),
-        requesters=(HostDrains,))
+        requesters=(HostDrains, RoomRequests))
 
 
 if __name__ == '__main__':

@@ -25,10 +25,10 @@ from kronos_nova.inventory import providers
 from kronos_nova.inventory import scope
 from kronos_nova.inventory import shape
 from kronos_nova.objects import migration_status
-from kronos_nova.objects import nova_facts
 from kronos_nova.objects import snapshot
 from kronos_nova.objects.domains import domains_of_hosts
 from kronos_nova.objects.shape import Shape
+from kronos_nova.objects.snapshot import is_supported
 from kronos_nova.plugin import cells
 from kronos_nova.plugin import nova_tables
 from kronos_nova.plugin import placement
@@ -171,7 +171,7 @@ class InProcessInventory:
             # Where they come from and where they go has to be known to tell what they take.
             ours = wanted.with_ends_of(here)
             found = [node for node in nova_tables.nodes(cell_context, ours.names)
-                     if nova_facts.is_supported(node.hypervisor_type) and node.host in ours]
+                     if is_supported(node.hypervisor_type) and node.host in ours]
             servers = [*self._instances.read(cell_context, {node.host for node in found})]
             cells_of = self._cells.read(cell_context, [node.host for node in found]) if any(
                 server.facts.topology.cells for server in servers) else {}

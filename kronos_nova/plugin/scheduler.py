@@ -21,9 +21,11 @@ from kronos_nova import exception
 from kronos_nova import policies
 from kronos_nova.conf import invalid_values
 from kronos_nova.db import engine as db_engine
+from kronos_nova.db import holds as db_holds
 from kronos_nova.db import journal
 from kronos_nova.db import scores
 from kronos_nova.objects import snapshot
+from kronos_nova.plugin import held_room
 from kronos_nova.plugin.fixes import request_clock
 from kronos_nova.policies import requests
 
@@ -38,6 +40,7 @@ if _wrong:  # they are read with every request
               'started again: %s', invalid_values.described(_wrong))
 
 EXPECTED = {
+    **held_room.EXPECTED,
     'nova.scheduler.manager:SchedulerManager.__init__': ('self', 'args', 'kwargs'),
     'nova.scheduler.filters:BaseHostFilter.host_passes': None,
     'nova.scheduler.weights:BaseHostWeigher': None,
@@ -50,6 +53,7 @@ class LastRead:
     scores : {host: weighted sum of its scores}, the higher the less wanted
     emptied : names of the hosts that are being emptied
     rules : RequestRules, of operators
+    held : HeldRoom, kept for servers to come
     """
 
     def __init__(self):
@@ -58,15 +62,17 @@ class LastRead:
 
     def forget(self):
         """Drop what the control database has; the rules of operators stay."""
-        self.scores, self.emptied = {}, frozenset()
+        self.scores, self.emptied, self.held = {}, frozenset(), held_room.HeldRoom()
 
-    def update(self, combined, emptied):
+    def update(self, combined, emptied, holds):
         """
         :param combined: {host: (mode, weighted sum of its scores)}
+        :param holds: of room that is kept now
         """
         self.scores = {host: -value if mode == 'pack' else value
                        for host, (mode, value) in combined.items()}
         self.emptied = frozenset(emptied)
+        self.held = held_room.HeldRoom(holds)
 
     def heed(self, policies_file, aggregates, levels):
         """Read the rules of operators.
@@ -124,7 +130,8 @@ def refresh(view, database, score_max_age):
     """:raises DBError: the control database does not answer"""
     oldest = database.utcnow() - datetime.timedelta(seconds=score_max_age)
     view.update(scores.Scores(database).combined(oldest),
-                journal.Journal(database, None).hosts_being_emptied())
+                journal.Journal(database, None).hosts_being_emptied(),
+                db_holds.Holds(database).in_force())
 
 
 @functools.cache
@@ -133,8 +140,9 @@ def _database():
 
 
 class KronosFilter(filters.BaseHostFilter):
-    """Refuses hosts that Kronos is emptying, and those that a rule of an operator does not let the
-    server go to, unless the request names the host."""
+    """Refuses hosts that Kronos is emptying, those on which room is held that the server would
+    take, and those that a rule of an operator does not let the server go to, unless the request
+    names the host."""
 
     RUN_ON_REBUILD = False
 
@@ -147,7 +155,8 @@ class KronosFilter(filters.BaseHostFilter):
                 if each.host not in refused or _requests_host(spec_obj, each.host))
 
     def host_passes(self, host_state, spec_obj):
-        return host_state.host not in VIEW.emptied or _requests_host(spec_obj, host_state.host)
+        return (host_state.host not in VIEW.emptied and VIEW.held.leaves_room(host_state, spec_obj)
+                or _requests_host(spec_obj, host_state.host))
 
 
 def _requests_host(spec_obj, host):

@@ -8,9 +8,12 @@ import dataclasses
 from collections.abc import Collection
 from collections.abc import Iterable
 
+from kronos_nova import exception
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.model import Problem
 from kronos_nova.model import State
+from kronos_nova.objects import eligibility
+from kronos_nova.objects.eligibility import OptOut
 from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners.base import Limits
@@ -25,12 +28,14 @@ CUT = 'the time limit of a plan was over before a place was found; there may be 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RoomMove:
-    """A move that makes room: names of hosts, memory in MiB."""
+    """A move that makes room: names of hosts, memory in MiB. ``depends_on`` are the positions, from
+    0, of the moves that have to end well before this one begins."""
 
     instance_uuid: str
     source: str
     destination: str
     memory_mb: int
+    depends_on: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +88,40 @@ def _plan(snapshot: Snapshot, cell: str, rules: ConstraintRules, shape: Shape, c
                                                          count - len(hosts)))
 
 
+def within(snapshot: Snapshot, aggregate: str) -> Snapshot:
+    """The hosts of an aggregate.
+
+    :raises NotInScope: there is no such aggregate
+    """
+    try:
+        names = set(snapshot.hosts_of(aggregate))
+    except KeyError as error:
+        raise exception.NotInScope(
+            what=f'Aggregate {aggregate}', problem='there is no aggregate of that name',
+            remedy='"openstack aggregate list" has the names.') from error
+    return dataclasses.replace(snapshot, hosts=tuple(
+        host for host in snapshot.hosts if host.name in names))
+
+
+def pinned(snapshot: Snapshot, rules: ConstraintRules, opt_out: OptOut) -> list[str]:
+    """Uuids of the servers that do not move to make room."""
+    # A rule that waits for a window or counts moves says when, not whether.
+    held = {uuid for each in rules.selections if each.rule.never_move for uuid in each.servers}
+    return [each.uuid for each in snapshot.instances if each.uuid in held
+            or eligibility.obstacle(each, opt_out, eligibility.TO_BALANCE)]
+
+
 def moves_of(problem: Problem, steps: Iterable[Step]) -> tuple[RoomMove, ...]:
-    """The moves of servers that exist."""
+    """The moves of servers that exist. None of them waits for a new server, which only takes
+    room."""
+    steps = tuple(steps)
+    real = [number for number, step in enumerate(steps) if not shapes.is_new(problem.vms[step.vm])]
+    position = {number: n for n, number in enumerate(real)}
     return tuple(RoomMove(
         instance_uuid=problem.vms[step.vm], source=problem.hosts[step.source],
-        destination=problem.hosts[step.destination], memory_mb=int(problem.memory_mb[step.vm]))
-        for step in steps if not shapes.is_new(problem.vms[step.vm]))
+        destination=problem.hosts[step.destination], memory_mb=int(problem.memory_mb[step.vm]),
+        depends_on=tuple(position[earlier] for earlier in step.depends_on if earlier in position))
+        for step in (steps[number] for number in real))
 
 
 def _missing(unplaced: Iterable[NoPlace], count: int) -> dict:

@@ -11,10 +11,10 @@ from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.constraints.base import compile_model
 from kronos_nova.model import Model
 from kronos_nova.model import Problem
-from kronos_nova.objects import nova_facts
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.objects.snapshot import is_supported
 from kronos_nova.policies.selection import Selections
 
 ALLOCATED = 'allocated'
@@ -31,7 +31,7 @@ def model_of(snapshot: Snapshot, rules: ConstraintRules,
     :param pinned: uuids of instances that do not move
     """
     hosts = tuple(sorted((host for host in snapshot.hosts
-                          if nova_facts.is_supported(host.hypervisor_type)),
+                          if is_supported(host.hypervisor_type)),
                          key=lambda host: host.name))
     selections = Selections((each.rule for each in rules.selections), snapshot)
     return compile_model(

@@ -2,15 +2,20 @@
 
 import collections
 import dataclasses
+import datetime
 import functools
 import time
 import typing
 from collections.abc import Callable
 from collections.abc import Sequence
 
+from oslo_utils import uuidutils
+
 from kronos_client.contract import room as contract
 from kronos_nova import exception
-from kronos_nova.objects import eligibility
+from kronos_nova.db import cycles
+from kronos_nova.db import holds
+from kronos_nova.objects import hold
 from kronos_nova.objects.host_checks import MOVING_CHECKS
 from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import Snapshot
@@ -24,6 +29,8 @@ if typing.TYPE_CHECKING:    # pydantic and planning are slow to load
 
 MOVES = 100_000
 """Moves that may make room: as many as it takes. The time limit of a plan ends it sooner."""
+RELEASES = 10
+"""Tries to release room whose state changes meanwhile; an evaluation changes it a few times."""
 
 
 def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capacity:
@@ -127,11 +134,8 @@ def _limits(context: Context, moves: int) -> 'Limits':
 def _pinned(context: Context, snapshot: Snapshot, rules: 'ConstraintRules') -> list[str]:
     """Uuids of the servers that do not move."""
     from kronos_nova.cycle import options as engine_options  # as above
-    opt_out = engine_options.from_conf(context.conf).opt_out
-    # A rule that waits for a window or counts moves says when, not whether.
-    held = {uuid for each in rules.selections if each.rule.never_move for uuid in each.servers}
-    return [each.uuid for each in snapshot.instances if each.uuid in held
-            or eligibility.obstacle(each, opt_out, eligibility.TO_BALANCE)]
+    from kronos_nova.room import making
+    return making.pinned(snapshot, rules, engine_options.from_conf(context.conf).opt_out)
 
 
 def _named_moves(moves: Sequence['RoomMove'], snapshot: Snapshot) -> list[contract.RoomMove]:
@@ -161,10 +165,16 @@ def _cloud(context: Context, request: contract.Changes) -> _Asked:
     :raises HostNotFound: there is no such host
     :raises RequestRefused: a change cannot be read
     """
-    from kronos_nova.room import whatif  # as above
-    snapshot, flavors = context.read_cloud(), functools.cache(context.read_flavors)
+    from kronos_nova.cycle import options as engine_options  # as above
+    from kronos_nova.room import holding
+    from kronos_nova.room import making
+    from kronos_nova.room import whatif
+    snapshot = holding.with_held(
+        context.read_cloud(), holds.Holds(context.database).in_force(),
+        engine_options.packs_numa_cells(context.conf))
+    flavors = functools.cache(context.read_flavors)
     if request.aggregate is not None:
-        snapshot = _within(snapshot, request.aggregate)
+        snapshot = making.within(snapshot, request.aggregate)
     operator_rules = _operator_rules(context)
     found = whatif.changed(
         snapshot, _rules(context, operator_rules, snapshot), whatif.Changes(
@@ -176,21 +186,6 @@ def _cloud(context: Context, request: contract.Changes) -> _Asked:
         outcome=contract.Outcome(
             left=found.left, names={uuid: names[uuid] for uuid in found.left},
             not_booted=found.not_booted))
-
-
-def _within(snapshot: Snapshot, aggregate: str) -> Snapshot:
-    """The hosts of an aggregate.
-
-    :raises NotInScope: there is no such aggregate
-    """
-    try:
-        names = set(snapshot.hosts_of(aggregate))
-    except KeyError as error:
-        raise exception.NotInScope(
-            what=f'Aggregate {aggregate}', problem='there is no aggregate of that name',
-            remedy='"openstack aggregate list" has the names.') from error
-    return dataclasses.replace(snapshot, hosts=tuple(
-        host for host in snapshot.hosts if host.name in names))
 
 
 def _operator_rules(context: Context) -> Sequence['OperatorRule']:
@@ -227,5 +222,103 @@ def _slots(found, after):
         hosts={name: count for name, count in found.by_host.items() if count})
 
 
+def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
+    """
+    :raises NotInScope: there is no such aggregate, or Kronos does not look after it
+    :raises RequestRefused: there is no such flavor, or no aggregate is named and several are in
+        scope
+    """
+    from kronos_nova.cycle import aggregates  # as above
+    from kronos_nova.room import shapes
+    aggregate = _aggregate(request.aggregate, aggregates.aggregates_in_scope(context.conf))
+    room = check(context, contract.CheckRoom(
+        flavor=request.flavor, count=request.count, aggregate=aggregate, project=request.project))
+    if room.missing:
+        return contract.RoomMade(room=room, hold=None)
+    [shape] = shapes.named([request.flavor], context.read_flavors())
+    now = context.utcnow()
+    wanted = hold.Hold(
+        uuid=uuidutils.generate_uuid(), aggregate=aggregate, shape=shape, count=request.count,
+        state=hold.PROPOSED if room.moves and not request.approve else hold.REQUESTED,
+        project_id=request.project or '', requested_by=context.who, requested_at=now,
+        reason=request.reason, hold_seconds=request.hold_seconds,
+        expires_at=now + datetime.timedelta(seconds=hold.WAIT_SECONDS), moves=len(room.moves),
+        memory_mb=room.memory_mb)
+    holds.Holds(context.database).request(wanted)
+    if wanted.state == hold.REQUESTED:
+        cycles.Cycles(context.database).expedite(aggregate)
+    return contract.RoomMade(room=room, hold=_view(wanted))
+
+
+def _aggregate(name: str | None, in_scope: Sequence[str]) -> str:
+    """The aggregate in which room is made.
+
+    :raises NotInScope: Kronos does not look after it
+    :raises RequestRefused: none is named, and several are in scope
+    """
+    if name is None and len(in_scope) == 1:
+        return in_scope[0]
+    if name is None:
+        raise exception.RequestRefused(
+            what='aggregate', problem='names none, and several are in scope',
+            remedy=f'Name one of {", ".join(in_scope)}.')
+    if name not in in_scope:
+        raise exception.NotInScope(
+            what=f'Aggregate {name}', problem='Kronos does not look after it',
+            remedy='Name it in [kronos] aggregates.')
+    return name
+
+
+def list_rooms(context: Context, request: contract.ListRooms) -> contract.Holds:
+    states = hold.HOLD_TRANSITIONS if request.all else hold.OPEN
+    return contract.Holds(rooms=[_view(each) for each in
+                                 holds.Holds(context.database).in_states(states)])
+
+
+def show(context: Context, request: contract.OneRoom) -> contract.Hold:
+    """
+    :raises HoldNotFound: there is no such room
+    """
+    return _view(holds.Holds(context.database).get(request.room))
+
+
+def approve(context: Context, request: contract.OneRoom) -> contract.Hold:
+    """
+    :raises HoldNotFound: there is no such room
+    :raises HoldNotWaiting: it does not wait for approval
+    """
+    store = holds.Holds(context.database)
+    found = store.get(request.room)
+    if found.state != hold.PROPOSED or not store.enter(found, hold.REQUESTED, problem=''):
+        raise exception.HoldNotWaiting(hold=request.room, state=store.get(request.room).state,
+                                       problem='it does not wait for approval')
+    cycles.Cycles(context.database).expedite(found.aggregate)
+    return _view(store.get(request.room))
+
+
+def release(context: Context, request: contract.OneRoom) -> contract.Hold:
+    """
+    :raises HoldNotFound: there is no such room
+    :raises HoldNotWaiting: it has ended
+    """
+    store = holds.Holds(context.database)
+    for _try in range(RELEASES):
+        found = store.get(request.room)
+        if found.state not in hold.OPEN:
+            raise exception.HoldNotWaiting(hold=request.room, state=found.state,
+                                           problem='nothing is kept for it')
+        if store.enter(found, hold.RELEASED, finished_at=context.utcnow()):
+            break
+    return _view(store.get(request.room))
+
+
+def _view(found: hold.Hold) -> contract.Hold:
+    return contract.Hold.made_from(
+        found, flavor=found.shape.name, project_id=found.project_id or None,
+        plan=found.plan_uuid or None, hosts=dict(found.hosts), used=dict(found.used))
+
+
 FUNCTIONS = {contract.CAPACITY.name: capacity, contract.FAILOVER.name: check_failover,
-             contract.CHECK.name: check, contract.FRAGMENTS.name: show_fragments}
+             contract.CHECK.name: check, contract.FRAGMENTS.name: show_fragments,
+             contract.MAKE.name: make, contract.LIST.name: list_rooms, contract.SHOW.name: show,
+             contract.APPROVE.name: approve, contract.RELEASE.name: release}

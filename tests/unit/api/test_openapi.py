@@ -54,9 +54,10 @@ class DocumentTest(test_host.WithRecordedCloud, base.ApiTestCase):
         [move] = self.journal.moves(plan)
         for operation in routes.OPERATIONS:
             path = operation.path.format(aggregate='gpu', plan=plan, move=move.uuid, server='vm1',
-                                         drain='none', host='a', snapshot='none')
+                                         drain='none', host='a', snapshot='none', room='none')
             if operation.method == 'GET' and operation.gives is not None and (
-                    operation.name not in ('drains:show', 'hosts:show', 'maintenance:show')):
+                    operation.name not in ('drains:show', 'hosts:show', 'maintenance:show',
+                                           'room:show')):
                 query = '?flavor=1:512' if operation.name in (
                     'room:check', 'room:fragments') else ''
                 self.check(self.ask(path + query), operation.gives.__name__)

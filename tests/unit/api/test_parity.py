@@ -14,14 +14,17 @@ from kronos_client.http import HttpClient
 from kronos_nova import clock
 from kronos_nova.db import cooldowns
 from kronos_nova.db import drains as db_drains
+from kronos_nova.db import holds
 from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.drain import states as drains
+from kronos_nova.objects import hold
 from kronos_nova.objects import maintenance
 from kronos_nova.objects import plan as plans
 from kronos_nova.services.context import Context
 from kronos_nova.services.in_process import InProcessClient
 from tests.unit.api import base
 from tests.unit.cmd import test_host
+from tests.unit.db import test_holds
 
 WHO = 'jane@Default (API)'
 NEW = (re.compile(r'\d{4}-\d\d-\d\dT[\d:.]+Z'), re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-\w{12}'))
@@ -30,7 +33,8 @@ NEW = (re.compile(r'\d{4}-\d\d-\d\dT[\d:.]+Z'), re.compile(r'[0-9a-f]{8}(-[0-9a-
 PLAIN = frozenset((
     'status:show', 'aggregates:list', 'hosts:list', 'plans:list', 'moves:list', 'automation:show',
     'automation:history', 'automation:pause', 'automation:resume', 'automation:stop', 'drains:list',
-    'maintenance:show', 'maintenance:stop', 'maintenance:end', 'quarantine:list', 'servers:list'))
+    'maintenance:show', 'maintenance:stop', 'maintenance:end', 'quarantine:list', 'room:list',
+    'servers:list'))
 """Operations whose requests may be empty."""
 
 
@@ -59,6 +63,8 @@ class ParityTest(test_host.WithRecordedCloud, base.ApiTestCase):
             uuid='m', state=maintenance.RUNNING, requested_by='jane', requested_at=clock.utcnow(),
             options=maintenance.MaintenanceOptions(),
             hosts={'c': maintenance.DRAINING, 'b': maintenance.HOOK}))
+        holds.Holds(self.database).request(test_holds.wish(
+            'r', clock.utcnow(), state=hold.PROPOSED, hosts={'a': 1}))
         cooldowns.Cooldowns(self.database).quarantine('vm1', -1, 'it failed', clock.utcnow())
         self.before = sqlite3.connect(':memory:')
         self.addCleanup(self.before.close)
@@ -96,6 +102,12 @@ class ParityTest(test_host.WithRecordedCloud, base.ApiTestCase):
             'room:failover': [{}, {'hosts': ['x']}],
             'room:check': [{'flavor': '2:4096', 'count': 3}, {'flavor': 'x'}],
             'room:fragments': [{'flavor': '2:4096', 'moves': 3}, {'flavor': 'x'}],
+            'room:make': [{'flavor': 'm1.small', 'aggregate': 'gpu'}, {'flavor': 'm1.small'},
+                          {'flavor': '1:999999', 'aggregate': 'gpu'},
+                          {'flavor': 'm1.small', 'aggregate': 'x'}],
+            'room:show': [{'room': 'r'}, {'room': 'x'}],
+            'room:approve': [{'room': 'r'}, {'room': 'x'}],
+            'room:release': [{'room': 'r'}, {'room': 'x'}],
             'report:show': [{'by': ['month', 'project']}, {'aggregate': 'x'}],
             'quarantine:end': [{'server': 'vm1'}, {'server': 'vm2'}]}}
 

@@ -65,6 +65,14 @@ def seconds(text: str) -> float:
     return value
 
 
+def duration(text: str) -> int:
+    """The type of an argument that is a length of time with its unit, such as 45m; in seconds."""
+    found = AGO.fullmatch(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f'"{text:.40}" is no length of time such as 45m or 8h')
+    return int(found[1]) * UNITS[found[2]]
+
+
 def pause(text: str) -> float:
     """The type of an argument that says how long to wait between two looks: at no time a database
     or an API is asked without a pause."""

@@ -134,6 +134,13 @@ class Failover(_AboutRoom):
             for each in shown]
 
 
+def moves_table(moves):
+    """The columns and rows of moves that make room."""
+    return ('Server', 'Source', 'Destination', 'GiB'), [
+        (columns.server(each.instance_uuid, each.instance_name), each.source,
+         each.destination, round(each.memory_mb / 1024, 1)) for each in moves]
+
+
 class _Moves(_AboutRoom):
     """A question about the moves that make room for servers of one flavor."""
 
@@ -153,11 +160,6 @@ class _Moves(_AboutRoom):
         """Add the argument that says how much is asked for."""
         raise NotImplementedError
 
-    def shown(self, moves):
-        """The columns and rows of the moves."""
-        return ('Server', 'Source', 'Destination', 'GiB'), [
-            (columns.server(each.instance_uuid, each.instance_name), each.source,
-             each.destination, round(each.memory_mb / 1024, 1)) for each in moves]
 
 
 class RoomFragments(_Moves):
@@ -182,7 +184,7 @@ class RoomFragments(_Moves):
                  f'that copy {found.memory_mb / 1024:.1f} GiB; of the free CPUs '
                  f'{found.rate_before:.0%} are of no use to them now, then '
                  f'{found.rate_after:.0%}.')
-        return self.shown(found.moves)
+        return moves_table(found.moves)
 
 
 class RoomCheck(_Moves):
@@ -210,4 +212,115 @@ class RoomCheck(_Moves):
             self.say(f'No room for others: {why}.')
         if found.missing:
             self.exit_code = LOST
-        return self.shown(found.moves)
+        return moves_table(found.moves)
+
+
+class RoomMake(command.Lister):
+    """Make room for new servers by moving others, and keep it for them.
+
+    The moves are shown. Nothing begins before "room approve", unless --approve is given or no
+    server has to move. Room that is there is kept by KronosFilter for servers of the flavor, and of
+    the project if one is named, until they are there, it is released, or its time is over.
+
+    Exit codes: 0 written down; 1 refused; 4 there is no room for all, and nothing was written.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('flavor', metavar='<flavor>', type=arguments.name,
+                            help='Name of a flavor.')
+        parser.add_argument('--count', metavar='<n>', type=arguments.POSITIVE, default=1,
+                            help='So many servers; default: 1.')
+        parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
+                            help='On hosts of this aggregate, by moves within it; default: the '
+                                 'only one in scope.')
+        parser.add_argument('--for-project', metavar='<uuid>', type=arguments.name,
+                            help='Keep it for servers of this project; default: of any.')
+        parser.add_argument('--hold', metavar='<duration>', type=arguments.duration, default=1800,
+                            help='Keep it for so long once it is there, such as 45m or 8h; '
+                                 'default: 30m.')
+        parser.add_argument('--reason', metavar='<text>', default='', help='Why, for others.')
+        parser.add_argument('--approve', action='store_true',
+                            help='Begin at once, without "room approve".')
+        return parser
+
+    def take_action(self, parsed_args):
+        found = self.call(contract.MAKE, contract.MakeRoom(
+            flavor=parsed_args.flavor, count=parsed_args.count, aggregate=parsed_args.aggregate,
+            project=parsed_args.for_project, hold_seconds=parsed_args.hold,
+            reason=parsed_args.reason, approve=parsed_args.approve))
+        room, hold = found.room, found.hold
+        places = ', '.join(f'{count} on {name}' for name, count in room.hosts.items())
+        self.say(f'Room for {sum(room.hosts.values())} of {parsed_args.count}'
+                 f'{f": {places}" if places else ""}; {len(room.moves)} moves copy '
+                 f'{room.memory_mb / 1024:.1f} GiB.')
+        for why in room.missing:
+            self.say(f'No room for others: {why}.')
+        if hold is None:
+            self.exit_code = LOST
+        elif hold.state == 'proposed':
+            self.say(f'Nothing has begun: "room approve {hold.uuid}" lets the moves begin.')
+        else:
+            self.say(f'Room {hold.uuid} is {hold.state}.')
+        return moves_table(room.moves)
+
+
+class RoomList(command.Lister):
+    """List room that is made or kept for new servers."""
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--all', action='store_true', help='Show also what has ended.')
+        return parser
+
+    def take_action(self, parsed_args):
+        found = self.call(contract.LIST, contract.ListRooms(all=parsed_args.all))
+        return ('Room', 'Flavor', 'Count', 'Used', 'State', 'Hosts', 'Until', 'Aggregate',
+                'Requested By'), [
+            (each.uuid, each.flavor, each.count, len(each.used), each.state,
+             ', '.join(each.hosts), columns.Time(each.expires_at), each.aggregate,
+             each.requested_by) for each in found.rooms]
+
+
+class _OneRoom(command.ShowOne):
+    """A command about one room."""
+
+    operation = contract.SHOW
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('room', metavar='<uuid>', help='Uuid of room that was asked for.')
+        return parser
+
+    def take_action(self, parsed_args):
+        found = self.call(self.operation, contract.OneRoom(room=parsed_args.room))
+        return ('Room', 'Aggregate', 'Flavor', 'Count', 'Project', 'State', 'Problem', 'Moves',
+                'GiB', 'Hosts', 'Used By', 'Plan', 'Requested By', 'Requested At', 'Reason',
+                'Until', 'Finished At'), (
+            found.uuid, found.aggregate, found.flavor, found.count,
+            columns.Optional(found.project_id), found.state, found.problem, found.moves,
+            round(found.memory_mb / 1024, 1),
+            columns.Lines([f'{name}: {count}' for name, count in found.hosts.items()]),
+            columns.Lines([f'{uuid} on {host}' for uuid, host in found.used.items()]),
+            columns.Optional(found.plan), found.requested_by, columns.Time(found.requested_at),
+            found.reason, columns.Time(found.expires_at), columns.Time(found.finished_at))
+
+
+class RoomShow(_OneRoom):
+    """Show room for new servers, and how far it is."""
+
+
+class RoomApprove(_OneRoom):
+    """Let the moves begin that make room.
+
+    The moves are planned again in the cloud as it is then. Where more moves or more memory than
+    were shown are needed by then, the room waits for approval again.
+    """
+
+    operation = contract.APPROVE
+
+
+class RoomRelease(_OneRoom):
+    """Keep room for new servers no longer; moves that have not begun are given up."""
+
+    operation = contract.RELEASE

@@ -4,10 +4,14 @@ from typing import Annotated
 
 import msgspec
 
+from kronos_client.contract.base import Maybe
 from kronos_client.contract.base import Name
 from kronos_client.contract.base import Names
+from kronos_client.contract.base import Reason
 from kronos_client.contract.base import Request
 from kronos_client.contract.base import Response
+from kronos_client.contract.base import Time
+from kronos_client.contract.operation import OPERATOR
 from kronos_client.contract.operation import Operation
 
 FITS, DOES_NOT, NOT_FOUND = VERDICTS = ('fits', 'does_not_fit', 'not_found')
@@ -154,6 +158,80 @@ class CheckRoom(Changes, kw_only=True):
     project: Name | None = None
 
 
+class Hold(Response):
+    """Room that is made for new servers and kept for them.
+
+    state : one of :data:`HOLD_STATES`
+    project_id : whose servers may use it; null for those of any project with the flavor
+    moves, memory_mb : the most moves, and MiB to copy, that were shown
+    hosts : on which the new servers find room, by name with how many
+    used : uuid of each server that has come to its host
+    plan : uuid of the newest plan of its moves; null for none
+    problem : why it is not there, or not started
+    """
+
+    uuid: str
+    aggregate: str
+    flavor: str
+    count: int
+    project_id: str | None
+    state: str
+    requested_by: str
+    requested_at: Time
+    reason: str
+    moves: int
+    memory_mb: int
+    hosts: dict[str, int]
+    used: dict[str, str]
+    plan: str | None
+    problem: str
+    expires_at: Time
+    finished_at: Maybe
+
+
+HOLD_STATES = ('proposed', 'requested', 'making', 'held', 'used', 'released', 'expired', 'failed')
+"""States of room: waits for approval, waits for its moves, moves are in progress, is kept, all of
+it is used, was given up, its time is over, no moves make it."""
+
+
+class Holds(Response):
+    rooms: list[Hold]
+
+
+class RoomMade(Response):
+    """The moves that make the room, and what was written down; null where there is no room for
+    all."""
+
+    room: Room
+    hold: Hold | None
+
+
+class ListRooms(Request):
+    """By default room that has ended is left out."""
+
+    all: bool = False
+
+
+class OneRoom(Request):
+    """``room`` is the uuid of room."""
+
+    room: str
+
+
+class MakeRoom(Request, kw_only=True):
+    """Make room for ``count`` servers of a flavor, and keep it for them for ``hold_seconds`` once
+    it is there: for servers of one project, or of any with the flavor. Where servers have to move
+    nothing begins before an operator approves the moves; ``approve`` does so at once."""
+
+    flavor: Name
+    count: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
+    aggregate: Name | None = None
+    project: Name | None = None
+    hold_seconds: Annotated[int, msgspec.Meta(ge=60, le=604_800)] = 1800
+    reason: Reason = ''
+    approve: bool = False
+
+
 class Fragments(Response):
     """The moves after which most new servers of a flavor fit, in an order in which they may run.
 
@@ -198,4 +276,23 @@ FRAGMENTS = Operation(
     request=ShowFragments, response=Fragments, is_slow=True, refusals=(404,),
     summary='The moves after which most new servers of a flavor fit.')
 
-OPERATIONS = (CAPACITY, FAILOVER, CHECK, FRAGMENTS)
+MAKE = Operation(
+    name='room:make', command='room make', method='POST', path='/v1/rooms', request=MakeRoom,
+    response=RoomMade, audience=OPERATOR, status=202, is_slow=True, refusals=(404,),
+    summary='Make room for new servers by moving others, and keep it for them.')
+LIST = Operation(
+    name='room:list', command='room list', method='GET', path='/v1/rooms', request=ListRooms,
+    response=Holds, summary='Room that is made or kept for new servers.')
+SHOW = Operation(
+    name='room:show', command='room show', method='GET', path='/v1/rooms/{room}', request=OneRoom,
+    response=Hold, refusals=(404,), summary='Room for new servers, and how far it is.')
+APPROVE = Operation(
+    name='room:approve', command='room approve', method='POST', path='/v1/rooms/{room}/approve',
+    request=OneRoom, response=Hold, audience=OPERATOR, status=202, refusals=(404, 409),
+    summary='Let the moves begin that make room.')
+RELEASE = Operation(
+    name='room:release', command='room release', method='POST', path='/v1/rooms/{room}/release',
+    request=OneRoom, response=Hold, audience=OPERATOR, refusals=(404, 409),
+    summary='Keep room for new servers no longer; moves that have not begun are given up.')
+
+OPERATIONS = (CAPACITY, FAILOVER, CHECK, FRAGMENTS, MAKE, LIST, SHOW, APPROVE, RELEASE)

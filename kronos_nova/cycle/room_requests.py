@@ -1,0 +1,183 @@
+"""Makes the room that operators have asked for, in evaluations: moves, and how far they are."""
+
+import collections
+import dataclasses
+import datetime
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from oslo_log import log as logging
+
+from kronos_nova import exception
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.cycle.inputs import PlannerPorts
+from kronos_nova.cycle.metrics import Measurements
+from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.cycle.ports import CyclePorts
+from kronos_nova.cycle.ports import CycleRules
+from kronos_nova.objects import automation
+from kronos_nova.objects import hold as states
+from kronos_nova.objects import plan as plans
+from kronos_nova.objects.dry_run import Before
+from kronos_nova.objects.hold import Hold
+from kronos_nova.objects.plan import PlannedMove
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.planners.base import Limits
+from kronos_nova.policies import PolicySet
+from kronos_nova.policies.selection import Selections
+from kronos_nova.room import holding
+from kronos_nova.room import making
+from kronos_nova.room.making import RoomMove
+from kronos_nova.room.making import RoomPlan
+
+LOG = logging.getLogger(__name__)
+
+REFUSALS = 5
+"""Rounds in which moves that the scheduler refuses are planned without. Raised, room is found more
+often where few hosts take a server, for more questions; lowered, it is given up sooner. As many as
+an evaluation takes for the moves of a plan that balances."""
+MOVES = 100_000
+"""Moves that may make room; the time limit of a plan ends the search sooner."""
+
+
+class RoomRequests:
+    """Plans the room that was asked for, and writes plans and progress down; a Requester of
+    evaluations. One hold of an aggregate is made at a time."""
+
+    def __init__(self, cycle_ports: CyclePorts, policies: PolicySet, options: EngineOptions,
+                 rules: CycleRules, utcnow: Callable[[], datetime.datetime]):
+        self.cycle_ports = cycle_ports
+        self.policies = policies
+        self.options = options
+        self.utcnow = utcnow
+
+    def wanted(self, aggregates: Collection[str]) -> dict[str, list[Hold]]:
+        """{aggregate: the holds that it is to have room for}, where a plan may begin now."""
+        found = collections.defaultdict(list)
+        holds = [each for each in self.cycle_ports.holds.in_states(states.WANTED)
+                 if each.aggregate in aggregates]
+        if holds:
+            switches = self.cycle_ports.switches.read()
+            busy = {plan.aggregate for plan in self.cycle_ports.journal.running_plans()}
+            for each in holds:
+                if each.aggregate not in busy and not switches.hold(each.aggregate):
+                    found[each.aggregate].append(each)
+        return dict(found)
+
+    def plan(self, snapshot: Snapshot, planner_ports: PlannerPorts, measurements: Measurements,
+             aggregate: str, wanted: Sequence[Hold]) -> RoomPlan:
+        """Plan the oldest hold of an aggregate, by moves that the scheduler does not refuse."""
+        hold, *_later = wanted
+        others = [each for each in self.cycle_ports.holds.in_force() if each.uuid != hold.uuid]
+        cloud = holding.with_held(making.within(snapshot, aggregate), others,
+                                  self.options.packs_numa_cells)
+        rules = ConstraintRules(
+            restrict_to_az=self.options.restrict_to_az, host_checks=self.options.host_checks,
+            packs_numa_cells=self.options.packs_numa_cells,
+            selections=Selections(self.policies.rules, cloud))
+        pinned = {*making.pinned(cloud, rules, self.options.opt_out),
+                  *self.cycle_ports.cooldowns.quarantined(self.utcnow())}
+        for _round in range(REFUSALS):
+            found = making.plan(cloud, rules, hold.shape, hold.count, self._limits(planner_ports),
+                                pinned, hold.project_id)
+            refused = _refused(found.moves, cloud, planner_ports)
+            if not refused:
+                return found
+            pinned |= refused
+        return dataclasses.replace(
+            found, moves=(), hosts=(), is_proven=False,
+            missing=("Nova's scheduler refuses moves that would make the room",))
+
+    def persist(self, snapshot: Snapshot, aggregate: str, wanted: Sequence[Hold],
+                outcome: RoomPlan) -> None:
+        """Let the moves run, or say that the room is there, or why it is not made."""
+        hold, now, holds = wanted[0], self.utcnow(), self.cycle_ports.holds
+        places = dict(sorted(collections.Counter(outcome.hosts).items()))
+        if outcome.missing:
+            why = '; '.join(outcome.missing)
+            if holds.enter(hold, states.FAILED, problem=why, finished_at=now):
+                LOG.warning('Room %s for %d of %s in aggregate %s is not made: %s', hold.uuid,
+                            hold.count, hold.shape.name, aggregate, why)
+        elif not outcome.moves:
+            if holds.enter(hold, states.HELD, hosts=places, problem='',
+                           expires_at=now + datetime.timedelta(seconds=hold.hold_seconds),
+                           known=self._known(hold, places, snapshot)):
+                LOG.info('Room %s for %d of %s is there, on %s, and held for %d s', hold.uuid,
+                         hold.count, hold.shape.name, ', '.join(places), hold.hold_seconds)
+        elif hold.plans >= states.TRIES:
+            holds.enter(hold, states.FAILED, finished_at=now, problem=(
+                f'after {hold.plans} plans it is still not there; the moves of plan '
+                f'{hold.plan_uuid} say what failed'))
+        elif (len(outcome.moves) > hold.moves or outcome.memory_mb > hold.memory_mb
+              ) and not hold.plans:
+            holds.enter(hold, states.PROPOSED, moves=len(outcome.moves),
+                        memory_mb=outcome.memory_mb, problem=(
+                            f'the cloud has changed: it takes {len(outcome.moves)} moves and '
+                            f'{outcome.memory_mb} MiB by now, more than was approved'))
+        else:
+            self._start(hold, aggregate, snapshot, outcome, places, now)
+
+    def _start(self, hold: Hold, aggregate: str, snapshot: Snapshot, outcome: RoomPlan,
+               places: Mapping[str, int], now: datetime.datetime) -> None:
+        journal, what = self.cycle_ports.journal, f'{hold.count} of {hold.shape.name}'
+        journal.end_waiting(aggregate, plans.SUPERSEDED,
+                            f'room for {what} is made, which goes first', now)
+        moves = planned(outcome.moves, f'makes room for {what}')
+        named = plans.servers_of(moves)
+        self.cycle_ports.names.save({
+            each.uuid: each.display_name for each in snapshot.instances if each.uuid in named}, now)
+        try:
+            uuid = journal.record_plan(
+                plans.AggregateReport(name=aggregate, outcome=plans.PLANNED,
+                                      mode=self.policies.mode, planner=automation.MAKE_ROOM,
+                                      moves=moves),
+                plans.EXECUTING, now, now + datetime.timedelta(days=1),
+                purpose=automation.MAKE_ROOM)
+        except exception.PlanPending as error:
+            LOG.info('%s Room %s waits for its end.', error, hold.uuid)
+            return
+        self.cycle_ports.holds.enter(
+            hold, states.MAKING, hosts=dict(places), plan_uuid=uuid, plans=hold.plans + 1,
+            known=self._known(hold, places, snapshot))
+        LOG.info('Plan %s makes room %s for %s: %d moves, %.1f GiB', uuid, hold.uuid, what,
+                 len(moves), outcome.memory_mb / 1024)
+
+    @staticmethod
+    def _known(hold: Hold, places: Mapping[str, int], snapshot: Snapshot) -> list[str]:
+        return holding.known_in(hold, places, snapshot)
+
+    def _limits(self, planner_ports: PlannerPorts) -> Limits:
+        clock = planner_ports.clock
+        return Limits(budget=MOVES, clock=clock,
+                      deadline=clock() + self.options.planning_time_limit)
+
+
+def planned(moves: Sequence[RoomMove], reason: str) -> tuple[PlannedMove, ...]:
+    """The moves as a plan has them."""
+    return tuple(PlannedMove(
+        order=order, phase=plans.MAKE_ROOM, instance_uuid=move.instance_uuid, source=move.source,
+        destination=move.destination, memory_mb=move.memory_mb, combined_after=0.0,
+        reason=f'{reason}; {move.memory_mb} MiB to copy',
+        depends_on=tuple(earlier + 1 for earlier in move.depends_on))
+        for order, move in enumerate(moves, start=1))
+
+
+def _refused(moves: Sequence[RoomMove], cloud: Snapshot, planner_ports: PlannerPorts) -> set[str]:
+    """Uuids of the servers whose moves the scheduler refuses."""
+    instances = {each.uuid: each for each in cloud.instances}
+    hosts = {each.name: each for each in cloud.hosts}
+    found: set[str] = set()
+    earlier: list[PlannedMove] = []
+    for move in planned(moves, ''):
+        before = Before(
+            arriving=tuple(instances[each.instance_uuid] for each in earlier
+                           if each.destination == move.destination),
+            leaving=tuple(instances[moves[order - 1].instance_uuid] for order in move.depends_on
+                          if moves[order - 1].source == move.destination))
+        if planner_ports.dry_run(move, instances[move.instance_uuid], hosts[move.destination],
+                                 before).refused:
+            found.add(move.instance_uuid)
+        earlier.append(move)
+    return found

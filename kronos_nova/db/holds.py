@@ -1,0 +1,108 @@
+"""Room that is made and kept for new servers, in the control database."""
+
+import dataclasses
+import datetime
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import orm
+
+from kronos_nova import exception
+from kronos_nova.db import models
+from kronos_nova.db.engine import Database
+from kronos_nova.db.journal import rows
+from kronos_nova.db.retry import retried
+from kronos_nova.objects import hold as states
+from kronos_nova.objects.hold import Hold
+from kronos_nova.objects.shape import Shape
+
+SHAPE = ('name', 'vcpus', 'memory_mb', 'disk_gb', 'id', 'extra_specs')
+"""What of a shape is stored; the rest follows from it."""
+JSON = ('shape', 'hosts', 'known', 'used')
+"""Columns whose text is JSON."""
+
+
+class Holds:
+    """Holds, from the wish to their end. No other class writes their state."""
+
+    def __init__(self, database: Database):
+        self.database = database
+
+    @retried
+    def request(self, wanted: Hold) -> None:
+        """Write a new hold down."""
+        with self.database.writer() as session:
+            if session.get(models.HoldRow, wanted.uuid) is None:  # written by a lost try
+                values = dataclasses.asdict(wanted) | {
+                    'shape': {name: getattr(wanted.shape, name) for name in SHAPE}}
+                session.add(models.HoldRow(**_columns(values)))
+
+    @retried
+    def in_states(self, wanted: Iterable[str]) -> list[Hold]:
+        """Those in some states, the oldest wish first."""
+        with self.database.reader() as session:
+            return read(session, wanted)
+
+    def in_force(self) -> list[Hold]:
+        """Those whose room is kept from other servers now."""
+        now = self.database.utcnow()
+        return [each for each in self.in_states(states.KEPT) if each.expires_at > now]
+
+    @retried
+    def get(self, uuid: str) -> Hold:
+        """:raises HoldNotFound: there is none of that uuid"""
+        with self.database.reader() as session:
+            return _hold(rows.find(session, models.HoldRow, uuid,
+                                   exception.HoldNotFound(hold=uuid)))
+
+    @retried
+    def note(self, hold: Hold, **values: Any) -> bool:
+        """Note progress of a hold, unless it is in another state by now.
+
+        :returns: whether it was noted
+        """
+        with self.database.writer() as session:
+            return session.execute(sa.update(models.HoldRow).where(
+                models.HoldRow.uuid == hold.uuid, models.HoldRow.state == hold.state,
+            ).values(**_columns(values))).rowcount == 1
+
+    @retried
+    def enter(self, hold: Hold, new: str, **values: Any) -> bool:
+        """Bring a hold to another state, unless it is in another one than it was read in.
+
+        :returns: whether it was brought there
+        :raises IllegalHoldTransition: its state is not followed by the new one
+        """
+        if new not in states.HOLD_TRANSITIONS[hold.state]:
+            raise exception.IllegalHoldTransition(hold=hold.uuid, old=hold.state, new=new)
+        with self.database.writer() as session:
+            return session.execute(sa.update(models.HoldRow).where(
+                models.HoldRow.uuid == hold.uuid, models.HoldRow.state == hold.state,
+            ).values(state=new, **_columns(values))).rowcount == 1
+
+    def expire(self, now: datetime.datetime) -> list[Hold]:
+        """End the holds whose time is over.
+
+        :returns: those that were ended
+        """
+        return [each for each in self.in_states(states.OPEN) if each.expires_at <= now
+                and self.enter(each, states.EXPIRED, finished_at=now)]
+
+
+def read(session: orm.Session, wanted: Iterable[str]) -> list[Hold]:
+    """Holds in some states, the oldest wish first, as a transaction sees them."""
+    row = models.HoldRow
+    return [_hold(found) for found in session.scalars(sa.select(row).where(
+        row.state.in_([*wanted])).order_by(row.requested_at, row.uuid))]
+
+
+def _columns(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: json.dumps(value) if name in JSON else value for name, value in values.items()}
+
+
+def _hold(row: models.HoldRow) -> Hold:
+    return rows.record(Hold, row, shape=Shape(**json.loads(row.shape)),
+                       hosts=json.loads(row.hosts), known=tuple(json.loads(row.known)),
+                       used=json.loads(row.used))

@@ -1,0 +1,94 @@
+"""Room that an operator has made and kept for new servers: its states, and what is known of it."""
+
+import collections
+import dataclasses
+import datetime
+from collections.abc import Mapping
+from dataclasses import field
+
+from kronos_nova.objects.shape import Shape
+
+PROPOSED = 'proposed'
+"""The moves were shown, and an operator has to approve them."""
+REQUESTED = 'requested'
+MAKING = 'making'
+"""Its moves are in progress. The room is kept from now on."""
+HELD = 'held'
+USED = 'used'
+RELEASED = 'released'
+EXPIRED = 'expired'
+FAILED = 'failed'
+"""No moves make the room, or its moves have failed too often."""
+
+WANTED = (REQUESTED, MAKING)
+"""States in which an evaluation looks for the room."""
+KEPT = (MAKING, HELD)
+"""States in which the room is kept from other servers."""
+OPEN = (PROPOSED, REQUESTED, MAKING, HELD)
+
+HOLD_TRANSITIONS: Mapping[str, frozenset[str]] = {
+    PROPOSED: frozenset((REQUESTED, RELEASED, EXPIRED)),
+    # Back to proposed: the cloud has changed, and the moves are more than were approved.
+    REQUESTED: frozenset((PROPOSED, MAKING, HELD, FAILED, RELEASED, EXPIRED)),
+    # Back to making: a move has failed, and others make the room.
+    MAKING: frozenset((PROPOSED, MAKING, HELD, FAILED, RELEASED, EXPIRED)),
+    HELD: frozenset((USED, RELEASED, EXPIRED)),
+    USED: frozenset(), RELEASED: frozenset(), EXPIRED: frozenset(), FAILED: frozenset()}
+"""The life of a hold: the states that may follow each. Only the control database's ``Holds``
+changes a state."""
+
+WAIT_SECONDS = 86_400
+"""Seconds for which room waits for approval and for its moves. Raised, a forgotten wish moves
+servers later; lowered, a paused or busy aggregate makes it expire. A day, as plans of drains."""
+
+TRIES = 3
+"""Plans that are made for one hold. Raised, a move that fails each time is tried more often;
+lowered, one failed migration leaves an operator without the room. As the tries of a move."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """Room for new servers of one shape, and how far it is.
+
+    project_id : whose servers may use the room; '' for those of any project with the flavor
+    moves, memory_mb : the most moves, and MiB to copy, that an operator has approved
+    hold_seconds : how long the room is kept once it is there
+    hosts : host to how many servers it has room for
+    known : uuids of the servers of the flavor that were on these hosts before
+    used : uuid of each server that came since to its host
+    plan_uuid : of the newest plan of moves; '' for none
+    plans : how many plans were made
+    problem : why it is not there, for an operator
+    expires_at : when it ends if nothing happens
+    """
+
+    uuid: str
+    aggregate: str
+    shape: Shape
+    count: int
+    state: str
+    requested_by: str
+    requested_at: datetime.datetime
+    expires_at: datetime.datetime
+    hold_seconds: int
+    project_id: str = ''
+    reason: str = ''
+    moves: int = 0
+    memory_mb: int = 0
+    hosts: Mapping[str, int] = field(default_factory=dict)
+    known: tuple[str, ...] = ()
+    used: Mapping[str, str] = field(default_factory=dict)
+    plan_uuid: str = ''
+    plans: int = 0
+    problem: str = ''
+    finished_at: datetime.datetime | None = None
+
+    def left(self) -> dict[str, int]:
+        """Host to how many more servers its room is kept for."""
+        used = collections.Counter(self.used.values())
+        return {host: count - used[host] for host, count in self.hosts.items()
+                if count > used[host]}
+
+    def is_for(self, flavor: str, project_id: str) -> bool:
+        """Whether a server of a flavor and project may use the room."""
+        return flavor == self.shape.name and self.project_id in ('', project_id)

@@ -1,0 +1,95 @@
+"""Room that is held for some servers, as nova-scheduler keeps it from others."""
+
+import collections
+from collections.abc import Iterable
+from collections.abc import Sequence
+
+from nova import objects
+from nova.scheduler import host_manager
+from nova.virt import hardware
+
+from kronos_nova.objects.hold import Hold
+from kronos_nova.objects.shape import Shape
+
+EXPECTED = {
+    'nova.virt.hardware:numa_fit_instance_to_host': (
+        'host_topology', 'instance_topology', 'provider_mapping', 'limits', 'pci_requests',
+        'pci_stats'),
+    'nova.virt.hardware:numa_usage_from_instance_numa': (
+        'host_topology', 'instance_topology', 'free'),
+    'nova.virt.hardware:numa_get_constraints': ('flavor', 'image_meta'),
+}
+
+
+class HeldRoom:
+    """The room that holds keep, by host.
+
+    What is compared is what nova-scheduler knows of a host: memory, disk, VCPUs, and its NUMA
+    topology by Nova's own function. Of custom resources and of devices it knows nothing.
+    """
+
+    def __init__(self, holds: Iterable[Hold] = ()):
+        self._by_host: dict[str, list[tuple[Hold, int]]] = collections.defaultdict(list)
+        for hold in holds:
+            for host, count in hold.left().items():
+                self._by_host[host].append((hold, count))
+
+    def leaves_room(self, host: 'host_manager.HostState',
+                    spec: 'objects.RequestSpec') -> bool:
+        """Whether what is held on a host still fits once a server is there. A server that a hold is
+        for takes its place in it."""
+        kept = self._by_host.get(host.host, ())
+        if not kept:
+            return True
+        shapes, is_guest = [], False
+        for hold, count in kept:
+            if not is_guest and hold.is_for(spec.flavor.name, spec.project_id or ''):
+                count, is_guest = count - 1, True
+            shapes += [hold.shape] * count
+        if is_guest and not shapes:
+            return True
+        return _fit(host, spec, shapes)
+
+
+def _fit(host: 'host_manager.HostState',
+                    spec: 'objects.RequestSpec', shapes: Sequence[Shape]) -> bool:
+    """Whether a server and then servers of some shapes fit on a host."""
+    flavor, topology = spec.flavor, host.numa_topology
+    disk = 0 if spec.is_bfv else flavor.root_gb
+    asked = collections.Counter(
+        MEMORY_MB=flavor.memory_mb, DISK_GB=disk + flavor.ephemeral_gb + flavor.swap // 1024,
+        VCPU=0 if _pins(spec.numa_topology) else flavor.vcpus)
+    for shape in shapes:
+        asked.update({name: shape.resources.get(name, 0) for name in asked})
+    free = {'MEMORY_MB': (host.total_usable_ram_mb * host.ram_allocation_ratio
+                          - (host.total_usable_ram_mb - host.free_ram_mb)),
+            'DISK_GB': (host.total_usable_disk_gb * host.disk_allocation_ratio
+                        - (host.total_usable_disk_gb - host.free_disk_mb / 1024)),
+            'VCPU': host.vcpus_total * host.cpu_allocation_ratio - host.vcpus_used}
+    if topology is not None:    # some VCPUs may be pinned ones, which the cells below count
+        del free['VCPU']
+    if any(asked[name] > amount for name, amount in free.items() if asked[name]):
+        return False
+    needs = [spec.numa_topology, *map(_topology, shapes)]
+    limits = objects.NUMATopologyLimits(cpu_allocation_ratio=host.cpu_allocation_ratio,
+                                        ram_allocation_ratio=host.ram_allocation_ratio)
+    for need in filter(None, needs):
+        if topology is None:
+            return False
+        # Nova's function writes into what it is given.
+        placed = hardware.numa_fit_instance_to_host(topology, need.obj_clone(), None, limits=limits)
+        if placed is None:
+            return False
+        topology = hardware.numa_usage_from_instance_numa(topology, placed)
+    return True
+
+
+def _pins(topology: 'objects.InstanceNUMATopology | None') -> bool:
+    return topology is not None and any(cell.pcpuset for cell in topology.cells)
+
+
+def _topology(shape: Shape) -> 'objects.InstanceNUMATopology | None':
+    """What a server of a shape needs of NUMA cells."""
+    flavor = objects.Flavor(vcpus=shape.vcpus, memory_mb=shape.memory_mb,
+                            extra_specs=dict(shape.extra_specs))
+    return hardware.numa_get_constraints(flavor, objects.ImageMeta.from_dict({}))

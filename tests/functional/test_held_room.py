@@ -1,0 +1,217 @@
+"""Room for a server of two NUMA cells: made by moving others, kept for it, and used."""
+
+import pathlib
+import time
+from unittest import mock
+from urllib import parse
+
+import fixtures
+import nova.conf
+from nova.tests.fixtures import libvirt as fakelibvirt
+from nova.tests.functional.libvirt import base as libvirt_base
+
+from kronos_client.contract import room as contract
+from kronos_nova import clock
+from kronos_nova.cycle import evaluation
+from kronos_nova.cycle import options
+from kronos_nova.cycle.room_requests import RoomRequests
+from kronos_nova.db import cooldowns
+from kronos_nova.db import cycles
+from kronos_nova.db import holds
+from kronos_nova.db import journal as db_journal
+from kronos_nova.executor.options import ExecutorOptions
+from kronos_nova.objects import hold
+from kronos_nova.objects import snapshot
+from kronos_nova.plugin import compute_api
+from kronos_nova.plugin import inventory
+from kronos_nova.plugin import scheduler
+from kronos_nova.policies import loader
+from kronos_nova.services import room
+from kronos_nova.services.context import Context
+from tests.functional import base
+from tests.functional import test_balancing
+from tests.unit.executor import fakes_executor
+
+CONF = nova.conf.CONF
+PINNED = {'hw:cpu_policy': 'dedicated'}
+FILTERS = ['ComputeFilter', 'NUMATopologyFilter', 'KronosFilter']
+
+
+class Killed(BaseException):
+    """Ends a step as the death of its process does."""
+
+
+class HeldRoomTest(base.KronosServices, libvirt_base.LibvirtMigrationMixin,
+                   libvirt_base.ServersTestBase):
+    """Two hosts of two cells with four CPUs to pin each; on each a server of two CPUs."""
+
+    managers = {'nova-conductor': 'kronos_nova.plugin.managers.Conductor',
+                'nova-compute': 'kronos_nova.plugin.managers.Compute'}
+    microversion = 'latest'
+    ADMIN_API = True
+
+    def setUp(self):
+        self.flags(available_filters=['nova.scheduler.filters.all_filters',
+                                      'kronos_nova.plugin.scheduler.KronosFilter'],
+                   enabled_filters=FILTERS, group='filter_scheduler')
+        super().setUp()
+        self.flags(enabled_filters=FILTERS, group='filter_scheduler')
+        self.flags(cpu_dedicated_set='0-7', group='compute')
+        self.flags(include_unassigned_hosts=True, group='kronos')
+        for host in ('a', 'b'):
+            self.start_compute(hostname=host, host_info=fakelibvirt.HostInfo(
+                cpu_nodes=2, cpu_sockets=1, cpu_cores=4, cpu_threads=1))
+        self.database = self.control_database
+        self.holds = holds.Holds(self.database)
+        self.journal = db_journal.Journal(self.database, 'tester')
+        self.inventory = inventory.InProcessInventory()
+        self.worker = fakes_executor.Worker(
+            self.journal, compute_api.InProcessComputeApi(), cooldowns.Cooldowns(self.database),
+            ExecutorOptions.from_conf(CONF), clock.utcnow)
+        self.policies = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'policies.yaml')
+        self.policies.write_text(test_balancing.POLICIES)
+        self.flags(policies_file=str(self.policies), group='kronos')
+        self.context = Context(
+            conf=CONF, database=self.database, who='jane', read_cloud=self.inventory.read,
+            read_flavors=self.inventory.read_flavors, host_api=None, planner_ports=None)
+        self.addCleanup(scheduler.VIEW.forget)
+        self.small = self._create_flavor(vcpu=2, memory_mb=512, disk=1, extra_spec=PINNED)
+        self.wide = self._create_flavor(vcpu=8, memory_mb=1024, disk=1,
+                                        extra_spec={**PINNED, 'hw:numa_nodes': '2'})
+        self.wide_name = next(each['name'] for each in self.api.get_flavors()
+                              if each['id'] == self.wide)
+        self.servers = [self._create_server(host=host, flavor_id=self.small, networks='none')
+                        for host in ('a', 'b')]
+
+    def _migrate_stub(self, domain, destination, params, flags):
+        """Any server moves, wherever it goes."""
+        dest = self.computes[parse.urlsplit(destination).hostname]
+        dest.driver._host.get_connection().createXML(params['destination_xml'], 'ignored')
+        domain.complete_job()
+
+    def evaluate(self):
+        """An evaluation in a new process, after which nova-scheduler has read what there is."""
+        ports = evaluation.CyclePorts.over(
+            self.database, self.journal, inventory=self.inventory, requesters=(RoomRequests,),
+            metrics=test_balancing.CountingMetrics(self.inventory.read))
+        cycles.Cycles(self.database).begin(snapshot.UNASSIGNED, 'tester', clock.utcnow(), 1)
+        evaluation.Cycle(ports, loader.load(self.policies), options.from_conf(CONF),
+                         evaluation.CycleRules.from_conf(CONF), clock.utcnow).run()
+        scheduler.refresh(scheduler.VIEW, self.database, 600)
+
+    def until(self, uuid, *wanted):
+        with fixtures.Timeout(120, gentle=True):
+            while self.holds.get(uuid).state not in wanted:
+                self.evaluate()
+                self.worker.tick()
+                time.sleep(0.2)
+        return self.holds.get(uuid)
+
+    def make(self, **more):
+        return room.make(self.context, contract.MakeRoom(flavor=self.wide_name, **more))
+
+    def made(self, **more):
+        return self.until(self.make(approve=True, **more).hold.uuid, hold.HELD)
+
+    def where(self, flavor, state='ACTIVE'):
+        """Boot a server and return its host."""
+        server = self._create_server(flavor_id=flavor, networks='none', expected_state=state)
+        return server['OS-EXT-SRV-ATTR:host']
+
+    def hosts(self):
+        return [self.api.get_server(each['id'])['OS-EXT-SRV-ATTR:host'] for each in self.servers]
+
+    def assert_one_allocation_each(self):
+        for each in self.api.get_servers(search_opts={'status': 'ACTIVE'}):
+            found = self.placement.get(f'/allocations/{each["id"]}').body['allocations']
+            self.assertEqual(1, len(found), found)
+
+    def test_room_that_nobody_has_approved_moves_nothing(self):
+        self.assertIsNone(self.where(self.wide, 'ERROR'))
+        made = self.make()
+        self.assertEqual((1, 'proposed'), (len(made.room.moves), made.hold.state))
+        self.evaluate()
+        self.assertEqual(['a', 'b'], self.hosts())
+        self.assertEqual([], self.journal.moves())
+
+        room.approve(self.context, contract.OneRoom(room=made.hold.uuid))
+        found = self.until(made.hold.uuid, hold.HELD)
+
+        [host] = found.hosts
+        self.assertEqual({'a': ['b', 'b'], 'b': ['a', 'a']}[host], self.hosts())
+        self.assert_one_allocation_each()
+
+    def test_it_is_kept_from_others_until_it_is_used(self):
+        found = self.made()
+        [host], [other] = found.hosts, {'a', 'b'} - {*found.hosts}
+
+        self.assertEqual([other, other], [self.where(self.small) for _each in range(2)])
+        self.assertIsNone(self.where(self.small, 'ERROR'))
+        self.assertEqual(host, self.where(self.wide))
+        self.assertEqual(hold.USED, self.until(found.uuid, hold.USED).state)
+        self.assert_one_allocation_each()
+
+    def test_others_take_it_once_it_is_released(self):
+        found = self.made()
+        room.release(self.context, contract.OneRoom(room=found.uuid))
+        self.evaluate()
+
+        self.assertEqual(4, len([self.where(self.small) for _each in range(4)]))
+        self.assertEqual([], self.holds.in_states(hold.OPEN))
+
+    def test_it_expires(self):
+        found = self.made(hold_seconds=60)
+        self.holds.note(found, expires_at=clock.utcnow())
+        self.evaluate()
+
+        self.assertEqual(hold.EXPIRED, self.holds.get(found.uuid).state)
+        self.assertEqual(4, len([self.where(self.small) for _each in range(4)]))
+
+    def test_what_is_missing_is_named_and_nothing_is_written(self):
+        made = self.make(count=2)
+        self.assertIsNone(made.hold)
+        self.assertTrue(made.room.missing)
+        self.assertEqual([], self.holds.in_states(hold.HOLD_TRANSITIONS))
+
+    def test_whatever_dies_at_whatever_step_the_room_is_made_and_nothing_leaks(self):
+        """Each write of the control database, and each request to Nova or placement, is the last
+        of its process once."""
+        steps = [(holds.Holds, 'enter'), (db_journal.Journal, 'record_plan'),
+                 (db_journal.Journal, 'end_waiting'),
+                 (compute_api.InProcessComputeApi, 'live_migrate')]
+        for owner, name in steps:
+            for after in (False, True):
+                made = self.make(approve=True)
+                self.die(owner, name, after)
+                found = self.until(made.hold.uuid, hold.HELD)
+                self.assertEqual(1, sum(found.hosts.values()))
+                self.assert_one_allocation_each()
+                room.release(self.context, contract.OneRoom(room=found.uuid))
+                self.spread_again()
+        self.assertEqual([], self.journal.aggregates_with_open_plans())
+
+    def die(self, owner, name, after):
+        """Evaluate and carry out until a step ends its process, or the room is there."""
+        real = getattr(owner, name)
+
+        def dying(*args, **kwargs):
+            if after:
+                real(*args, **kwargs)
+            raise Killed
+        with mock.patch.object(owner, name, dying):
+            for _turn in range(10):
+                try:
+                    self.evaluate()
+                    self.worker.tick()
+                except Killed:
+                    return
+        self.fail(f'{name} was never called')
+
+    def spread_again(self):
+        """Both servers on hosts of their own, as before."""
+        if len({*self.hosts()}) == 1:
+            [host] = {'a', 'b'} - {*self.hosts()}
+            self.api.post_server_action(self.servers[0]['id'], {'os-migrateLive': {
+                'host': host, 'block_migration': 'auto'}})
+            self._wait_for_server_parameter(self.servers[0], {
+                'OS-EXT-SRV-ATTR:host': host, 'OS-EXT-STS:task_state': None})
