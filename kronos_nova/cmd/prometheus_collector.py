@@ -176,6 +176,11 @@ def _hosts(seen, hosts, reports):
                  'there are any.', ('aggregate',), {
                      (name,): each['unbelieved'] for name, each in known.items()
                      if each['unbelieved']})
+    yield _gauge('kronos_buffer_servers', 'New servers of a buffer that were to fit (wanted), and '
+                 'that did (found).', ('aggregate', 'buffer', 'state'), {
+                     (name, each.name, state): getattr(each, state)
+                     for name, report in reports.items() for each in report.buffers
+                     for state in ('wanted', 'found')})
     scores = {(each.name,): health.score(each, hosts.get(each.name, {}), seen.drains)
               for each in seen.aggregates}
     yield _gauge('kronos_health_score', 'From 0 to 100; the documentation has the formula.',

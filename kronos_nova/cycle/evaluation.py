@@ -11,6 +11,7 @@ from oslo_log import log as logging
 
 from kronos_nova import exception
 from kronos_nova.cooldown import PlanningHistory
+from kronos_nova.cycle import buffers
 from kronos_nova.cycle import observe
 from kronos_nova.cycle import persist
 from kronos_nova.cycle import steps
@@ -76,8 +77,11 @@ class Cycle:
         history = dataclasses.replace(
             self._planning_history(seen, now),
             homes=observe.homes(self.cycle_ports, seen, now))
-        report = steps.plan_cycle(seen.snapshot, self.policies, options, planner_ports, history,
-                                  measurements)
+        kept = self._keep_buffers(seen.snapshot, options, planner_ports, history)
+        report = steps.plan_cycle(kept.snapshot if kept else seen.snapshot, self.policies, options,
+                                  planner_ports, history, measurements)
+        if kept:
+            report = dataclasses.replace(report, aggregates=kept.applied(report.aggregates))
         self._make_sure_of_our_turn()
         return writer.persist(report, seen.snapshot)
 
@@ -93,6 +97,14 @@ class Cycle:
                 holds.enter(each, hold.USED, used=used, finished_at=now)
             elif used != each.used:
                 holds.note(each, used=used)
+
+    def _keep_buffers(self, snapshot: Snapshot, options: EngineOptions,
+                      planner_ports: PlannerPorts,
+                      history: PlanningHistory) -> buffers.KeptBuffers | None:
+        if not self.policies.buffers:
+            return None
+        return buffers.keep_buffers(snapshot, self.policies, options, planner_ports, history,
+                                    self.cycle_ports.inventory)
 
     def _with_held(self, snapshot: Snapshot) -> Snapshot:
         """The cloud with the room that is held counted as in use."""

@@ -82,10 +82,10 @@ class RoomRequests:
         for _round in range(REFUSALS):
             found = making.plan(cloud, rules, hold.shape, hold.count, self._limits(planner_ports),
                                 pinned, hold.project_id)
-            refused = _refused(found.moves, cloud, planner_ports)
-            if not refused:
+            against = refused(found.moves, cloud, planner_ports)
+            if not against:
                 return found
-            pinned |= refused
+            pinned |= against
         return dataclasses.replace(
             found, moves=(), hosts=(), is_proven=False,
             missing=("Nova's scheduler refuses moves that would make the room",))
@@ -164,7 +164,7 @@ def planned(moves: Sequence[RoomMove], reason: str) -> tuple[PlannedMove, ...]:
         for order, move in enumerate(moves, start=1))
 
 
-def _refused(moves: Sequence[RoomMove], cloud: Snapshot, planner_ports: PlannerPorts) -> set[str]:
+def refused(moves: Sequence[RoomMove], cloud: Snapshot, planner_ports: PlannerPorts) -> set[str]:
     """Uuids of the servers whose moves the scheduler refuses."""
     instances = {each.uuid: each for each in cloud.instances}
     hosts = {each.name: each for each in cloud.hosts}

@@ -55,7 +55,7 @@ def contention(scope: 'Scope', load: 'Load', places: Homes) -> plans.Contention 
 
     A server whose home is not up, or has no score, is where it is.
     """
-    if not load.policies:
+    if not load.policies or load.weights is None:
         return None
     scores, servers = load.scores.copy(), scope.vm_host.copy()
     index = {name: position for position, name in enumerate(scope.host_names)}
@@ -63,7 +63,9 @@ def contention(scope: 'Scope', load: 'Load', places: Homes) -> plans.Contention 
     weights = np.nan_to_num(load.weights)
     is_open = scope.available & load.measured
     for vm, instance in enumerate(scope.instances):
-        at, home = places.get(instance.uuid, (None, None))
+        if instance.uuid not in places:
+            continue
+        at, home = places[instance.uuid]
         here, there = servers[vm], index.get(home)
         # Moves of this evaluation may have placed it elsewhere; its load is not there yet.
         if there is None or instance.host != at or not is_open[there]:

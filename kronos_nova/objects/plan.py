@@ -255,6 +255,16 @@ class HostScore:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class BufferRoom:
+    """A buffer before any move: how many servers of its flavor were to fit, and how many did."""
+
+    name: str
+    flavor: str
+    wanted: int
+    found: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateReport:
     """What a cycle found and decided for one aggregate (or the pool of hosts in none).
     ``broken_groups`` counts the server groups with a hard policy that were broken before it.
@@ -283,6 +293,7 @@ class AggregateReport:
     unbelieved: tuple[UnbelievedHost, ...] = ()
     immovable: tuple[Immovable, ...] = ()
     without_moves: Contention | None = None
+    buffers: tuple[BufferRoom, ...] = ()
 
     def to_json(self) -> str:
         """The latest report as it is kept: every why and why not, but of the scores only how many
@@ -332,7 +343,8 @@ def hosts_of(scores: Iterable[HostScore]) -> dict[str, int]:
 
 _OPTIONAL_PARTS = {'next_best': NextBest, 'forecast': ForecastReport}
 _PARTS = {'policies': PolicyReport, 'moves': PlannedMove, 'not_moved': Skip, 'refusals': Refusal,
-          'unplaced': Unplaced, 'unbelieved': UnbelievedHost, 'immovable': Immovable}
+          'unplaced': Unplaced, 'unbelieved': UnbelievedHost, 'immovable': Immovable,
+          'buffers': BufferRoom}
 
 
 def _built(cls: type, raw: Mapping[str, Any]) -> Any:

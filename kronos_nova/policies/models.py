@@ -8,6 +8,8 @@ from typing import Self
 
 import pydantic
 
+from kronos_nova.policies.buffers import MOST_BUFFERS
+from kronos_nova.policies.buffers import Buffer
 from kronos_nova.policies.rules import MOST_RULES
 from kronos_nova.policies.rules import OperatorRule
 from kronos_nova.policies.rules import repeated_names
@@ -292,6 +294,8 @@ class PolicySet(pydantic.BaseModel):
         Queries that tell how long live migrations take, where there are any.""")
     rules: tuple[OperatorRule, ...] = _key((), max_length=MOST_RULES, about="""
         Which servers may be where, and when they may move. See :doc:`rules`.""")
+    buffers: tuple[Buffer, ...] = _key((), max_length=MOST_BUFFERS, about="""
+        Room for new servers that is to be there at any time. See :doc:`room`.""")
 
     @pydantic.model_validator(mode='after')
     def _check_together(self) -> Self:
@@ -300,6 +304,10 @@ class PolicySet(pydantic.BaseModel):
         if repeated:
             problems.append(f'names of rules must be unique, but are repeated: '
                             f'{", ".join(repeated)}')
+        twice = repeated_names([{'name': each.name} for each in self.buffers])
+        if twice:
+            problems.append(f'names of buffers must be unique, but are repeated: '
+                            f'{", ".join(twice)}')
         if problems:
             raise ValueError('; '.join(problems))
         return self

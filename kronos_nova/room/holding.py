@@ -9,8 +9,8 @@ import numpy as np
 
 from kronos_nova.model import numa
 from kronos_nova.objects.hold import Hold
+from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import Host
-from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.room import shapes
 from kronos_nova.room import whole
@@ -22,21 +22,32 @@ def with_held(snapshot: Snapshot, holds: Iterable[Hold], packs: bool = False) ->
 
     :param packs: whether Nova fills NUMA cells that are in use first
     """
-    kept = [_placeholder(hold, host, number) for hold in holds
-            for host, count in sorted(hold.left().items()) for number in range(count)]
-    if not kept:
-        return snapshot
+    for hold in holds:
+        snapshot = with_taken(snapshot, hold.shape, hold.left(), packs)
+    return snapshot
+
+
+def with_taken(snapshot: Snapshot, shape: Shape, places: Mapping[str, int],
+               packs: bool = False) -> Snapshot:
+    """The cloud with room for servers of a shape in use.
+
+    :param places: host to how many servers
+    :param packs: as above
+    """
     index = {host.name: number for number, host in enumerate(snapshot.hosts)}
-    kept = [each for each in kept if each.host in index]
+    taken = [shapes.instance(shape, f'{shapes.NEW}{host}/{number}', host, '')
+             for host, count in sorted(places.items()) if host in index for number in range(count)]
+    if not taken:
+        return snapshot
     hosts = list(snapshot.hosts)
-    for each in kept:
-        hosts[index[each.host]] = _with_taken(hosts[index[each.host]], each.resources)
+    for each in taken:
+        hosts[index[each.host]] = _with_less(hosts[index[each.host]], each.resources)
     hosts, _placed = numa.settled(
-        hosts, kept, np.array([index[each.host] for each in kept], dtype=np.intp), packs)
+        hosts, taken, np.array([index[each.host] for each in taken], dtype=np.intp), packs)
     return dataclasses.replace(snapshot, hosts=tuple(hosts))
 
 
-def _with_taken(host: Host, amounts: Mapping[str, int]) -> Host:
+def _with_less(host: Host, amounts: Mapping[str, int]) -> Host:
     """The host with less to give: more in use, or reserved where what is in use follows from its
     instances."""
     if host.used is not None:
@@ -45,11 +56,6 @@ def _with_taken(host: Host, amounts: Mapping[str, int]) -> Host:
         name: dataclasses.replace(each, reserved=each.reserved + math.ceil(
             amounts.get(name, 0) / each.allocation_ratio))
         for name, each in host.inventory.items()})
-
-
-def _placeholder(hold: Hold, host: str, number: int) -> Instance:
-    return shapes.instance(hold.shape, f'{shapes.NEW}{hold.uuid}/{host}/{number}', host,
-                           hold.project_id)
 
 
 def used_by(hold: Hold, snapshot: Snapshot) -> dict[str, str]:

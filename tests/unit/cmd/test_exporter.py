@@ -93,7 +93,8 @@ class ExporterTest(ExporterTestCase):
             for host, value in (('a', 0.95), ('b', 0.5), ('c', 0.2), ('d', 0.2), ('e', 0.2),
                                 ('f', 0.2), ('g', 0.2), ('h', 0.2))), unbelieved=tuple(
             plans.UnbelievedHost(host='c', policy=policy, what='score', reason='silent')
-            for policy in ('cpu', 'memory')))
+            for policy in ('cpu', 'memory')), buffers=(
+            plans.BufferRoom(name='spare', flavor='m1.huge', wanted=2, found=1),))
         scores.Scores(self.database).replace('spread', {'cpu': 1.0}, {'a': {'cpu': 0.95}},
                                              clock.utcnow())
         found = self.series()
@@ -102,6 +103,8 @@ class ExporterTest(ExporterTestCase):
         self.assertEqual(1, found['kronos_hot_hosts', (gpu,)])
         self.assertEqual(8, found['kronos_hosts', (gpu,)])
         self.assertEqual(1, found['kronos_unbelieved_hosts', (gpu,)])
+        self.assertEqual((2, 1), tuple(found['kronos_buffer_servers', (
+            gpu, ('buffer', 'spare'), ('state', state))] for state in ('wanted', 'found')))
         self.assertEqual(0.95, found['kronos_host_score_ratio', (('host', 'a'),
                                                                  ('policy', 'cpu'))])
         # Half of 40 for an imbalance of one and a half times its threshold, half of 25 for an

@@ -1,0 +1,148 @@
+"""Keeps the room of buffers in an evaluation: nothing else is planned into it, and it is made where
+it is lost."""
+
+import collections
+import dataclasses
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from oslo_log import log as logging
+
+from kronos_nova import exception
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.cooldown import PlanningHistory
+from kronos_nova.cycle import room_requests
+from kronos_nova.cycle.inputs import PlannerPorts
+from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.inventory.base import InventorySource
+from kronos_nova.objects import automation
+from kronos_nova.objects import plan as plans
+from kronos_nova.objects.plan import AggregateReport
+from kronos_nova.objects.plan import BufferRoom
+from kronos_nova.objects.plan import PlannedMove
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.planners.base import Limits
+from kronos_nova.policies import Buffer
+from kronos_nova.policies import PolicySet
+from kronos_nova.policies.selection import Selections
+from kronos_nova.room import buffers
+from kronos_nova.room import making
+from kronos_nova.room import shapes
+from kronos_nova.room.buffers import BufferState
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class KeptBuffers:
+    """What was found of buffers.
+
+    snapshot : with the room of buffers in use
+    moves : aggregate to the moves that make more room in it, where there are any
+    warnings : aggregate to what an operator must know of its buffers
+    rooms : aggregate to its buffers as they were found
+    """
+
+    snapshot: Snapshot
+    moves: Mapping[str, tuple[PlannedMove, ...]] = dataclasses.field(default_factory=dict)
+    warnings: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    rooms: Mapping[str, tuple[BufferRoom, ...]] = dataclasses.field(default_factory=dict)
+
+    def applied(self, reports: Iterable[AggregateReport]) -> tuple[AggregateReport, ...]:
+        """The reports of aggregates with the moves and warnings of their buffers. Room that is lost
+        is made before load is spread."""
+        return tuple(map(self._with_buffers, reports))
+
+    def _with_buffers(self, report: AggregateReport) -> AggregateReport:
+        report = dataclasses.replace(
+            report, warnings=(*report.warnings, *self.warnings.get(report.name, ())),
+            buffers=self.rooms.get(report.name, ()))
+        moves = self.moves.get(report.name, ())
+        if not moves or any(move.phase not in plans.BY_LOAD for move in report.moves):
+            return report
+        return dataclasses.replace(
+            report, outcome=plans.PLANNED, moves=moves, planner=automation.MAKE_ROOM,
+            combined_after=report.combined_before, hosts_emptied=(), not_moved=(), policies=tuple(
+                dataclasses.replace(each, imbalance_after=each.imbalance_before)
+                for each in report.policies))
+
+
+def keep_buffers(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
+                 planner_ports: PlannerPorts, history: PlanningHistory,
+                 inventory: InventorySource) -> KeptBuffers:
+    """Look for the room of all buffers of the aggregates that are evaluated, and plan the moves
+    that make what is lost, at most one plan an aggregate.
+
+    :param snapshot: with the room that is held in use
+    """
+    names = {*options.scopes(tuple(each.name for each in snapshot.aggregates))}
+    wanted = [each for each in policies.buffers if each.aggregate in names]
+    if not wanted:
+        return KeptBuffers(snapshot=snapshot)
+    rules = ConstraintRules(
+        restrict_to_az=options.restrict_to_az, host_checks=options.host_checks,
+        packs_numa_cells=options.packs_numa_cells, selections=Selections(policies.rules, snapshot))
+    known, warnings = _shaped(wanted, inventory)
+    whole, states = buffers.reserve(snapshot, rules, known, options.packs_numa_cells)
+    moves = {}
+    pinned = {*making.pinned(snapshot, rules, options.opt_out), *history.quarantines,
+              *history.instances}
+    for state in states:
+        name = state.buffer.aggregate
+        if not state.is_lost:
+            continue
+        busy = name in moves or name in history.under_way or history.aggregates.get(name, 0.0) > 0
+        found = () if busy else _plan(snapshot, rules, state, states, options, policies,
+                                      planner_ports, pinned)
+        if found:
+            moves[name] = found
+        warnings.setdefault(name, []).append(_said(state, bool(found), busy))
+    rooms = collections.defaultdict[str, tuple[BufferRoom, ...]](tuple)
+    for state in states:
+        rooms[state.buffer.aggregate] += (BufferRoom(
+            name=state.buffer.name, flavor=state.shape.name, wanted=state.wanted,
+            found=state.found),)
+    return KeptBuffers(snapshot=whole, moves=moves, rooms=rooms, warnings={
+        name: tuple(said) for name, said in warnings.items()})
+
+
+def _shaped(wanted: Iterable[Buffer], inventory: InventorySource
+            ) -> tuple[list[tuple[Buffer, buffers.Shape]], dict[str, list[str]]]:
+    """The buffers with the shapes of their flavors, and warnings about those that have none."""
+    found, warnings = [], dict[str, list[str]]()
+    flavors = {each.name: each for each in inventory.read_flavors()} if any(
+        not shapes.TEXT.fullmatch(each.flavor) for each in wanted) else {}
+    for each in wanted:
+        try:
+            found.append((each, flavors.get(each.flavor) or shapes.parse(each.flavor)))
+        except exception.RequestRefused:
+            warnings.setdefault(each.aggregate, []).append(
+                f'buffer {each.name}: Nova has no flavor {each.flavor}; nothing is kept for it')
+    return found, warnings
+
+
+def _plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState,
+          states: Sequence[BufferState], options: EngineOptions, policies: PolicySet,
+          planner_ports: PlannerPorts, pinned: Collection[str]) -> tuple[PlannedMove, ...]:
+    """The moves after which more of a buffer is there; none where no moves were found."""
+    others = [(each.buffer, each.shape) for each in states if each is not state]
+    cloud, _states = buffers.reserve(snapshot, rules, others, options.packs_numa_cells)
+    clock = planner_ports.clock
+    limits = Limits(budget=policies.budget if options.budget is None else options.budget,
+                    clock=clock, deadline=clock() + options.planning_time_limit)
+    found = buffers.plan(cloud, rules, state, limits, pinned)
+    if found is None or room_requests.refused(found.moves, cloud, planner_ports):
+        return ()
+    return room_requests.planned(found.moves, f'makes room for buffer {state.buffer.name}')
+
+
+def _said(state: BufferState, is_planned: bool, is_busy: bool) -> str:
+    """What an operator must know of a buffer that is lost."""
+    said = (f'buffer {state.buffer.name}: {state.found} of {state.wanted} servers of '
+            f'{state.shape.name} fit')
+    if is_planned:
+        return f'{said}; moves make room for more'
+    return f'{said}; ' + ('room is made once the aggregate is at rest' if is_busy else
+                          'no moves within the budget were found that make room for more')

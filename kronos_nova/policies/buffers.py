@@ -1,0 +1,58 @@
+"""The model of a buffer: room for new servers that is to be there at any time."""
+
+import math
+import re
+from typing import Annotated
+
+import pydantic
+
+MOST_BUFFERS = 50
+"""Buffers of a file. Raised, a file can make each evaluation longer; lowered, a large cloud has not
+room for one an aggregate and flavor."""
+MOST_NAME = 100
+"""Characters of a name. Raised, lines of reports are longer; lowered, names say less."""
+PERCENT = re.compile(r'(\d{1,3})%')
+
+
+def _key(about: str, **rules: object) -> object:
+    """Make a key of a buffer.
+
+    :param about: what it is for, as reStructuredText: the documentation and the JSON schema have it
+    """
+    return pydantic.Field(description=' '.join(about.split()), **rules)  # type: ignore
+
+
+class Buffer(pydantic.BaseModel):
+    """Room for new servers of a flavor in an aggregate."""
+
+    model_config = pydantic.ConfigDict(frozen=True, extra='forbid')
+
+    name: Annotated[str, _key("""
+        What reports call it; unique in the file.""", min_length=1, max_length=MOST_NAME)]
+    aggregate: Annotated[str, _key("""
+        The name of the aggregate.""", min_length=1)]
+    flavor: Annotated[str, _key("""
+        The name of a flavor, or a size: VCPUs, MiB and perhaps GiB, such as ``4:8192:40``.""",
+                                min_length=1)]
+    keep: Annotated[pydantic.StrictInt | str, _key("""
+        So many new servers are to fit at any time: a number, or a part such as ``"10%"`` of those
+        that would fit if the aggregate had no servers.""")]
+
+    @pydantic.field_validator('keep')
+    @classmethod
+    def _check_keep(cls, value: int | str) -> int | str:
+        if isinstance(value, int) and value >= 1:
+            return value
+        found = PERCENT.fullmatch(value) if isinstance(value, str) else None
+        if found is None or not 1 <= int(found[1]) <= 100:
+            raise ValueError('give a number of servers, 1 or more, or a part such as "10%"')
+        return value
+
+    def wanted(self, most: int) -> int:
+        """Return how many new servers are to fit.
+
+        :param most: how many would fit if there were no servers
+        """
+        if isinstance(self.keep, int):
+            return self.keep
+        return math.ceil(most * int(self.keep.removesuffix('%')) / 100)

@@ -1,0 +1,191 @@
+"""Room that is made, held, and kept as a buffer, from evaluation to evaluation."""
+
+import dataclasses
+import datetime
+
+from kronos_nova.cycle import evaluation
+from kronos_nova.cycle.room_requests import RoomRequests
+from kronos_nova.db import holds
+from kronos_nova.drain.progress import HostDrains
+from kronos_nova.objects import automation
+from kronos_nova.objects import hold
+from kronos_nova.objects import move as moves
+from kronos_nova.objects import plan as plans
+from kronos_nova.objects import snapshot
+from kronos_nova.objects.automation import PAUSE
+from kronos_nova.objects.automation import Switch
+from kronos_nova.objects.dry_run import Verdict
+from kronos_nova.objects.shape import Shape
+from kronos_nova.policies import loader
+from tests.unit.cycle import test_evaluation
+from tests.unit.db import test_holds
+
+FITS = Shape(name='fits', vcpus=63, memory_mb=0)
+"""Host b has room for one: 63 of its 64 VCPUs are free."""
+WHOLE = Shape(name='whole', vcpus=64, memory_mb=0)
+"""No host has room, unless one server leaves b."""
+
+
+class RoomTestCase(test_evaluation.CycleTestCase):
+    buffers = ''
+
+    def setUp(self):
+        super().setUp()
+        self.holds = holds.Holds(self.database)
+        self.cloud.read_flavors = lambda: (FITS, WHOLE)
+
+    def evaluate(self, rules=test_evaluation.RULES):
+        ports = dataclasses.replace(self.ports(), requesters=(HostDrains, RoomRequests))
+        return evaluation.Cycle(
+            ports, loader.parse(test_evaluation.POLICIES + self.buffers), test_evaluation.OPTIONS,
+            rules, self.clock).run().aggregates
+
+    def state(self):
+        return self.holds.get('r1').state
+
+
+class HoldTest(RoomTestCase):
+    def ask(self, shape, **more):
+        self.holds.request(test_holds.wish('r1', self.clock(), **{
+            'shape': shape, 'count': 1, 'moves': 1, 'memory_mb': 512,
+            'expires_at': self.clock() + datetime.timedelta(days=1), **more}))
+
+    def test_room_that_is_there_is_held_at_once(self):
+        self.ask(FITS)
+        self.evaluate()
+        found = self.holds.get('r1')
+        self.assertEqual((hold.HELD, {'b': 1}), (found.state, found.hosts))
+        self.assertEqual(self.clock() + datetime.timedelta(seconds=1800), found.expires_at)
+
+    def test_nothing_is_balanced_into_it(self):
+        self.ask(FITS)
+        self.evaluate()
+        self.clock.go(100)
+        [report] = self.evaluate()
+        self.assertEqual(plans.NO_MOVE, report.outcome)
+        self.assertEqual([], self.journal.moves())
+
+    def test_its_moves_run_at_every_level(self):
+        self.ask(WHOLE)
+        self.evaluate(self.level(gpu='observe'))
+        [move] = self.journal.moves()
+        self.assertEqual(('vm4', 'b', 'a', plans.MAKE_ROOM),
+                         (move.instance_uuid, move.source, move.destination, move.phase))
+        [plan] = self.journal.running_plans()
+        self.assertEqual(automation.MAKE_ROOM, plan.purpose)
+        found = self.holds.get('r1')
+        self.assertEqual((hold.MAKING, {'b': 1}, 1), (found.state, found.hosts, found.plans))
+
+    def end_the_move(self, state):
+        [move] = self.journal.dispatch(test_evaluation.WIDE, self.clock)
+        move = self.journal.claim(move.uuid, self.clock())
+        self.journal.advance(move, state, self.clock(), finished_at=self.clock())
+        self.journal.settle(move.uuid, self.clock())
+        self.journal.close_plans(self.clock())
+
+    def test_while_its_plan_runs_nothing_else_is_planned_for_it(self):
+        self.ask(WHOLE)
+        self.evaluate()
+        self.evaluate()
+        self.assertEqual(1, len(self.journal.moves()))
+
+    def test_a_move_that_fails_is_made_again_and_not_for_ever(self):
+        self.ask(WHOLE)
+        for _plan in range(hold.TRIES):
+            self.evaluate()
+            self.assertEqual(hold.MAKING, self.state())
+            self.end_the_move(moves.FAILED)
+            self.clock.go(10)
+        self.evaluate()
+        self.assertEqual(hold.FAILED, self.state())
+        self.assertIn('after 3 plans', self.holds.get('r1').problem)
+
+    def test_more_moves_than_were_approved_wait_for_approval_again(self):
+        self.ask(WHOLE, moves=0, memory_mb=0)
+        self.evaluate()
+        found = self.holds.get('r1')
+        self.assertEqual((hold.PROPOSED, 1, 512), (found.state, found.moves, found.memory_mb))
+        self.assertEqual([], self.journal.moves())
+
+    def test_what_nothing_makes_fails_with_what_is_missing(self):
+        self.ask(Shape(name='huge', vcpus=65, memory_mb=0))
+        self.evaluate()
+        self.assertEqual(hold.FAILED, self.state())
+        self.assertIn('65 VCPU', self.holds.get('r1').problem)
+
+    def test_moves_that_the_scheduler_refuses_are_not_made(self):
+        self.dry_run = lambda *_args: Verdict(refused='no')
+        self.ask(WHOLE)
+        self.evaluate()
+        self.assertEqual(hold.FAILED, self.state())
+        self.assertEqual([], self.journal.moves())
+
+    def test_a_pause_holds_it(self):
+        self.ports().switches.set(Switch(kind=PAUSE, aggregate='gpu', value='pause',
+                                         set_at=self.clock(), set_by='jane'))
+        self.ask(WHOLE)
+        self.evaluate()
+        self.assertEqual((hold.REQUESTED, []), (self.state(), self.journal.moves()))
+
+    def test_servers_that_come_use_it(self):
+        self.ask(FITS)
+        self.evaluate()
+        real = self.cloud.read
+
+        def read(*args):
+            found = real(*args)
+            return dataclasses.replace(found, instances=(*found.instances, dataclasses.replace(
+                found.instances[0], uuid='new', host='b', resources={'VCPU': 63},
+                flavor=snapshot.Flavor(name='fits', id='1'))))
+        self.cloud.read = read
+        self.evaluate()
+        found = self.holds.get('r1')
+        self.assertEqual((hold.USED, {'new': 'b'}), (found.state, found.used))
+
+    def test_it_ends_with_its_time(self):
+        self.ask(FITS)
+        self.evaluate()
+        self.clock.go(1801)
+        self.evaluate()
+        self.assertEqual(hold.EXPIRED, self.state())
+        self.assertEqual(1, len(self.journal.moves()))  # which balances
+
+
+class BufferTest(RoomTestCase):
+    buffers = 'buffers: [{name: spare, aggregate: gpu, flavor: fits, keep: 1}]\n'
+
+    def test_nothing_is_balanced_into_it(self):
+        [report] = self.evaluate()
+        self.assertEqual((plans.NO_MOVE, ()), (report.outcome, report.moves))
+
+    def test_a_flavor_that_there_is_not_is_said(self):
+        self.buffers = self.buffers.replace('fits', 'none')
+        [report] = self.evaluate()
+        self.assertIn('buffer spare: Nova has no flavor none; nothing is kept for it',
+                      report.warnings)
+        self.assertEqual(plans.PLANNED, report.outcome)
+
+
+class LostBufferTest(RoomTestCase):
+    buffers = 'buffers: [{name: spare, aggregate: gpu, flavor: whole, keep: 1}]\n'
+
+    def test_it_is_made_before_load_is_spread(self):
+        [report] = self.evaluate()
+        [move] = self.journal.moves()
+        self.assertEqual(('vm4', 'a', plans.MAKE_ROOM),
+                         (move.instance_uuid, move.destination, move.phase))
+        self.assertIn('makes room for buffer spare', move.reason)
+        self.assertIn('buffer spare: 0 of 1 servers of whole fit; moves make room for more',
+                      report.warnings)
+
+    def test_by_the_level_of_its_aggregate(self):
+        self.evaluate(self.level(gpu='approve'))
+        self.assertEqual(['proposed'], self.states())
+        self.assertEqual([], self.journal.moves())
+
+    def test_one_that_no_moves_make_is_said_so_and_load_is_spread(self):
+        self.buffers = self.buffers.replace('keep: 1', 'keep: 3')
+        self.cloud.stopped = {'vm1', 'vm4'}
+        [report] = self.evaluate()
+        self.assertTrue(any('no moves within the budget were found' in said
+                            for said in report.warnings), report.warnings)

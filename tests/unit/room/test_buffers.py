@@ -1,0 +1,86 @@
+"""Room for new servers that is to be there at any time."""
+
+import dataclasses
+
+import testtools
+
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.planners.base import Limits
+from kronos_nova.policies import Buffer
+from kronos_nova.room import buffers
+from kronos_nova.room import shapes
+from kronos_nova.room import slots
+from tests.unit.room import clouds
+
+RULES = ConstraintRules()
+HALF = shapes.parse('4:8192')
+
+
+def buffer(keep, name='half', aggregate='gpu'):
+    return Buffer(name=name, aggregate=aggregate, flavor='4:8192', keep=keep), HALF
+
+
+def cloud(*servers):
+    """Three hosts with room for two servers of four VCPUs and half of the memory each."""
+    return clouds.cloud([clouds.host(name) for name in 'abc'], servers, aggregates=(
+        clouds.objects.Aggregate(name='gpu', uuid='g', hosts=('a', 'b', 'c')),))
+
+
+def reserve(snapshot, *wanted):
+    return buffers.reserve(snapshot, RULES, wanted)
+
+
+class ReserveTest(testtools.TestCase):
+    def test_its_room_is_in_use_on_the_hosts_that_have_most(self):
+        kept, [state] = reserve(cloud(clouds.server('s', 'a', 4, 8192)), buffer(3))
+        self.assertEqual(({'b': 2, 'c': 1}, 3, False), (state.hosts, state.found, state.is_lost))
+        self.assertEqual({'a': 1, 'b': 0, 'c': 1}, dict(slots.SlotCounter(
+            kept, RULES, [HALF]).slots(0).by_host))
+
+    def test_each_buffer_has_room_of_its_own(self):
+        _kept, [one, other] = reserve(cloud(), buffer(4), buffer(4, 'other'))
+        self.assertEqual((4, 2), (one.found, other.found))
+        self.assertTrue(other.is_lost)
+
+    def test_a_part_is_of_what_hosts_without_servers_hold(self):
+        servers = [clouds.server(f's{host}', host, 4, 8192) for host in 'abc']
+        _kept, [state] = reserve(cloud(*servers), buffer('50%'))
+        self.assertEqual((3, 3), (state.wanted, state.found))
+
+    def test_hosts_of_other_aggregates_have_no_part_in_it(self):
+        snapshot = dataclasses.replace(cloud(), aggregates=(clouds.objects.Aggregate(
+            name='gpu', uuid='g', hosts=('a',)),))
+        _kept, [state] = reserve(snapshot, buffer(3))
+        self.assertEqual({'a': 2}, state.hosts)
+
+
+class PlanTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        # An eighth of each host is in use, so that only one more half fits on each.
+        self.snapshot = cloud(*(clouds.server(f's{host}', host, 1, 2048) for host in 'abc'))
+
+    def plan(self, keep, budget=10, pinned=()):
+        _kept, [state] = reserve(self.snapshot, buffer(keep))
+        return buffers.plan(self.snapshot, RULES, state, Limits(budget=budget), pinned)
+
+    def test_what_is_lost_is_made_by_moves(self):
+        found = self.plan(4)
+        self.assertEqual((1, 4), (len(found.moves), len(found.hosts)))
+
+    def test_as_much_is_made_as_the_budget_has_moves_for(self):
+        self.assertEqual(5, len(self.plan(5).hosts))
+        found = self.plan(5, budget=1)
+        self.assertEqual((1, 4), (len(found.moves), len(found.hosts)))
+
+    def test_what_cannot_be_made_is_not_tried_by_moves_that_bring_nothing(self):
+        self.assertIsNone(self.plan(4, pinned=('sa', 'sb', 'sc')))
+        self.assertIsNone(self.plan(4, budget=0))
+
+
+class KeepTest(testtools.TestCase):
+    def test_a_number_or_a_part(self):
+        for keep, wanted in ((3, 3), ('1%', 1), ('10%', 2), ('100%', 20)):
+            self.assertEqual(wanted, buffer(keep)[0].wanted(20))
+        for wrong in (0, -1, '0%', '101%', '10', 'x', 1.5, True):
+            self.assertRaises(ValueError, buffer, wrong)
