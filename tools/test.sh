@@ -76,7 +76,7 @@ rm -rf .stestr
 check 'end-to-end tests are found' sh -c \
     '.venv/bin/python -m stestr init && .venv/bin/python -m stestr --test-path ./tests/e2e list >/dev/null'
 # Random clouds: fewer than by default; doc/source/testing.rst has the command for more.
-KRONOS_EXAMPLES=0.4 suite unit .venv/bin/python ./tests/unit
+KRONOS_EXAMPLES=0.25 suite unit .venv/bin/python ./tests/unit
 suite hostile .venv/bin/python ./tests/hostile
 # Much of a functional test is waiting: one more at a time than there are processors. Those that go
 # into every corner have a command of their own; doc/source/testing.rst has it.
