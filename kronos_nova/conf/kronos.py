@@ -106,7 +106,8 @@ Seconds during which an instance that was part of a plan is not moved again.
 """),
     cfg.IntOpt('instance_quarantine_seconds', mutable=True, default=86400, min=-1, help="""
 Seconds during which an instance is not tried again after its migration failed for good; -1 until an
-operator releases it ("kronos-manage quarantine remove").
+operator releases it ("kronos-manage quarantine remove"). A migration that Nova refused to begin is
+none: see ``rejection_backoff_cycles``.
 """),
     cfg.BoolOpt('evacuate_disabled_hosts', mutable=True, default=False, help="""
 Live migrate everything off hosts whose nova-compute service is disabled but up, before any
@@ -311,8 +312,10 @@ once it was left alone for as long.
 For how many ``evaluation_interval`` an instance is left alone for which Nova refused three hosts
 beforehand, or all there are: what it asks for (pinned CPUs, a device, a trait) does not come and go
 by the minute, and asking anew in every cycle costs calls of the scheduler. ``kronos-manage refusal
-list`` shows these instances and Nova's reason. 0 asks again in the next cycle. Lower it where such
-instances should be tried soon after room was made for them.
+list`` shows these instances and Nova's reason. For as long, no instance of the same kind (flavor,
+image, project, requirements and server groups) is moved to a host to which Nova refused to begin a
+move. 0 asks again in the next cycle. Lower it where such instances should be tried soon after room
+was made for them.
 """),
     cfg.IntOpt('no_return_window', deprecated_name='return_window', mutable=True, default=21600,
                min=0, help="""

@@ -57,6 +57,8 @@ class PlanningHistory:
     aggregates, instances : name or uuid to the seconds of cooldown left; 0 and less is over
     spread : aggregate to the seconds for which its load is not spread again; 0 and less is over
     refused : uuid to seconds left, of instances that Nova lets go nowhere
+    refused_hosts : uuid to host to the error, of moves that failed because they were refused before
+        they began
     quarantines : uuid to seconds left, or :data:`INDEFINITE`
     imbalanced : aggregate to how many cycles in a row before this one found it imbalanced
     moves : migrations that ended within the longest window one looks back
@@ -82,6 +84,7 @@ class PlanningHistory:
     spread: Mapping[str, float] = field(default_factory=dict)
     quarantines: Mapping[str, float] = field(default_factory=dict)
     refused: Mapping[str, float] = field(default_factory=dict)
+    refused_hosts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     imbalanced: Mapping[str, int] = field(default_factory=dict)
     moves: tuple[PastMove, ...] = ()
     tries: tuple[PastTry, ...] = ()

@@ -110,6 +110,8 @@ def planning_history(cycle_ports: CyclePorts, options: EngineOptions, rules: Cyc
         spread=spread | _of_units(spread, units),
         instances=cooldowns.cooling(db_cooldowns.INSTANCE, now),
         quarantines=cooldowns.quarantined(now), refused=cycle_ports.refusals.resting(now),
+        refused_hosts=journal.refused_since(
+            now - datetime.timedelta(seconds=rules.rejection_backoff)),
         imbalanced=cycle_ports.cycles.imbalanced(), doubted=cycle_ports.cycles.doubted(),
         projects_moved=projects_moved, caused=caused,
         instances_moved=(journal.instances_moved_since(now - 7 * DAY)

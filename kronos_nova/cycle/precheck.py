@@ -57,10 +57,13 @@ class Precheck:
 
     :param model: of the aggregate, with the rules that say where instances can go
     :param is_over: whether the time is up; then nothing more is asked
+    :param refused_lately: instance uuid to host to the error, of moves that Nova refused when they
+        were to begin
     """
 
     def __init__(self, dry_run: DryRun, snapshot: Snapshot, model: Model,
-                 is_over: Callable[[], bool]):
+                 is_over: Callable[[], bool],
+                 refused_lately: Mapping[str, Mapping[str, str]] | None = None):
         self._dry_run, self._is_over = dry_run, is_over
         self._model, self._names = model, model.problem.hosts
         self._instances = {instance.uuid: instance for instance in snapshot.instances}
@@ -75,6 +78,12 @@ class Precheck:
         self._full: dict[Hashable, dict[str, str]] = collections.defaultdict(dict)
         self._limits: dict[tuple[int, ...], int] = {}
         self._is_silent = False
+        self._refused_lately = {uuid: hosts for uuid, hosts in (refused_lately or {}).items()
+                                if uuid in self._instances}
+        for uuid, hosts in self._refused_lately.items():
+            self._refused[self._kind(uuid)] |= {
+                host: f'a move there was refused lately: {why}' for host, why in hosts.items()
+                if host in self._hosts}
 
     def refused(self, moves: Iterable[PlannedMove]) -> frozenset[int]:
         """Ask about the moves that were not asked about yet, each in the state in which it runs.
@@ -193,6 +202,8 @@ class Precheck:
         asked = {uuid for (uuid, _host), (_before, verdict) in self._verdicts.items()
                  if verdict.refused}
         movable = self._model.problem.movable
+        asked |= {uuid for uuid in self._refused_lately
+                  if uuid in self._vms and movable[self._vms[uuid]]}
         found = []
         for kind, members in self._members().items():
             refused = self._refused[kind]
@@ -258,7 +269,7 @@ class Checks:
                   limits: Limits) -> 'Checks':
         """Make those of an aggregate; ``limits`` say until when questions are asked."""
         return cls(Precheck(given.planner_ports.dry_run, case.around, model,
-                            lambda: limits.is_past),
+                            lambda: limits.is_past, given.history.refused_hosts),
                    RemainingMoveLimits(given.options.move_limits, case.problem,
                                        case.around.instances, given.history,
                                        given.rules.selections))

@@ -16,6 +16,7 @@ from kronos_nova import policies
 from kronos_nova.cycle import options as engine_options
 from kronos_nova.cycle.aggregates import aggregates_in_scope
 from kronos_nova.cycle.inputs import PlannerPorts
+from kronos_nova.cycle.ports import CycleRules
 from kronos_nova.db import journal
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.engine import Database
@@ -87,12 +88,14 @@ class Checker:
             by_aggregate[name].append(dataclasses.replace(
                 each, aggregate=name, requested_at=self.database.utcnow()))
         options, planner_ports = engine_options.from_conf(self.conf), self._planner_ports()
-        tries = journal.Journal(self.database, 'observer').tries(
-            self.database.utcnow() - datetime.timedelta(
-                seconds=self.conf.kronos.experience_window))
+        found_before, now = journal.Journal(self.database, 'observer'), self.database.utcnow()
+        rules = CycleRules.from_conf(self.conf)
+        tries = found_before.tries(now - datetime.timedelta(seconds=rules.experience_window))
+        refused_hosts = found_before.refused_since(
+            now - datetime.timedelta(seconds=rules.rejection_backoff))
         return snapshot, [
             (name, found, planning.plan(snapshot, self._policies(), options, planner_ports, name,
-                                        found, tries=tries))
+                                        found, tries=tries, refused_hosts=refused_hosts))
             for name, found in sorted(by_aggregate.items())]
 
     def _policies(self) -> policies.PolicySet | None:

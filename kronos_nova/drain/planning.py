@@ -2,9 +2,9 @@
 
 The planner is the one of every cycle, and what keeps no server on a disabled host keeps none here.
 Servers of other hosts give way where a host could not be emptied otherwise. It is given a
-DrainRequest, no history but quarantines, and how full hosts are by what is allocated as one more
-measure, which is never missing. Room, hard server groups, zones, isolation and Nova's own
-filters hold as ever; soft groups give way, which to Nova are a preference.
+DrainRequest, no history but quarantines and refused moves, and how full hosts are by what is
+allocated as one more measure, which is never missing. Room, hard server groups, zones, isolation
+and Nova's own filters hold as ever; soft groups give way, which to Nova are a preference.
 """
 
 import collections
@@ -136,7 +136,8 @@ def plan(snapshot: Snapshot, policies: PolicySet | None, options: EngineOptions,
          planner_ports: PlannerPorts, aggregate: str, drains: Sequence[Drain],
          failures: Mapping[str, Sequence[str]] | None = None, tries: Sequence[PastTry] = (),
          measurements: Measurements | None = None,
-         quarantines: Mapping[str, float] | None = None) -> DrainPlan:
+         quarantines: Mapping[str, float] | None = None,
+         refused_hosts: Mapping[str, Mapping[str, str]] | None = None) -> DrainPlan:
     """Plan the drains of one aggregate.
 
     Hosts that are to be emptied later are used only when nothing can be moved without them.
@@ -146,8 +147,10 @@ def plan(snapshot: Snapshot, policies: PolicySet | None, options: EngineOptions,
     :param tries: tell how long moves take
     :param measurements: those of the evaluation that this is a part of; by default new ones
     :param quarantines: uuid to seconds left, of servers that do not give way
+    :param refused_hosts: server uuid to host to the error, of moves that Nova refused lately
     """
-    history = PlanningHistory(tries=tuple(tries), quarantines=quarantines or {})
+    history = PlanningHistory(tries=tuple(tries), quarantines=quarantines or {},
+                              refused_hosts=refused_hosts or {})
     case = _Case(snapshot, aggregate, drains, failures or {}, history,
                  measurements or planner_ports.measurements(snapshot, options))
     avoided = {host for drain in drains for host in drain.avoid} - case.hosts

@@ -44,6 +44,7 @@ class HostDrains:
     def __init__(self, cycle_ports: CyclePorts, policies: PolicySet, options: EngineOptions,
                  rules: CycleRules, utcnow: Callable[[], datetime.datetime]) -> None:
         self.experience_window = rules.experience_window
+        self.rejection_backoff = rules.rejection_backoff
         self.cycle_ports = cycle_ports
         self.drains = Drains(cycle_ports.journal.database)
         self.policies = policies
@@ -69,7 +70,8 @@ class HostDrains:
             held, self.policies, self.options, planner_ports, aggregate, wanted,
             journal.failures_of_drains(since), journal.tries(
                 now - datetime.timedelta(seconds=self.experience_window)),
-            measurements, self.cycle_ports.cooldowns.quarantined(now))
+            measurements, self.cycle_ports.cooldowns.quarantined(now),
+            journal.refused_since(now - datetime.timedelta(seconds=self.rejection_backoff)))
 
     def persist(self, snapshot: Snapshot, aggregate: str, wanted: list[Drain],
                 outcome: planning.DrainPlan) -> None:

@@ -25,9 +25,9 @@ class InstanceState:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationState:
-    """A migration record. ``was_started`` tells whether the source compute was asked to begin,
-    ``fault`` what went wrong, where Nova says so, and ``is_outage`` whether that was something that
-    did not answer.
+    """A migration record. ``was_started`` tells whether the source compute was asked to begin, of a
+    cold migration the destination, ``fault`` what went wrong, where Nova says so, and ``is_outage``
+    whether that was something that did not answer.
 
     Memory in bytes, None where the hypervisor's driver does not say.
     """

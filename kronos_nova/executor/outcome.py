@@ -7,14 +7,19 @@ completed, or abandoned               nothing
 failed, and a retry is left           nothing
 failed for good after it was adopted  nothing: its worker died
 failed for good by NovaClientError    nothing: no fault of the VM
+failed for good by PreFlightError     its kind does not go there
 failed for good by anything else      quarantine of the VM
 ====================================  ==========================
+
+A refusal is read from the journal by the next cycles, see
+:class:`kronos_nova.cycle.precheck.Precheck`; nothing is written for it here.
 """
 
 from oslo_log import log as logging
 
 from kronos_nova import exception
 from kronos_nova.objects import move as moves
+from kronos_nova.objects.move import REFUSED
 
 LOG = logging.getLogger(__name__)
 
@@ -23,8 +28,8 @@ HARMLESS = (exception.NovaClientError.__name__,)
 
 def calls_for_quarantine(move):
     """Whether an instance has to be left alone because of how its move ended."""
-    return (move.state == moves.FAILED and move.error_type not in HARMLESS and
-            not move.adopted)
+    return (move.state == moves.FAILED and move.error_type not in (*HARMLESS, REFUSED)
+            and not move.adopted)
 
 
 class OutcomeHandler:

@@ -219,6 +219,8 @@ class Runner:
     def _watch_cold(self, move, migration):
         """A cold migration can be neither aborted nor hurried; it ends when it is confirmed."""
         if migration.status in migration_status.FAILED:
+            if not migration.was_started:
+                self._tell_refusal(move, migration)
             fault = f': {migration.fault}' if migration.fault else ''
             raise exception.MigrationFailed(
                 instance=move.instance_uuid,

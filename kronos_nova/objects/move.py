@@ -22,6 +22,9 @@ IN_FLIGHT = (DISPATCHED, CHECKING, CLAIMING, MIGRATING, VERIFYING)
 NOT_BEGUN = (PLANNED, DISPATCHED)
 """Nobody is at these; what is given up is gone without a trace in Nova."""
 
+REFUSED = 'PreFlightError'
+"""Error type of a move that failed because it was refused before anything had changed."""
+
 
 def request_id(move_uuid: str) -> str:
     """The request id under which Nova is asked for a move, and by which its lines of the log are

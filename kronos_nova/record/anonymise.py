@@ -477,12 +477,14 @@ def _with_strangers(table, words):
 def _history(history, names):
     rows = (*history.moves, *history.tries)
     instance = _with_strangers(names.instance_uuid, [
-        *(row.instance_uuid for row in rows), *history.refused, *history.caused,
+        *(row.instance_uuid for row in rows), *history.refused, *history.refused_hosts,
+        *history.caused,
         *history.instances_moved, *history.instances_moved_today,
         *(vm for policies in history.load_stats.values() for stats in policies.values()
           for vm in stats.vms)])
     host = _with_strangers(names.host, [
         *(end for row in rows for end in (row.source, row.destination)),
+        *(each for hosts in history.refused_hosts.values() for each in hosts),
         *(host for pairs in history.doubted.values() for _policy, host in pairs)])
     aggregate = _with_strangers(names.aggregate, [
         *history.load_stats, *history.imbalanced, *history.doubted, *history.spread])
@@ -504,6 +506,9 @@ def _history(history, names):
         imbalanced=_renamed(history.imbalanced, aggregate),
         spread=_renamed(history.spread, aggregate),
         refused=_renamed(history.refused, instance), caused=_renamed(history.caused, instance),
+        # What Nova said may have names in it.
+        refused_hosts={instance[uuid]: {host[each]: 'anonymised' for each in hosts}
+                       for uuid, hosts in history.refused_hosts.items()},
         instances_moved=_renamed(history.instances_moved, instance),
         instances_moved_today=_renamed(history.instances_moved_today, instance),
         projects_moved=_renamed(history.projects_moved, project))
@@ -524,9 +529,11 @@ def _texts_of_history(history: PlanningHistory) -> Iterator[str]:
     for row in (*history.moves, *history.tries):
         yield from (row.instance_uuid, row.source, row.destination)
     for part in (history.load_stats, history.doubted, history.imbalanced, history.spread,
-                 history.refused, history.caused, history.instances_moved,
-                 history.instances_moved_today, history.projects_moved):
+                 history.refused, history.refused_hosts, history.caused,
+                 history.instances_moved, history.instances_moved_today, history.projects_moved):
         yield from part
+    for hosts in history.refused_hosts.values():
+        yield from hosts
     for policies in history.load_stats.values():
         for stats in policies.values():
             yield from stats.vms

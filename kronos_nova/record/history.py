@@ -16,14 +16,14 @@ from kronos_nova.record import schema
 
 NAME = 'history.json'
 
-PLAIN = ('imbalanced', 'spread', 'refused', 'projects_moved', 'caused', 'instances_moved',
-         'instances_moved_today')
-"""Parts of a PlanningHistory that are mappings to a number."""
+PLAIN = ('imbalanced', 'spread', 'refused', 'refused_hosts', 'projects_moved', 'caused',
+         'instances_moved', 'instances_moved_today')
+"""Parts of a PlanningHistory that JSON has as they are."""
 
 
 def as_object(history: PlanningHistory) -> dict[str, Any]:
     """Make the object that the file has; parts that are empty are left out."""
-    found = {name: dict(getattr(history, name)) for name in PLAIN}
+    found: dict[str, Any] = {name: dict(getattr(history, name)) for name in PLAIN}
     found |= {
         'load_stats': {aggregate: {policy: _of_stats(stats) for policy, stats in policies.items()}
                        for aggregate, policies in history.load_stats.items()},

@@ -310,6 +310,7 @@ class History(_Strict):
     doubted: dict[Text, list[Doubt]] = {}
     spread: dict[Text, Seconds] = {}
     refused: dict[Text, Seconds] = {}
+    refused_hosts: dict[Text, dict[Text, str]] = {}
     projects_moved: dict[Text, Count] = {}
     caused: dict[Text, Count] = {}
     instances_moved: dict[Text, Count] = {}

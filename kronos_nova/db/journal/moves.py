@@ -16,6 +16,7 @@ from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import transitions
+from kronos_nova.objects.move import REFUSED
 from kronos_nova.objects.snapshot import MoveUnderWay
 
 SEARCHED_FOR_EACH = 10
@@ -172,11 +173,13 @@ class Moves:
 
     @retried
     def failures_of_drains(self, since):
-        """{instance uuid: [errors]} of the moves of drains that failed for good since then."""
+        """{instance uuid: [errors]} of the moves of drains that failed for good since then, without
+        those that were refused before they began."""
         query = sa.select(models.MoveRow.instance_uuid, models.MoveRow.error).join(
             models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid,
         ).where(models.PlanRow.purpose == automation.DRAIN, models.MoveRow.state == moves.FAILED,
-                models.MoveRow.finished_at >= since).order_by(models.MoveRow.finished_at)
+                models.MoveRow.finished_at >= since, _was_not_refused(),
+                ).order_by(models.MoveRow.finished_at)
         found = collections.defaultdict(list)
         with self.database.reader() as session:
             for uuid, error in session.execute(query):
@@ -184,15 +187,30 @@ class Moves:
         return dict(found)
 
     @retried
+    def refused_since(self, since):
+        """{instance uuid: {destination: error}} of the moves that failed for good since then
+        because they were refused before they began."""
+        move = models.MoveRow
+        query = sa.select(move.instance_uuid, move.destination, move.error).where(
+            move.state == moves.FAILED, move.finished_at >= since, move.error_type == REFUSED,
+            ).order_by(move.finished_at)
+        found = collections.defaultdict(dict)
+        with self.database.reader() as session:
+            for uuid, destination, error in session.execute(query):
+                found[uuid][destination] = error or ''
+        return dict(found)
+
+    @retried
     def tries(self, since):
-        """PastTries of the moves that completed or failed since then, the oldest first."""
+        """PastTries of the moves that completed or failed since then, the oldest first, without
+        those that were refused before they began."""
         ended = models.MoveRow
         query = sa.select(
             ended.instance_uuid, ended.source, ended.destination, ended.memory_mb, ended.state,
             ended.requested_at, ended.finished_at, ended.memory_processed,
             ended.memory_remaining, ended.expected_seconds,
         ).where(ended.state.in_((moves.COMPLETED, moves.FAILED)), ended.finished_at >= since,
-                ).order_by(ended.finished_at, ended.uuid)
+                _was_not_refused()).order_by(ended.finished_at, ended.uuid)
         with self.database.reader() as session:
             rows = session.execute(query).all()
         return [_past_try(row, sharing) for row, sharing in zip(rows, _sharing(rows), strict=True)]
@@ -264,6 +282,10 @@ class Moves:
         with self.database.reader() as session:
             return [(e.at, e.old_state, e.new_state, e.worker, e.detail)
                     for e in session.scalars(query)]
+
+
+def _was_not_refused():
+    return models.MoveRow.error_type.is_distinct_from(REFUSED)
 
 
 def _past_try(row, sharing):

@@ -176,11 +176,11 @@ class CycleTest(CycleTestCase):
         [left] = self.cooldowns.cooling(cooldowns.INSTANCE, self.clock()).values()
         self.assertEqual(200, left)
 
-    def fail_the_move(self):
+    def fail_the_move(self, **values):
         [move] = self.journal.dispatch(moves.Caps(total=1, per_source=1, per_destination=1),
                                        self.clock)
         move = self.journal.claim(move.uuid, self.clock())
-        self.journal.advance(move, moves.FAILED, self.clock(), finished_at=self.clock())
+        self.journal.advance(move, moves.FAILED, self.clock(), finished_at=self.clock(), **values)
         self.journal.settle(move.uuid, self.clock())
         self.journal.close_plans(self.clock())
         self.clock.go(200)
@@ -194,6 +194,25 @@ class CycleTest(CycleTestCase):
         self.assertEqual(plans.NO_MOVE, report.outcome)
         self.clock.go(600)  # as long as moves are remembered
         [report] = self.run_cycle(engine_options=careful).aggregates
+        self.assertEqual(plans.PLANNED, report.outcome)
+
+    def test_a_move_that_is_refused_at_its_start_is_known_of_its_kind_and_of_no_server(self):
+        careful = dataclasses.replace(OPTIONS, min_gain=MinGain(per_failure=0.5))
+        rules = dataclasses.replace(RULES, rejection_backoff=900)
+        self.run_cycle(rules)
+        refused = self.fail_the_move(error_type=moves.REFUSED, error='no CPU model')
+        [report] = self.run_cycle(rules, careful).aggregates
+        self.assertEqual(plans.NO_MOVE, report.outcome)
+        # With two hosts, one refusal is all that its kind can have.
+        self.assertEqual({*self.cloud.placed},
+                         {uuid for skip in report.not_moved for uuid in skip.instances
+                          if skip.reason == 'refused'})
+        [refusal] = [each for each in report.refusals if each.instance_uuid == refused]
+        self.assertEqual(('b',), refusal.hosts)
+        self.assertIn('no CPU model', refusal.reason)
+        self.clock.go(901)
+        # It costs no more to move than before.
+        [report] = self.run_cycle(rules, careful).aggregates
         self.assertEqual(plans.PLANNED, report.outcome)
 
     def test_the_level_of_an_aggregate_goes_before_that_of_all(self):

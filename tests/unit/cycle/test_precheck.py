@@ -40,14 +40,14 @@ class PrecheckTest(testtools.TestCase):
             known, instances=tuple(instances), server_groups=(snapshot.ServerGroup(
                 uuid='g', name='g', policy='anti-affinity', members=('v2',)),))
 
-    def precheck(self, **requires):
+    def precheck(self, refused_lately=None, **requires):
         first = dataclasses.replace(self.snapshot.instances[0],
                                     requires=snapshot.Requirements(**requires))
         self.snapshot = dataclasses.replace(
             self.snapshot, instances=(first, *self.snapshot.instances[1:]))
         model = Model(self.problem, HostRequirements.compile(self.problem, self.snapshot,
                                                              ConstraintRules()))
-        return Precheck(self.answer, self.snapshot, model, lambda: False)
+        return Precheck(self.answer, self.snapshot, model, lambda: False, refused_lately)
 
     def answer(self, move, instance, destination, before):
         self.asked.append((instance.uuid, destination.name))
@@ -95,6 +95,21 @@ class PrecheckTest(testtools.TestCase):
         precheck = self.precheck(traits=('GPU',))
         self.ask(precheck, *(('v0', f'h{number}') for number in range(1, 6)))
         self.assertEqual([True], [each.is_final for each in precheck.refusals()])
+
+    def test_what_was_refused_at_its_start_holds_for_all_of_the_kind(self):
+        precheck = self.precheck({'v0': {'h1': 'no CPU', 'gone': 'no'}, 'deleted': {'h2': 'no'}})
+        self.assertEqual({('v0', 'h1'), ('v1', 'h1')}, precheck.vetoes().keys())
+        self.assertEqual([0], self.ask(precheck, ('v1', 'h1'), ('v3', 'h1')))
+        self.assertEqual([('v3', 'h1')], self.asked)
+        self.assertEqual([('v0', ('h1',), 'a move there was refused lately: no CPU', False)], [
+            (each.instance_uuid, each.hosts, each.reason, each.is_final)
+            for each in precheck.refusals()])
+
+    def test_three_refused_starts_are_enough(self):
+        precheck = self.precheck({'v0': {'h1': 'no CPU'},
+                                  'v1': {'h2': 'no CPU', 'h3': 'no CPU'}})
+        self.assertEqual([('v0', True), ('v1', True)], [
+            (each.instance_uuid, each.is_final) for each in precheck.refusals()])
 
     def test_without_a_refusal_nothing_is_out(self):
         precheck = self.precheck()

@@ -8,6 +8,7 @@ from kronos_nova import exception
 from kronos_nova.db import journal as db_journal
 from kronos_nova.db import models
 from kronos_nova.db.journal import rows
+from kronos_nova.objects import automation
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from tests.unit.db import fixtures
@@ -81,10 +82,10 @@ class JournalTest(testtools.TestCase):
     def worker(self, name):
         return db_journal.Journal(self.database, name)
 
-    def plan(self, *planned, state=plans.EXECUTING, name='gpu'):
+    def plan(self, *planned, state=plans.EXECUTING, name='gpu', purpose=automation.BALANCE):
         return self.journal.record_plan(
             fixtures.report(planned, name), state, self.clock(),
-            self.clock() + datetime.timedelta(hours=1))
+            self.clock() + datetime.timedelta(hours=1), purpose=purpose)
 
     def take(self, caps=WIDE, journal=None):
         return [m.instance_uuid for m in self.taken(caps, journal or self.journal)]
@@ -94,12 +95,13 @@ class JournalTest(testtools.TestCase):
         return [journal.claim(move.uuid, self.clock())
                 for move in journal.dispatch(caps, self.clock)]
 
-    def finish(self, instance, state):
+    def finish(self, instance, state, **values):
         move = next(m for m in self.journal.mine() if m.instance_uuid == instance)
         path = {moves.FAILED: (moves.FAILED,),
                 moves.COMPLETED: (moves.MIGRATING, moves.VERIFYING, moves.COMPLETED)}[state]
         for step in path:
-            move = self.journal.advance(move, step, self.clock(), finished_at=self.clock())
+            move = self.journal.advance(move, step, self.clock(), finished_at=self.clock(),
+                                        **values)
 
     def test_a_plan_that_is_only_observed_has_nothing_to_take(self):
         self.plan(('vm1', 'a', 'b'), state=plans.OBSERVED)
@@ -137,6 +139,22 @@ class JournalTest(testtools.TestCase):
             [(past.instance_uuid, past.source, past.destination, past.seconds, past.failed)
              for past in self.journal.tries(before)])
         self.assertEqual([], self.journal.tries(ended + datetime.timedelta(seconds=1)))
+
+    def test_what_was_refused_is_known_and_is_no_failed_try(self):
+        before = self.clock()
+        for purpose, uuids in ((automation.DRAIN, ('vm1', 'vm2')),
+                               (automation.BALANCE, ('vm3', 'vm4'))):
+            self.plan(*((uuid, 'a', 'b') for uuid in uuids), name=purpose, purpose=purpose)
+            self.taken()
+            for uuid, error_type in zip(uuids, ('PreFlightError', 'MigrationFailed'), strict=True):
+                self.finish(uuid, moves.FAILED, error_type=error_type, error=f'{error_type} it')
+        self.assertEqual({'vm1': {'b': 'PreFlightError it'}, 'vm3': {'b': 'PreFlightError it'}},
+                         self.journal.refused_since(before))
+        self.assertEqual(['vm2', 'vm4'],
+                         [past.instance_uuid for past in self.journal.tries(before)])
+        self.assertEqual({'vm2': ['MigrationFailed it']}, self.journal.failures_of_drains(before))
+        self.clock.go(1)
+        self.assertEqual({}, self.journal.refused_since(self.clock()))
 
     def test_what_nova_was_asked_for_is_known_while_it_is_tried_again(self):
         self.plan(('vm1', 'a', 'b'), ('vm2', 'c', 'd'))

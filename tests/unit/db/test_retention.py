@@ -286,6 +286,7 @@ class IndexesTest(ControlTestCase):
         journal.tries(early)
         journal.predictions()
         journal.failures_of_drains(early)
+        journal.refused_since(early)
         journal.moved_since(early)
         journal.requested_since(early)
         journal.emptied_since(early)

@@ -68,14 +68,14 @@ class DrainTest(testtools.TestCase):
             aggregates=(snapshot.Aggregate(name='gpu', uuid='g', hosts=tuple(self.hosts)),),
             server_groups=tuple(self.groups), moves_under_way=self.under_way)
 
-    def plan(self, *hosts, source=None, failures=None, refused='', **what):
+    def plan(self, *hosts, source=None, failures=None, refused='', refused_hosts=None, **what):
         drains = [Drain(uuid=host, host=host, aggregate='gpu', state='draining',
                         requested_by='jane', requested_at=NOON, **what) for host in hosts or 'a']
         return planning.plan(
             self.cloud(), self.policies, self.options,
             PlannerPorts(source=source or Silent(), clock=lambda: 0.0, now=0.0,
                          dry_run=lambda *_move: Verdict(refused=refused)),
-            'gpu', drains, failures)
+            'gpu', drains, failures, refused_hosts=refused_hosts)
 
     @staticmethod
     def moved(found):
@@ -326,6 +326,13 @@ policies:
         said = self.plan(failures={'vm': ['no route', 'no route to b']}).blocked['a']['vm']
         self.assertEqual('moving it failed 2 times: no route to b', said)
         self.assertEqual({'vm'}, {*self.moved(self.plan(failures={'vm': ['no route']}))})
+
+    def test_a_server_does_not_go_where_a_move_was_refused_lately(self):
+        self.server('vm')
+        self.server('other', host='b')
+        refused = {'vm': {'c': 'no CPU model'}}
+        self.assertEqual({'vm': 'c'}, self.moved(self.plan()))
+        self.assertEqual({'vm': 'b'}, self.moved(self.plan(refused_hosts=refused)))
 
     def test_what_the_scheduler_refuses_everywhere_stays(self):
         self.server('vm')

@@ -120,6 +120,12 @@ class ExecutorTestCase(testtools.TestCase):
         self.assertEqual('NovaClientError', self.move().error_type)
         self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
 
+    def assert_refused(self):
+        """The move failed as refused, and the server is in no quarantine."""
+        self.assertEqual((moves.FAILED, 'PreFlightError'),
+                         (self.move().state, self.move().error_type))
+        self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
+
     def new_worker(self, journal, **changed):
         return fakes_executor.Worker(journal, self.nova, self.cooldowns,
                             dataclasses.replace(OPTIONS, **changed), self.clock)
@@ -225,7 +231,7 @@ class ExecutorTest(ExecutorTestCase):
         self.nova.is_full = True
         self.plan()
         self.to_the_end()
-        self.assertEqual('PreFlightError', self.move().error_type)
+        self.assert_refused()
         self.assertEqual([], self.nova.requests)
 
     def test_a_failed_migration_is_tried_again_and_then_quarantined(self):
@@ -246,7 +252,7 @@ class ExecutorTest(ExecutorTestCase):
         self.tick()
         self.nova.says('error', was_started=False, fault='No valid host was found.')
         self.to_the_end()
-        self.assertEqual('PreFlightError', self.move().error_type)
+        self.assert_refused()
         self.assertEqual('Instance vm1: Nova refused to begin: No valid host was found.',
                          self.move().error)
 
@@ -699,6 +705,15 @@ class ExecutorTest(ExecutorTestCase):
         self.nova.says('error', fault='No valid host')
         self.assertEqual(moves.PLANNED, self.tick())
         self.assertIn('No valid host', self.move().error)
+
+    def test_a_cold_migration_that_never_began_was_refused(self):
+        self.drain()
+        self.tick()
+        self.nova.says('error', was_started=False, fault='No valid host was found.')
+        self.to_the_end()
+        self.assert_refused()
+        self.assertEqual('Instance vm1: Nova refused to begin: No valid host was found.',
+                         self.move().error)
 
     def test_a_running_server_is_migrated_cold_where_that_is_wanted_and_runs_again(self):
         self.drain(status='ACTIVE', kind='restart')

@@ -44,7 +44,8 @@ HISTORY = PlanningHistory(
     tries=(PastTry(instance_uuid='a', source='x', destination='y', memory_mb=4, seconds=None,
                    failed=True),),
     imbalanced={'gpu': 3}, doubted={'gpu': frozenset({('cpu', 'x'), ('cpu', 'y')})},
-    spread={'gpu': 60.0}, refused={'a': 9.0}, projects_moved={'p': 1}, caused={'b': 2},
+    spread={'gpu': 60.0}, refused={'a': 9.0}, refused_hosts={'a': {'x': 'no'}},
+    projects_moved={'p': 1}, caused={'b': 2},
     instances_moved={'a': 1}, instances_moved_today={'b': 1})
 
 
