@@ -110,6 +110,9 @@ def _problems(seen):
 def _aggregates(seen):
     yield _gauge('kronos_automation_level', 'The level in force, as a label.',
                  ('aggregate', 'level'), {(each.name, each.level): 1 for each in seen.aggregates})
+    yield _gauge('kronos_repair_automation_level',
+                 'The level in force for repairs of violated rules, as a label.',
+                 ('aggregate', 'level'), {(each.name, each.repairs): 1 for each in seen.aggregates})
     yield _gauge('kronos_paused', '1 for one that somebody paused or stopped.', ('aggregate',),
                  {(each.name,): 1 for each in seen.aggregates if each.paused})
     yield _gauge('kronos_maintenance_window_closed', '1 for one whose moves may not start now.',

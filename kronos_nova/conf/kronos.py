@@ -128,18 +128,31 @@ balancing.
     ], help="""
 Which violations of the policies file's ``rules`` are repaired, before any balancing. By default,
 ``all``. A preference is repaired where the ``cost`` of the rule is more than what the move costs
-and adds to the imbalance. Repairs are carried out at the level of automation of their aggregate.
+and adds to the imbalance. Repairs are carried out at the level of ``repair_automation``.
 Set it to ``off`` where rules are introduced in a cloud that violates them, and raise it step by
 step.
 
-Related options: ``max_rule_repairs_per_cycle``.
+Related options: ``repair_automation``, ``max_rule_repairs_per_cycle``.
+"""),
+    cfg.StrOpt('repair_automation', mutable=True, choices=['off', 'observe', 'approve', 'auto'],
+               help="""
+Level of automation of the repairs of violated ``rules``. By default, repairs have the level of
+their aggregate, and are part of its plans. With another level they get plans of their own, with
+the purpose ``repair``: where their level is higher, rules are repaired before anything else is
+planned; where it is lower, once nothing else is to be moved. "kronos-manage automation set
+--repairs" goes before it, for all aggregates or for one; ``max_automation`` limits both. In an
+aggregate whose level is ``off`` nothing is repaired. Set it to ``approve`` where load may be
+balanced without approval, and a new rule should not move servers before somebody has seen which; to
+``auto`` where only rules should move servers.
+
+Related options: ``repair_rules``, ``max_rule_repairs_per_cycle``, ``automation``.
 """),
     cfg.IntOpt('max_rule_repairs_per_cycle', mutable=True, default=0, min=0, help="""
 How many moves of a plan repair rules at most. By default, 0: as many as the plan has
 (``max_migrations_per_cycle`` of the policies). Lower it where a new rule concerns many servers; 2
 is an initial value.
 
-Related options: ``repair_rules``.
+Related options: ``repair_rules``, ``repair_automation``.
 """),
     cfg.ListOpt('failure_domain_key', default=[], help="""
 Keys of host aggregates' metadata that name failure domains: parts of the cloud that fail as a

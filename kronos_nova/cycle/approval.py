@@ -215,6 +215,21 @@ def superseded_because(found: ProposalOutlook | None, level: str, new: Aggregate
     return ''
 
 
+def replaced_because(new: AggregateReport, level: str) -> str:
+    """Why a plan that waits gives way to the result of an evaluation for another purpose; '' where
+    it stays.
+
+    :param level: by which the new plan is made
+    """
+    if new.purpose == automation.REPAIR:
+        return ('rules are repaired first, without approval' if level == automation.AUTO
+                else 'only rules are to be repaired by now')
+    if new.outcome in (plans.BALANCED, plans.NO_MOVE):
+        return 'no move repairs a rule by now'
+    is_started = new.outcome == plans.PLANNED and level == automation.AUTO
+    return 'other moves are made first, without approval' if is_started else ''
+
+
 def not_worth_starting(report: AggregateReport, before: float, after: float) -> str:
     """Why an approved plan that only spreads load is not started; '' where it may be.
 

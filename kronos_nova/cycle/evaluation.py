@@ -24,6 +24,7 @@ from kronos_nova.cycle.ports import CyclePorts
 from kronos_nova.cycle.ports import CycleRules
 from kronos_nova.objects import hold
 from kronos_nova.objects import plan as plans
+from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
 from kronos_nova.room import holding
@@ -62,7 +63,8 @@ class Cycle:
         seen = observe.observe(self.cycle_ports, self.options, self.rules)
         writer = ResultWriter(cycle_ports=self.cycle_ports, options=self.options,
                               rules=self.rules, utcnow=self.utcnow, seen=seen)
-        options = self._whole_units(self._existing(seen, writer), seen.units)
+        options = self._with_repair_order(
+            self._whole_units(self._existing(seen, writer), seen.units))
         planner_ports = PlannerPorts(
             source=self.cycle_ports.metrics, clock=time.monotonic, dry_run=self.cycle_ports.dry_run,
             now=now.timestamp(), names_elsewhere=self.cycle_ports.inventory.names_elsewhere,
@@ -112,6 +114,13 @@ class Cycle:
         if not kept:
             return snapshot
         return holding.with_held(snapshot, kept, self.options.packs_numa_cells)
+
+    def _with_repair_order(self, options: EngineOptions) -> EngineOptions:
+        """The options with the order that the levels give to repairs of violated rules."""
+        switches, names = self.cycle_ports.switches.read(), options.aggregates or ()
+        return dataclasses.replace(options, repair_order={
+            name: switches.repair_order(name, self.rules.automation)
+            for name in (*names, UNASSIGNED)})
 
     @staticmethod
     def _whole_units(options: EngineOptions,

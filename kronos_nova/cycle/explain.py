@@ -33,6 +33,7 @@ from kronos_nova.model import TOLERANCE
 from kronos_nova.model import Delta
 from kronos_nova.model import Model
 from kronos_nova.model import State
+from kronos_nova.objects import automation
 from kronos_nova.objects import plan
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import SKIP_REASONS
@@ -470,7 +471,7 @@ def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, l
     report = _report(
         given, found.scope, found.load, plan.PLANNED if chosen.steps else outcome, found, after,
         (*warnings, *_broken_groups(given.options, chosen.state),
-         *_broken_rules(given.options, chosen.state)))
+         *_broken_rules(given.options, found.scope.name, chosen.state)))
     notes = tuple(_notes(found, timely, limits, planned))
     moves = with_next_best(planned, chosen.steps, timely.moves, given.options.overload_ceiling)
     return dataclasses.replace(
@@ -568,9 +569,10 @@ def _broken_groups(options: EngineOptions, state: State) -> Iterator[str]:
                f'{state.groups.misplaced[number]} of its members would have to move')
 
 
-def _broken_rules(options: EngineOptions, state: State) -> Iterator[str]:
+def _broken_rules(options: EngineOptions, aggregate: str, state: State) -> Iterator[str]:
     """What an operator must know of rules that could not be repaired."""
-    if options.repair_rules == 'off':
+    if options.repair_rules == 'off' or (
+            options.repair_order.get(aggregate) == automation.NEVER):
         return
     model, problem = state.model, state.problem
     for number in np.flatnonzero(model.broken_rules(state)):

@@ -18,4 +18,4 @@ def defaults(conf: cfg.ConfigOpts) -> automation.Defaults:
                 problem=f'there is no level "{level}"',
                 remedy='Write off, observe, approve or auto.')
     return automation.Defaults(level=group.automation, levels=dict(group.aggregate_automation),
-                               ceiling=group.max_automation)
+                               ceiling=group.max_automation, repairs=group.repair_automation)

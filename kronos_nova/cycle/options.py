@@ -77,6 +77,8 @@ class EngineOptions:
     budget : moves a cycle may plan in an aggregate; None leaves it to the policies
     max_sample_age : seconds; None accepts samples of any age
     soft_groups_yield : no option of an operator; drains set it
+    repair_order : aggregate to one of TOGETHER, FIRST, LAST and NEVER of
+        :mod:`kronos_nova.objects.automation`; TOGETHER where it is not named
     packs_numa_cells : ``[compute] packing_host_numa_cells_allocation_strategy`` of Nova
     """
 
@@ -90,6 +92,7 @@ class EngineOptions:
     enforce_soft_affinity: bool = False
     repair_rules: str = 'all'
     max_rule_repairs_per_cycle: int = 0
+    repair_order: Mapping[str, str] = dataclasses.field(default_factory=dict)
     restrict_to_az: bool = False
     host_checks: frozenset[str] = frozenset(ALL_CHECKS)
     planning_time_limit: float = 10.0

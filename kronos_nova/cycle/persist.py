@@ -158,15 +158,20 @@ class ResultWriter:
         if record is None:
             return report
         switches, journal = self.cycle_ports.switches.read(), self.cycle_ports.journal
-        level = switches.planning_level(report.name, self.rules.automation)
+        level = switches.planning_level(report.name, self.rules.automation, record.purpose)
         # While it is paused an aggregate is planned as at observe, and keeps its level.
-        if switches.level(report.name, self.rules.automation) in automation.WITHOUT_APPROVAL:
+        if switches.level(report.name, self.rules.automation,
+                          record.purpose) in automation.WITHOUT_APPROVAL:
             LOG.info('Plan %s for aggregate %s is void: the level is %s', record.uuid, report.name,
                      level)
             journal.end_plan(record.uuid, plans.PROPOSED, plans.VOID, f'the level is {level}', now)
             return report
         found = self.outlooks.get(report.name)
-        why = approval.superseded_because(found, level, report)
+        if record.purpose == report.purpose:
+            why = approval.superseded_because(found, level, report)
+        else:
+            why = approval.replaced_because(report, switches.planning_level(
+                report.name, self.rules.automation, report.purpose))
         if why:
             LOG.info('Plan %s for aggregate %s is superseded: %s', record.uuid, report.name, why)
             journal.end_plan(record.uuid, plans.PROPOSED, plans.SUPERSEDED, why, now)
@@ -189,12 +194,13 @@ class ResultWriter:
 
     def _record_plan(self, report: plans.AggregateReport, now: datetime.datetime) -> None:
         # Read now, not when the cycle began: planning may have taken long.
-        level = self.cycle_ports.switches.read().planning_level(report.name, self.rules.automation)
+        level = self.cycle_ports.switches.read().planning_level(
+            report.name, self.rules.automation, report.purpose)
         state = STATE_OF[level]
         try:
             uuid = self.cycle_ports.journal.record_plan(
                 report, state, now, now + _seconds(self.rules.stale_plan_age),
-                self.rules.start_interval)
+                self.rules.start_interval, report.purpose)
         except exception.PlanPending as e:
             LOG.info('%s Nothing new is planned before that one has ended.', e)
             return

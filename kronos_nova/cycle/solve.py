@@ -25,6 +25,7 @@ from kronos_nova.model import Model
 from kronos_nova.model import Problem
 from kronos_nova.model import State
 from kronos_nova.model.rules import AllowedHosts
+from kronos_nova.objects import automation
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import HOT_SCORE
 from kronos_nova.objects.plan import PACK
@@ -75,6 +76,23 @@ class DuePhases:
         return dataclasses.replace(
             self, repair=False, repair_rules=False, balance=False, relieve=None, lower_risk=False,
             may_balance=False, why_no_more=why)
+
+    def parts(self, order: str) -> tuple[tuple[str, 'DuePhases'], ...]:
+        """(purpose, due phases) of the plans of which the first that has moves is made.
+
+        :param order: when violated rules are repaired, of :mod:`kronos_nova.objects.automation`
+        """
+        rest = dataclasses.replace(self, repair_rules=False)
+        if order == automation.NEVER:
+            return ((automation.BALANCE, rest),)
+        if order == automation.TOGETHER or not self.repair_rules:
+            return ((automation.BALANCE, self),)
+        repair = dataclasses.replace(self, evacuate=False, repair=False, balance=False,
+                                     relieve=None, lower_risk=False, may_balance=False)
+        if rest.is_idle:
+            return ((automation.REPAIR, repair),)
+        found = (automation.REPAIR, repair), (automation.BALANCE, rest)
+        return found if order == automation.FIRST else found[::-1]
 
     @property
     def is_idle(self) -> bool:

@@ -1,5 +1,6 @@
 """The steps of an evaluation, one after the other, for each aggregate."""
 
+import dataclasses
 import functools
 from collections.abc import Iterator
 
@@ -23,7 +24,9 @@ from kronos_nova.cycle.metrics import Measurements
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.requests import BALANCING
 from kronos_nova.cycle.requests import PlanRequest
+from kronos_nova.model import Model
 from kronos_nova.model import State
+from kronos_nova.objects import automation
 from kronos_nova.objects import plan
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import CycleReport
@@ -154,6 +157,19 @@ class Line:
         due = solve.due_phases(given, scope.name, load, case, before)
         found = explain.Findings(given=given, scope=scope, load=load, case=case, before=before,
                                  due=due)
+        parts = due.parts(given.options.repair_order.get(scope.name, automation.TOGETHER))
+        reports = {}
+        for purpose, part in parts:
+            reports[purpose] = dataclasses.replace(
+                self._plan_part(dataclasses.replace(found, due=part), model), purpose=purpose)
+            if reports[purpose].moves:
+                return reports[purpose]
+        return reports.get(automation.BALANCE) or reports[automation.REPAIR]
+
+    def _plan_part(self, found: explain.Findings, model: Model) -> AggregateReport:
+        """Plan what is due of an aggregate."""
+        given, scope, load, case, before, due = (
+            found.given, found.scope, found.load, found.case, found.before, found.due)
         if due.is_idle:  # what is not known is not balanced
             return explain.unmoved(found, plan.NO_DATA if load.no_data else plan.BALANCED)
         waits = solve.waits_for(given, scope.name, due)

@@ -33,7 +33,8 @@ LOG = logging.getLogger(__name__)
 WORKER = 'db check'
 """Name of the worker in the steps of moves that are ended here."""
 
-SWITCH_VALUES = {automation.LEVEL: automation.LEVELS, automation.PAUSE: ('pause', 'stop')}
+SWITCH_VALUES = {automation.LEVEL: automation.LEVELS, automation.REPAIR_LEVEL: automation.LEVELS,
+                 automation.PAUSE: ('pause', 'stop')}
 LOCKS = (rows.DISPATCH, journal_plans.PLANNING, leases.NOTIFICATIONS)
 """Names of the rows by which transactions exclude each other."""
 LEASES = (leases.RECONCILER, leases.RETENTION, leases.NOTIFICATIONS)

@@ -16,7 +16,7 @@ class Base(orm.DeclarativeBase):
 
 
 class PlanRow(Base):
-    """A plan for one aggregate. ``purpose`` is what it is for: ``balance`` or ``drain``; ``detail``
+    """A plan for one aggregate. ``purpose`` is ``balance``, ``repair`` or ``drain``; ``detail`` is
     why it is not started although it is approved. ``combined_now`` is the combined imbalance that a
     plan which waits would end at by the last evaluation.
 

@@ -100,7 +100,7 @@ def put(session, switch):
     """Set a switch within a transaction. A pause is added to those of others."""
     row = models.SwitchRow
     query = sa.select(row).where(row.kind == switch.kind)
-    is_level = switch.kind == automation.LEVEL
+    is_level = switch.kind in automation.OF_LEVELS
     if not is_level or switch.aggregate != automation.EVERY:
         query = query.where(row.aggregate == switch.aggregate)
     known = session.scalars(query).all()

@@ -21,19 +21,43 @@ EVERY = '*'
 
 # Kinds of switches.
 LEVEL = 'level'
+REPAIR_LEVEL = 'repair_level'
 PAUSE = 'pause'
+OF_LEVELS = (LEVEL, REPAIR_LEVEL)
+"""Kinds of switches of which an aggregate has one at most."""
 
 # Purposes of plans.
 BALANCE = 'balance'
+REPAIR = 'repair'
 DRAIN = 'drain'
 MAKE_ROOM = 'make_room'
 ORDERED = (DRAIN, MAKE_ROOM)
 """Purposes of plans that an operator has ordered: they run at every level."""
 
+# When violated rules are repaired.
+TOGETHER = 'together'
+FIRST = 'first'
+LAST = 'last'
+NEVER = 'never'
+
 
 def lower(one: str, other: str) -> str:
     """The level that permits less."""
     return min(one, other, key=LEVELS.index)
+
+
+def repair_order(level: str, repairs: str) -> str:
+    """When violated rules are repaired: with equal levels in the plan that does all else, otherwise
+    in a plan of their own. What may be carried out with less approval goes first.
+
+    :param level: of the aggregate
+    :param repairs: of its repairs
+    """
+    if level == repairs:
+        return TOGETHER
+    if repairs == OFF:
+        return NEVER
+    return FIRST if lower(level, repairs) == level else LAST
 
 
 # The values of a pause, as what was done.
@@ -44,7 +68,7 @@ _DONE = {'pause': 'Paused', 'stop': 'Stopped', '': 'Resumed'}
 class Switch:
     """What somebody set by a command, for an aggregate or for :data:`EVERY` one.
 
-    kind : LEVEL or PAUSE
+    kind : LEVEL, REPAIR_LEVEL or PAUSE
     value : of a level its name; of a pause ``pause`` or ``stop``, the command
     """
 
@@ -62,9 +86,10 @@ class Switch:
     def sentence(self) -> str:
         """What somebody did, for the log. An empty value took a level or a pause away."""
         whose = 'all aggregates' if self.aggregate == EVERY else f'aggregate {self.aggregate}'
-        if self.kind == LEVEL:
+        if self.kind in OF_LEVELS:
             level = self.value or 'that of nova.conf again'
-            return f'The level of {whose} is {level}, set by {self.set_by}{self.why}'
+            what = 'level of rule repairs' if self.kind == REPAIR_LEVEL else 'level'
+            return f'The {what} of {whose} is {level}, set by {self.set_by}{self.why}'
         return f'{_DONE[self.value]} {whose}, by {self.set_by}{self.why}'
 
     @property
@@ -80,11 +105,13 @@ class Defaults:
     level : of every aggregate that has none of its own
     levels : by aggregate
     ceiling : the highest level that a command may set
+    repairs : of repairs of violated rules; None for the level of their aggregate
     """
 
     level: str = OBSERVE
     levels: Mapping[str, str] = field(default_factory=dict)
     ceiling: str = AUTO
+    repairs: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -93,17 +120,19 @@ class Switches:
 
     levels: Mapping[str, Switch] = field(default_factory=dict)
     pauses: Mapping[str, tuple[Switch, ...]] = field(default_factory=dict)
+    repair_levels: Mapping[str, Switch] = field(default_factory=dict)
 
     @classmethod
     def from_switches(cls, switches: Iterable[Switch]) -> 'Switches':
-        levels: dict[str, Switch] = {}
+        levels: dict[str, dict[str, Switch]] = {kind: {} for kind in OF_LEVELS}
         pauses: dict[str, list[Switch]] = {}
         for switch in switches:
-            if switch.kind == LEVEL:
-                levels[switch.aggregate] = switch
+            if switch.kind in OF_LEVELS:
+                levels[switch.kind][switch.aggregate] = switch
             else:
                 pauses.setdefault(switch.aggregate, []).append(switch)
-        return cls(levels=levels, pauses={name: tuple(found) for name, found in pauses.items()})
+        return cls(levels=levels[LEVEL], repair_levels=levels[REPAIR_LEVEL],
+                   pauses={name: tuple(found) for name, found in pauses.items()})
 
     def all_pauses(self) -> list[Switch]:
         """Every pause and stop, the oldest first."""
@@ -125,13 +154,19 @@ class Switches:
         """Every pause and stop of an aggregate, with who set it and why; None without any."""
         return '; '.join(map(str, self.pauses_of(aggregate))) or None
 
-    def level(self, aggregate: str, defaults: Defaults) -> str:
-        """The level of an aggregate, never above nova.conf's ceiling.
+    def level(self, aggregate: str, defaults: Defaults, purpose: str = BALANCE) -> str:
+        """The level of an aggregate, or with REPAIR as ``purpose`` that of its repairs of violated
+        rules; never above nova.conf's ceiling.
 
         A level set for the aggregate goes before one set for all, and that before nova.conf's. But
         one that is set for all does not raise an aggregate to which nova.conf gives a level of its
         own: whoever wrote that meant this aggregate.
+
+        Repairs have the level of their aggregate unless nova.conf or a command gives them one.
+        Nothing is repaired in an aggregate that is off.
         """
+        if purpose == REPAIR:
+            return self._repair_level(aggregate, defaults)
         own = self.levels.get(aggregate)
         every = self.levels.get(EVERY)
         if own is not None:
@@ -142,10 +177,23 @@ class Switches:
             found = defaults.levels.get(aggregate, defaults.level)
         return lower(found, defaults.ceiling)
 
-    def planning_level(self, aggregate: str, defaults: Defaults) -> str:
-        """The level by which plans are made: while it is paused, an aggregate is only observed."""
+    def _repair_level(self, aggregate: str, defaults: Defaults) -> str:
         level = self.level(aggregate, defaults)
+        set_by_command = self.repair_levels.get(aggregate) or self.repair_levels.get(EVERY)
+        found = set_by_command.value if set_by_command else defaults.repairs
+        if found is None or level == OFF:
+            return level
+        return lower(found, defaults.ceiling)
+
+    def planning_level(self, aggregate: str, defaults: Defaults, purpose: str = BALANCE) -> str:
+        """The level by which plans are made: while it is paused, an aggregate is only observed."""
+        level = self.level(aggregate, defaults, purpose)
         return lower(level, OBSERVE) if self.pause(aggregate) else level
+
+    def repair_order(self, aggregate: str, defaults: Defaults) -> str:
+        """When violated rules of an aggregate are repaired now; see :func:`repair_order`."""
+        return repair_order(self.planning_level(aggregate, defaults),
+                            self.planning_level(aggregate, defaults, REPAIR))
 
     def hold(self, aggregate: str) -> str | None:
         """Why moves of the aggregate have to wait, whatever plan they are of."""
@@ -159,7 +207,8 @@ class Switches:
         What an operator ordered, by a drain or for room, is done at every level; below ``auto``
         other plans need an approval, below ``approve`` none runs.
         """
-        level = self.level(aggregate, defaults)
+        level = self.level(aggregate, defaults, purpose)
         if purpose in ORDERED or level == AUTO or (level == APPROVE and is_approved):
             return None
-        return f'the level of {aggregate} is {level} now'
+        whose = f'rule repairs in {aggregate}' if purpose == REPAIR else aggregate
+        return f'the level of {whose} is {level} now'

@@ -39,7 +39,7 @@ MOST_BLOCKED = 20
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlanPayload:
-    """A plan: ``purpose`` is ``balance`` or ``drain``, ``moves`` counts those that were begun by
+    """A plan: ``purpose`` is ``balance``, ``repair`` or ``drain``, ``moves`` counts those begun by
     state, ``reason`` tells why it ended or what was left out."""
 
     VERSION: ClassVar[str] = '1.0'

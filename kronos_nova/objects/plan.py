@@ -271,7 +271,8 @@ class AggregateReport:
     ``notes`` say more about the plan; in contrast to ``warnings`` they ask nothing of an operator.
     ``unbelieved`` are the hosts whose metrics are not believed, ``immovable`` the instances that
     Nova does not migrate live. ``without_moves`` is the contention that there would be without the
-    moves of the last weeks, None where that is not known.
+    moves of the last weeks, None where that is not known. ``purpose`` is that of its plan:
+    ``balance``, or ``repair`` of violated rules alone.
     """
 
     name: str
@@ -294,6 +295,7 @@ class AggregateReport:
     immovable: tuple[Immovable, ...] = ()
     without_moves: Contention | None = None
     buffers: tuple[BufferRoom, ...] = ()
+    purpose: str = 'balance'
 
     def to_json(self) -> str:
         """The latest report as it is kept: every why and why not, but of the scores only how many
@@ -420,8 +422,8 @@ class PlanRecord:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunningPlan:
-    """What bears on whether the moves of a plan may be started. ``purpose`` is ``balance`` or
-    ``drain``."""
+    """What bears on whether the moves of a plan may be started. ``purpose`` is ``balance``,
+    ``repair`` or ``drain``."""
 
     uuid: str
     aggregate: str

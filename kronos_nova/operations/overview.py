@@ -122,6 +122,7 @@ class Observer:
         is_off = level == automation.OFF and (last is None or last.outcome != plans.DRAINING)
         return status.Aggregate(
             name=name, level=level, paused=switches.paused_by(name),
+            repairs=switches.level(name, defaults, automation.REPAIR),
             set_by=own and own.set_by,
             evaluated_at=last and last.finished_at, outcome=last and last.outcome,
             reason=LEVEL_OFF if is_off else reason(report),

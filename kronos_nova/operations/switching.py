@@ -33,7 +33,7 @@ def refuse_unknown(conf, aggregate: str, is_single: bool = False) -> None:
 
 def set_level(conf, database, switch: automation.Switch) -> None:
     """
-    :param switch: of kind LEVEL
+    :param switch: of kind LEVEL or REPAIR_LEVEL
     :raises NotInScope: Kronos looks after no such aggregate
     :raises RequestRefused: nova.conf permits no such level
     """
@@ -54,9 +54,9 @@ def _void_waiting(conf, database, switch):
     """End the plans that wait where the level permits no approved plan any more."""
     levels_in_force, defaults = switches.SwitchBoard(database).read(), levels.defaults(conf)
     journal = Journal(database, switch.set_by)
-    for aggregate in {plan.aggregate for plan in (*journal.proposed_plans(),
-                                                  *journal.approved_plans())}:
-        level = levels_in_force.level(aggregate, defaults)
+    for aggregate, purpose in {(plan.aggregate, plan.purpose) for plan in (
+            *journal.proposed_plans(), *journal.approved_plans())}:
+        level = levels_in_force.level(aggregate, defaults, purpose)
         if level in automation.WITHOUT_APPROVAL and switch.aggregate in (
                 automation.EVERY, aggregate):
             journal.end_waiting(aggregate, plans.VOID,
@@ -176,7 +176,9 @@ def _choose_threads():
         backend.init_backend(backend.BackendType.THREADING)
 
 
-def own_level(found: automation.Switches, aggregate: str, level: str) -> automation.Switch | None:
+def own_level(found: automation.Switches, aggregate: str, level: str,
+              kind: str = automation.LEVEL) -> automation.Switch | None:
     """The Switch by which ``level`` is in force, or None where nova.conf gives it."""
-    own = found.levels.get(aggregate) or found.levels.get(automation.EVERY)
+    of_kind = found.levels if kind == automation.LEVEL else found.repair_levels
+    own = of_kind.get(aggregate) or of_kind.get(automation.EVERY)
     return own if own is not None and own.value == level else None

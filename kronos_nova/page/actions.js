@@ -80,10 +80,10 @@ export class Actions {
     });
     if (ceiling === null) return;
     const given = await ask({title: `Level of ${aggregate.name}`, confirm: 'Set', fields: [
-      {name: 'level', label: 'Level', type: 'select', options: LEVELS.slice(0, LEVELS.indexOf(ceiling) + 1), value: aggregate.level}, REASON],
+      {name: 'level', label: 'Level', type: 'select', options: LEVELS.slice(0, LEVELS.indexOf(ceiling) + 1), value: aggregate.level}, {name: 'repairs', label: `only of moves that repair violated rules (${aggregate.repairs} now)`, type: 'check'}, REASON],
     text: ['off: not evaluated. observe: plans are only shown. approve: plans wait for approval. auto: plans run.',
       ...(ceiling === 'auto' ? [] : [`nova.conf permits nothing above "${ceiling}".`])]});
-    if (given) await this.run('PUT', `v1/aggregates/${segment(aggregate.name)}/automation`, given, `${aggregate.name}: level ${given.level}.`);
+    if (given) await this.run('PUT', `v1/aggregates/${segment(aggregate.name)}/automation`, given, `${aggregate.name}: level ${given.repairs ? 'of rule repairs ' : ''}${given.level}.`);
   }
 
   /* hosts: those that are proposed */

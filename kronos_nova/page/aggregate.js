@@ -107,7 +107,7 @@ export class AggregateView extends View {
   }
 
   drawButtons(aggregate) {
-    const {actions} = this, key = JSON.stringify([aggregate.name, aggregate.paused, aggregate.level, [...actions.permitted]]);
+    const {actions} = this, key = JSON.stringify([aggregate.name, aggregate.paused, aggregate.level, aggregate.repairs, [...actions.permitted]]);
     if (key === this.buttonsBefore) return;
     this.buttonsBefore = key;
     const offered = (name, text, run, attributes) => actions.may(name) ? button(text, run, attributes) : null;
@@ -119,7 +119,7 @@ export class AggregateView extends View {
 
   drawFacts(aggregate, evaluation) {
     const facts = [['Health', el('span', {class: `health ${healthKind(aggregate.health)}`}, `${healthText(aggregate.health)}${aggregate.health === null ? '' : ' of 100'}`)],
-      ['Level', `${aggregate.level}${aggregate.set_by ? `, set by ${aggregate.set_by}` : ''}`], ['Paused', aggregate.paused],
+      ['Level', `${aggregate.level}${aggregate.set_by ? `, set by ${aggregate.set_by}` : ''}`], ['Rule repairs', aggregate.repairs], ['Paused', aggregate.paused],
       ['Last evaluation', [outcomeBadge(aggregate.outcome, []), ` ${aggregate.reason}`]], ['Evaluated', aggregate.evaluated_at ? `${when(aggregate.evaluated_at)}, ${ago(aggregate.evaluated_at)}` : null],
       ['Next evaluation', aggregate.next_at ? when(aggregate.next_at) : null], ['Moves may start', aggregate.window_opens_at ? `from ${when(aggregate.window_opens_at)}` : null],
       ['How', evaluation?.planner ? `${evaluation.mode}, planner ${evaluation.planner}` : null]].filter(([, value]) => value);

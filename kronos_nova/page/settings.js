@@ -6,10 +6,10 @@ import { List, switchesList } from './lists.js';
 import { View } from './view.js';
 
 const levelsList = actions => new List('levels', 'Levels', 'No aggregate is in scope.', each => each.aggregate, [
-  ['Aggregate', each => aggregateLink(each.aggregate), each => each.aggregate, {class: 'full', 'data-label': null}], ['Level', each => badge(each.level, 'plain')],
+  ['Aggregate', each => aggregateLink(each.aggregate), each => each.aggregate, {class: 'full', 'data-label': null}], ['Level', each => badge(each.level, 'plain')], ['Rule repairs', each => badge(each.repairs, 'plain')],
   ['Set by', each => each.set_by ?? 'nova.conf'], ['Since', each => each.set_at ? dated(each.set_at) : '–'], ['Reason', each => each.reason, null, {class: 'full'}],
   ['Stopped or paused', each => each.paused ?? 'no', null, {class: 'full'}],
-  ['', each => actions.may('automation:set') ? button('Level…', () => actions.level({name: each.aggregate, level: each.level}), {'aria-label': `Level of ${each.aggregate}`}) : null, each => [each.aggregate, each.level]]]);
+  ['', each => actions.may('automation:set') ? button('Level…', () => actions.level({name: each.aggregate, level: each.level, repairs: each.repairs}), {'aria-label': `Level of ${each.aggregate}`}) : null, each => [each.aggregate, each.level, each.repairs]]]);
 
 export class SettingsView extends View {
   constructor(page) {

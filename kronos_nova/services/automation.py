@@ -25,7 +25,8 @@ def set_level(context: Context, request: contract.SetLevel) -> contract.Automati
     :raises RequestRefused: nova.conf does not permit such a level
     """
     switching.set_level(context.conf, context.database,
-                        _switch(context, request, automation.LEVEL, request.level))
+                        _switch(context, request, automation.REPAIR_LEVEL if request.repairs
+                                else automation.LEVEL, request.level))
     return show(context, Request())
 
 
@@ -83,9 +84,12 @@ def _facts(conf, database):
 def _level(name, found, defaults):
     level = found.level(name, defaults)
     own = switching.own_level(found, name, level)
+    repairs = found.level(name, defaults, automation.REPAIR)
+    own_repairs = switching.own_level(found, name, repairs, automation.REPAIR_LEVEL)
     return contract.Level(aggregate=name, level=level, set_by=own and own.set_by,
                           set_at=own and own.set_at, reason=own.reason if own else '',
-                          paused=found.paused_by(name))
+                          paused=found.paused_by(name), repairs=repairs,
+                          repairs_set_by=own_repairs and own_repairs.set_by)
 
 
 FUNCTIONS = {contract.SHOW.name: show, contract.HISTORY.name: history,

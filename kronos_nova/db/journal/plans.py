@@ -41,7 +41,7 @@ class Plans:
 
         :param report: AggregateReport
         :param start_interval: seconds by which each move is due after the one before it
-        :param purpose: BALANCE or DRAIN
+        :param purpose: BALANCE, REPAIR or DRAIN
         :param kinds: uuid of each instance that is not migrated live to the kind of its move
         :returns: the plan's uuid
         :raises PlanPending: the aggregate has an open plan already, whoever made it

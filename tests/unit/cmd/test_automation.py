@@ -93,6 +93,22 @@ class AutomationTest(OperatorTestCase):
         self.assertIn('[kronos] max_automation permits no level above approve', said)
         self.assertEqual('observe', self.levels()['gpu'][0])
 
+    def test_repairs_of_rules_have_a_level_of_their_own(self):
+        self.configure('aggregates = gpu, db', 'repair_automation = approve')
+        repairs = [(row['Aggregate'], row['Level'], row['Rule repairs'], row['Repairs set by'])
+                   for row in self.table('automation', 'show')]
+        self.assertEqual([('gpu', 'observe', 'approve', 'nova.conf'),
+                          ('db', 'observe', 'approve', 'nova.conf')], repairs)
+        row = self.table('automation', 'set', 'auto', '--repairs', '--aggregate', 'gpu')[0]
+        self.assertEqual(('approve', 'auto', 'observe'),
+                         (row['Before'], row['Rule repairs'], row['Level']))
+        self.assertTrue(row['Repairs set by'].startswith('jane@'))
+        self.assertEqual(['level of rule repairs auto'],
+                         [row['What'] for row in self.table('automation', 'history')])
+        self.assertIn('gpu: observe; rule repairs: auto;', self.manage('status', expected=4))
+        self.manage('automation', 'set', 'off', '--aggregate', 'gpu')
+        self.assertEqual('off', self.table('automation', 'show')[0]['Rule repairs'])
+
     def test_an_aggregate_that_is_not_in_scope_is_refused_with_those_that_are(self):
         said = self.manage('automation', 'set', 'auto', '--aggregate', 'gup', expected=1)
         self.assertIn('gpu, db', said)

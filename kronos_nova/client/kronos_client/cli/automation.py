@@ -9,7 +9,8 @@ from kronos_client.contract import automation as contract
 from kronos_client.contract import errors
 from kronos_client.contract import moves
 
-COLUMNS = ('Aggregate', 'Level', 'Set by', 'Since', 'Reason', 'Paused')
+COLUMNS = ('Aggregate', 'Level', 'Set by', 'Since', 'Reason', 'Paused', 'Rule repairs',
+           'Repairs set by')
 EVENTS = ('At', 'Aggregate', 'What', 'By', 'Reason')
 PAUSES = ('Aggregate', 'What', 'By', 'Since', 'Reason', 'Ended')
 
@@ -24,7 +25,8 @@ control database is asked more often."""
 def _levels(found):
     return COLUMNS, [
         (each.aggregate, each.level, each.set_by or 'nova.conf', columns.Time(each.set_at),
-         each.reason, columns.Optional(each.paused)) for each in found.levels]
+         each.reason, columns.Optional(each.paused), each.repairs,
+         each.repairs_set_by or 'nova.conf') for each in found.levels]
 
 
 class _OfAggregates(command.Command):
@@ -52,18 +54,24 @@ class Set(_OfAggregates, command.Lister):
     Every worker and daemon uses the level at once, also after a restart. Migrations that Nova was
     asked for continue; moves of a plan that the new level does not permit are abandoned before they
     begin. A level for every aggregate replaces those that were set for single aggregates.
+
+    With --repairs it is the level of repairs of violated rules alone, which otherwise is
+    [kronos] repair_automation or the level of the aggregate.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('level', choices=contract.LEVELS, help='The level.')
+        parser.add_argument('--repairs', action='store_true',
+                            help='Only of moves that repair violated rules.')
         return parser
 
     def take_action(self, parsed_args):
-        before = {each.aggregate: each.level for each in self.call(
-            contract.SHOW, contract.SHOW.request()).levels}
+        before = {each.aggregate: each.repairs if parsed_args.repairs else each.level
+                  for each in self.call(contract.SHOW, contract.SHOW.request()).levels}
         found = self.call(contract.SET, contract.SetLevel(
-            aggregate=parsed_args.aggregate, level=parsed_args.level, reason=parsed_args.reason))
+            aggregate=parsed_args.aggregate, level=parsed_args.level, reason=parsed_args.reason,
+            repairs=parsed_args.repairs))
         names, rows = _levels(found)
         return (*names, 'Before'), [(*row, before.get(row[0])) for row in rows]
 
@@ -86,7 +94,8 @@ class History(command.Lister):
 def _what(event):
     if not event.value:
         return 'resume' if event.kind == 'pause' else 'level of nova.conf'
-    return f'level {event.value}' if event.kind == 'level' else event.value
+    return {'level': 'level {}', 'repair_level': 'level of rule repairs {}'}.get(
+        event.kind, '{}').format(event.value)
 
 
 class Pause(_OfAggregates, command.Lister):

@@ -133,7 +133,9 @@ def _age(problem, now):
 
 def _aggregate(aggregate, now):
     whose = f', set by {aggregate.set_by}' if aggregate.set_by else ''
-    yield f'{aggregate.name}: {aggregate.level}{whose}; {_times(aggregate, now)}'
+    repairs = ('' if aggregate.repairs in ('', aggregate.level)
+               else f'; rule repairs: {aggregate.repairs}')
+    yield f'{aggregate.name}: {aggregate.level}{whose}{repairs}; {_times(aggregate, now)}'
     if aggregate.paused:
         yield f'    paused: {aggregate.paused}'
     if aggregate.window_opens_at:

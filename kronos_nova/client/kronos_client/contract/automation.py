@@ -22,7 +22,8 @@ LEVELS = ('off', 'observe', 'approve', 'auto')
 
 class Level(Response):
     """The level in force. ``set_by`` is null where nova.conf sets it. ``paused`` names every pause
-    and stop that holds, or is null."""
+    and stop that holds, or is null. ``repairs`` is the level of repairs of violated rules;
+    ``repairs_set_by`` is null where it is nova.conf's or that of the aggregate."""
 
     aggregate: str
     level: str
@@ -30,6 +31,8 @@ class Level(Response):
     set_at: Maybe
     reason: str
     paused: str | None
+    repairs: str = ''
+    repairs_set_by: str | None = None
 
 
 class Pause(Response):
@@ -72,11 +75,13 @@ class SwitchEvents(Response):
 
 
 class SetLevel(Request):
-    """``aggregate`` is a name, or ``*`` for every aggregate."""
+    """``aggregate`` is a name, or ``*`` for every aggregate. With ``repairs`` the level is that of
+    repairs of violated rules alone."""
 
     aggregate: str
     level: Literal['off', 'observe', 'approve', 'auto']
     reason: Reason = ''
+    repairs: bool = False
 
 
 class Scope(Request):

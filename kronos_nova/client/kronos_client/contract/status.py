@@ -53,7 +53,8 @@ class OpenPlan(Response):
 class Aggregate(Response):
     """An aggregate in scope. ``reason`` explains the outcome of its last evaluation.
     ``window_opens_at`` is null while its moves may be started. ``health`` is from 0 to 100, or null
-    where it is not known. ``immovable`` counts the servers that Nova does not migrate live."""
+    where it is not known. ``immovable`` counts the servers that Nova does not migrate live.
+    ``repairs`` is the level of repairs of violated rules."""
 
     name: str
     level: str
@@ -71,6 +72,7 @@ class Aggregate(Response):
     hosts: int = 0
     hot_hosts: int = 0
     immovable: int = 0
+    repairs: str = ''
 
 
 class Aggregates(Response):
