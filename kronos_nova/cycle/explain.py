@@ -34,6 +34,7 @@ from kronos_nova.model import Delta
 from kronos_nova.model import Model
 from kronos_nova.model import State
 from kronos_nova.objects import automation
+from kronos_nova.objects import domains
 from kronos_nova.objects import plan
 from kronos_nova.objects.plan import EVACUATE
 from kronos_nova.objects.plan import SKIP_REASONS
@@ -502,7 +503,25 @@ def _skips(found: Findings, state: State, reasons: Mapping[int, str]) -> tuple[p
     vms, holds = found.case.problem.vms, found.case.holds
     details = {vms[vm]: holds[vms[vm]].why if vms[vm] in holds else state.model.rules_of(vm)
                for vm, reason in reasons.items() if reason == 'rule'}
-    return skips(reasons, vms, details)
+    places = _domains_of_rules(found, details.keys() - holds.keys())
+    return skips(reasons, vms, {uuid: '; '.join([why, *places[uuid]])
+                                for uuid, why in details.items()})
+
+
+def _domains_of_rules(found, uuids):
+    """Uuid to sentences about the failure domains of the rules that hold instances."""
+    said, selections = collections.defaultdict(list), found.given.rules.selections
+    hosts = {host.name: host for host in found.given.snapshot.hosts} if uuids else {}
+    for each in selections if uuids else ():
+        for key in each.rule.domain_levels:
+            for uuid in uuids & each.servers:
+                host = hosts[selections.host_of[uuid]]
+                place = domains.place(host, key)
+                said[uuid].append(
+                    f'for rule {each.rule.name} it is in '
+                    + (domains.names(dict(zip(host.domains, place, strict=False))) if place
+                       else f'no {key}'))
+    return said
 
 
 def _notes(found: Findings, timely: TimelyPlan, limits: Limits, planned: State) -> Iterator[str]:
@@ -620,6 +639,7 @@ def _report(given: Inputs, scope: Scope, load: Load, outcome: str, found: Findin
                         for each in scope.instances if each.live.can != LIVE),
         host_scores=tuple(_host_scores(scope, load, after)),
         without_moves=None if homes is None else without_moves.contention(scope, load, homes),
+        domains=domains.counts(scope.hosts),
         broken_groups=0 if before is None else int(
             before.model.broken(before, hard=True, soft=False).sum()))
 

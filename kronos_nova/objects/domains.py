@@ -57,6 +57,16 @@ def place(host: Host, level: str) -> Place | None:
     return tuple(host.domains[each] for each in levels[:levels.index(level) + 1])
 
 
+def counts(hosts: Iterable[Host]) -> tuple[tuple[str, int], ...]:
+    """(level, number of domains) of some hosts, the largest domains first."""
+    found: dict[str, set[Place]] = collections.defaultdict(set)
+    for host in hosts:
+        levels = tuple(host.domains)
+        for number, level in enumerate(levels, 1):
+            found[level].add(tuple(host.domains[each] for each in levels[:number]))
+    return tuple((level, len(places)) for level, places in found.items())
+
+
 def hosts_in(hosts: Iterable[Host], domain: str) -> list[str]:
     """The names of the hosts of a failure domain, sorted; none where there is no such domain.
 

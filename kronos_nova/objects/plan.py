@@ -272,7 +272,8 @@ class AggregateReport:
     ``unbelieved`` are the hosts whose metrics are not believed, ``immovable`` the instances that
     Nova does not migrate live. ``without_moves`` is the contention that there would be without the
     moves of the last weeks, None where that is not known. ``purpose`` is that of its plan:
-    ``balance``, or ``repair`` of violated rules alone.
+    ``balance``, or ``repair`` of violated rules alone. ``domains`` are (level, number of failure
+    domains) of its hosts, the largest domains first.
     """
 
     name: str
@@ -296,6 +297,7 @@ class AggregateReport:
     without_moves: Contention | None = None
     buffers: tuple[BufferRoom, ...] = ()
     purpose: str = 'balance'
+    domains: tuple[tuple[str, int], ...] = ()
 
     def to_json(self) -> str:
         """The latest report as it is kept: every why and why not, but of the scores only how many

@@ -129,7 +129,8 @@ class Observer:
             next_at=None if is_off else self._next(last), plan=plan,
             window_opens_at=self._opens_at(name, now),
             policies=[_policy(each) for each in (report.policies if report else ())],
-            warnings=list(report.warnings) if report else [])
+            warnings=list(report.warnings) if report else [],
+            domains=dict(report.domains) if report else {})
 
     def _next(self, last):
         if last is None:

@@ -196,6 +196,13 @@ class OperatorRule(_Strict):
         return self.keep_together or self.keep_apart or HOST
 
     @property
+    def domain_levels(self) -> tuple[str, ...]:
+        """The levels of failure domains that the rule is about."""
+        if self.level != HOST:
+            return (self.level,)
+        return tuple(self.places.domain or ()) if self.places else ()
+
+    @property
     def price(self) -> float:
         """What a server costs that is where the rule would not have it."""
         return DEFAULT_COST if self.cost is None else self.cost

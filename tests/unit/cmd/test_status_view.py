@@ -72,6 +72,15 @@ class StatusTest(test_automation.OperatorTestCase):
             self.evaluate(policies=(dataclasses.replace(self.policy(.05), forecast=forecast),))
             self.assertIn(said, self.manage('status'))
 
+    def test_the_failure_domains_of_an_aggregate_are_counted(self):
+        self.beat()
+        self.evaluate()
+        self.assertNotIn('failure domains', self.manage('status'))
+        self.evaluate(domains=(('room', 2), ('rack', 4)))
+        self.assertIn('    failure domains: 2 of room, 4 of rack\n', self.manage('status'))
+        [aggregate] = json.loads(self.manage('status', '-f', 'json'))['aggregates']
+        self.assertEqual({'room': 2, 'rack': 4}, aggregate['domains'])
+
     def test_a_pause_and_who_set_the_level_are_shown(self):
         self.evaluate()
         self.beat()

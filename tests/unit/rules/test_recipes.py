@@ -66,13 +66,17 @@ class RecipeCloud(RuleCloud):
 
 
 class RecipesTest(testtools.TestCase):
-    def ends(self, title):
-        """Plan with a recipe's rules: the report, and where every server is then."""
+    def planned(self, rules):
+        """Plan with rules."""
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        cloud = RecipeCloud(yaml.safe_load(RECIPES[title])['rules'])
-        recording, policies = replay.read(cloud.write(folder))
+        recording, policies = replay.read(RecipeCloud(rules).write(folder))
         [report] = replay.replay(recording, policies, EngineOptions(
             aggregates=('all',), include_unassigned_hosts=False), DURATIONS).aggregates
+        return report
+
+    def ends(self, title):
+        """Plan with a recipe's rules: the report, and where every server is then."""
+        report = self.planned(yaml.safe_load(RECIPES[title])['rules'])
         self.assertEqual('planned', report.outcome, report.warnings)
         self.moved = {move.instance_uuid for move in report.moves}
         return report, {name: host for name, (host, _traits) in SERVERS.items()} | {
@@ -111,6 +115,21 @@ class RecipesTest(testtools.TestCase):
     def test_racks(self):
         _report, hosts = self.ends('Racks')
         self.assertEqual(4, len({RACK[hosts[f'web-{n}']] for n in (1, 2, 3, 4)}))
+
+    def test_the_domain_of_a_server_that_a_rule_holds_is_named(self):
+        there = ['db-1', 'db-2', 'web-4', 'pair-2', 'legacy-1', 'phone-1']
+        report = self.planned([
+            {'name': 'in-r2', 'must_run_on': {'domain': {'rack': 'r2'}},
+             'servers': {'uuid': [*there]}},
+            {'name': 'on-cmp3', 'must_run_on': {'hosts': 'cmp3'}, 'servers': {'uuid': [*there]}},
+            {'name': 'rooms', 'keep_apart': 'room', 'servers': {'uuid': ['db-1', 'app-1']}}])
+        self.assertEqual((('room', 2), ('rack', 4)), report.domains)
+        held = self.held(report)
+        self.assertEqual({*there}, {*held})
+        in_rack = 'rules in-r2 and on-cmp3; for rule in-r2 it is in room=a, rack=r2'
+        self.assertEqual(in_rack, held['db-2'])
+        self.assertEqual('rules in-r2 and on-cmp3 and rule rooms; for rule in-r2 it is in '
+                         'room=a, rack=r2; for rule rooms it is in room=a', held['db-1'])
 
     def test_pairs_of_sites(self):
         _report, hosts = self.ends('Pairs of sites')

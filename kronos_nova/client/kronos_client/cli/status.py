@@ -147,6 +147,9 @@ def _aggregate(aggregate, now):
         yield f'    {aggregate.outcome or "no outcome"}: {aggregate.reason}'
     for policy in aggregate.policies:
         yield f'    {_policy(policy)}'
+    if aggregate.domains:
+        found = ', '.join(f'{count} of {level}' for level, count in aggregate.domains.items())
+        yield f'    failure domains: {found}'
     if aggregate.immovable:
         yield (f'    {columns.count(aggregate.immovable, "server")} that Nova does not migrate '
                'live ("explain" has the reason)')

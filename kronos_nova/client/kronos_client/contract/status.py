@@ -54,7 +54,8 @@ class Aggregate(Response):
     """An aggregate in scope. ``reason`` explains the outcome of its last evaluation.
     ``window_opens_at`` is null while its moves may be started. ``health`` is from 0 to 100, or null
     where it is not known. ``immovable`` counts the servers that Nova does not migrate live.
-    ``repairs`` is the level of repairs of violated rules."""
+    ``repairs`` is the level of repairs of violated rules. ``domains`` maps levels of failure
+    domains to how many of them its hosts are in, the largest first."""
 
     name: str
     level: str
@@ -73,6 +74,7 @@ class Aggregate(Response):
     hot_hosts: int = 0
     immovable: int = 0
     repairs: str = ''
+    domains: dict[str, int] = {}
 
 
 class Aggregates(Response):
