@@ -1,12 +1,15 @@
 """What is installed under a namespace of entry points."""
 
+import functools
+
 from stevedore.extension import ExtensionManager
 
 from kronos_nova import exception
 
 
+@functools.cache
 def installed(namespace: str) -> ExtensionManager:
-    """All of a namespace, imported.
+    """All of a namespace, imported. What is installed later is found by a new process.
 
     :raises ConfigurationError: one cannot be imported: to go on without it would not be safe
     """

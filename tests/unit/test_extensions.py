@@ -7,11 +7,17 @@ import testtools
 from stevedore.extension import ExtensionManager
 
 from kronos_nova import exception
+from kronos_nova import extensions
 from kronos_nova.constraints import base as constraints
 from kronos_nova.planners import base as planners
 
 
 class BrokenTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        extensions.installed.cache_clear()
+        self.addCleanup(extensions.installed.cache_clear)
+
     def assert_refused(self, namespace, ask):
         broken = metadata.EntryPoint('mine', 'no_such_module:Thing', namespace)
         with mock.patch.object(ExtensionManager, 'list_entry_points', return_value=[broken]):

@@ -8,6 +8,7 @@ from unittest import mock
 import numpy as np
 from stevedore.extension import ExtensionManager
 
+from kronos_nova import extensions
 from kronos_nova.constraints import base
 from kronos_nova.model.rules import PlacementRule
 from tests.unit.cycle import test_steps
@@ -41,6 +42,8 @@ def listed_files():
 class AddingTest(test_steps.PipelineTestCase):
     def setUp(self):
         super().setUp()
+        extensions.installed.cache_clear()
+        self.addCleanup(extensions.installed.cache_clear)
         toy = metadata.EntryPoint('licensed', f'{__name__}:Licensed', base.NAMESPACE)
         real = ExtensionManager.list_entry_points
 
