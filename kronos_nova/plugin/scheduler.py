@@ -155,8 +155,20 @@ class KronosFilter(filters.BaseHostFilter):
                 if each.host not in refused or _requests_host(spec_obj, each.host))
 
     def host_passes(self, host_state, spec_obj):
-        return (host_state.host not in VIEW.emptied and VIEW.held.leaves_room(host_state, spec_obj)
+        return (host_state.host not in VIEW.emptied and _leaves_room(host_state, spec_obj)
                 or _requests_host(spec_obj, host_state.host))
+
+
+def _leaves_room(host_state, spec_obj):
+    """Whether what is held on a host still fits. What cannot be judged passes: a fault here must
+    not keep servers from being started."""
+    try:
+        return VIEW.held.leaves_room(host_state, spec_obj)
+    except Exception:
+        LOG.exception('Host %s: room that is held there cannot be compared with the request; the '
+                      'host is not refused. "kronos-manage room list" has the room.',
+                      host_state.host)
+        return True
 
 
 def _requests_host(spec_obj, host):

@@ -23,6 +23,7 @@ from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.objects import hold
 from kronos_nova.objects import snapshot
 from kronos_nova.plugin import compute_api
+from kronos_nova.plugin import held_room
 from kronos_nova.plugin import inventory
 from kronos_nova.plugin import scheduler
 from kronos_nova.policies import loader
@@ -150,6 +151,11 @@ class HeldRoomTest(base.KronosServices, libvirt_base.LibvirtMigrationMixin,
         self.assertEqual(host, self.where(self.wide))
         self.assertEqual(hold.USED, self.until(found.uuid, hold.USED).state)
         self.assert_one_allocation_each()
+
+    def test_what_cannot_be_compared_keeps_no_server_from_being_started(self):
+        self.made()
+        with mock.patch.object(held_room, '_fit', side_effect=ValueError('odd topology')):
+            self.assertEqual(3, len([self.where(self.small) for _each in range(3)]))
 
     def test_others_take_it_once_it_is_released(self):
         found = self.made()
