@@ -229,13 +229,16 @@ def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
         scope
     """
     from kronos_nova.cycle import aggregates  # as above
-    from kronos_nova.room import shapes
     aggregate = _aggregate(request.aggregate, aggregates.aggregates_in_scope(context.conf))
+    shape = next((each for each in context.read_flavors() if each.name == request.flavor), None)
+    if shape is None:
+        raise exception.RequestRefused(
+            what=f'flavor {request.flavor}', problem='there is no flavor of that name',
+            remedy='Name a flavor: room is kept for servers of it.')
     room = check(context, contract.CheckRoom(
         flavor=request.flavor, count=request.count, aggregate=aggregate, project=request.project))
     if room.missing:
         return contract.RoomMade(room=room, hold=None)
-    [shape] = shapes.named([request.flavor], context.read_flavors())
     now = context.utcnow()
     wanted = hold.Hold(
         uuid=uuidutils.generate_uuid(), aggregate=aggregate, shape=shape, count=request.count,

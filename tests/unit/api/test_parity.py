@@ -103,7 +103,7 @@ class ParityTest(test_host.WithRecordedCloud, base.ApiTestCase):
             'room:check': [{'flavor': '2:4096', 'count': 3}, {'flavor': 'x'}],
             'room:fragments': [{'flavor': '2:4096', 'moves': 3}, {'flavor': 'x'}],
             'room:make': [{'flavor': 'm1.small', 'aggregate': 'gpu'}, {'flavor': 'm1.small'},
-                          {'flavor': '1:999999', 'aggregate': 'gpu'},
+                          {'flavor': '1:512', 'aggregate': 'gpu'},
                           {'flavor': 'm1.small', 'aggregate': 'x'}],
             'room:show': [{'room': 'r'}, {'room': 'x'}],
             'room:approve': [{'room': 'r'}, {'room': 'x'}],
