@@ -158,7 +158,7 @@ def planned(moves: Sequence[RoomMove], reason: str) -> tuple[PlannedMove, ...]:
     """The moves as a plan has them."""
     return tuple(PlannedMove(
         order=order, phase=plans.MAKE_ROOM, instance_uuid=move.instance_uuid, source=move.source,
-        destination=move.destination, memory_mb=move.memory_mb, combined_after=0.0,
+        destination=move.destination, memory_mb=move.memory_mb, combined_after=None,
         reason=f'{reason}; {move.memory_mb} MiB to copy',
         depends_on=tuple(earlier + 1 for earlier in move.depends_on))
         for order, move in enumerate(moves, start=1))

@@ -243,7 +243,7 @@ class _Scheduled:
         """The lower, the better: whether no load is spread, the combined imbalance at the end if
         it is, then the fewest moves that are left out."""
         spreads = any(move.phase == plan.SPREAD for move in self.moves)
-        end = self.moves[-1].combined_after if spreads else 0.0
+        end = (self.moves[-1].combined_after or 0.0) if spreads else 0.0
         return not spreads, end, -len(self.moves)
 
 

@@ -90,7 +90,8 @@ class PlannedMove:
     ``order`` counts from 1: taken one after the other in this order, every hard constraint holds
     after every move. ``group`` is a number that it shares with the moves without which it does not
     help, None where it helps alone. ``depends_on`` are the orders of the moves that must have ended
-    well before this one may start. ``combined_after`` is the combined imbalance once it is done.
+    well before this one may start. ``combined_after`` is the combined imbalance once it is done,
+    None for a move that was planned without looking at load.
     ``project_id`` is whose instance is moved, ``caused_by`` the uuid of another instance whose load
     the move is put down to, or ''. ``benefits`` are the projects of what stays on the host that the
     move relieves, those with most load first; none where it does not relieve one.
@@ -107,7 +108,7 @@ class PlannedMove:
     source: str
     destination: str
     memory_mb: int
-    combined_after: float
+    combined_after: float | None
     reason: str
     depends_on: tuple[int, ...] = ()
     group: int | None = None

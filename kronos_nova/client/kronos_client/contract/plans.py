@@ -75,7 +75,7 @@ class NextBest(Response):
 class PlannedMove(Response):
     """A move as it was planned. ``depends_on`` are the orders of the moves that precede it.
     ``group`` is a number that it shares with the moves without which it does not help, null where
-    it helps alone.
+    it helps alone. ``combined_after`` is null where the move was planned without looking at load.
     ``begins_after`` (seconds from the start of the plan), ``expected_seconds`` and
     ``expected_downtime`` (seconds) are predictions, null where none was made. ``project_id`` is
     the project of the server, ``benefits`` are the projects with servers that stay on the source,
@@ -89,7 +89,7 @@ class PlannedMove(Response):
     source: str
     destination: str
     memory_mb: int
-    combined_after: float
+    combined_after: float | None
     reason: str
     depends_on: list[int]
     group: int | None
