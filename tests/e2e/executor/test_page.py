@@ -78,7 +78,9 @@ class PageTest(base.ExecutorTestCase):
 
     def test_a_plan_is_approved_watched_aborted_in_part_and_stopped(self):
         servers = self.boot(2 * AT_ONCE)
-        self.orders(default={'seconds': 8})
+        # The later half hangs: one is aborted, the others are stopped.
+        self.orders(default={'seconds': 8}, instances={
+            uuid: {'outcome': 'hang'} for uuid, _host in servers[AT_ONCE:]})
         plan = self.propose(self.round_robin(servers))
         self.do('#approve')
         self.wait_for(lambda: 'approved' in self.find('#plan').text)
@@ -87,8 +89,6 @@ class PageTest(base.ExecutorTestCase):
         self.wait_for(lambda: sum('migrating' in row for row in self.shown()) == AT_ONCE)
         self.browser.screenshot('box-moving')
         self.wait_for(lambda: any('completed' in row for row in self.shown()))
-        # From now on they hang: one is aborted, the others are stopped.
-        self.orders(default={'outcome': 'hang'})
         self.wait_for(lambda: self.states(plan).count(moves.COMPLETED) == AT_ONCE and
                       self.states(plan).count(moves.MIGRATING) == AT_ONCE)
         [first, *_others] = [move for move in self.journal.moves(plan)
