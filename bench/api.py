@@ -183,7 +183,8 @@ def fill(args, database):
             combined_before=0.5, combined_after=0.1, moves=tuple(
                 plans.PlannedMove(order=order, phase=plans.SPREAD, instance_uuid=servers[order],
                                   source=hosts[0], destination=hosts[1], memory_mb=1024,
-                                  combined_after=0.1, reason='spreads') for order in range(1, 51)))
+                                  combined_after=0.1, reason='spreads', expected_seconds=30.0)
+                for order in range(1, 51)))
         plan = journal.record_plan(report_, plans.EXECUTING, made, made)
     _end_all_but(plan, database, now)
     return plan, journal.moves(plan)[0].uuid

@@ -110,7 +110,7 @@ class Checker:
         caps = dataclasses.replace(ExecutorOptions.from_conf(conf).caps, sources={
             move.source: parallel for move in moves} if parallel else {})
         found = progress.remaining_seconds(
-            moves, (), caps, self.database.utcnow(), between=conf.kronos_executor.poll_interval)
+            moves, tuple, caps, self.database.utcnow(), between=conf.kronos_executor.poll_interval)
         return found + cycle_scheduler.SOON if moves else None
 
 

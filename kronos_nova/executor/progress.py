@@ -25,12 +25,13 @@ def expected_seconds(move, observed):
     """How long a move takes: what its plan expected; else the median of the observed moves nearest
     in memory, those of another size in proportion.
 
-    :param observed: [(memory in MiB, seconds)] of moves that completed
+    :param observed: returns [(memory in MiB, seconds)] of moves that completed; called where plans
+        expected nothing
     :returns: None where nothing was expected or observed
     """
     if move.expected_seconds is not None:
         return move.expected_seconds
-    return _usual_seconds(move.memory_mb, observed)
+    return _usual_seconds(move.memory_mb, observed())
 
 
 def _usual_seconds(memory_mb, observed):
@@ -53,14 +54,15 @@ def remaining_seconds(waiting, observed, caps, now, between=0.0):
     """How long some moves may take together, as many at a time as the caps let.
 
     :param waiting: moves that have not ended, those of the journal or of a plan
-    :param observed: [(memory in MiB, seconds)] of moves that completed
+    :param observed: as of :func:`expected_seconds`
     :param caps: Caps
     :param between: seconds that pass until a move is begun once there is room for it
     :returns: None where nothing was expected or observed
     """
     # Many servers are of few sizes, and each size is looked for once.
-    usual = {size: _usual_seconds(size, observed) for size in {
-        move.memory_mb for move in waiting if move.expected_seconds is None}}
+    sizes = {move.memory_mb for move in waiting if move.expected_seconds is None}
+    known = observed() if sizes else ()
+    usual = {size: _usual_seconds(size, known) for size in sizes}
     if None in usual.values():
         return None
     elapsed, running, left = 0.0, [], sorted(waiting, key=_turn)

@@ -107,7 +107,7 @@ class Observer:
 
     def _aggregates(self, last, switches, now):
         last = {row.aggregate: row for row in last}
-        observed = self.journal.durations()
+        observed = functools.cache(self.journal.durations)
         open_plans = {plan.aggregate: self._open_plan(plan, observed, now)
                       for plan in self.journal.open_plans()}
         return [self._aggregate(name, last.get(name), switches, open_plans.get(name), now)
@@ -169,20 +169,21 @@ class Observer:
     def _drains(self, now):
         found = Drains(self.database).in_states(
             (*drains.ACTIVE, drains.EMPTY, drains.OVERDUE, drains.RELEASING))
-        leaving = collections.defaultdict(list)
+        leaving, observed = collections.defaultdict(list), functools.cache(self.journal.durations)
         if any(each.state in drains.ACTIVE for each in found):
             for move in self.journal.moves(states=(moves.PLANNED, *moves.IN_FLIGHT)):
                 leaving[move.source].append(move)
         return [status.DrainState(
             host=each.host, aggregate=each.aggregate, state=each.state, left=each.left,
             requested_by=each.requested_by, blocked=len(each.blocked),
-            remaining_seconds=self._remaining(leaving.get(each.host), now)) for each in found]
+            remaining_seconds=self._remaining(leaving.get(each.host), observed, now))
+            for each in found]
 
-    def _remaining(self, waiting, now):
+    def _remaining(self, waiting, observed, now):
         if not waiting:
             return None
         return progress.remaining_seconds(
-            waiting, self.journal.durations(), ExecutorOptions.from_conf(self.conf).caps, now,
+            waiting, observed, ExecutorOptions.from_conf(self.conf).caps, now,
             between=self.conf.kronos_executor.poll_interval)
 
     def _maintenance(self):

@@ -1,5 +1,6 @@
 """Moves: list, show and abort them."""
 
+import functools
 from collections.abc import Collection
 
 from kronos_client.contract import moves as contract
@@ -57,7 +58,8 @@ def abort(context: Context, request: contract.OneMove) -> None:
 def views(database: Database, found: Collection[moves.MoveRecord],
           cls: type[contract.Move] = contract.Move, **more: object) -> list[contract.Move]:
     """The moves with names, progress and estimated ends."""
-    observed, now = journal.Journal(database, 'observer').durations(), database.utcnow()
+    observed = functools.cache(journal.Journal(database, 'observer').durations)
+    now = database.utcnow()
     names = server_names.ServerNames(database).read(move.instance_uuid for move in found)
     return [cls.made_from(move, instance_name=names.get(move.instance_uuid),
                           progress=progress.percent(move),

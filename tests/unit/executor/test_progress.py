@@ -29,21 +29,25 @@ class ProgressTest(testtools.TestCase):
         small, large = [(1024, 10.0)] * 20, [(65536, 1000.0)] * 20
         for memory_mb, seconds in ((1024, 10.0), (2048, 20.0), (65536, 1000.0)):
             self.assertEqual(seconds, progress.expected_seconds(
-                move(memory_mb=memory_mb), small + large))
+                move(memory_mb=memory_mb), lambda: small + large))
         self.assertEqual(NOW + datetime.timedelta(seconds=20),
-                         progress.estimated_end(move(), small))
+                         progress.estimated_end(move(), lambda: small))
 
     def test_how_wrong_predictions_were_is_their_median(self):
         self.assertEqual(0.25, progress.error([(10.0, 10.0), (75.0, 100.0), (100.0, 10.0)]))
         self.assertIsNone(progress.error([]))
 
     def test_what_the_plan_expected_goes_before(self):
-        self.assertEqual(30.0, progress.expected_seconds(move(expected_seconds=30.0),
-                                                         [(2048, 10.0)]))
+        def unasked():
+            raise AssertionError('moves of the past are not read for that')
+        self.assertEqual(30.0, progress.expected_seconds(move(expected_seconds=30.0), unasked))
+        self.assertEqual(30.0, progress.remaining_seconds(
+            [move(moves.PLANNED, expected_seconds=30.0, requested_at=None)], unasked,
+            moves.Caps(total=2, per_source=2, per_destination=2), NOW))
 
     def test_nothing_is_told_without_observations_or_before_it_begins(self):
-        self.assertIsNone(progress.estimated_end(move(), []))
-        self.assertIsNone(progress.estimated_end(move(moves.PLANNED), [(1024, 10.0)]))
+        self.assertIsNone(progress.estimated_end(move(), list))
+        self.assertIsNone(progress.estimated_end(move(moves.PLANNED), lambda: [(1024, 10.0)]))
 
 
 class RemainingTest(testtools.TestCase):
@@ -54,7 +58,7 @@ class RemainingTest(testtools.TestCase):
                        'memory_mb': 1024, 'requested_at': None, **what})
 
     def remaining(self, *waiting, observed=((1024, 10.0),)):
-        return progress.remaining_seconds(waiting, observed, self.CAPS, NOW)
+        return progress.remaining_seconds(waiting, lambda: observed, self.CAPS, NOW)
 
     def test_moves_follow_each_other_as_the_caps_let_them(self):
         self.assertEqual(0, self.remaining())
