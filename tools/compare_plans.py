@@ -41,6 +41,8 @@ NUMBER = re.compile(r'(?<![\w.])-?\d+(\.\d+)?(?![\w.]*\w)')
 PARTS = re.compile(r'; |: ')
 """Between the parts of a text. Only parts that differ are listed."""
 MISSING = object()
+FIELD = 3
+"""Parts of the path of a field of an aggregate's report."""
 
 
 class Comparison:
@@ -48,6 +50,7 @@ class Comparison:
 
     :ivar differences: one line each
     :ivar texts: (old, new) to how often that text differs so
+    :ivar fields: keys that only the new reports of aggregates have
     """
 
     def __init__(self, names: dict[str, str] | None = None):
@@ -58,10 +61,13 @@ class Comparison:
         self.names = names or {}
         self.differences: list[str] = []
         self.texts: collections.Counter = collections.Counter()
+        self.fields: set[str] = set()
 
     def compare(self, old, new, path: tuple = ()) -> None:
         """Add what is different between two trees."""
-        if MISSING in (old, new):
+        if old is MISSING and path[:1] == ('aggregates',) and len(path) == FIELD:
+            self.fields.add(path[-1])
+        elif MISSING in (old, new):
             self._add(path, old, new)
         elif isinstance(old, dict) and isinstance(new, dict):
             for key in sorted({*old, *new}):
@@ -184,11 +190,13 @@ def compare(old: pathlib.Path, new: pathlib.Path, folders: list[pathlib.Path]) -
     The texts of a snapshot with different plans are not listed, because they follow the plans.
     """
     texts, counts, seconds, differing = collections.Counter(), collections.Counter(), [0, 0], 0
+    fields = set()
     # One after the other: two at a time would only make each other slower.
     for before, after in zip(list(plans_of(old, folders)), plans_of(new, folders), strict=True):
         comparison = Comparison(names_of(pathlib.Path(before['folder'])))
         comparison.compare(before['plans'], after['plans'])
         counts.update(counted(before['plans']))
+        fields |= comparison.fields
         seconds = [seconds[0] + before['seconds'], seconds[1] + after['seconds']]
         if not comparison.differences:
             texts += comparison.texts
@@ -197,6 +205,8 @@ def compare(old: pathlib.Path, new: pathlib.Path, folders: list[pathlib.Path]) -
             print(f'{before["folder"]}: {len(comparison.differences)} differences')
             for line in comparison.differences[:SHOWN]:
                 print(f'    {line}')
+    if fields:
+        print(f'Fields of aggregates that only the new one has: {", ".join(sorted(fields))}')
     if texts:
         print('Texts that differ, old -> new:')
         for (before, after), count in sorted(texts.items(), key=lambda item: (-item[1], item[0])):

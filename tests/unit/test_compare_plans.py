@@ -73,6 +73,13 @@ class ComparisonTest(testtools.TestCase):
         self.assert_differs('drains[0].blocked.cmp1.c: no other host has room for it -> missing',
                             'drains[0].blocked.cmp1.d: missing -> no other host has room for it')
 
+    def test_a_field_that_reports_have_since_is_named_and_one_they_have_lost_differs(self):
+        self.aggregate['domains'] = []
+        del self.aggregate['not_moved']
+        found = self.compared()
+        self.assertEqual({'domains'}, found.fields)
+        self.assertEqual(1, len(found.differences))
+
     def test_a_plan_in_place_of_an_error_differs(self):
         comparison = compare_plans.Comparison()
         comparison.compare({'error': 'meta.json: format: Field required'}, PLANS)
