@@ -41,8 +41,8 @@ NUMBER = re.compile(r'(?<![\w.])-?\d+(\.\d+)?(?![\w.]*\w)')
 PARTS = re.compile(r'; |: ')
 """Between the parts of a text. Only parts that differ are listed."""
 MISSING = object()
-FIELD = 3
-"""Parts of the path of a field of an aggregate's report."""
+FIELD = re.compile(r'(aggregates\.\d+|drains\.\d+\.report)\.\w+')
+"""The path of a field of an aggregate's report."""
 
 
 class Comparison:
@@ -65,7 +65,7 @@ class Comparison:
 
     def compare(self, old, new, path: tuple = ()) -> None:
         """Add what is different between two trees."""
-        if old is MISSING and path[:1] == ('aggregates',) and len(path) == FIELD:
+        if old is MISSING and FIELD.fullmatch('.'.join(map(str, path))):
             self.fields.add(path[-1])
         elif MISSING in (old, new):
             self._add(path, old, new)
