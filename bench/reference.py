@@ -69,7 +69,9 @@ def spread_optimum(problem: Problem, budget: int, seconds: float = 60.0) -> Opti
         bounds=optimize.Bounds(np.concatenate([np.zeros(count), np.full(2 * policies, -np.inf)]),
                                np.concatenate([np.ones(count), np.full(2 * policies, np.inf)])),
         options={'time_limit': seconds, 'mip_rel_gap': 1e-4})
-    return Optimum(float(found.fun), float(found.mip_dual_bound))
+    # Within the time no plan may be found, nor a bound.
+    return Optimum(float('inf') if found.fun is None else float(found.fun),
+                   -float('inf') if found.mip_dual_bound is None else float(found.mip_dual_bound))
 
 
 def spread_bound(problem: Problem, budget: int) -> float:
