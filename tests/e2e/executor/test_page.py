@@ -37,7 +37,9 @@ class PageTest(base.ExecutorTestCase):
         self.driver.get(f'{self.cloud.api.url}/ui/#/aggregates')
         for name, value in (('user', 'admin'), ('password', identity.PASSWORD),
                             ('project', 'admin')):
-            self.wait_for(lambda name=name: self.find(f'[name={name}]')).send_keys(value)
+            field = self.wait_for(lambda name=name: self.find(f'[name={name}]'))
+            field.clear()   # of what was refused
+            field.send_keys(value)
         self.find('#login [type=submit]').click()
         self.wait_for(lambda: self.find('#stop-all'))
 
