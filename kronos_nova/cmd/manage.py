@@ -56,7 +56,7 @@ def load_config(options):
     """
     conf = cfg.ConfigOpts()
     log.register_options(conf)
-    kronos_conf.register_opts(conf)
+    kronos_conf.register_opts(conf, with_login=False)
     args = [f'--config-file={path}' for path in options.config_file or ()]
     args += [f'--config-dir={path}' for path in options.config_dir or ()]
     kronos_conf.read(conf, args, project='nova', prog='kronos-manage')

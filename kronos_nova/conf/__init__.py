@@ -31,14 +31,20 @@ for _module in GROUPS:
     bounds.bound(_module.OPTS)
 
 
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register every group on ``conf``; harmless when repeated."""
+def register_opts(conf: cfg.ConfigOpts, with_login: bool = True) -> None:
+    """Register every group on ``conf``; harmless when repeated.
+
+    :param with_login: whether keystoneauth's options are registered too; a connection that needs
+        them registers them in any case
+    """
     paths.register_opts(conf)
     for module in GROUPS:
         # A group that is registered keeps its options, and what overrides them, in itself: the
         # same one in two ConfigOpts would make one of them.
         conf.register_group(copy.deepcopy(module.GROUP))
         module.register_opts(conf)
+    if with_login:
+        nova.register_login_opts(conf)
 
 
 def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **rest: Any) -> None:

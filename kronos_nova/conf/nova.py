@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from keystoneauth1 import loading
 from oslo_config import cfg
 
 from kronos_nova.conf import urls
@@ -29,13 +28,20 @@ URL of placement (``http://controller:8778``), instead of the catalogue's. Seldo
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
+    conf.register_opts(OPTS, group=GROUP)
+
+
+def register_login_opts(conf: cfg.ConfigOpts) -> None:
+    """Register keystoneauth's options, which every connection needs; harmless when repeated."""
+    # Only now: it takes a fifth of the time of a command, and few commands reach the public API.
+    from keystoneauth1 import loading
     loading.register_auth_conf_options(conf, GROUP.name)
     loading.register_session_conf_options(conf, GROUP.name)
     # Without one a request waits for ever.
     conf.set_default('timeout', 60, group=GROUP.name)
-    conf.register_opts(OPTS, group=GROUP)
 
 
 def list_opts() -> Sequence[cfg.Opt]:
+    from keystoneauth1 import loading  # as above
     return (OPTS + loading.get_auth_common_conf_options() + loading.get_session_conf_options() +
             loading.get_auth_plugin_conf_options('password'))

@@ -6,6 +6,7 @@ from keystoneauth1 import loading
 from openstack.config import cloud_region
 
 from kronos_nova import exception
+from kronos_nova.conf import nova as conf_nova
 from kronos_nova.inventory import request_clock
 
 GROUP = 'kronos_nova'
@@ -17,6 +18,7 @@ def connect(conf) -> openstack.connection.Connection:
     :param conf: an ``oslo.config`` object with Kronos' options registered
     :raises ConfigurationError: the options are not enough to authenticate with
     """
+    conf_nova.register_login_opts(conf)
     try:
         auth = loading.load_auth_from_conf_options(conf, GROUP)
         session = loading.load_session_from_conf_options(conf, GROUP, auth=auth)

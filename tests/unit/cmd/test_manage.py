@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 
 from kronos_nova.cmd import status
 from kronos_nova.db import migrate
@@ -39,3 +41,26 @@ class DatabaseCommandsTest(base.ManageTestCase):
         self.assertEqual(['nova.conf'], os.listdir(self.state))
         self.run_manage('db', 'sync')
         self.assertEqual(0, status.main(check))
+
+
+class CostTest(base.ManageTestCase):
+    """Commands that read the control database load nothing else: each of these is a fifth of the
+    time of a command."""
+
+    HEAVY = frozenset(('alembic', 'keystoneauth1', 'numpy', 'oslo_messaging', 'pydantic',
+                       'requests'))
+
+    def test_commands_load_what_they_need(self):
+        self.run_manage('db', 'sync', 'control')
+        for words in (['status'], ['plan', 'list'], ['move', 'list'], ['report'],
+                      ['automation', 'show'], ['quarantine', 'list']):
+            done = subprocess.run(
+                [sys.executable, '-W', 'ignore', '-c', 'import sys\n'
+                 'from kronos_nova.cmd import manage\n'
+                 'manage.main(sys.argv[1:])\n'
+                 'print(*{name.partition(".")[0] for name in sys.modules})',
+                 f'--config-file={self.config}', *words], capture_output=True, text=True,
+                check=True, timeout=60)
+            loaded = {*done.stdout.splitlines()[-1].split()}
+            self.assertIn('sqlalchemy', loaded)
+            self.assertEqual(set(), self.HEAVY & loaded, words)
