@@ -163,7 +163,8 @@ def state_problem(given: Inputs, scope: Scope, load: Load,
     """
     around, history, planner_ports = given.scopes.around(scope), given.history, given.planner_ports
     selections = given.rules.selections
-    holds = rule_holds(selections, scope.name, planner_ports.now, history.instances_moved_today)
+    holds = rule_holds(selections, scope.name, {each.uuid for each in scope.instances},
+                       planner_ports.now, history.instances_moved_today)
     problem, held = build(scope, load, given.measurements.reader, around, in_flight, history,
                           given.options, selections, holds)
     forecasts = _forecasts(given, scope, load, problem)

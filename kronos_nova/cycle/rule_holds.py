@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 from collections.abc import Mapping
+from collections.abc import Set
 
 from kronos_nova.policies.rules import OperatorRule
 from kronos_nova.policies.selection import Selections
@@ -17,10 +18,11 @@ class RuleHold:
     why: str
 
 
-def rule_holds(selections: Selections, aggregate: str, now: float,
+def rule_holds(selections: Selections, aggregate: str, uuids: Set[str], now: float,
                moved_today: Mapping[str, int]) -> dict[str, RuleHold]:
     """Map instances to the rule that holds each, those that hold when hosts are emptied first.
 
+    :param uuids: of the instances of the aggregate
     :param now: Unix seconds
     :param moved_today: uuid to the moves of the last 24 hours
     """
@@ -29,7 +31,7 @@ def rule_holds(selections: Selections, aggregate: str, now: float,
         hold = _hold(each.rule, aggregate, now)
         if hold is None:
             continue
-        for uuid in each.servers:
+        for uuid in each.servers & uuids:
             is_held = each.rule.max_moves is None or (
                 moved_today.get(uuid, 0) >= each.rule.max_moves)
             if is_held and (uuid not in found or found[uuid].yields and not hold.yields):

@@ -14,6 +14,7 @@ Hosts that are left out of a policy's imbalance are not in the band and have no 
 are chosen before the search, by their scores, and may end no further from the band than they are.
 """
 
+import bisect
 import dataclasses
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -281,6 +282,7 @@ class Leveling:
 
     place : intp (v,), host of each instance
     scores : float64 (P, h), without ``beyond``, float64 (P, h), the part that does not count
+    residents : the instances of each host, sorted
     free : float64 (c, h), room left; excess : float64 (h,)
     cost : float64 (v,), GiB that moving each instance counts
     prices : float32 (v, h), of moving each instance to each host; None if all moves are free
@@ -305,8 +307,15 @@ class Leveling:
         self.prices = None if table is None else np.ascontiguousarray(table[:count, :hosts])
         self.prices_onto = None if table is None else np.ascontiguousarray(table[:count, :hosts].T)
         self.price = np.zeros(count, dtype=np.float32)
+        self.residents = self._residents()
         self.chance, self.blur, self.rated = np.random.default_rng(0), 0.0, 0.0
         self.fewer = len(self.place)
+
+    def _residents(self) -> list[list[int]]:
+        """Find the instances of each host, sorted."""
+        by_host = np.argsort(self.place, kind='stable')
+        ends = np.cumsum(np.bincount(self.place, minlength=len(self.excess)))[:-1]
+        return [part.tolist() for part in np.split(by_host, ends)]
 
     def _leave_out(self) -> None:
         """Choose the hosts that are left out by the present scores."""
@@ -360,6 +369,8 @@ class Leveling:
             self.free[:, there] -= sign * self.sizes[:, vm]
             self.excess[there] = self.band.excess_of(self.scores[:, there].tolist())
         self.place[vm] = host
+        self.residents[source].remove(vm)
+        bisect.insort(self.residents[host], vm)
         if self.prices is not None:
             self.price[vm] = self.prices[vm, host]
 
@@ -399,7 +410,9 @@ class Leveling:
 
     def _off(self, host: int) -> Rated:
         """(rating, [(instance, destination)]) of the best move off a host."""
-        vms, hosts = np.flatnonzero(self.place == host), np.arange(len(self.excess))
+        if not self.residents[host]:
+            return 0.0, []
+        vms, hosts = np.array(self.residents[host], dtype=np.intp), np.arange(len(self.excess))
         together = self.band.weights @ (self.weights[:, vms].sum(axis=1) * self.scale[:, host])
         if together < LEAST_TOGETHER * self.excess[host]:
             return 0.0, []
@@ -483,9 +496,10 @@ class Leveling:
     def _best_swap(self, host: int) -> list[tuple[int, int]] | None:
         """[(instance, destination)] of the best swap of two instances of which one is on a
         host; None if none is of use."""
-        here, others = np.flatnonzero(self.place == host), np.flatnonzero(self.place != host)
-        if not (len(here) and len(others)):
+        if not 0 < len(self.residents[host]) < len(self.place):
             return None
+        here = np.array(self.residents[host], dtype=np.intp)
+        others = np.flatnonzero(self.place != host)
         there = self.place[others]
         more = [weights[others] - weights[here, None] for weights in self.weights]
         own = [scores[host] + each * scale[host] for scores, each, scale in zip(
@@ -534,7 +548,11 @@ class Leveling:
             self.place, self.scores, self.free, self.excess, self.price))
 
     def _restore(self, kept: tuple[np.ndarray, ...]) -> None:
+        place = self.place
         self.place, self.scores, self.free, self.excess, self.price = kept
+        for vm in np.flatnonzero(place != self.place).tolist():
+            self.residents[place[vm]].remove(vm)
+            bisect.insort(self.residents[self.place[vm]], vm)
 
     def _ruined(self) -> np.ndarray:
         """intp: the instances of a ruin, some of two hosts between which one was moved, and a few

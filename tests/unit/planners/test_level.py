@@ -8,9 +8,13 @@ import numpy as np
 import testtools
 
 from kronos_nova.model import Prices
+from kronos_nova.model.space import SearchSpace
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.level import Band
 from kronos_nova.planners.level import Level
+from kronos_nova.planners.level import Leveling
+from kronos_nova.planners.level import band_of
+from kronos_nova.planners.spread import hosts_that_matter
 from tests.unit.planners import clouds
 
 ANYWHERE = Limits(budget=1000, overload_ceiling=9.0)
@@ -159,6 +163,17 @@ class LevelTest(testtools.TestCase):
         self.assertLessEqual(len(steps[False]), 18)
         self.assertEqual(set(), {0, 2} & {step.source for step in steps[False]})
         self.assertEqual(set(), {0, 2} & {step.destination for step in steps[False]})
+
+    def test_the_instances_of_each_host_are_known_at_any_time_of_a_search(self):
+        for seed in range(3):
+            state = clouds.start(drawn(seed, hosts=8, vms=20))
+            leveling = Leveling(SearchSpace(state, 20, hosts_that_matter(state, 20)),
+                                band_of(state))
+            leveling.build(20, 1.0)
+            leveling.refine(1.0, ANYWHERE)
+            self.assertGreater(leveling.count, 0)
+            self.assertEqual([np.flatnonzero(leveling.place == host).tolist()
+                              for host in range(len(leveling.excess))], leveling.residents)
 
     def test_what_is_level_stays(self):
         self.assertEqual([], Level().plan(clouds.start(cloud([.1, .1], [0, 1], 2, .05)), ANYWHERE))
