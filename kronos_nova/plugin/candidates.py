@@ -76,16 +76,27 @@ def _with_amounts(spec, amounts: Mapping[str, int]):
 def in_later_room(spec, before: Before):
     """A copy of ``spec`` that asks for the room which its host must have before some moves are
     made. Dedicated processors are asked for whole."""
+    amounts = _amounts_of_flavor(spec)
+    return _with_amounts(spec, {name: amount for name, amount in before.wanted(amounts).items()
+                                if amount < amounts[name]})
+
+
+def without_room(spec):
+    """A copy of ``spec`` that asks for a single processor, and for no memory and disk, so that
+    only filters and traits decide. Dedicated processors are asked for whole."""
+    return _with_amounts(spec, {name: int(name == 'VCPU') for name in _amounts_of_flavor(spec)})
+
+
+def _amounts_of_flavor(spec):
+    """{resource class: amount} of what only the sizes of the flavor ask for."""
     flavor = spec.flavor
     given = flavor.extra_specs or {}
     amounts = {'MEMORY_MB': flavor.memory_mb, 'DISK_GB': (
         flavor.root_gb + flavor.ephemeral_gb + -(-flavor.swap // 1024))}
     if not scheduler_utils.ResourceRequest.from_request_spec(spec).cpu_pinning_requested:
         amounts['VCPU'] = flavor.vcpus
-    wanted = before.wanted({name: amount for name, amount in amounts.items()
-                            if amount and f'resources:{name}' not in given})
-    return _with_amounts(spec, {name: amount for name, amount in wanted.items()
-                                if amount < amounts[name]})
+    return {name: amount for name, amount in amounts.items()
+            if amount and f'resources:{name}' not in given}
 
 
 def without_groups(spec, held: Allocations):

@@ -49,8 +49,9 @@ class SchedulerDryRun:
     """A :class:`~kronos_nova.objects.dry_run.DryRun` over the scheduler that live migrations go
     through: placement, and all enabled filters.
 
-    A move that waits for others is asked about for less room, by what these leave. A refusal by
-    what leaves is none.
+    A move that waits for others is asked about for less room, by what these leave, and where that
+    is not there yet for a processor alone, so that the filters decide. A refusal by what leaves is
+    none.
     """
 
     def __init__(self):
@@ -79,10 +80,10 @@ class SchedulerDryRun:
             context, move.instance_uuid, expected_attrs=['flavor', 'pci_requests', 'numa_topology'])
         context.project_id = instance.project_id
         destination = objects.ComputeNodeList.get_all_by_host(context, move.destination)[0]
-        spec = candidates.in_later_room(
-            self._request_spec(context, instance, destination), before)
+        whole = self._request_spec(context, instance, destination)
         # The scheduler counts devices and processors for each of so many equal servers.
-        spec.num_instances += before.alike
+        whole.num_instances += before.alike
+        spec = candidates.in_later_room(whole, before)
         source = objects.ComputeNode.get_by_host_and_nodename(context, instance.host, instance.node)
         claim = allocation_claim.AllocationClaim(placement.client(), instance, None, source)
         error = self._refusal(context, claim.spec_for_host(spec, destination.uuid, []))
@@ -95,7 +96,14 @@ class SchedulerDryRun:
         if error is None:
             return _agreed(before)
         if before.leaving and not found:
-            return Verdict(unasked=NO_ROOM_YET)
+            # There is no room yet. Whether filters would let it in can be asked all the same.
+            spec = candidates.without_room(whole)
+            error = self._refusal(context, claim.spec_for_host(spec, destination.uuid, []))
+            if error is None:
+                return _agreed(before)
+            found = claim.candidates(spec, destination.uuid)
+            if not found:
+                return Verdict(unasked=NO_ROOM_YET)
         if _is_of_today(context, instance, before):
             return Verdict(unasked=CHANGES_YET)
         return Verdict(refused=self._why_no_host(found, destination, error))

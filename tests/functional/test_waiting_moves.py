@@ -48,7 +48,7 @@ class WaitingMovesTest(BalancingTestCase):
         written = self.placement_fixture.writes_of_allocations()
         self.assertIn('no candidate', self.ask(server).refused)
         self.assertEqual(Verdict(without=ROOM), self.ask(server, leaving=others[:1]))
-        self.assertEqual(Verdict(unasked=NO_ROOM_YET), self.ask(
+        self.assertEqual(Verdict(without=ROOM), self.ask(
             server, leaving=others[:1], arriving=others[1:2]))
         self.assertEqual(written, self.placement_fixture.writes_of_allocations())
 
@@ -56,6 +56,21 @@ class WaitingMovesTest(BalancingTestCase):
         [server], others = self.fill('host1', 1), self.fill('host2', ROOM_FOR)
         self.refuse(lambda host: host.host == 'host2')
         self.assertIn('a filter', self.ask(server, leaving=others[:1]).refused)
+
+    def test_filters_are_asked_though_there_is_no_room_yet(self):
+        [server], others = self.fill('host1', 1), self.fill('host2', ROOM_FOR)
+        self.refuse(lambda host: host.host == 'host2')
+        self.assertIn('a filter', self.ask(
+            server, leaving=others[:1], arriving=others[1:2]).refused)
+
+    def test_where_no_processor_is_free_nothing_can_be_asked(self):
+        [server], others = self.fill('host1', 1), self.fill('host2', ROOM_FOR)
+        node = self._get_provider_uuid_by_host('host2')
+        inventories = self.placement.get(f'/resource_providers/{node}/inventories').body
+        inventories['inventories']['VCPU'] |= {'total': ROOM_FOR, 'allocation_ratio': 1.0}
+        self._update_inventory(node, inventories)
+        self.assertEqual(Verdict(unasked=NO_ROOM_YET), self.ask(
+            server, leaving=others[:1], arriving=others[1:2]))
 
     def test_as_many_are_asked_for_as_come(self):
         [server] = self.fill('host1', 1)
