@@ -17,11 +17,14 @@ def register(subparsers):
     parser.add_argument('--hosts', type=int, default=20)
     parser.add_argument('--vms', type=int, default=200)
     parser.add_argument('--days', type=int, default=7)
-    parser.add_argument('--restraint', type=float, default=1.0,
-                        help='of [kronos]; with 0 many more moves are made (1)')
-    parser.add_argument('--planner', default='spread', help='spread_planner of [kronos] (spread)')
+    parser.add_argument('--restraint', type=float, default=0.0,
+                        help='of [kronos]; with more, fewer moves are made, and each evaluation '
+                             'takes seconds, as the target cannot be reached (0)')
+    parser.add_argument('--planner', default='greedy', help='spread_planner of [kronos] (greedy)')
     parser.add_argument('--threshold', type=float, default=0.25, help='of the imbalance (0.25)')
     parser.add_argument('--load', type=float, default=0.5, help='of the hosts on average (0.5)')
+    parser.add_argument('--fill', type=float, default=0.85,
+                        help='part of the memory of the hosts that servers have (0.85)')
     parser.add_argument('--seeds', type=int, default=1, help='weeks that are lived (1)')
     parser.set_defaults(run=run)
 
@@ -42,7 +45,10 @@ def run(args) -> report.Report:
         tables.append(report.Table('Refused', ('way', 'lacking', 'requests'), said))
     return report.Report(tables=tuple(tables), failures=tuple(failures(rows)), notes=(
         'Each question and each request of a migration is one call of the scheduler, which asks '
-        'placement for candidates. "before" is with [kronos] host_checks empty.',))
+        'placement for candidates. "before" is Kronos before requirements were known: with '
+        '[kronos] host_checks empty, each server asked about by itself and in the state of the '
+        'moment, moves that wait for others not at all, and servers whose move was refused in '
+        'quarantine.',))
 
 
 def ways(restraint: float, planner: str) -> dict[str, dict]:
@@ -51,6 +57,12 @@ def ways(restraint: float, planner: str) -> dict[str, dict]:
     if not restraint:
         common['max_moves_per_instance_and_week'] = 0
     return {BEFORE: {'host_checks': [], **common}, CHECKED: common}
+
+
+def _strategy(way: str):
+    from bench.refusals import world
+
+    return world.KronosBefore if way == BEFORE else world.Kronos
 
 
 def lived(args, seed: int, way: str, options: dict):
@@ -62,12 +74,13 @@ def lived(args, seed: int, way: str, options: dict):
     from bench.refusals import world
     from bench.refusals.judge import Judge
 
-    scenario = scenarios.week(args.hosts, args.vms, args.load, seed, args.days)
+    scenario = kinds.filled(
+        scenarios.week(args.hosts, args.vms, args.load, seed, args.days), args.fill)
     mix = kinds.Mix.drawn(seed, args.hosts, len(scenario.vcpus))
     counts = world.Counts()
     begun = time.process_time()
     mixed = world.MixedWorld(scenario, args.threshold, Judge(mix, scenario))
-    tally = days.live_in(mixed, world.Kronos(way, args.threshold, counts, **options))
+    tally = days.live_in(mixed, _strategy(way)(way, args.threshold, counts, **options))
     return (counts, dict(zip(tallies.COLUMNS, tally.row(), strict=True)),
             time.process_time() - begun)
 

@@ -7,8 +7,12 @@ import collections
 import logging
 
 from bench.refusals import kinds
+from kronos_nova.inventory.numa import Topology
+from kronos_nova.inventory.numa import host_cells
+from kronos_nova.inventory.numa import topology
 from kronos_nova.objects.dry_run import NOTHING_BEFORE
 from kronos_nova.objects.dry_run import Before
+from kronos_nova.objects.numa import NumaCell
 
 CELLS = 2
 """NUMA nodes of a host that reports its topology."""
@@ -34,18 +38,19 @@ class Judge:
         self.mix, self._scenario = mix, scenario
         self._filters = _filters()
         self._specs = {}
-        self._states: dict[int, tuple[tuple[int, ...], object]] = {}
+        self._states: dict[int, tuple[tuple[int, ...], object, dict[int, Topology]]] = {}
 
     def lack(self, vm: int, host: int, residents: tuple[int, ...],
-             before: Before = NOTHING_BEFORE) -> str:
+             before: Before = NOTHING_BEFORE, is_whole: bool = True) -> str:
         """What a host lacks for a server; '' for nothing.
 
         :param residents: servers there, in the order in which they came, those under way to it
             too
         :param before: moves of a plan; these count as much as a question to Nova's scheduler can
             say of them
+        :param is_whole: whether room is asked for; otherwise for one shared processor
         """
-        lack = self._placement_lacks(vm, host, residents, before)
+        lack = self._placement_lacks(vm, host, residents, before, is_whole)
         if lack:
             return lack
         spec, state = self._spec(vm), self._state(host, residents + (vm,) * before.alike)
@@ -56,7 +61,7 @@ class Judge:
                 return type(each).__name__
         return ''
 
-    def _placement_lacks(self, vm, host, residents, before) -> str:
+    def _placement_lacks(self, vm, host, residents, before, is_whole) -> str:
         wanted, machine = self._spec(vm).flavor.extra_specs, self.mix.machines[host]
         image = self.mix.kinds[vm].image
         for key, value in (*wanted.items(), *image.items()):
@@ -66,8 +71,11 @@ class Judge:
         for each in residents:
             used.update(self.amounts(each))
         room = self.room(host)
-        return next((f'placement: {name}' for name, amount in before.wanted(
-            self.amounts(vm)).items() if used[name] + amount > room[name]), '')
+        wanted = before.wanted(self.amounts(vm)) if is_whole else {
+            name: amount if name == 'PCPU' else int(name == 'VCPU')
+            for name, amount in self.amounts(vm).items()}
+        return next((f'placement: {name}' for name, amount in wanted.items()
+                     if amount and used[name] + amount > room[name]), '')
 
     def amounts(self, vm: int) -> dict[str, int]:
         """What placement allocates to a server."""
@@ -98,18 +106,30 @@ class Judge:
                                        int(self._scenario.vm_memory_mb[vm]))
         return self._specs[vm]
 
+    def cells(self, host: int,
+              residents: tuple[int, ...]) -> tuple[tuple[NumaCell, ...], dict[int, Topology]]:
+        """The NUMA cells of a host as nova-compute has them, and what its servers have there."""
+        state, topologies = self._counted(host, residents)
+        found = state.numa_topology
+        return host_cells(None if found is None else found.obj_to_primitive()), topologies
+
     def _state(self, host: int, residents: tuple[int, ...]):
         """The HostState of a host, in which its servers have their cores, memory and devices."""
+        return self._counted(host, residents)[0]
+
+    def _counted(self, host, residents):
         special = tuple(vm for vm in residents if self.is_counted(vm))
         known = self._states.get(host)
         if known is None or known[0] != special:
-            state = _host_state(host, self.mix.machines[host], self.cores(host),
-                                self._scenario.memory_mb)
+            state, topologies = _host_state(host, self.mix.machines[host], self.cores(host),
+                                            self._scenario.memory_mb), {}
             for vm in special:
-                state.limits = {}
-                state.consume_from_request(self._spec(vm).obj_clone())
-            known = self._states[host] = special, state
-        return known[1]
+                state.limits, spec = {}, self._spec(vm).obj_clone()
+                state.consume_from_request(spec)
+                if spec.numa_topology:
+                    topologies[vm] = topology(spec.numa_topology.obj_to_primitive())
+            known = self._states[host] = special, state, topologies
+        return known[1:]
 
     def is_counted(self, vm: int) -> bool:
         """Whether a server takes something that is counted in the HostState alone."""

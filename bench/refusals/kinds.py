@@ -11,9 +11,9 @@ ALIAS = 'gpu'
 VENDOR, PRODUCT = '10de', '2204'
 NEW, OLD = 8_002_002, 7_002_000
 """Versions of QEMU, as Nova counts them."""
-CARRIERS = 0.25
+CARRIERS = 0.15
 """Part of the hosts that carry each thing that servers need."""
-DEVICES_TO_SPARE = 1.3
+DEVICES_TO_SPARE = 1.1
 """Devices of a cloud for each server that needs one."""
 PINNED_PART = 0.5
 """Part of the cores of a host with pinned cores that are."""
@@ -79,6 +79,13 @@ class Machine:
         return not self.has.isdisjoint(('topology', 'pinned cores'))
 
 
+def filled(scenario, part: float):
+    """The scenario with less memory in its hosts, or with more: servers have a part of it."""
+    needed = scenario.vm_memory_mb.sum() / scenario.hosts / part
+    return dataclasses.replace(
+        scenario, memory_mb=round(max(needed, 2.0 * scenario.vm_memory_mb.max())))
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Mix:
     """The kind of each server, and the machine of each host."""
@@ -101,7 +108,7 @@ class Mix:
                 has[host].add(name)
         carriers = sum('devices' in each for each in has)
         wanted = sum(kind.carried_by == 'devices' for kind in kinds)
-        each = int(np.ceil(DEVICES_TO_SPARE * wanted / carriers)) + 1
+        each = int(np.ceil(DEVICES_TO_SPARE * wanted / carriers))
         return cls(kinds, tuple(Machine(has=frozenset(names),
                                         devices=each if 'devices' in names else 0)
                                 for names in has))
