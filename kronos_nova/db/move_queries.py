@@ -2,7 +2,6 @@
 
 import datetime
 from collections.abc import Collection
-from collections.abc import Iterator
 
 import sqlalchemy as sa
 
@@ -13,10 +12,6 @@ from kronos_nova.db.journal import rows
 from kronos_nova.db.retry import retried
 from kronos_nova.objects.move import TERMINAL
 from kronos_nova.objects.move import MoveRecord
-
-AT_A_TIME = 10_000
-"""Rows that are fetched at a time. Raised, a report takes more memory; lowered, more round trips.
-A row is some 500 bytes."""
 
 
 @retried
@@ -58,23 +53,6 @@ def moves(database: Database, limit: int, marker: str | None = None,
                     move.plan_uuid > last.plan_uuid,
                     sa.and_(move.plan_uuid == last.plan_uuid, move.ordinal > last.ordinal)))))
         return [rows.move_record(row) for row in session.scalars(query)]
-
-
-def ended(database: Database, since: datetime.datetime, until: datetime.datetime,
-          **wanted: str | None) -> Iterator[sa.Row]:
-    """Moves that ended in a time, a few at a time: aggregate, project, server, state, size, and
-    when each was requested and ended.
-
-    :param wanted: column to the value that it must have; None is any
-    """
-    move = models.MoveRow
-    query = sa.select(
-        move.aggregate, move.project_id, move.instance_uuid, move.state, move.memory_mb,
-        move.requested_at, move.finished_at,
-    ).where(move.state.in_(TERMINAL), move.finished_at >= since, move.finished_at <= until, *(
-        getattr(move, name) == value for name, value in wanted.items() if value is not None))
-    with database.reader() as session:
-        yield from session.execute(query.execution_options(yield_per=AT_A_TIME))
 
 
 @retried

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 
 import sqlalchemy as sa
 from sqlalchemy import orm
+from sqlalchemy.ext import compiler
+from sqlalchemy.sql import functions
 
 from kronos_nova.db import models
 from kronos_nova.db.engine import Database
@@ -94,6 +96,34 @@ def figures(move: sa.Row) -> dict[str, float]:
     return {move.state: 1, 'memory_mb': move.memory_mb if is_complete else 0, 'seconds': took}
 
 
+class SecondsBetween(functions.FunctionElement):
+    """The seconds from one time to a later one, by the database's own function."""
+
+    type = sa.Float()
+    inherit_cache = True
+
+
+@compiler.compiles(SecondsBetween)
+def _epochs(element, compiling, **more):
+    earlier, later = element.clauses
+    return (f'EXTRACT(EPOCH FROM ({compiling.process(later, **more)} - '
+            f'{compiling.process(earlier, **more)}))')
+
+
+@compiler.compiles(SecondsBetween, 'sqlite')
+def _julian_days(element, compiling, **more):
+    earlier, later = element.clauses
+    return (f'((julianday({compiling.process(later, **more)}) - '
+            f'julianday({compiling.process(earlier, **more)})) * 86400.0)')
+
+
+@compiler.compiles(SecondsBetween, 'mysql', 'mariadb')
+def _differences(element, compiling, **more):
+    earlier, later = element.clauses
+    return (f'(TIMESTAMPDIFF(MICROSECOND, {compiling.process(earlier, **more)}, '
+            f'{compiling.process(later, **more)}) / 1000000.0)')
+
+
 class Sums:
     """Sums of days that are kept."""
 
@@ -115,6 +145,42 @@ class Sums:
             for key, figures in self._read(models.MoveSumRow, FIGURES, since, until, by, wanted)]
 
     @retried
+    def ended(self, since: datetime.datetime, until: datetime.datetime, by: Collection[str],
+              **wanted: str | None) -> list[tuple[MoveSum, int]]:
+        """Sums of the moves in the journal that ended in a time, each with how many servers were
+        moved.
+
+        SELECT year, month, project, aggregate, sum(...), count(DISTINCT instance_uuid) ... GROUP
+        BY the first four, as far as there is a sum for each.
+
+        :param by: as of moves
+        :param wanted: as of moves
+        """
+        move = models.MoveRow
+        keys = [column for name in BY if name in by
+                for column in _columns(move, name, move.finished_at)]
+        is_done = move.state == moves.COMPLETED
+        figures = {state: sa.case((move.state == state, 1), else_=0) for state in moves.TERMINAL}
+        figures |= {'memory_mb': sa.case((is_done, move.memory_mb), else_=0), 'seconds': sa.case(
+            (is_done, sa.func.coalesce(SecondsBetween(move.requested_at, move.finished_at), 0.0)),
+            else_=0.0)}
+        query = sa.select(
+            *keys, *(sa.func.sum(value).label(name) for name, value in figures.items()),
+            sa.func.count(sa.distinct(sa.case((is_done, move.instance_uuid)))).label('servers'),
+        ).where(move.state.in_(moves.TERMINAL), move.finished_at >= since,
+                move.finished_at <= until, *(getattr(move, name) == value
+                                             for name, value in wanted.items()
+                                             if value is not None)).group_by(*keys)
+        with self.database.reader() as session:
+            return [(MoveSum(
+                month=_month(each) if MONTH in by else None,
+                project=each.project or None if PROJECT in by else None,
+                aggregate=each.aggregate if AGGREGATE in by else None,
+                seconds=round(float(each.seconds), 3),
+                **{name: int(getattr(each, name)) for name in FIGURES if name != 'seconds'},
+            ), each.servers) for each in session.execute(query) if each.completed is not None]
+
+    @retried
     def loads(self, since: datetime.date, until: datetime.date, by: Collection[str],
               aggregate: str | None) -> list[LoadSum]:
         """Those of the days of a time, both included.
@@ -134,21 +200,21 @@ class Sums:
         SELECT year, month, project, aggregate, count(*), sum(...) ... GROUP BY the first four, as
         far as there is a sum for each.
         """
-        keys = [column for name in BY if name in by for column in _columns(row, name)]
-        query = sa.select(*keys, sa.func.count().label('count'), *(
+        keys = [column for name in BY if name in by for column in _columns(row, name, row.day)]
+        query = sa.select(*keys, sa.func.count().label('count_'), *(
             sa.func.sum(getattr(row, name)).label(name) for name in names)).where(
                 row.day >= since, row.day <= until, *(
                     getattr(row, name) == value for name, value in wanted.items()
                     if value is not None)).group_by(*keys).order_by(*keys)
         with self.database.reader() as session:
-            found = [each._mapping for each in session.execute(query)]
+            found = session.execute(query).all()
         for each in found:
-            if not each['count']:     # sums of no row are one row without a key
+            if not each.count_:     # sums of no row are one row without a key
                 continue
-            key = {name: each[name] for name in (PROJECT, AGGREGATE) if name in by}
+            key = {name: getattr(each, name) for name in (PROJECT, AGGREGATE) if name in by}
             if MONTH in by:
-                key[MONTH] = f'{int(each["year"])}-{int(each["number"]):02}'
-            yield key, {name: each[name] for name in names}
+                key[MONTH] = _month(each)
+            yield key, {name: getattr(each, name) for name in names}
 
     @retried
     def oldest_day(self) -> datetime.date | None:
@@ -171,13 +237,19 @@ class Sums:
         return min(_known((kept and kept.date(), summed)), default=None)
 
 
-def _columns(row, name):
-    """The columns that sums for each of a word go by."""
+def _columns(row, name, time):
+    """The columns that sums for each of a word go by.
+
+    :param time: the column that tells the month
+    """
     if name == MONTH:
-        return (sa.extract('year', row.day).label('year'),
-                sa.extract('month', row.day).label('number'))
+        return (sa.extract('year', time).label('year'), sa.extract('month', time).label('number'))
     column = row.project_id if name == PROJECT else row.aggregate
     return (column.label(name),)
+
+
+def _month(found: sa.Row) -> str:
+    return f'{int(found.year)}-{int(found.number):02}'
 
 
 def _limited(query, model, aggregate):

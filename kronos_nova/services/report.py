@@ -9,7 +9,6 @@ from kronos_client.contract import report as contract
 from kronos_nova import clock
 from kronos_nova.db import move_queries
 from kronos_nova.db import sums as db_sums
-from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.operations import switching
 from kronos_nova.services.context import Context
@@ -28,7 +27,7 @@ Key = tuple[str | None, str | None, str | None]
 @dataclasses.dataclass(slots=True)
 class _Sums:
     moves: collections.Counter = dataclasses.field(default_factory=collections.Counter)
-    servers: set = dataclasses.field(default_factory=set)
+    servers: int = 0
     is_single: bool = True
     loads: db_sums.LoadSum | None = None
 
@@ -42,8 +41,8 @@ def show(context: Context, request: contract.ShowReport) -> contract.Report:
     known = db_sums.Sums(context.database)
     days = since.astimezone(datetime.UTC).date(), until.astimezone(datetime.UTC).date()
     found: dict[Key, _Sums] = collections.defaultdict(_Sums)
-    _add_moves(found, request, move_queries.ended(
-        context.database, since, until, project_id=request.project, aggregate=request.aggregate))
+    _add_moves(found, known.ended(
+        since, until, request.by, project_id=request.project, aggregate=request.aggregate))
     _add_dropped(found, known.moves(
         *days, request.by, project_id=request.project, aggregate=request.aggregate))
     # Hosts are of no project.
@@ -57,33 +56,26 @@ def show(context: Context, request: contract.ShowReport) -> contract.Report:
         comparison=_comparison(known, request, days))
 
 
-def _add_moves(found, request, ended):
-    for move in ended:
-        sums = found[_key(request.by, move.finished_at, move.project_id, move.aggregate)]
-        counted = sums.moves
-        for name, value in db_sums.figures(move).items():
-            counted[name] += value
-        if move.state == moves.COMPLETED:
-            sums.servers.add(move.instance_uuid)
+def _add_moves(found, ended: Iterable[tuple[db_sums.MoveSum, int]]):
+    for each, servers in ended:
+        _added(found, each).servers += servers
 
 
 def _add_dropped(found, dropped: Iterable[db_sums.MoveSum]):
     for each in dropped:
-        sums = found[each.month, each.project, each.aggregate]
-        sums.moves.update({name: getattr(each, name) for name in db_sums.FIGURES})
-        sums.is_single = False
+        _added(found, each).is_single = False
+
+
+def _added(found, each: db_sums.MoveSum) -> _Sums:
+    """Add a sum to those of its key."""
+    sums = found[each.month, each.project, each.aggregate]
+    sums.moves.update({name: getattr(each, name) for name in db_sums.FIGURES})
+    return sums
 
 
 def _add_loads(found, loads: Iterable[db_sums.LoadSum]):
     for each in loads:
         found[each.month, None, each.aggregate].loads = each
-
-
-def _key(by, day, project, aggregate) -> Key:
-    # Formats of dates are slow, and there may be many thousand moves.
-    return (f'{day.year}-{day.month:02}' if contract.MONTH in by else None,
-            project if contract.PROJECT in by else None,
-            aggregate if contract.AGGREGATE in by else None)
 
 
 def _order(found):
@@ -104,7 +96,7 @@ def _view(key, sums):
         loads |= dict.fromkeys(UNMOVED)
     return contract.Sums(
         month=month, project=project, aggregate=aggregate,
-        servers=len(sums.servers) if sums.is_single else None,
+        servers=sums.servers if sums.is_single else None,
         **{name: sums.moves[name] for name in db_sums.FIGURES}, **loads)
 
 

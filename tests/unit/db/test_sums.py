@@ -181,6 +181,36 @@ class SumsBy:
         [found] = sums.Sums(self.database).moves(*ALWAYS, ())
         self.assertEqual((4, 4, 4.0), (found.failed, found.memory_mb, found.seconds))
 
+    def end(self, *found):
+        """Moves in the journal: (server, state, seconds, month)."""
+        with self.database.writer() as session:
+            session.add(models.PlanRow(uuid='plan', aggregate='gpu', mode='spread', state='done',
+                                       planner='spread', created_at=DAY, expires_at=DAY))
+            session.flush()
+            for number, (server, state, seconds, month) in enumerate(found):
+                began = DAY.replace(month=month)
+                session.add(models.MoveRow(
+                    uuid=f'm{number}', plan_uuid='plan', aggregate='gpu', ordinal=number,
+                    depends_on='[]', phase='spread', instance_uuid=server, source='a',
+                    destination='b', memory_mb=1024, reason='', state=state, not_before=DAY,
+                    created_at=DAY, requested_at=began, project_id='p1',
+                    finished_at=began + datetime.timedelta(seconds=seconds)))
+
+    def test_moves_in_the_journal_are_added_up(self):
+        self.end(('s1', moves.COMPLETED, 1.5, 3), ('s1', moves.COMPLETED, 2.25, 3),
+                 ('s2', moves.FAILED, 9, 3), ('s2', moves.COMPLETED, 4, 4),
+                 ('s3', moves.ABANDONED, 9, 4))
+        known, day = sums.Sums(self.database), datetime.timedelta(days=1)
+        [(total, servers)] = known.ended(DAY - day, DAY + 90 * day, ())
+        self.assertEqual((3, 1, 1, 3072, 7.75, 2), (
+            total.completed, total.failed, total.abandoned, total.memory_mb, total.seconds,
+            servers))
+        self.assertEqual(
+            [('2026-03', 'p1', 'gpu', 2, 3.75, 1), ('2026-04', 'p1', 'gpu', 1, 4.0, 1)],
+            sorted((each.month, each.project, each.aggregate, each.completed, each.seconds, moved)
+                   for each, moved in known.ended(DAY - day, DAY + 90 * day, sums.BY)))
+        self.assertEqual([], known.ended(DAY - day, DAY + 90 * day, (), aggregate='other'))
+
     def test_what_is_not_there_has_no_sum(self):
         self.fill()
         self.assertEqual({}, self.sums_of_moves(aggregate='other'))
