@@ -188,6 +188,8 @@ class EveryKindTest(test_two_ways.QemuTestCase):
         except api_client.OpenStackApiException as error:
             self.assertIn(error.response.status_code, (400, 403, 409))
             return IMMOVABLE
+        # Its conductor would wait for ever for a scheduler that the end of the test stops.
+        self._wait_for_server_parameter(server, {'OS-EXT-STS:task_state': None})
         return COLD
 
     def is_migrated_live(self, server):
