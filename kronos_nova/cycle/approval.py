@@ -172,8 +172,7 @@ class ProposalOutlook:
 
 
 def outlook(report: AggregateReport, case: PlanningCase, start: State, capped: Model, end: State,
-            marks: Marks,
-            weights: np.ndarray) -> ProposalOutlook:
+            marks: Marks, weights: np.ndarray) -> ProposalOutlook:
     """What a plan comes to from ``start``.
 
     :param case: PlanningCase

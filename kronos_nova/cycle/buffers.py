@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from oslo_log import log as logging
-
 from kronos_nova import exception
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.cooldown import PlanningHistory
@@ -23,16 +21,12 @@ from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import BufferRoom
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.snapshot import Snapshot
-from kronos_nova.planners.base import Limits
 from kronos_nova.policies import Buffer
 from kronos_nova.policies import PolicySet
-from kronos_nova.policies.selection import Selections
 from kronos_nova.room import buffers
 from kronos_nova.room import making
 from kronos_nova.room import shapes
 from kronos_nova.room.buffers import BufferState
-
-LOG = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +75,7 @@ def keep_buffers(snapshot: Snapshot, policies: PolicySet, options: EngineOptions
     wanted = [each for each in policies.buffers if each.aggregate in names]
     if not wanted:
         return KeptBuffers(snapshot=snapshot)
-    rules = ConstraintRules(
-        restrict_to_az=options.restrict_to_az, host_checks=options.host_checks,
-        packs_numa_cells=options.packs_numa_cells, selections=Selections(policies.rules, snapshot))
+    rules = room_requests.rules_of(options, policies, snapshot)
     known, warnings = _shaped(wanted, inventory)
     whole, states = buffers.reserve(snapshot, rules, known, options.packs_numa_cells)
     moves = {}
@@ -129,10 +121,8 @@ def _plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState,
     """The moves after which more of a buffer is there; none where no moves were found."""
     others = [(each.buffer, each.shape) for each in states if each is not state]
     cloud, _states = buffers.reserve(snapshot, rules, others, options.packs_numa_cells)
-    clock = planner_ports.clock
-    limits = Limits(budget=policies.budget if options.budget is None else options.budget,
-                    clock=clock, deadline=clock() + options.planning_time_limit)
-    found = buffers.plan(cloud, rules, state, limits, pinned)
+    found = buffers.plan(cloud, rules, state,
+                         planner_ports.limits(options, options.moves(policies.budget)), pinned)
     if found is None or room_requests.refused(found.moves, cloud, planner_ports):
         return ()
     return room_requests.planned(found.moves, f'makes room for buffer {state.buffer.name}')

@@ -53,6 +53,14 @@ class PlannerPorts:
     look_ahead: Callable[[str, Any], None] = lambda aggregate, outlook: None
     forecast_cache: ForecastCache = dataclasses.field(default_factory=ForecastCache)
 
+    def limits(self, options: EngineOptions, budget: int) -> Limits:
+        """The limits of one plan, from now on.
+
+        :param budget: moves that may be planned
+        """
+        return Limits(budget=budget, clock=self.clock,
+                      deadline=self.clock() + options.planning_time_limit)
+
     def measurements(self, snapshot: Snapshot, options: EngineOptions) -> Measurements:
         """Make the Measurements of an evaluation."""
         return Measurements.of_cloud(self.source, snapshot, options.accept_partial_metrics,
@@ -111,8 +119,7 @@ class Inputs:
 
     def limits(self) -> Limits:
         """The limits of planning one aggregate, from now on."""
-        clock = self.planner_ports.clock
-        return Limits(
-            budget=self.policies.budget if self.options.budget is None else self.options.budget,
-            clock=clock, deadline=clock() + self.options.planning_time_limit,
-            overload_ceiling=self.options.overload_ceiling)
+        options = self.options
+        return dataclasses.replace(
+            self.planner_ports.limits(options, options.moves(self.policies.budget)),
+            overload_ceiling=options.overload_ceiling)

@@ -117,6 +117,13 @@ class EngineOptions:
     restraint: Restraint = Restraint()
     pace: PaceOptions = PaceOptions()
 
+    def moves(self, of_policies: int) -> int:
+        """Return how many moves a plan may have.
+
+        :param of_policies: the budget of the policies file
+        """
+        return of_policies if self.budget is None else self.budget
+
     def planner(self, mode: str) -> str:
         """Name of the planner for policies of a mode."""
         return {'pack': self.pack_planner, 'spread': self.spread_planner}.get(mode, mode)

@@ -24,7 +24,6 @@ from kronos_nova.objects.dry_run import Before
 from kronos_nova.objects.hold import Hold
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.snapshot import Snapshot
-from kronos_nova.planners.base import Limits
 from kronos_nova.policies import PolicySet
 from kronos_nova.policies.selection import Selections
 from kronos_nova.room import holding
@@ -73,15 +72,13 @@ class RoomRequests:
         others = [each for each in self.cycle_ports.holds.in_force() if each.uuid != hold.uuid]
         cloud = holding.with_held(making.within(snapshot, aggregate), others,
                                   self.options.packs_numa_cells)
-        rules = ConstraintRules(
-            restrict_to_az=self.options.restrict_to_az, host_checks=self.options.host_checks,
-            packs_numa_cells=self.options.packs_numa_cells,
-            selections=Selections(self.policies.rules, cloud))
+        rules = rules_of(self.options, self.policies, cloud)
         pinned = {*making.pinned(cloud, rules, self.options.opt_out),
                   *self.cycle_ports.cooldowns.quarantined(self.utcnow())}
         for _round in range(REFUSALS):
-            found = making.plan(cloud, rules, hold.shape, hold.count, self._limits(planner_ports),
-                                pinned, hold.project_id)
+            found = making.plan(cloud, rules, hold.shape, hold.count,
+                                planner_ports.limits(self.options, MOVES), pinned,
+                                hold.project_id)
             against = refused(found.moves, cloud, planner_ports)
             if not against:
                 return found
@@ -103,7 +100,7 @@ class RoomRequests:
         elif not outcome.moves:
             if holds.enter(hold, states.HELD, hosts=places, problem='',
                            expires_at=now + datetime.timedelta(seconds=hold.hold_seconds),
-                           known=self._known(hold, places, snapshot)):
+                           known=holding.known_in(hold, places, snapshot)):
                 LOG.info('Room %s for %d of %s is there, on %s, and held for %d s', hold.uuid,
                          hold.count, hold.shape.name, ', '.join(places), hold.hold_seconds)
         elif hold.plans >= states.TRIES:
@@ -140,18 +137,16 @@ class RoomRequests:
             return
         self.cycle_ports.holds.enter(
             hold, states.MAKING, hosts=dict(places), plan_uuid=uuid, plans=hold.plans + 1,
-            known=self._known(hold, places, snapshot))
+            known=holding.known_in(hold, places, snapshot))
         LOG.info('Plan %s makes room %s for %s: %d moves, %.1f GiB', uuid, hold.uuid, what,
                  len(moves), outcome.memory_mb / 1024)
 
-    @staticmethod
-    def _known(hold: Hold, places: Mapping[str, int], snapshot: Snapshot) -> list[str]:
-        return holding.known_in(hold, places, snapshot)
 
-    def _limits(self, planner_ports: PlannerPorts) -> Limits:
-        clock = planner_ports.clock
-        return Limits(budget=MOVES, clock=clock,
-                      deadline=clock() + self.options.planning_time_limit)
+def rules_of(options: EngineOptions, policies: PolicySet, snapshot: Snapshot) -> ConstraintRules:
+    """The rules about servers that move for room."""
+    return ConstraintRules(
+        restrict_to_az=options.restrict_to_az, host_checks=options.host_checks,
+        packs_numa_cells=options.packs_numa_cells, selections=Selections(policies.rules, snapshot))
 
 
 def planned(moves: Sequence[RoomMove], reason: str) -> tuple[PlannedMove, ...]:

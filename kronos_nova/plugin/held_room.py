@@ -51,8 +51,8 @@ class HeldRoom:
         return _fit(host, spec, shapes)
 
 
-def _fit(host: 'host_manager.HostState',
-                    spec: 'objects.RequestSpec', shapes: Sequence[Shape]) -> bool:
+def _fit(host: 'host_manager.HostState', spec: 'objects.RequestSpec',
+         shapes: Sequence[Shape]) -> bool:
     """Whether a server and then servers of some shapes fit on a host."""
     flavor, topology = spec.flavor, host.numa_topology
     disk = 0 if spec.is_bfv else flavor.root_gb
