@@ -48,10 +48,15 @@ class Buffer(pydantic.BaseModel):
             raise ValueError('give a number of servers, 1 or more, or a part such as "10%"')
         return value
 
+    @property
+    def is_part(self) -> bool:
+        """Whether it is a part of what would fit."""
+        return not isinstance(self.keep, int)
+
     def wanted(self, most: int) -> int:
         """Return how many new servers are to fit.
 
-        :param most: how many would fit if there were no servers
+        :param most: how many would fit if there were no servers; only a part depends on it
         """
         if isinstance(self.keep, int):
             return self.keep

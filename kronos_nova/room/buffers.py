@@ -52,7 +52,7 @@ def reserve(snapshot: Snapshot, rules: ConstraintRules, buffers: Iterable[tuple[
     for buffer, shape in buffers:
         inside = making.within(snapshot, buffer.aggregate)
         counter = SlotCounter(inside, rules, [shape])
-        wanted = buffer.wanted(_most(inside, rules, shape))
+        wanted = buffer.wanted(_most(inside, rules, shape) if buffer.is_part else 0)
         found = counter.slots(0)
         places = dict(_fullest_first(found.by_host, min(wanted, found.total)))
         states.append(BufferState(buffer=buffer, shape=shape, wanted=wanted, hosts=places))
