@@ -141,6 +141,21 @@ def moves_table(moves):
          each.destination, round(each.memory_mb / 1024, 1)) for each in moves]
 
 
+def add_count_argument(parser):
+    """How many servers are to find room."""
+    parser.add_argument('--count', metavar='<n>', type=arguments.POSITIVE, default=1,
+                        help='So many servers; default: 1.')
+
+
+def sentences(room, count):
+    """What a Room says of so many servers that are to find one."""
+    places = ', '.join(f'{number} on {name}' for name, number in room.hosts.items())
+    yield (f'Room for {sum(room.hosts.values())} of {count}{f": {places}" if places else ""}; '
+           f'{len(room.moves)} moves copy {room.memory_mb / 1024:.1f} GiB.')
+    for why in room.missing:
+        yield f'No room for others: {why}.'
+
+
 class _Moves(_AboutRoom):
     """A question about the moves that make room for servers of one flavor."""
 
@@ -159,7 +174,6 @@ class _Moves(_AboutRoom):
     def add_count(self, parser):
         """Add the argument that says how much is asked for."""
         raise NotImplementedError
-
 
 
 class RoomFragments(_Moves):
@@ -196,20 +210,15 @@ class RoomCheck(_Moves):
     """
 
     def add_count(self, parser):
-        parser.add_argument('--count', metavar='<n>', type=arguments.POSITIVE, default=1,
-                            help='So many servers; default: 1.')
+        add_count_argument(parser)
 
     def take_action(self, parsed_args):
         found = self.call(contract.CHECK, contract.CheckRoom(
             flavor=parsed_args.flavor, count=parsed_args.count, aggregate=parsed_args.aggregate,
             project=parsed_args.project, **changes(parsed_args)))
         self.say_outcome(found.outcome)
-        places = ', '.join(f'{count} on {name}' for name, count in found.hosts.items())
-        self.say(f'Room for {sum(found.hosts.values())} of {parsed_args.count}'
-                 f'{f": {places}" if places else ""}; {len(found.moves)} moves copy '
-                 f'{found.memory_mb / 1024:.1f} GiB.')
-        for why in found.missing:
-            self.say(f'No room for others: {why}.')
+        for sentence in sentences(found, parsed_args.count):
+            self.say(sentence)
         if found.missing:
             self.exit_code = LOST
         return moves_table(found.moves)
@@ -229,8 +238,7 @@ class RoomMake(command.Lister):
         parser = super().get_parser(prog_name)
         parser.add_argument('flavor', metavar='<flavor>', type=arguments.name,
                             help='Name of a flavor.')
-        parser.add_argument('--count', metavar='<n>', type=arguments.POSITIVE, default=1,
-                            help='So many servers; default: 1.')
+        add_count_argument(parser)
         parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
                             help='On hosts of this aggregate, by moves within it; default: the '
                                  'only one in scope.')
@@ -250,12 +258,8 @@ class RoomMake(command.Lister):
             project=parsed_args.for_project, hold_seconds=parsed_args.hold,
             reason=parsed_args.reason, approve=parsed_args.approve))
         room, hold = found.room, found.hold
-        places = ', '.join(f'{count} on {name}' for name, count in room.hosts.items())
-        self.say(f'Room for {sum(room.hosts.values())} of {parsed_args.count}'
-                 f'{f": {places}" if places else ""}; {len(room.moves)} moves copy '
-                 f'{room.memory_mb / 1024:.1f} GiB.')
-        for why in room.missing:
-            self.say(f'No room for others: {why}.')
+        for sentence in sentences(room, parsed_args.count):
+            self.say(sentence)
         if hold is None:
             self.exit_code = LOST
         elif hold.state == 'proposed':
