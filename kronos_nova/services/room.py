@@ -82,6 +82,13 @@ def check(context: Context, request: contract.CheckRoom) -> contract.Room:
     :raises NotInScope: there is no such aggregate
     :raises RequestRefused: there is no such flavor
     """
+    room, _shape, _asked = _checked(context, request)
+    return room
+
+
+def _checked(context: Context,
+             request: contract.CheckRoom) -> tuple[contract.Room, Shape, '_Asked']:
+    """The moves that make room, for which shape, and in which cloud; errors as :func:`check`."""
     from kronos_nova.room import making  # as above
     asked, shape, rules = _wanted(context, request)
     plan = making.plan(
@@ -90,7 +97,7 @@ def check(context: Context, request: contract.CheckRoom) -> contract.Room:
     return contract.Room(
         moves=_named_moves(plan.moves, asked.snapshot), memory_mb=plan.memory_mb,
         hosts=dict(sorted(collections.Counter(plan.hosts).items())),
-        missing=list(plan.missing), is_proven=plan.is_proven, outcome=asked.outcome)
+        missing=list(plan.missing), is_proven=plan.is_proven, outcome=asked.outcome), shape, asked
 
 
 def show_fragments(context: Context, request: contract.ShowFragments) -> contract.Fragments:
@@ -230,13 +237,12 @@ def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
     """
     from kronos_nova.cycle import aggregates  # as above
     aggregate = _aggregate(request.aggregate, aggregates.aggregates_in_scope(context.conf))
-    shape = next((each for each in context.read_flavors() if each.name == request.flavor), None)
-    if shape is None:
+    room, shape, asked = _checked(context, contract.CheckRoom(
+        flavor=request.flavor, count=request.count, aggregate=aggregate, project=request.project))
+    if shape not in asked.flavors():
         raise exception.RequestRefused(
             what=f'flavor {request.flavor}', problem='there is no flavor of that name',
             remedy='Name a flavor: room is kept for servers of it.')
-    room = check(context, contract.CheckRoom(
-        flavor=request.flavor, count=request.count, aggregate=aggregate, project=request.project))
     if room.missing:
         return contract.RoomMade(room=room, hold=None)
     now = context.utcnow()
