@@ -7,8 +7,6 @@ from urllib import parse
 
 import fixtures
 import nova.conf
-from nova.tests.fixtures import libvirt as fakelibvirt
-from nova.tests.functional.libvirt import base as libvirt_base
 
 from kronos_client.contract import room as contract
 from kronos_nova import clock
@@ -29,12 +27,11 @@ from kronos_nova.plugin import scheduler
 from kronos_nova.policies import loader
 from kronos_nova.services import room
 from kronos_nova.services.context import Context
-from tests.functional import base
 from tests.functional import test_balancing
+from tests.functional.inventory import test_numa
 from tests.unit.executor import fakes_executor
 
 CONF = nova.conf.CONF
-PINNED = {'hw:cpu_policy': 'dedicated'}
 FILTERS = ['ComputeFilter', 'NUMATopologyFilter', 'KronosFilter']
 
 
@@ -42,14 +39,10 @@ class Killed(BaseException):
     """Ends a step as the death of its process does."""
 
 
-class HeldRoomTest(base.KronosServices, libvirt_base.LibvirtMigrationMixin,
-                   libvirt_base.ServersTestBase):
-    """Two hosts of two cells with four CPUs to pin each; on each a server of two CPUs."""
+class HeldRoomTest(test_numa.NumaTestCase):
+    """On each of two hosts is a server of two CPUs."""
 
-    managers = {'nova-conductor': 'kronos_nova.plugin.managers.Conductor',
-                'nova-compute': 'kronos_nova.plugin.managers.Compute'}
-    microversion = 'latest'
-    ADMIN_API = True
+    hosts = ('a', 'b')
 
     def setUp(self):
         self.flags(available_filters=['nova.scheduler.filters.all_filters',
@@ -57,11 +50,7 @@ class HeldRoomTest(base.KronosServices, libvirt_base.LibvirtMigrationMixin,
                    enabled_filters=FILTERS, group='filter_scheduler')
         super().setUp()
         self.flags(enabled_filters=FILTERS, group='filter_scheduler')
-        self.flags(cpu_dedicated_set='0-7', group='compute')
         self.flags(include_unassigned_hosts=True, group='kronos')
-        for host in ('a', 'b'):
-            self.start_compute(hostname=host, host_info=fakelibvirt.HostInfo(
-                cpu_nodes=2, cpu_sockets=1, cpu_cores=4, cpu_threads=1))
         self.database = self.control_database
         self.holds = holds.Holds(self.database)
         self.journal = db_journal.Journal(self.database, 'tester')
@@ -76,9 +65,9 @@ class HeldRoomTest(base.KronosServices, libvirt_base.LibvirtMigrationMixin,
             conf=CONF, database=self.database, who='jane', read_cloud=self.inventory.read,
             read_flavors=self.inventory.read_flavors, host_api=None, planner_ports=None)
         self.addCleanup(scheduler.VIEW.forget)
-        self.small = self._create_flavor(vcpu=2, memory_mb=512, disk=1, extra_spec=PINNED)
+        self.small = self._create_flavor(vcpu=2, memory_mb=512, disk=1, extra_spec=test_numa.PINNED)
         self.wide = self._create_flavor(vcpu=8, memory_mb=1024, disk=1,
-                                        extra_spec={**PINNED, 'hw:numa_nodes': '2'})
+                                        extra_spec={**test_numa.PINNED, 'hw:numa_nodes': '2'})
         self.wide_name = next(each['name'] for each in self.api.get_flavors()
                               if each['id'] == self.wide)
         self.servers = [self._create_server(host=host, flavor_id=self.small, networks='none')
@@ -119,7 +108,7 @@ class HeldRoomTest(base.KronosServices, libvirt_base.LibvirtMigrationMixin,
         server = self._create_server(flavor_id=flavor, networks='none', expected_state=state)
         return server['OS-EXT-SRV-ATTR:host']
 
-    def hosts(self):
+    def places(self):
         return [self.api.get_server(each['id'])['OS-EXT-SRV-ATTR:host'] for each in self.servers]
 
     def assert_one_allocation_each(self):
@@ -132,14 +121,14 @@ class HeldRoomTest(base.KronosServices, libvirt_base.LibvirtMigrationMixin,
         made = self.make()
         self.assertEqual((1, 'proposed'), (len(made.room.moves), made.hold.state))
         self.evaluate()
-        self.assertEqual(['a', 'b'], self.hosts())
+        self.assertEqual(['a', 'b'], self.places())
         self.assertEqual([], self.journal.moves())
 
         room.approve(self.context, contract.OneRoom(room=made.hold.uuid))
         found = self.until(made.hold.uuid, hold.HELD)
 
         [host] = found.hosts
-        self.assertEqual({'a': ['b', 'b'], 'b': ['a', 'a']}[host], self.hosts())
+        self.assertEqual({'a': ['b', 'b'], 'b': ['a', 'a']}[host], self.places())
         self.assert_one_allocation_each()
 
     def test_it_is_kept_from_others_until_it_is_used(self):
@@ -215,8 +204,8 @@ class HeldRoomTest(base.KronosServices, libvirt_base.LibvirtMigrationMixin,
 
     def spread_again(self):
         """Both servers on hosts of their own, as before."""
-        if len({*self.hosts()}) == 1:
-            [host] = {'a', 'b'} - {*self.hosts()}
+        if len({*self.places()}) == 1:
+            [host] = {'a', 'b'} - {*self.places()}
             self.api.post_server_action(self.servers[0]['id'], {'os-migrateLive': {
                 'host': host, 'block_migration': 'auto'}})
             self._wait_for_server_parameter(self.servers[0], {

@@ -14,9 +14,11 @@ from tests.functional import base
 PINNED = {'hw:cpu_policy': 'dedicated'}
 
 
-class NumaTest(base.KronosServices, libvirt_base.LibvirtMigrationMixin,
-               libvirt_base.ServersTestBase):
+class NumaTestCase(base.KronosServices, libvirt_base.LibvirtMigrationMixin,
+                   libvirt_base.ServersTestBase):
     """Hosts of two cells, each with four CPUs to pin."""
+
+    hosts = ('a', 'b', 'c')
 
     managers = {'nova-conductor': 'kronos_nova.plugin.managers.Conductor',
                 'nova-compute': 'kronos_nova.plugin.managers.Compute'}
@@ -27,9 +29,14 @@ class NumaTest(base.KronosServices, libvirt_base.LibvirtMigrationMixin,
     def setUp(self):
         super().setUp()
         self.flags(cpu_dedicated_set='0-7', group='compute')
-        for host in ('a', 'b', 'c'):
+        for host in self.hosts:
             self.start_compute(hostname=host, host_info=fakelibvirt.HostInfo(
                 cpu_nodes=2, cpu_sockets=1, cpu_cores=4, cpu_threads=1))
+
+
+class NumaTest(NumaTestCase):
+    def setUp(self):
+        super().setUp()
         self.flavors = {
             count: self._create_flavor(vcpu=count, memory_mb=512, disk=1, extra_spec=PINNED)
             for count in (2, 3, 4)}
