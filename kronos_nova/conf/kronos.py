@@ -142,8 +142,8 @@ the purpose ``repair``: where their level is higher, rules are repaired before a
 planned; where it is lower, once nothing else is to be moved. "kronos-manage automation set
 --repairs" goes before it, for all aggregates or for one; ``max_automation`` limits both. In an
 aggregate whose level is ``off`` nothing is repaired. Set it to ``approve`` where load may be
-balanced without approval, and a new rule should not move servers before somebody has seen which; to
-``auto`` where only rules should move servers.
+balanced without approval, and a new rule should not move servers before an operator has seen
+which; to ``auto`` where only rules should move servers.
 
 Related options: ``repair_rules``, ``max_rule_repairs_per_cycle``, ``automation``.
 """),
