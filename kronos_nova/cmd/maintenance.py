@@ -3,7 +3,8 @@
 import contextlib
 import dataclasses
 import os
-import time
+import signal
+import threading
 
 from cliff import command
 from oslo_db import exception as db_exc
@@ -30,6 +31,30 @@ DONE, STOPPED, FAILED = 0, 3, 4
 
 LOOK_SECONDS = 2.0
 
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a run in an orderly way: its hooks are ended, and it may be resumed at once."""
+
+
+@contextlib.contextmanager
+def _signals():
+    """Have the signals that end a run set the Event that is yielded. The same signal a second time
+    has its former effect. A signal that is ignored, as by nohup, stays so."""
+    ended = threading.Event()
+    before = {number: signal.getsignal(number) for number in ENDING}
+
+    def end(number, _frame):
+        signal.signal(number, before[number])
+        ended.set()
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, end)
+    try:
+        yield ended
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 class _Running(command.Command):
     """What beginning and resuming have in common."""
 
@@ -39,8 +64,8 @@ class _Running(command.Command):
         work = maintenance_runner.MaintenanceRunner(
             self._dependencies(checker, maintenances, uuid), uuid)
         problem = None
-        try:
-            while True:
+        with _signals() as ended, self._running(maintenances, work, uuid):
+            while not ended.is_set():
                 try:
                     acquire(maintenances, uuid)
                     code, problem = self._advance(maintenances, work), None
@@ -53,7 +78,15 @@ class _Running(command.Command):
                         self._say(f'asked again soon: {problem}')
                 if code is not None:
                     return code
-                time.sleep(LOOK_SECONDS)
+                ended.wait(LOOK_SECONDS)
+        self._say('Ended by a signal; "kronos-manage maintenance resume" goes on.')
+        return STOPPED
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _running(maintenances, work, uuid):
+        try:
+            yield
         finally:
             work.end()
             # Where it cannot be written down, it is given back by saying nothing for a while.

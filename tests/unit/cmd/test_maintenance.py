@@ -3,6 +3,8 @@
 import dataclasses
 import datetime
 import json
+import os
+import signal
 import types
 
 from oslo_db import exception as db_exc
@@ -11,6 +13,7 @@ from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.cmd import maintenance as commands
 from kronos_nova.cmd import maintenance_runner
+from kronos_nova.cmd import manage
 from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.objects import maintenance as m
 from kronos_nova.objects import snapshot
@@ -64,6 +67,27 @@ class MaintenanceTest(test_host.HostTestCase):
         said = self.manage('maintenance', 'resume')
         self.assertEqual(1, said.count('asked again soon: A database does not answer, or refuses'))
         self.assertIn('All hosts are serviced.', said)
+
+    def signalled(self, number, handler):
+        """Resume a maintenance to which a signal is sent, with what the signal does before."""
+        self.addCleanup(signal.signal, number, signal.signal(number, handler))
+        self.begin()
+        self.script(lambda: os.kill(os.getpid(), number) or self.known.get('m'), self.finished)
+        try:
+            return manage.main([f'--config-file={self.config}', 'maintenance', 'resume'])
+        finally:
+            self.assertEqual((1, None), (self.ended, self.known.get('m').runner))
+            self.assertIs(handler, signal.getsignal(number))
+
+    def test_a_signal_ends_the_hooks_and_gives_the_run_back(self):
+        self.assertEqual(commands.STOPPED, self.signalled(signal.SIGTERM, lambda *_: None))
+        self.assertEqual({'a': m.HOOK}, self.known.get('m').hosts)
+
+    def test_so_does_the_end_of_its_terminal(self):
+        self.assertEqual(commands.STOPPED, self.signalled(signal.SIGHUP, lambda *_: None))
+
+    def test_under_nohup_the_end_of_its_terminal_changes_nothing(self):
+        self.assertEqual(commands.DONE, self.signalled(signal.SIGHUP, signal.SIG_IGN))
 
     def test_a_run_that_cannot_be_given_back_ends_as_it_was(self):
         self.begin()
