@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Callable
 from collections.abc import Collection
 
 import sqlalchemy as sa
@@ -27,10 +28,14 @@ class Drains:
         self.database = database
 
     @retried
-    def request(self, wanted: list[Drain]) -> None:
+    def request(self, wanted: list[Drain],
+                refuse: Callable[[Collection[str]], None] = lambda _drained: None) -> None:
         """Write down the wish to empty some hosts, all of them or none. What is left of an earlier
         drain of one of them, which was never released, is this one's from now on.
 
+        :param refuse: raises where the wish makes no sense, given the names of the hosts that are
+            drained; called in the transaction that writes it down, so that of two wishes at once
+            the second is refused because of the first
         :raises DrainPending: one of them is being drained, or waits to be released
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
@@ -42,6 +47,7 @@ class Drains:
                 models.DrainRow.state.in_((*drains.ACTIVE, drains.RELEASING)))).first()
             if busy is not None:
                 raise exception.DrainPending(host=busy)
+            refuse({drain.host for drain in read(session, (*drains.ACTIVE, *drains.OVER))})
             earlier = sa.and_(models.DrainRow.host.in_(hosts),
                               models.DrainRow.state.in_(drains.OVER))
             unwatched = {*session.scalars(sa.select(models.DrainRow.host).where(

@@ -150,29 +150,35 @@ def begin(database: Database, snapshot: Snapshot, checked: Iterable[Checked],
     wanted = [each for _name, found, _plan in checked for each in found]
     for host in down(snapshot, [each.host for each in wanted]):
         raise exception.HostDown(host=host)
-    known = Drains(database)
-    if not force:
-        _refuse_useless(snapshot, checked, {each.host for each in known.in_states(
-            (*drains.ACTIVE, *drains.OVER))})
-    known.request(wanted)
+    def refuse(drained: Collection[str]) -> None:
+        reason = '' if force else refusal(snapshot, checked, drained)
+        if reason:
+            raise exception.DrainRefused(reason=reason)
+    Drains(database).request(wanted, refuse)
     return wanted
 
 
-def _refuse_useless(snapshot: Snapshot, checked: Iterable[Checked],
-                    drained: Collection[str]) -> None:
-    """
+def drained(database: Database) -> set[str]:
+    """The names of the hosts that are drained or being drained."""
+    return {each.host for each in Drains(database).in_states((*drains.ACTIVE, *drains.OVER))}
+
+
+def refusal(snapshot: Snapshot, checked: Iterable[Checked], drained: Collection[str]) -> str:
+    """Why hosts are drained with force only: nothing can leave, or an aggregate would have no host
+    left; '' where neither is so.
+
     :param drained: names of hosts that are drained already
-    :raises DrainRefused: nothing can leave, or an aggregate would have no host left
     """
     for name, found, plan in checked:
         hosts = {each.host for each in found}
         if not {host.name for host in snapshot.hosts if host.name in snapshot.hosts_of(name)
                 and host.service.is_available} - hosts - {*drained}:
-            raise exception.DrainRefused(
-                reason=f'Aggregate {name} would have no host left that takes servers.')
-        if any(plan.left[host] for host in hosts) and not plan.report.moves:
-            raise exception.DrainRefused(
-                reason=f'No server can leave {", ".join(sorted(hosts))}.')
+            return f'Aggregate {name} would have no host left that takes servers.'
+        # A server that is on its way elsewhere, or is to be stopped, is not blocked.
+        left = sum(plan.left[host] for host in hosts)
+        if left and left == sum(len(plan.blocked.get(host, ())) for host in hosts):
+            return f'No server can leave {", ".join(sorted(hosts))}.'
+    return ''
 
 
 def releasable(database: Database, host: str) -> drains.Drain:

@@ -110,9 +110,9 @@ export class Actions {
     const lines = (what, said) => found.checked.flatMap(host => Object.entries(host[what]).map(([uuid, reason]) => el('li', {class: 'warning'}, el('b', {}, host.names[uuid] ?? ''), ' ', el('span', {class: 'uuid'}, uuid), ` ${said} ${host.host}: ${reason}`)));
     const stuck = [...lines('interrupted', 'is interrupted and migrated cold off'), ...lines('stopped', 'is stopped until the release of'), ...lines('blocked', 'stays on')];
     const given = await ask({title: `Drain ${asked}?`, confirm: 'Drain', isDangerous: true,
-      fields: found.checked.some(host => host.leaving) ? [] : [{name: 'force', label: 'drain although nothing can leave, or no host is left', type: 'check'}], text: [
+      fields: !found.refusal ? [] : [{name: 'force', label: 'drain although nothing can leave, or no host is left', type: 'check'}], text: [
       el('div', {class: 'scroll short'}, table('What leaves', [['Host'], ['Servers that leave', 'num'], ['Memory', 'num'], ['To']], el('tbody', {}, rows))),
-      el('ul', {class: 'plainlist'}, stuck),
+      el('ul', {class: 'plainlist'}, stuck), found.refusal ?? '',
       `${found.expected_seconds === null ? 'How long it takes is not known' : `It takes about ${duration(found.expected_seconds)}`}. The hosts are disabled for new servers until they are released.`]});
     if (given) await this.run('POST', 'v1/drains', {...wish, ...given}, `${plural(found.checked.length, 'host')} to be drained.`);
   }

@@ -54,7 +54,10 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
     moves = [move for _name, _found, plan in checked for move in plan.report.moves]
     begun = [] if request.check else orders.begin(
         context.database, snapshot, checked, request.force)
+    refusal = orders.refusal(snapshot, checked, orders.drained(
+        context.database)) if request.check and not request.force else ''
     return contract.DrainsBegun(
+        refusal=refusal or None,
         checked=[_checked(each, plan, names) for _name, found, plan in checked for each in found],
         expected_seconds=checker.seconds(moves, request.parallel),
         down=orders.down(snapshot, hosts), drains=[view(each) for each in begun])

@@ -42,6 +42,7 @@ class RecordedCloud:
                         'c': {'room': 'y', 'rack': 'r1'}}
         self.room = 2
         self.live = {}
+        self.under_way = ()
 
     def read(self):
         return snapshot.Snapshot(
@@ -56,7 +57,10 @@ class RecordedCloud:
                 uuid=name, name=name, display_name=name, host=on, project_id='p',
                 status=self.status[name], vcpus=1, memory_mb=512, disk_gb=1, resources={'VCPU': 1},
                 live=self.live.get(name, snapshot.MOVES_LIVE))
-                for name, on in self.placed.items()))
+                for name, on in self.placed.items()),
+            moves_under_way=tuple(snapshot.MoveUnderWay(
+                instance_uuid=name, source=self.placed[name], destination='c')
+                for name in self.under_way))
 
     def query(self, _query):
         return metrics.Vector(())
@@ -163,6 +167,45 @@ class CheckTest(HostTestCase):
         self.assertEqual([], self.drains.in_states(drains.ACTIVE))
         self.manage('host', 'drain', 'a', '--force')
         self.assertEqual(drains.REQUESTED, self.drains.latest('a').state)
+
+    def test_a_check_has_the_exit_code_of_a_drain_that_is_refused(self):
+        self.cloud.placed.clear()
+        said = self.manage('host', 'drain', 'a', 'b', 'c', '--check', expected=host.BLOCKED)
+        self.assertIn('Aggregate gpu would have no host left that takes servers.', said)
+        self.assertNotIn('Everything can leave', said)
+        self.manage('host', 'drain', 'a', 'b', 'c', '--check', '--force')
+
+    def test_a_host_that_is_drained_already_is_refused_for_that(self):
+        self.drain('a')
+        self.cloud.under_way = ('web1', 'web2')
+        said = self.manage('host', 'drain', 'a', expected=1)
+        self.assertIn('Host a is being drained or released already.', said)
+
+    def test_a_host_whose_servers_are_on_their_way_elsewhere_is_drained(self):
+        self.cloud.under_way = ('web1', 'web2')
+        self.manage('host', 'drain', 'a')
+        self.assertEqual(drains.REQUESTED, self.drains.latest('a').state)
+
+    def test_a_host_whose_servers_are_all_to_be_stopped_is_drained(self):
+        self.cloud.live = dict.fromkeys(('web1', 'web2'), snapshot.Movability(
+            can=snapshot.IMMOVABLE, why='it has a device of its host'))
+        self.manage('host', 'drain', 'a', expected=host.BLOCKED)
+        self.manage('host', 'drain', 'a', '--unmovable', 'stop')
+        self.assertEqual(drains.REQUESTED, self.drains.latest('a').state)
+
+    def test_of_two_drains_at_once_the_second_leaves_the_last_host(self):
+        self.cloud.placed.clear()
+        request = Drains.request
+
+        def after_another(known, *args, **kwargs):
+            self.patch(Drains, 'request', request)
+            self.drain('b')
+            self.drain('c')
+            return request(known, *args, **kwargs)
+        self.patch(Drains, 'request', after_another)
+        self.assertIn('would have no host left',
+                      self.manage('host', 'drain', 'a', expected=host.BLOCKED))
+        self.assertIsNone(self.drains.latest('a'))
 
     def test_a_host_that_is_down(self):
         self.cloud.services['a'] = DOWN

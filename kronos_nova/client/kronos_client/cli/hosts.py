@@ -154,7 +154,9 @@ class Drain(_OfHosts):
         if parsed_args.check:
             for host in found.down:
                 self.say(f'{host}: nova-compute is down; nothing can be migrated off it.')
-            return DOWN if found.down else BLOCKED if _is_blocked(found) else EMPTY
+            if found.refusal:
+                self.say(f'{found.refusal} "--force" drains all the same.')
+            return DOWN if found.down else BLOCKED if found.refusal or _is_blocked(found) else EMPTY
         until = parsed_args.deadline and f' until {columns.local(parsed_args.deadline)}'
         self.say(f'Draining{until or ""}; "host status" shows the progress.')
         if not parsed_args.wait:
@@ -179,8 +181,10 @@ class Drain(_OfHosts):
             for uuid, why in sorted(each.blocked.items()):
                 self.say(f'    blocked: {columns.server(uuid, each.names.get(uuid))}: {why}')
         together = ' together' if len(found.checked) > 1 else ''
-        self.say(f'Not everything can leave{together}.' if _is_blocked(found)
-                 else f'Everything can leave{together}.')
+        if _is_blocked(found):
+            self.say(f'Not everything can leave{together}.')
+        elif not found.refusal:
+            self.say(f'Everything can leave{together}.')
         if found.expected_seconds is not None:
             self.say(f'Expected: about {columns.duration(found.expected_seconds)}.')
 

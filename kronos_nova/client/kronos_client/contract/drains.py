@@ -68,12 +68,14 @@ class CheckedHost(Response):
 
 class DrainsBegun(Response):
     """``drains`` is empty where it was only checked; ``expected_seconds`` is null where nothing can
-    leave. ``down`` are hosts whose nova-compute is down, with servers on them."""
+    leave. ``down`` are hosts whose nova-compute is down, with servers on them. ``refusal`` is the
+    reason why the hosts that were checked are drained with ``force`` only; null for none."""
 
     checked: list[CheckedHost]
     down: list[str]
     expected_seconds: float | None
     drains: list[Drain]
+    refusal: str | None = None
 
 
 class ListDrains(Request):
