@@ -264,7 +264,7 @@ class DrainPending(JournalError):
 
 
 class DrainRefused(JournalError):
-    msg_fmt = '%(reason)s Nothing was changed; "--force" drains all the same.'
+    msg_fmt = '%(reason)s Nothing was changed; "host drain --force" drains all the same.'
     code = 'kronos.drain_refused'
 
 

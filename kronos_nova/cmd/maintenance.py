@@ -118,7 +118,9 @@ class _Running(command.Command):
         def check(wanted):
             # To read a large cloud several times takes longer than a run may be silent.
             acquire(maintenances, uuid)
-            return checker.check(wanted)[1]
+            snapshot, checked = checker.check(wanted)
+            _keep_a_host(snapshot, checked, maintenances.database)
+            return checked
 
         return maintenance_runner.Dependencies(
             maintenances=maintenances, drains=Drains(maintenances.database),
@@ -144,10 +146,18 @@ def fitting(check, options, wanted, later):
     :param check: [(aggregate, its Drains, DrainPlan)] of some Drains
     """
     for count in range(len(wanted), 1, -1):
-        checked = check([_request(options, host, later) for host in wanted[:count]])
-        if not any(plan.blocked for _name, _drains, plan in checked):
-            return list(wanted[:count])
+        with contextlib.suppress(exception.DrainRefused):
+            checked = check([_request(options, host, later) for host in wanted[:count]])
+            if not any(plan.blocked for _name, _drains, plan in checked):
+                return list(wanted[:count])
     return list(wanted[:1])
+
+
+def _keep_a_host(snapshot, checked, database):
+    """:raises DrainRefused: an aggregate would have no host left that takes servers"""
+    reason = orders.without_hosts(snapshot, checked, orders.drained(database))
+    if reason:
+        raise exception.DrainRefused(reason=reason)
 
 
 def _request(options, host, avoid):
@@ -209,12 +219,17 @@ class Run(_Running):
         """Fewest servers first; says what is to be expected.
 
         :raises ConfigurationError: one is no host that Kronos looks after
+        :raises DrainRefused: its aggregate would have no host left, and it is not drained yet
         """
         sizes = {host: sum(server.host == host for server in snapshot.instances)
                  for host in hosts}
         moving, seconds = 0, 0.0
+        drained = orders.drained(checker.database)
         for host in hosts:
-            for _name, _drains, plan in checker.check([_request(options, host, ())])[1]:
+            _snapshot, checked = checker.check([_request(options, host, ())])
+            if host not in drained:
+                _keep_a_host(snapshot, checked, checker.database)
+            for _name, _drains, plan in checked:
                 moving += len(plan.report.moves)
                 taken = checker.seconds(plan.report.moves, options.parallel)
                 seconds = None if seconds is None or taken is None else seconds + taken

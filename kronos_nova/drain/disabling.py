@@ -209,6 +209,7 @@ class DrainService:
         new = drains.RELEASING if drain.stopped else drains.RELEASED
         if self.drains.end(drain, (drain.state,), new, now, WHO, finished_at=now):
             LOG.info('Host %s was enabled by hand: its drain has ended', drain.host)
+            Cycles(self.drains.database).expedite(drain.aggregate)
 
     def _go_on_with(self, drain: drains.Drain, left: int) -> None:
         if left and self.drains.enter(drain, (drains.EMPTY,), drains.DRAINING, left=left,

@@ -150,6 +150,7 @@ def begin(database: Database, snapshot: Snapshot, checked: Iterable[Checked],
     wanted = [each for _name, found, _plan in checked for each in found]
     for host in down(snapshot, [each.host for each in wanted]):
         raise exception.HostDown(host=host)
+
     def refuse(drained: Collection[str]) -> None:
         reason = '' if force else refusal(snapshot, checked, drained)
         if reason:
@@ -169,15 +170,29 @@ def refusal(snapshot: Snapshot, checked: Iterable[Checked], drained: Collection[
 
     :param drained: names of hosts that are drained already
     """
-    for name, found, plan in checked:
+    without = without_hosts(snapshot, checked, drained)
+    if without:
+        return without
+    for _name, found, plan in checked:
         hosts = {each.host for each in found}
-        if not {host.name for host in snapshot.hosts if host.name in snapshot.hosts_of(name)
-                and host.service.is_available} - hosts - {*drained}:
-            return f'Aggregate {name} would have no host left that takes servers.'
         # A server that is on its way elsewhere, or is to be stopped, is not blocked.
         left = sum(plan.left[host] for host in hosts)
         if left and left == sum(len(plan.blocked.get(host, ())) for host in hosts):
             return f'No server can leave {", ".join(sorted(hosts))}.'
+    return ''
+
+
+def without_hosts(snapshot: Snapshot, checked: Iterable[Checked],
+                  drained: Collection[str]) -> str:
+    """Which aggregate would have no host left that takes servers, in a sentence; '' for none.
+
+    :param drained: names of hosts that are drained already
+    """
+    for name, found, _plan in checked:
+        hosts = {each.host for each in found}
+        if not {host.name for host in snapshot.hosts if host.name in snapshot.hosts_of(name)
+                and host.service.is_available} - hosts - {*drained}:
+            return f'Aggregate {name} would have no host left that takes servers.'
     return ''
 
 

@@ -151,7 +151,7 @@ class CheckTest(HostTestCase):
         self.assertIn('blocked: db1 (db1): every other host of the aggregate is being emptied, '
                       'disabled or down', said)
         self.assertIn('Aggregate gpu would have no host left that takes servers. Nothing was '
-                      'changed; "--force" drains all the same.', said)
+                      'changed; "host drain --force" drains all the same.', said)
         self.assertEqual([], self.drains.in_states(drains.ACTIVE))
 
     def test_the_last_host_that_takes_servers_is_not_drained(self):

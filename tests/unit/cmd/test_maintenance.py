@@ -104,12 +104,42 @@ class MaintenanceTest(test_host.HostTestCase):
 
         def check(wanted):
             heard.append(self.known.get('m').runner_at)
-            return None, [('gpu', wanted, types.SimpleNamespace(blocked=len(wanted) > 1))]
+            return self.cloud.read(), [('gpu', wanted, types.SimpleNamespace(
+                blocked=len(wanted) > 1))]
         checker = types.SimpleNamespace(check=check, cloud=types.SimpleNamespace(hosts=None))
         dependencies = commands.Run(None, None)._dependencies(checker, self.known, 'm')
         self.assertEqual(['a'], dependencies.fits(['a', 'b'], []))
         self.assertEqual('a', dependencies.drain('a', ()).host)
         self.assertEqual(2, len({*heard} - {None}))
+
+    def test_the_last_hosts_of_an_aggregate_are_not_serviced_at_once(self):
+        self.cloud.placed.clear()
+        self.begin(a=m.WAITING, b=m.WAITING, c=m.WAITING)
+
+        def advance(work):
+            self.assertEqual(['a', 'b'], work.dependencies.fits(['a', 'b', 'c'], []))
+            self.drain('b')
+            self.drain('c')
+            self.assertRaises(exception.DrainRefused, work.dependencies.drain, 'a', ())
+            self.known.set_state('m', m.DONE)
+            return self.known.get('m')
+        self.patch(maintenance_runner.MaintenanceRunner, 'advance', advance)
+        self.manage('maintenance', 'resume', expected=commands.STOPPED)
+
+    def test_the_only_host_of_an_aggregate_is_serviced_where_its_drain_is_forced(self):
+        self.cloud.placed.clear()
+        self.drain('b')
+        self.drain('c')
+        said = self.manage('maintenance', 'run', 'a', expected=1)
+        self.assertIn('Aggregate gpu would have no host left', said)
+        self.assertIsNone(self.known.current())
+        self.manage('host', 'drain', 'a', '--force')
+
+        def advance(work):
+            self.known.set_host(work.uuid, 'a', m.FINISHED)
+            return self.known.get(work.uuid)
+        self.patch(maintenance_runner.MaintenanceRunner, 'advance', advance)
+        self.assertIn('All hosts are serviced.', self.manage('maintenance', 'run', 'a'))
 
     def test_hosts_that_were_left_out_were_not_serviced(self):
         self.begin(a=m.FINISHED, b=m.LEFT_OUT)

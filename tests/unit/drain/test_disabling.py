@@ -286,15 +286,29 @@ class DrainingTest(DrainTestCase):
         self.assertEqual((drains.RELEASED, 'enabled'),
                          (self.state(), self.nova.services['a'].status))
 
-    def test_the_aggregate_of_a_released_host_is_evaluated_at_once(self):
+    def evaluated(self):
         known = cycles.Cycles(self.board.database)
-        self.request()
         known.begin('gpu', 'one', self.clock(), 1)
         known.end('gpu', self.clock(), plans.BALANCED, False, None)
         self.clock.go(1)
         self.assertEqual([], known.due(['gpu'], self.clock(), 300))
+        return known
+
+    def test_the_aggregate_of_a_released_host_is_evaluated_at_once(self):
+        self.request()
+        known = self.evaluated()
         self.service.tick()
         self.release()
+        self.service.tick()
+        self.assertEqual(drains.RELEASED, self.state())
+        self.assertEqual(['gpu'], known.due(['gpu'], self.clock(), 300))
+
+    def test_so_is_the_aggregate_of_a_host_that_is_enabled_by_hand(self):
+        self.request()
+        known = self.evaluated()
+        self.service.tick()
+        self.nova.enable('a')
+        self.clock.go(disabling.LOOK_AGAIN_SECONDS)
         self.service.tick()
         self.assertEqual(drains.RELEASED, self.state())
         self.assertEqual(['gpu'], known.due(['gpu'], self.clock(), 300))
