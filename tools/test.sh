@@ -18,6 +18,9 @@ cd "$(dirname -- "$0")/.." || exit 2
 tools/setup.sh --if-needed || exit 2
 
 passed=0 failed=0 skipped=0
+declare -A pids
+beside=$(mktemp -d)
+trap 'rm -rf "$beside"' EXIT
 
 # check NAME COMMAND...: a test of its own, passed when the command succeeds
 check() {
@@ -48,6 +51,21 @@ suite() {
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
+# begin NAME COMMAND...: start a check that waits more than it computes beside what follows
+begin() {
+    local name=$1
+    shift
+    echo "== $name begins, after $SECONDS s"
+    "$@" >"$beside/$name" 2>&1 &
+    pids[$name]=$!
+}
+
+# end NAME: wait for what was begun, show what it said and count it
+end() {
+    check "$1" wait "${pids[$1]}"
+    cat "$beside/$1"
+}
+
 # finish: print the counts and exit
 finish() {
     echo "$passed passed, $failed failed, $skipped skipped"
@@ -76,14 +94,13 @@ rm -rf .stestr
 check 'end-to-end tests are found' sh -c \
     '.venv/bin/python -m stestr init && .venv/bin/python -m stestr --test-path ./tests/e2e list >/dev/null'
 # Random clouds: fewer than by default; doc/source/testing.rst has the command for more.
-KRONOS_EXAMPLES=0.25 suite unit .venv/bin/python ./tests/unit
-suite hostile .venv/bin/python ./tests/hostile
-# Much of a functional test is waiting: one more at a time than there are processors. Those that go
-# into every corner have a command of their own; doc/source/testing.rst has it.
-suite functional .venv/bin/python ./tests/functional --concurrency "$(($(nproc) + 1))" \
+# Tests wait, and some workers have more to do than others: one more worker than there are processors.
+workers=$(($(nproc) + 1))
+KRONOS_EXAMPLES=0.25 suite unit .venv/bin/python ./tests/unit --concurrency "$workers"
+suite hostile .venv/bin/python ./tests/hostile --concurrency "$workers"
+# Those that go into every corner have a command of their own; doc/source/testing.rst has it.
+suite functional .venv/bin/python ./tests/functional --concurrency "$workers" \
     --exclude-regex "$(cat tests/functional/long.txt)"
-# The wheel, in an environment of its own beside a stock Nova; one environment for all of them.
-suite packaging .venv/bin/python ./tests/packaging --concurrency 1
 # Those of Nova's own tests that migrate or allocate the most in a short time; doc/source/nova-suite.rst
 # has the command for all.
 check 'nova-suite' tools/nova-suite.sh --tests-from tests/nova_suite/gate.txt \
@@ -98,5 +115,8 @@ suite nova-33 .venv-33/bin/python ./tests/functional --exclude-regex DeadConduct
     'inventory.*columns_say.*(objects_say|pinned_to|is_old)' \
     'claims.*(boot_and_delete|never_counted_twice|survives_audit)' 'cmd.test_commands'
 unset OS_NOVA_DISABLE_EVENTLET_PATCHING HYPOTHESIS_NO_PLUGINS
-check 'demo' env KRONOS_DEMO_VENV="$PWD/.venv" tools/demo.sh --fast
+begin demo env KRONOS_DEMO_VENV="$PWD/.venv" tools/demo.sh --fast
+# The wheel, in an environment of its own beside a stock Nova; one environment for all of them.
+suite packaging .venv/bin/python ./tests/packaging --concurrency 1
+end demo
 finish

@@ -21,7 +21,7 @@ from kronos_nova.objects.plan import PlannedMove
 from tests.unit.test_bench_days import THRESHOLD
 from tests.unit.test_bench_days import scene
 
-SAMPLES = 36
+SAMPLES = 18
 """Samples of five minutes of the short day."""
 
 KINDS = {kind.name: kind for kind in kinds.KINDS}
