@@ -3,8 +3,6 @@
 import collections
 import time
 
-from cliff import command
-from cliff import lister
 from oslo_db import exception as db_exc
 from rich.console import Console
 from rich.progress import BarColumn
@@ -14,6 +12,7 @@ from rich.progress import TimeRemainingColumn
 
 from kronos_client.cli import arguments
 from kronos_client.cli import columns
+from kronos_client.cli import command
 from kronos_nova import exception
 from kronos_nova.cmd import database
 from kronos_nova.db import counters
@@ -57,7 +56,7 @@ def _progress(stream):
                     console=Console(file=stream), transient=True, disable=not stream.isatty())
 
 
-class _Auditing(lister.Lister):
+class _Auditing(command.Lister):
     """What the two listers have in common: limits, and an exit code of their own."""
 
     exit_code = CLEAN
@@ -172,7 +171,7 @@ class Heal(_Auditing):
         return CLEAN if is_done else LEFT
 
 
-class Repairs(lister.Lister):
+class Repairs(command.Lister):
     """List what was healed, oldest first."""
 
     def get_parser(self, prog_name):

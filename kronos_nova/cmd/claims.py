@@ -3,11 +3,9 @@
 import datetime
 import json
 
-from cliff import lister
-from cliff import show
-
 from kronos_client.cli import arguments
 from kronos_client.cli import columns
+from kronos_client.cli import command
 from kronos_nova import clock
 from kronos_nova.claims import claim_reader
 from kronos_nova.cmd import db
@@ -32,7 +30,7 @@ def _row(claim):
             columns.Time(claim.created_at))
 
 
-class List(lister.Lister):
+class List(command.Lister):
     """List the claims that are kept."""
 
     def get_parser(self, prog_name):
@@ -48,7 +46,7 @@ class List(lister.Lister):
             parsed_args.instance in (None, claim.instance_uuid)]
 
 
-class Show(show.ShowOne):
+class Show(command.ShowOne):
     """Show a claim with its devices, its NUMA topology and the migration that it is for."""
 
     def get_parser(self, prog_name):
@@ -64,7 +62,7 @@ class Show(show.ShowOne):
             topology and json.loads(topology))
 
 
-class Clean(lister.Lister):
+class Clean(command.Lister):
     """Remove claims that belong to nobody, and list them.
 
     Without ids: those that were prepared for a move and are older than claim_expiry_time, which

@@ -3,9 +3,8 @@
 import collections
 import dataclasses
 
-from cliff import lister
-
 from kronos_client.cli import arguments
+from kronos_client.cli import command
 from kronos_nova.cmd import database
 from kronos_nova.conf import bounds
 from kronos_nova.cycle import aggregates
@@ -33,7 +32,7 @@ def _impatient(conf):
     return db_engine.impatient_control_engine(conf, ANSWER_SECONDS)
 
 
-class _PerDatabase(lister.Lister):
+class _PerDatabase(command.Lister):
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('databases', nargs='*', metavar='DATABASE',
@@ -71,7 +70,7 @@ class Version(_PerDatabase):
         return ('Database', 'Revision', 'Needed'), rows
 
 
-class Check(lister.Lister):
+class Check(command.Lister):
     """Find rows of the control database that no right Kronos writes. Changes none without --fix.
 
     Exit codes: 0 nothing is wrong or all of it is fixed, 1 it could not be looked at, 3 something
@@ -101,7 +100,7 @@ class Check(lister.Lister):
             (each.table, each.problem, each.rows, each.remedy, each.is_fixed) for each in found]
 
 
-class Purge(lister.Lister):
+class Purge(command.Lister):
     """Drop what is older than it is to be kept, all of it at once.
 
     The services do the same a little at a time; this is for a database that grew before they did.

@@ -6,12 +6,12 @@ import os
 import signal
 import threading
 
-from cliff import command
 from oslo_db import exception as db_exc
 from oslo_utils import uuidutils
 
 from kronos_client.cli import arguments
 from kronos_client.cli import columns
+from kronos_client.cli import command
 from kronos_client.cli import hosts as host_commands
 from kronos_nova import clock
 from kronos_nova import exception

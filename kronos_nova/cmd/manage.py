@@ -20,6 +20,7 @@ from pbr import version as pbr_version
 from kronos_nova import conf as kronos_conf
 from kronos_nova.db.error_text import error_text
 
+DISTRIBUTION = 'kronos-nova'
 NAMESPACE = 'kronos_nova.manage'
 DESCRIPTION = 'Look after Kronos: databases, plans, moves, quarantines, claims, allocations.'
 
@@ -104,12 +105,14 @@ class ClientManager:
 
 class Commands(commandmanager.CommandManager):
     """The commands by name. Only the one that is given is imported: cliff's own manager imports
-    all, which is most of the time that a command takes to start."""
+    all, which is most of the time that a command takes to start. Those of this distribution alone:
+    to look for others reads the metadata of all that is installed."""
 
     def load_commands(self, namespace):
         self.group_list.append(namespace)
         self.commands |= {point.name.replace('_', ' '): point
-                          for point in metadata.entry_points(group=namespace)}
+                          for point in metadata.distribution(
+                              DISTRIBUTION).entry_points.select(group=namespace)}
 
 
 def _say_what_a_database_says(record):
@@ -146,7 +149,7 @@ class Manage(app.App):
 
 
 def version_string():
-    return pbr_version.VersionInfo('kronos-nova').version_string()
+    return pbr_version.VersionInfo(DISTRIBUTION).version_string()
 
 
 def main(argv=None):

@@ -6,11 +6,11 @@ They are cliff commands too: the same formats, columns, messages and exit codes.
 import logging
 import sys
 
-from cliff import show
 from oslo_config import cfg
 from rich.console import Console
 
 from kronos_client.cli import columns
+from kronos_client.cli import command
 from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.cmd import manage
@@ -93,7 +93,7 @@ def console(app, width=0):
         None if app.stdout.isatty() else columns.WIDE))
 
 
-class Report(show.ShowOne):
+class Report(command.ShowOne):
     """A command whose result is one object, for people several tables.
 
     ``take_action`` gives names and values as any ShowOne does, and may set ``code``.

@@ -3,9 +3,9 @@
 import pathlib
 import sys
 
-from cliff import show
 from oslo_db import exception as db_exc
 
+from kronos_client.cli import command
 from kronos_nova import exception
 from kronos_nova import policies
 from kronos_nova.cmd import database as databases
@@ -28,7 +28,7 @@ from kronos_nova.record.anonymise import anonymise
 NAME = 'kronos-record'
 
 
-class Record(show.ShowOne):
+class Record(command.ShowOne):
     """Record what Kronos would read of this cloud now.
 
     Exit codes: 0 the snapshot is complete; 1 something could not be read or written, and nothing

@@ -1,12 +1,12 @@
 """``kronos-manage refusal``: instances that Nova would not let go anywhere."""
 
-from cliff import lister
 
 from kronos_client.cli import columns
+from kronos_client.cli import command
 from kronos_nova.cmd import database
 
 
-class List(lister.Lister):
+class List(command.Lister):
     """List instances for which Nova refused several hosts, and that are left alone for a while.
 
     Nothing is wrong with them: they are tried again by themselves.

@@ -1,9 +1,14 @@
 """Where the commands begin, as programs."""
 
+import gc
 import importlib
 import importlib.util
 
 from kronos_nova.plugin import standalone
+
+OBJECTS = 50_000
+"""New objects after which garbage is collected. Raised, a command that reads a large cloud takes
+more memory; lowered, commands take longer to start. Chosen: importing makes some 300,000."""
 
 
 def _main(module):
@@ -46,6 +51,9 @@ def exporter():
 
 
 def manage():
+    # To import makes objects that stay. Python looks through them each time some more were made,
+    # which is a tenth of the time that a command takes.
+    gc.set_threshold(OBJECTS)
     return _main('manage')
 
 
