@@ -86,7 +86,8 @@ class ResultWriter:
             self._with_proposal(each, self.utcnow()) for each in report.aggregates))
         # Before the plans, whose notifications have them.
         alone('The names of servers', functools.partial(
-            self.cycle_ports.names.save, self.seen.names, self.utcnow()))
+            self.cycle_ports.names.save, self.seen.names, self.utcnow(),
+            _aggregates(report.aggregates, snapshot)))
         loads, doubted = host_load.HostLoads(snapshot), self.cycle_ports.cycles.doubted()
         for aggregate in report.aggregates:
             still = still_doubted(aggregate, doubted.get(aggregate.name, frozenset()), snapshot)
@@ -243,6 +244,13 @@ def _moves(count: int) -> str:
 
 def _seconds(value: float) -> datetime.timedelta:
     return datetime.timedelta(seconds=value)
+
+
+def _aggregates(reports: Iterable[plans.AggregateReport], snapshot: Snapshot) -> dict[str, str]:
+    """{uuid of a server: the aggregate that was evaluated with it}"""
+    of_host = {host: report.name for report in reports for host in snapshot.hosts_of(report.name)}
+    return {server.uuid: of_host[server.host] for server in snapshot.instances
+            if server.host in of_host}
 
 
 def log(report: plans.AggregateReport, is_news: bool = True) -> None:

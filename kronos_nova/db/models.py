@@ -417,6 +417,7 @@ class ServerNameRow(Base):
 
     uuid = sa.Column(sa.String(36), primary_key=True)
     name = sa.Column(sa.String(255), nullable=False)
+    aggregate = sa.Column(sa.String(255))
     seen_at = sa.Column(Timestamp, nullable=False)
 
     __table_args__ = (sa.Index('server_names_seen_at_idx', 'seen_at'),)

@@ -1,12 +1,17 @@
-"""Names of servers; the journal itself has uuids only."""
+"""Names of servers and their aggregates; the journal itself has uuids only."""
 
 import datetime
+import types
+from collections.abc import Iterable
+from collections.abc import Mapping
 
 import sqlalchemy as sa
+from sqlalchemy import orm
 
 from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.db import models
+from kronos_nova.db.engine import Database
 from kronos_nova.db.retry import retried
 from kronos_nova.db.retry import retried_as_update
 
@@ -22,41 +27,52 @@ FRESH = datetime.timedelta(hours=6)
 lowered, each evaluation writes more. Retention counts in days."""
 
 
+Known = tuple[str | None, str | None]
+"""The name of a server, and its aggregate."""
+
+
 class ServerNames:
-    """Names by uuid, as they were when last read."""
+    """Names and aggregates by uuid, as they were when last read."""
 
-    def __init__(self, database):
+    def __init__(self, database: Database):
         self.database = database
-        self._saved = {}    # {uuid: (name, when)}, written by this object
+        self._saved: dict[str, tuple[Known, datetime.datetime]] = {}    # written by this object
 
-    def save(self, names, now):
+    def save(self, names: Mapping[str, str], now: datetime.datetime,
+             aggregates: Mapping[str, str] = types.MappingProxyType({})) -> None:
         """Keep names; those that this object has written within FRESH are skipped.
 
         :param names: {uuid: name}; what cannot be printed is replaced
+        :param aggregates: {uuid: name of the aggregate in which the server was evaluated}; of one
+            that has none here, the last one is kept
         """
-        new = {uuid: name for uuid, name in names.items() if not self._is_saved(uuid, name, now)}
+        new = {uuid: (name, aggregates.get(uuid)) for uuid, name in names.items()
+               if not self._is_saved(uuid, name, aggregates.get(uuid), now)}
         if new:
             self._write(new, now)
             fresh = {uuid: pair for uuid, pair in self._saved.items() if now - pair[1] < FRESH}
-            self._saved = fresh | {uuid: (name, now) for uuid, name in new.items()}
+            self._saved = fresh | {uuid: (known, now) for uuid, known in new.items()}
 
-    def _is_saved(self, uuid, name, now):
-        known, at = self._saved.get(uuid, (None, now))
-        return known == name and now - at < FRESH
+    def _is_saved(self, uuid: str, name: str, aggregate: str | None,
+                  now: datetime.datetime) -> bool:
+        (known, known_in), at = self._saved.get(uuid, ((None, None), now))
+        return known == name and aggregate in (None, known_in) and now - at < FRESH
 
     @retried_as_update
-    def _write(self, names, now):
-        row, shown = models.ServerNameRow, {uuid: boundary.shown(name, LONGEST)
-                                            for uuid, name in sorted(names.items())}
+    def _write(self, names: Mapping[str, Known], now: datetime.datetime) -> None:
+        row, shown = models.ServerNameRow, {uuid: (boundary.shown(name, LONGEST), aggregate)
+                                            for uuid, (name, aggregate) in sorted(names.items())}
         with self.database.writer() as session:
-            known = _names(session, shown)
+            known = _known(session, shown)
             for uuids in _chunks(known):
                 session.execute(sa.update(row).where(row.uuid.in_(uuids)).values(seen_at=now))
-            for uuid, name in known.items():
-                if name != shown[uuid]:
-                    session.execute(sa.update(row).where(row.uuid == uuid).values(name=shown[uuid]))
-            new = [{'uuid': uuid, 'name': name, 'seen_at': now} for uuid, name in shown.items()
-                   if uuid not in known]
+            for uuid, (name, aggregate) in known.items():
+                wanted = (shown[uuid][0], shown[uuid][1] or aggregate)
+                if (name, aggregate) != wanted:
+                    session.execute(sa.update(row).where(row.uuid == uuid).values(
+                        name=wanted[0], aggregate=wanted[1]))
+            new = [{'uuid': uuid, 'name': name, 'aggregate': aggregate, 'seen_at': now}
+                   for uuid, (name, aggregate) in shown.items() if uuid not in known]
             if new:
                 session.execute(sa.insert(row), new)
 
@@ -99,20 +115,27 @@ class ServerNames:
                     row.name == last.name, row.uuid > last.uuid)))
             return [tuple(found) for found in session.execute(query)]
 
-    def read(self, uuids):
+    def read(self, uuids: Iterable[str]) -> dict[str, str]:
         """{uuid: name} of those of the servers whose names are known."""
         with self.database.reader() as session:
-            return _names(session, uuids)
+            return {uuid: name for uuid, (name, _aggregate) in _known(session, uuids).items()}
+
+    @retried
+    def aggregate(self, uuid: str) -> str | None:
+        """The aggregate in which the server was evaluated last; None where that is not known."""
+        row = models.ServerNameRow
+        with self.database.reader() as session:
+            return session.scalar(sa.select(row.aggregate).where(row.uuid == uuid))
 
 
-def _names(session, uuids):
+def _known(session: orm.Session, uuids: Iterable[str]) -> dict[str, tuple[str, str | None]]:
     row, found = models.ServerNameRow, {}
     for chunk in _chunks(uuids):
-        found.update(session.execute(
-            sa.select(row.uuid, row.name).where(row.uuid.in_(chunk))).all())
+        found.update({uuid: (name, aggregate) for uuid, name, aggregate in session.execute(
+            sa.select(row.uuid, row.name, row.aggregate).where(row.uuid.in_(chunk)))})
     return found
 
 
-def _chunks(uuids):
+def _chunks(uuids: Iterable[str]) -> list[list[str]]:
     wanted = sorted(set(uuids))
     return [wanted[start:start + CHUNK] for start in range(0, len(wanted), CHUNK)]

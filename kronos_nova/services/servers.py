@@ -3,11 +3,13 @@
 from kronos_client.contract import reasons
 from kronos_client.contract import servers as contract
 from kronos_nova.db import cooldowns as db_cooldowns
+from kronos_nova.db import cycles
 from kronos_nova.db import move_queries
 from kronos_nova.db import refusals
 from kronos_nova.db import server_names
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.snapshot import LIVE
+from kronos_nova.operations import overview
 from kronos_nova.services import moves
 from kronos_nova.services import names as known_names
 from kronos_nova.services import pages
@@ -36,7 +38,7 @@ def explain(context: Context, request: contract.ExplainServer) -> contract.Expla
     :raises ServerAmbiguous: several servers have that name
     """
     uuid, now = known_names.uuid_of(context, request.server), context.utcnow()
-    stay = known_names.stay_of(context.database, uuid)
+    stay = known_names.stay_of(context.database, uuid) or _stay_of_all(context, uuid)
     immovable = known_names.immovable(context.database, uuid)
     planned, planned_in = _planned(context, uuid)
     cooldowns = db_cooldowns.Cooldowns(context.database)
@@ -58,6 +60,15 @@ def explain(context: Context, request: contract.ExplainServer) -> contract.Expla
         refused_hosts=list(refusal.hosts) if refusal else [],
         moves=_explained(context, found), movable=immovable.can if immovable else LIVE,
         immovable_because=immovable.why if immovable else '')
+
+
+def _stay_of_all(context: Context, uuid: str) -> known_names.Stay | None:
+    """Why the last evaluation moved nothing, of a server of which it says nothing."""
+    aggregate = server_names.ServerNames(context.database).aggregate(uuid)
+    last = cycles.Cycles(context.database).of_aggregate(aggregate) if aggregate else None
+    if last is None or last.outcome in (None, plans.PLANNED):
+        return None
+    return known_names.Stay(last.outcome, aggregate, overview.reason(overview.report_of(last)))
 
 
 def _planned(context, uuid):

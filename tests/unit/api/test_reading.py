@@ -268,6 +268,18 @@ class ExplanationTest(base.ApiTestCase):
         self.assertEqual(('capacity', 'gpu', None),
                          (found['stays_because'], found['stays_in'], found['planned']))
 
+    def test_one_of_an_aggregate_in_which_nothing_moves_tells_that(self):
+        names = server_names.ServerNames(self.database)
+        names.save({'vm7': 'web', 'vm8': 'mail'}, clock.utcnow(), {'vm7': 'gpu'})
+        self.evaluate(outcome=plans.BALANCED)
+        found = self.explain('vm7')
+        self.assertEqual(
+            ('balanced', 'gpu', 'every policy is at or below its threshold, and nothing is to be '
+             'repaired'), (found['stays_because'], found['stays_in'], found['stays_means']))
+        self.assertIsNone(self.explain('vm8')['stays_because'])
+        self.evaluate(outcome=plans.PLANNED)
+        self.assertIsNone(self.explain('vm7')['stays_because'])
+
     def test_one_that_is_to_be_moved_tells_where_to_and_why(self):
         plan = self.plan(('vm1', 'a', 'b'))
         found = self.explain()

@@ -166,8 +166,9 @@ class CycleTest(CycleTestCase):
         other = move.next_best
         self.assertEqual(('b', move.combined_after), (other.destination, other.combined_after))
         self.assertNotEqual(move.instance_uuid, other.instance_uuid)
-        self.assertEqual(set(self.cloud.placed), set(
-            server_names.ServerNames(self.database).read(self.cloud.placed)))
+        names = server_names.ServerNames(self.database)
+        self.assertEqual(set(self.cloud.placed), set(names.read(self.cloud.placed)))
+        self.assertEqual({report.name}, {*map(names.aggregate, self.cloud.placed)})
 
     def test_an_instance_that_is_moved_again_cools_for_longer(self):
         self.cooldowns.cool(cooldowns.INSTANCE, list(self.cloud.placed), self.clock())

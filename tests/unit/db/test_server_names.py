@@ -41,6 +41,15 @@ class ServerNamesTest(testtools.TestCase):
         self.names.save({'a': 'web'}, self.clock())
         self.assertEqual(self.clock(), self.seen()['a'])
 
+    def test_the_last_aggregate_is_kept_until_there_is_another(self):
+        self.names.save({'a': 'web', 'b': 'db'}, self.clock(), {'a': 'gpu'})
+        self.names.save({'a': 'web'}, self.clock())
+        self.assertEqual(('gpu', None, None), tuple(map(self.names.aggregate, 'abc')))
+        self.names.save({'a': 'web', 'b': 'db'}, self.clock(), {'a': 'db', 'b': 'gpu'})
+        self.assertEqual(('db', 'gpu'), tuple(map(self.names.aggregate, 'ab')))
+        self.names.save({'a': 'www'}, self.clock())
+        self.assertEqual(('db', {'a': 'www'}), (self.names.aggregate('a'), self.names.read('a')))
+
     def test_a_server_is_found_by_its_name_or_uuid(self):
         self.names.save({'a': 'web', 'b': 'web', 'c': 'db'}, self.clock())
         self.assertEqual(({'a', 'b'}, ['c'], ['c'], []), (

@@ -24,10 +24,11 @@ class ExplainedMove(Move):
 class Explanation(Response):
     """Why a server is moved or stays.
 
-    ``stays_because`` is the reason for which the last evaluation left it, ``planned`` its move in
-    a plan that waits or runs. ``moves`` are the latest, the newest first; of a request with ``at``
-    those that had begun by then. ``movable`` is ``live``, ``cold`` or ``no``, whatever its status;
-    ``immovable_because`` is Nova's reason against a live migration, empty for none.
+    ``stays_because`` is the reason for which the last evaluation left it, or the outcome of an
+    evaluation that moves nothing, as where the aggregate is balanced. ``planned`` is its move
+    in a plan that waits or runs. ``moves`` are the latest, the newest first; of a request with
+    ``at`` those that had begun by then. ``movable`` is ``live``, ``cold`` or ``no``, whatever its
+    status; ``immovable_because`` is Nova's reason against a live migration, empty for none.
     """
 
     instance_uuid: str

@@ -345,6 +345,7 @@ def create_observability():
         'server_names',
         sa.Column('uuid', sa.String(36), primary_key=True),
         sa.Column('name', sa.String(255), nullable=False),
+        sa.Column('aggregate', sa.String(255)),
         sa.Column('seen_at', TIMESTAMP, nullable=False),
         sa.Index('server_names_seen_at_idx', 'seen_at'),
         **OPTIONS)
