@@ -51,7 +51,7 @@ suite() {
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
-# begin NAME COMMAND...: start a check that waits more than it computes beside what follows
+# begin NAME COMMAND...: start a check that leaves a processor to what follows beside it
 begin() {
     local name=$1
     shift
@@ -76,6 +76,8 @@ finish() {
 # By this hypothesis draws the same examples every time: what the gate says depends on the code alone.
 export CI=true
 
+[ "${1:-}" = --quick ] || begin 'documentation' \
+    .venv/bin/python -m sphinx -W -q -b html doc/source doc/build/html
 check 'ruff' .venv/bin/ruff check .
 check 'mypy' .venv/bin/mypy
 check 'shellcheck' shellcheck tools/*.sh tools/compare-plans devstack/settings devstack/plugin.sh \
@@ -88,7 +90,7 @@ if [ "${1:-}" = --quick ]; then
     suite unit .venv/bin/python ./tests/unit --exclude-regex "$(cat tests/unit/slow.txt)"
     finish
 fi
-check 'documentation' .venv/bin/python -m sphinx -W -q -b html doc/source doc/build/html
+end 'documentation'
 # They have commands of their own; one that cannot be imported would keep all from running.
 rm -rf .stestr
 check 'end-to-end tests are found' sh -c \
@@ -110,7 +112,7 @@ check 'nova-suite' tools/nova-suite.sh --tests-from tests/nova_suite/gate.txt \
 export OS_NOVA_DISABLE_EVENTLET_PATCHING=false
 # Its plugins import trio, which cannot be imported under eventlet.
 export HYPOTHESIS_NO_PLUGINS=1
-suite nova-33 .venv-33/bin/python ./tests/functional --exclude-regex DeadConductor \
+suite nova-33 .venv-33/bin/python ./tests/functional --concurrency "$workers" --exclude-regex DeadConductor \
     'functional.test_(loading|balancing|live_migration)' \
     'inventory.*columns_say.*(objects_say|pinned_to|is_old)' \
     'claims.*(boot_and_delete|never_counted_twice|survives_audit)' 'cmd.test_commands'
