@@ -1,14 +1,10 @@
 """Where the commands begin, as programs."""
 
-import gc
 import importlib
 import importlib.util
 
+from kronos_nova.engine import gc_tuning
 from kronos_nova.plugin import standalone
-
-OBJECTS = 50_000
-"""New objects after which garbage is collected. Raised, a command that reads a large cloud takes
-more memory; lowered, commands take longer to start. Chosen: importing makes some 300,000."""
 
 
 def _main(module):
@@ -51,9 +47,7 @@ def exporter():
 
 
 def manage():
-    # To import makes objects that stay. Python looks through them each time some more were made,
-    # which is a tenth of the time that a command takes.
-    gc.set_threshold(OBJECTS)
+    gc_tuning.collect_rarely()
     return _main('manage')
 
 
