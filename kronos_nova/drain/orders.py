@@ -18,6 +18,7 @@ from kronos_nova.cycle.aggregates import aggregates_in_scope
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.ports import CycleRules
 from kronos_nova.db import journal
+from kronos_nova.db.cooldowns import Cooldowns
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.engine import Database
 from kronos_nova.db.holds import Holds
@@ -93,9 +94,11 @@ class Checker:
         tries = found_before.tries(now - datetime.timedelta(seconds=rules.experience_window))
         refused_hosts = found_before.refused_since(
             now - datetime.timedelta(seconds=rules.rejection_backoff))
+        quarantines = Cooldowns(self.database).quarantined(now)
         return snapshot, [
             (name, found, planning.plan(snapshot, self._policies(), options, planner_ports, name,
-                                        found, tries=tries, refused_hosts=refused_hosts))
+                                        found, tries=tries, quarantines=quarantines,
+                                        refused_hosts=refused_hosts))
             for name, found in sorted(by_aggregate.items())]
 
     def _policies(self) -> policies.PolicySet | None:

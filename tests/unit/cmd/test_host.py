@@ -15,6 +15,7 @@ from kronos_nova.cmd import cloud
 from kronos_nova.cmd import manage
 from kronos_nova.cooldown.planning_history import PastTry
 from kronos_nova.cycle.inputs import PlannerPorts
+from kronos_nova.db import cooldowns
 from kronos_nova.db.drains import Drains
 from kronos_nova.db.maintenances import Maintenances
 from kronos_nova.drain import states as drains
@@ -43,6 +44,7 @@ class RecordedCloud:
         self.room = 2
         self.live = {}
         self.under_way = ()
+        self.vcpus = {}
 
     def read(self):
         return snapshot.Snapshot(
@@ -50,12 +52,14 @@ class RecordedCloud:
             hosts=tuple(snapshot.Host(
                 name=name, uuid=name, service=service, domains=self.domains.get(name, {}),
                 inventory={'VCPU': snapshot.ResourceInventory(total=self.room)},
-                used={'VCPU': [*self.placed.values()].count(name)})
+                used={'VCPU': sum(self.vcpus.get(server, 1)
+                                  for server, on in self.placed.items() if on == name)})
                 for name, service in self.services.items()),
             aggregates=(snapshot.Aggregate(name='gpu', uuid='gpu', hosts=(*self.services,)),),
             instances=tuple(snapshot.Instance(
                 uuid=name, name=name, display_name=name, host=on, project_id='p',
-                status=self.status[name], vcpus=1, memory_mb=512, disk_gb=1, resources={'VCPU': 1},
+                status=self.status[name], vcpus=self.vcpus.get(name, 1), memory_mb=512, disk_gb=1,
+                resources={'VCPU': self.vcpus.get(name, 1)},
                 live=self.live.get(name, snapshot.MOVES_LIVE))
                 for name, on in self.placed.items()),
             moves_under_way=tuple(snapshot.MoveUnderWay(
@@ -174,6 +178,16 @@ class CheckTest(HostTestCase):
         self.assertIn('Aggregate gpu would have no host left that takes servers.', said)
         self.assertNotIn('Everything can leave', said)
         self.manage('host', 'drain', 'a', 'b', 'c', '--check', '--force')
+
+    def test_servers_in_quarantine_do_not_give_way(self):
+        self.cloud.placed = {'web1': 'a', 'web2': 'b', 'db1': 'c'}
+        self.cloud.vcpus = {'web1': 2}
+        self.assertIn('Everything can leave.', self.manage('host', 'drain', 'a', '--check'))
+        known = cooldowns.Cooldowns(self.database)
+        for server in ('web2', 'db1'):
+            known.quarantine(server, -1, 'its migration failed', clock.utcnow())
+        self.assertIn('blocked: web1', self.manage('host', 'drain', 'a', '--check',
+                                                   expected=host.BLOCKED))
 
     def test_a_host_that_is_drained_already_is_refused_for_that(self):
         self.drain('a')
