@@ -1,8 +1,8 @@
-"""What comes from outside, bounded where it comes in.
+"""Bounds for input from outside.
 
-Every adapter that reads an answer, a message, a file or a name calls these functions; what leaves
-them is bounded in number, size and range, and nothing but :class:`OutOfBounds` is raised. The
-adapter turns that into the error of its own part, with the file or the address that it knows.
+Every adapter that reads an answer, a message, a file or a name calls these functions. Their results
+are bounded in number, size and range. They raise nothing but :class:`OutOfBounds`. The adapter
+turns that into the error of its own part, with the file or the address that it knows.
 """
 
 import json
@@ -16,7 +16,7 @@ from kronos_client import sanitize
 from kronos_nova import exception
 
 NAME_CHARACTERS = 255
-"""What Nova itself accepts for names and for keys and values of metadata."""
+"""Nova's own limit for names and for keys and values of metadata."""
 
 JSON_ITEMS = 10_000_000
 """Members of lists and objects in one document. They cost about a hundred bytes each once read, so
@@ -133,8 +133,8 @@ def json_of(body: bytes | str, what: str, most_items: int = JSON_ITEMS) -> objec
 
 def typed_json(body: bytes, decoder: msgspec.json.Decoder, most_items: int = JSON_ITEMS) -> object:
     """The value of a JSON document of the decoder's type, within the bounds of :func:`json_of` and
-    in a third of its time; None where it is of another type or out of bounds. What is wrong then is
-    for whoever looks at :func:`json_of` to tell.
+    in a third of its time; None where it is of another type or out of bounds. The error that
+    :func:`json_of` raises then says what is wrong.
     """
     if _has_more(body, most_items):
         return None

@@ -1,4 +1,4 @@
-"""What time it is, and the one rule for times: inside, a time is UTC and has its zone.
+"""The time now, and the one rule for times: inside, a time is UTC and has its zone.
 
 Times without a zone come from Nova: the rows of its tables and the texts of its API have none. They
 are UTC too, and get their zone where they are read.
@@ -19,7 +19,7 @@ def aware(time: datetime.datetime) -> datetime.datetime:
 def naive(time: datetime.datetime) -> datetime.datetime:
     """The same time as databases keep it: UTC without a zone.
 
-    :raises ValueError: it has no zone, so nobody knows which time it is
+    :raises ValueError: it has no zone, so it may be any of several times
     """
     if time.tzinfo is None:
         raise ValueError(f'{time!r} has no zone')

@@ -3,7 +3,7 @@
 ::
 
     KronosException
-    ├── ConfigurationError          an option, a file or a schema that an operator must mend
+    ├── ConfigurationError          an option, a file or a schema that an operator must fix
     │   ├── PolicyError             the policy file
     │   ├── SnapshotError           a recorded snapshot
     │   │   └── SnapshotNotFound    no such snapshot
@@ -30,7 +30,7 @@
     │   ├── MetricsPartial          the source says that its answer is not whole
     │   │   └── MetricsHistoryPartial   an answer about past hours, which has to be whole
     │   └── MetricsNotAVector       the PromQL gives a scalar, a matrix or histograms
-    ├── ReplayBusy                  another replay of a snapshot is under way
+    ├── ReplayBusy                  another replay of a snapshot is in progress
     ├── ReplayTooLarge              a replay takes more time or memory than it may
     ├── TooManyListeners            as many are listening to events as may
     ├── InventoryError              Nova could not be read
@@ -46,7 +46,7 @@
     │   ├── IllegalTransition       a move was asked to skip a state
     │   ├── IllegalPlanTransition   a plan was asked to skip a state
     │   ├── IllegalDrainTransition  a drain was asked to skip a state
-    │   ├── MaintenanceNotFound     none is under way
+    │   ├── MaintenanceNotFound     no maintenance is in progress
     │   ├── MaintenancePending      another is not done
     │   ├── MoveHeld                the move may not be started now
     │   ├── MoveLost                another worker owns the move now

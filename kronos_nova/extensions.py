@@ -1,4 +1,4 @@
-"""What is installed under a namespace of entry points."""
+"""Extensions that are installed under a namespace of entry points."""
 
 import functools
 

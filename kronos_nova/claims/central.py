@@ -29,7 +29,7 @@ class CentralStore:
         return True
 
     def load(self):
-        """The claims of this host; what is none, whoever wrote it, is left out and said so."""
+        """The claims of this host. Rows that are not valid claims are left out and logged."""
         found, now = [], clock.utcnow()
         for row in self._call('load', host=self.host)[:message.MOST_ROWS]:
             try:

@@ -1,6 +1,6 @@
 """Claims as they arrive in a message, checked before anything is made of them.
 
-Whoever can write to the bus can send one; that is every compute host.
+Every compute host can write to the bus, so every compute host can send such a message.
 """
 
 import dataclasses
@@ -14,7 +14,8 @@ from kronos_nova.objects.claim import PREPARED
 from kronos_nova.objects.claim import Claim
 
 MOST_ROWS = 2000
-"""Of a host: several times what the largest runs, two claims for each instance."""
+"""Rows that one host may send: two claims an instance, several times the instances of the largest
+hosts."""
 
 _AMOUNTS = {'vcpus': 1 << 20, 'memory_mb': 1 << 40, 'disk_gb': 1 << 40}
 _TOPOLOGY_CHARACTERS = 16384
@@ -72,7 +73,7 @@ def claims_of(rows: object, host: str, now: datetime.datetime) -> list[Claim]:
 
 
 def keys_of(keys: object) -> list[tuple[str, str, bool]]:
-    """Of claims to be dropped, as Claim.key has them.
+    """Keys of claims to be dropped, as Claim.key has them.
 
     :raises OutOfBounds: they are none
     """

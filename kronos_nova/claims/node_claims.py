@@ -1,4 +1,4 @@
-"""What the tracker of a compute node holds, as claims. Pure: no I/O, no clock.
+"""The room that the tracker of a compute node holds, as claims. Pure: no I/O, no clock.
 
 For an instance a node may hold room as its home, room for a move (in or out), and claims that
 Nova's tracker does not count (prepared ahead, or forgotten by its audit): the *untracked* claims.
@@ -60,7 +60,7 @@ class NodeClaims:
         self._holdings = collections.defaultdict(_Holding)
 
     def begin_audit(self):
-        """Forget what Nova counts: it is about to count anew, from nothing."""
+        """Forget what Nova counts: Nova is about to count again, from nothing."""
         self._holdings.clear()
         self.waiting.update(self.untracked)
         self.untracked.clear()

@@ -1,4 +1,4 @@
-"""``[kronos_api]``: what Kronos does and may be told to do, over HTTP."""
+"""``[kronos_api]``: the HTTP API."""
 
 from collections.abc import Sequence
 

@@ -9,7 +9,8 @@ from oslo_config import cfg
 from oslo_config import types
 
 LARGEST = 10**9
-"""In seconds three decades. Whoever means "for ever" writes more nines than a date has room for."""
+"""Largest value of an option. In seconds, three decades. Larger values, such as an operator writes
+for "for ever", are out of the range of a date."""
 
 MOST_DAYS = 36_500
 

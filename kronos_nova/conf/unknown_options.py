@@ -1,7 +1,7 @@
 """Unknown options and groups in the configuration files, which oslo.config ignores.
 
-Options that nobody registered are passed over by oslo.config, since files are shared by many
-programs; in the groups of Kronos they can only be mistakes.
+oslo.config passes over options that are not registered, since files are shared by many programs. In
+the groups of Kronos such options can only be mistakes.
 """
 
 import difflib

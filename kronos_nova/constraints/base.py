@@ -1,4 +1,4 @@
-"""What a constraint is, which are installed, and the model that they compile."""
+"""The protocol of constraints, those that are installed, and the model that they compile."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from kronos_nova.policies.selection import Selections
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ConstraintRules:
-    """What constraints go by beside the snapshot.
+    """The input of constraints in addition to the snapshot.
 
     restrict_to_az : no move between availability zones
     reserve_hosts : how many hosts' worth of room stays free

@@ -2,7 +2,7 @@
 
 Anti-affinity: at most ``max_server_per_host`` members on a host. Affinity: only to where every
 other member is; where they are already apart, only to a host that has most of the others, so that a
-broken group can be mended move by move and none gets worse.
+broken group can be repaired move by move and none gets worse.
 
 In a drain the soft ones give way where the host could not be emptied otherwise. To Nova they are a
 preference, and a tenant who makes a group has no say in whether a host is taken out of service.

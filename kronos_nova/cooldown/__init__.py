@@ -1,4 +1,4 @@
-"""What keeps Kronos from moving the same things again and again."""
+"""Memory that keeps Kronos from moving the same instances again and again."""
 
 from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.cooldown.planning_history import PastTry

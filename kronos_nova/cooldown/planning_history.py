@@ -1,4 +1,4 @@
-"""What a cycle knows of the cycles before it."""
+"""The knowledge that a cycle has of the cycles before it."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -50,7 +50,7 @@ class PastTry:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlanningHistory:
-    """What is cooling, and what happened lately.
+    """The cooldowns in force, and the recent past.
 
     under_way : aggregate to the words for a plan that is approved or runs there
     proposals : aggregate to the AggregateReport of the plan that waits for approval there

@@ -1,1 +1,1 @@
-"""What operators ask of Kronos, whether by a command or over the API."""
+"""Operations that operators ask of Kronos, by a command or over the API."""

@@ -1,4 +1,4 @@
-"""What Kronos is doing now, as facts: collected for commands, and for whoever else shows them."""
+"""The present state of Kronos, as facts, for commands, the API and metrics."""
 
 import collections
 import dataclasses
@@ -66,7 +66,7 @@ class Overview:
 
     @property
     def severity(self) -> str | None:
-        """Of the worst problem."""
+        """The severity of the worst problem; None without problems."""
         return self.problems[0].severity if self.problems else None
 
 
@@ -331,8 +331,8 @@ def _parsed(text):
 
 
 def report_of(last):
-    """What the last evaluation found; None before the first. One whose process died found nothing,
-    and what the one before it had measured is the latest there is."""
+    """The report of the last evaluation; None before the first. An evaluation whose process died
+    has no report; the one before it is the latest then."""
     if last is None or not (last.report or last.outcome == plans.FAILED):
         return None
     report = (_parsed(last.report)[0] if last.report else

@@ -44,7 +44,8 @@ try:
 except (MemoryError, ImportError):
     os._exit({TOO_LARGE})
 """
-"""Whatever a snapshot makes it do, neither the cloud's services nor who asks the API feel it."""
+"""Program of a replay: a process of its own, with bounded time and memory, at low priority. A
+snapshot that makes it work hard slows neither the cloud's services nor other requests."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,7 @@ class RecordedSnapshot:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What is to be other than when the snapshot was taken; None is as it was.
+    """Input that differs from that of the time when the snapshot was taken; None is as it was.
 
     policies : the whole file of policies, as JSON has it
     """
@@ -110,19 +111,19 @@ class SnapshotFolder:
         :raises SnapshotNotFound: there is none of that name
         """
         folder = self._find(name)
-        file = tempfile.TemporaryFile()     # noqa: SIM115 - whoever reads it closes it
+        file = tempfile.TemporaryFile()     # noqa: SIM115 - its reader closes it
         with tarfile.open(fileobj=file, mode='w:gz', compresslevel=1) as archive:
             archive.add(folder, arcname=name, filter=_anybody)
         file.seek(0)
         return file
 
     def replay(self, name: str, change: Change) -> dict:
-        """What would be planned for a snapshot, in the form that ``kronos-replay -f json`` writes.
+        """Plan again for a snapshot, in the form that ``kronos-replay -f json`` writes.
 
         :raises SnapshotNotFound: there is none of that name
         :raises RequestRefused: the policies, the planner or the snapshot are wrong
         :raises OutOfBounds: the policies are nested too deep
-        :raises ReplayBusy: another is under way
+        :raises ReplayBusy: another replay is in progress
         :raises ReplayTooLarge: it takes longer, or more memory, than it may
         """
         folder = self._find(name)
@@ -180,7 +181,7 @@ def _arguments(change, scratch):
 
 
 def _anybody(member):
-    """Who owns the files here is nobody's affair elsewhere."""
+    """Remove the owner of a file from its entry in an archive."""
     member.uid = member.gid = 0
     member.uname = member.gname = ''
     return member

@@ -90,7 +90,7 @@ def resume(conf, database, who: automation.Switch, everyone: bool,
 
 
 def stop(conf, database, switch: automation.Switch, let_finish: bool) -> stopping.Stopped:
-    """Pause, and end what is planned and under way.
+    """Pause, and end what is planned and in progress.
 
     :raises NotInScope: Kronos looks after no such aggregate
     """

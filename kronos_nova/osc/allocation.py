@@ -19,7 +19,7 @@ class Replace(lister.Lister):
     The file holds the JSON body of placement's POST /allocations: consumers by uuid, each with what
     it is to hold in "allocations"; nothing there removes the consumer. A consumer whose
     "consumer_generation", "project_id", "user_id" or "consumer_type" is not given keeps the one it
-    has; give the generation to be refused if somebody changed the consumer since you looked.
+    has; give the generation to be refused if the consumer was changed since you looked.
     """
 
     def get_parser(self, prog_name):
@@ -85,7 +85,7 @@ def _load(path):
 
 
 def _completed(uuid: str, body: dict, now: Consumer) -> Consumer:
-    """What is not given is as it is."""
+    """Complete a request with what the consumer has now."""
     try:
         wanted = Consumer.from_body(uuid, body)
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -46,6 +46,6 @@ def joined(name: str) -> str:
 
 
 def source_hash(text: str) -> str:
-    """What names an inline script or style in a Content-Security-Policy."""
+    """The name of an inline script or style in a Content-Security-Policy."""
     digest = hashlib.sha256(text.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"

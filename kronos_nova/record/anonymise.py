@@ -229,7 +229,7 @@ def _devices(snapshot):
 
 
 def _custom(snapshot):
-    """Every name of a trait or a resource class that is somebody's own."""
+    """Every name of a trait or a resource class that is of this cloud alone."""
     amounts = [each for host in snapshot.hosts for each in (host.inventory, host.used or {})]
     amounts += [each for shared in snapshot.shared_providers
                 for each in (shared.inventory, shared.used)]
@@ -341,7 +341,7 @@ def _values(mapping, names):
 
 
 def _wish(mapping):
-    """What is asked of Kronos, in its own words: anything else that stands there means never."""
+    """The metadata that Kronos reads, in its own words. Any other word there means never."""
     if eligibility.KEY not in mapping:
         return {}
     word = mapping[eligibility.KEY].strip().lower()

@@ -1,4 +1,4 @@
-"""What a plan depends on of the time before the snapshot: ``history.json``."""
+"""The past that a plan depends on: ``history.json``."""
 
 import dataclasses
 from collections.abc import Iterable

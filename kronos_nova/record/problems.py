@@ -1,4 +1,4 @@
-"""What is wrong with a snapshot, all of it."""
+"""All that is wrong with a snapshot."""
 
 import pathlib
 

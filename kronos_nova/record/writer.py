@@ -129,7 +129,8 @@ def write(taken: Taken, folder: pathlib.Path):
 
 
 def _private(path, flags):
-    """Names, projects and metadata of a whole cloud are nobody else's, from the first moment."""
+    """Open a file that only its owner can read, from the first moment: it has names, projects and
+    metadata of a whole cloud."""
     return os.open(path, flags, 0o600)
 
 
@@ -177,7 +178,7 @@ def _inventory(snapshot):
 
 
 def _row(value):
-    """What is known of a row: an optional part that is not is left out, here and further in."""
+    """The known parts of a row. Optional parts that are not known are left out, at every depth."""
     if isinstance(value, tuple | list):
         return [_row(each) for each in value]
     if isinstance(value, Mapping):

@@ -256,7 +256,7 @@ class Failover:
         return placed if self._is_simple or self._is_possible(placed) else None
 
     def _cell_use(self) -> CellUse | None:
-        """What is in use of NUMA cells, on its own; None where these forbid nothing."""
+        """A copy of the use of NUMA cells; None where NUMA cells forbid nothing."""
         counts = any(isinstance(rule, CellRoom) for rule in self._others)
         return self.state.cells.copy() if counts and self.state.cells is not None else None
 

@@ -34,7 +34,7 @@ more."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What is thought of, made in this order.
+    """Changes of a cloud that are supposed, made in this order.
 
     ratio : texts such as ``VCPU=8``: the allocation ratio of a resource class on all hosts
     add : texts such as ``2:like=compute1``: so many empty hosts like one

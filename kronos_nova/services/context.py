@@ -1,4 +1,4 @@
-"""What a service function works on."""
+"""The dependencies of service functions."""
 
 import dataclasses
 import datetime

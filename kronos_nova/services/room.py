@@ -131,7 +131,7 @@ def _wanted(context: Context, request: contract.CheckRoom | contract.ShowFragmen
 
 
 def _limits(context: Context, moves: int) -> 'Limits':
-    """Of a plan of so many moves."""
+    """Limits of a plan of so many moves."""
     from kronos_nova.cycle import options as engine_options  # as above
     from kronos_nova.planners.base import Limits
     seconds = engine_options.from_conf(context.conf).planning_time_limit

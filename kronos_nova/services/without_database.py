@@ -1,4 +1,4 @@
-"""What can be done while the control database does not answer: stop, and take such a stop back."""
+"""Operations that work while the control database does not answer: stop, and end such a stop."""
 
 from typing import NoReturn
 
