@@ -52,9 +52,9 @@ when that answers."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerPorts:
-    """What tells whose turn it is; ``utcnow`` gives the time, ``monotonic`` seconds that
-    no clock's correction changes, ``aggregate_hosts`` the names of the hosts of every aggregate as
-    they are now."""
+    """The dependencies of a CycleScheduler. ``utcnow`` gives the time, ``monotonic`` seconds that
+    no correction of a clock changes, ``aggregate_hosts`` the names of the hosts of every aggregate
+    as they are now."""
 
     locks: AggregateLocks
     switches: SwitchBoard
@@ -121,7 +121,7 @@ class CycleScheduler:
         self._end()
 
     def _lock_due(self):
-        """Aggregates for which it is time and at which nobody else is, now locked.
+        """Lock the aggregates that are due and that no other worker has.
 
         Those that share hosts are taken together. One with an approved plan does not wait for its
         time. One whose last evaluation failed is taken alone, so that it fails alone; with it come
@@ -140,7 +140,7 @@ class CycleScheduler:
         try:
             ours = self._lock_in_order(due)
         finally:
-            if not ours:  # perhaps a database failed after some were taken, which nobody plans now
+            if not ours:  # perhaps a database failed after some were taken
                 self.scheduler_ports.locks.release_all()
             elif is_alone:
                 self.scheduler_ports.locks.release(TAKING)
@@ -229,7 +229,7 @@ class CycleScheduler:
         self._scopes, self._started = tuple(ours), self.scheduler_ports.monotonic()
 
     def _started_child(self, ours):
-        """The Popen of a child that was told to plan; the one that planned last, if it can."""
+        """The Popen of a child that has the order to plan; the one that planned last, if it can."""
         said = planning_client.configuration(self.conf)
         if self._process is not None and self._process.configuration != said:
             self._dismiss()
@@ -300,7 +300,7 @@ class CycleScheduler:
                       'a file system. It will write nothing any more.', self.child.pid)
 
     def _fail(self):
-        """What the child did not finish is tried again later and later."""
+        """Retry the aggregates that the child did not finish, each time later."""
         try:
             self.scheduler_ports.cycles.fail(self._scopes, self.scheduler_ports.utcnow(),
                                              self.conf.kronos.evaluation_interval)

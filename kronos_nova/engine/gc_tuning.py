@@ -13,6 +13,6 @@ def collect_rarely():
 
 
 def exempt_loaded_objects():
-    """To be called when everything is loaded. Whoever has Nova, or Kronos' API, in its memory would
-    stand still for more than a tenth of a second each time the collector looks at all of it."""
+    """Exempt all objects from collection; called when everything is loaded. A process that has Nova
+    or Kronos' API in its memory would stop for more than a tenth of a second at each collection."""
     gc.freeze()

@@ -1,4 +1,4 @@
-"""Work that is repeated until it succeeds, and whose trouble is told once and not every second."""
+"""Work that is repeated until it succeeds. A problem is logged once and not every second."""
 
 from oslo_config import cfg
 from oslo_db import exception as db_exc
@@ -11,8 +11,8 @@ LOG = logging.getLogger(__name__)
 
 
 class Guard:
-    """Runs parts of a service; what an operator has to mend, and a database that does not answer,
-    keep none of the others from running."""
+    """Runs parts of a service. A problem that an operator has to fix in one part, or a database
+    that does not answer, keeps none of the others from running."""
 
     def __init__(self):
         self._said = {}
@@ -21,8 +21,8 @@ class Guard:
     def run(self, part, work):
         """Call ``work``; a problem is logged when it appears and when it is gone.
 
-        An outage of the database is one problem, however many parts meet it and whatever they were
-        told of it.
+        An outage of the database is one problem, however many parts meet it and whatever their
+        errors say.
         """
         try:
             work()

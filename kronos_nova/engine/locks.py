@@ -1,4 +1,4 @@
-"""Who plans an aggregate: a tooz lock for each."""
+"""Locks of aggregates: the holder of a tooz lock plans the aggregate."""
 
 import hashlib
 import os
@@ -42,7 +42,8 @@ class AggregateLocks:
                        'there is one controller.') from e
 
     def _said(self, error):
-        """What a back end says, which may quote its own address, without the password in it."""
+        """The text of a back end's error without passwords. The text may quote the back end's
+        address."""
         said = str(error)
         return said.replace(self._secret, '***') if self._secret else said
 

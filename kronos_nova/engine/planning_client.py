@@ -22,7 +22,7 @@ LOG = logging.getLogger(__name__)
 
 MEMORY = {'MALLOC_ARENA_MAX': '1', 'MALLOC_MMAP_THRESHOLD_': str(1 << 20)}
 """For the child's malloc, where it is glibc's. Answers are read in threads of their own, and each
-would leave what it took of the memory in an arena that nobody shrinks; answers of some MB, which
+would leave the memory that it took in an arena that is never shrunk; answers of some MB, which
 come from the heap once the first was freed, would leave holes in it."""
 
 NICEST = 19
@@ -78,7 +78,7 @@ class PlanningClient:
     def order(self, scopes):
         """Let it plan some aggregates.
 
-        :returns: whether it could be told; not when it has ended meanwhile
+        :returns: whether the order reached it; it does not when the worker has ended meanwhile
         """
         self._waited_before = self._waited_ever()
         try:
@@ -89,7 +89,7 @@ class PlanningClient:
         return self.popen.poll() is None
 
     def answer(self):
-        """The status of what it was told to do, or None while it is at it or if it ended without
+        """The status of the order, or None while it works or if it ended without
         an answer."""
         with contextlib.suppress(BlockingIOError):
             said = os.read(self._answers, 64)
@@ -110,7 +110,7 @@ class PlanningClient:
         return 0.0
 
     def dismiss(self):
-        """End it; it has nothing under way."""
+        """End the worker, which is idle."""
         self.popen.kill()
         self.forget()
 
@@ -135,8 +135,8 @@ def _as_far_as_it_may():
 
 
 def configuration(conf):
-    """What the files of an oslo.config object look like now, and what of it the process has from
-    its start: another where one has changed."""
+    """A fingerprint of the files of an oslo.config object as they are now and of the options that
+    the process has from its start. It differs where one of them has changed."""
     files = [pathlib.Path(path) for path in conf.config_file or ()]
     for directory in conf.config_dir or ():
         files += sorted(pathlib.Path(directory).glob('*.conf'))

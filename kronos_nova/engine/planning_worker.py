@@ -46,17 +46,18 @@ LOG = logging.getLogger(__name__)
 
 PR_SET_PDEATHSIG = 1
 
-# Answers. An error that nobody foresaw, or a signal, ends the process without one.
+# Answers. An unforeseen error, or a signal, ends the process without one.
 PLANNED, NOT_PLANNED = 0, 3
 STAYS, LEAVES = 'stays', 'leaves'
 
 OOM_SCORE = 500
-"""Of 1000: where memory runs out, the kernel takes this process before any that serves requests."""
+"""Score for the kernel's out-of-memory killer, of 1000. The kernel ends this process before any
+that serves requests."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """What is read of Nova; see :class:`kronos_nova.cycle.evaluation.CyclePorts`."""
+    """The parts of Nova that are read; see :class:`kronos_nova.cycle.evaluation.CyclePorts`."""
 
     inventory: InventorySource
     history: Callable[[datetime.datetime], Iterable[PastMove]] = lambda since: ()
@@ -115,7 +116,7 @@ def serve(conf, make_sources, answers, may_write):
 
 
 def _give_memory_back():
-    """What one cycle leaves behind must not add up with the next one's."""
+    """Return the memory of a cycle to the kernel, so that cycles do not add up."""
     gc.collect()
     with contextlib.suppress(AttributeError):  # of glibc alone
         ctypes.CDLL(None).malloc_trim(0)

@@ -32,7 +32,7 @@ class InventorySource(Protocol):
         """
 
     def names_elsewhere(self, attribute: str, names: Collection[str]) -> set[str]:
-        """Those of some names that instances have too which were left out of the last reading.
+        """The names that instances outside the last reading have too.
 
         :param attribute: of an Instance, ``name`` or ``display_name``
         :raises InventoryError: Nova could not be read

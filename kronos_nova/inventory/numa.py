@@ -52,8 +52,8 @@ def _host_cell(cell: Mapping[str, Any]) -> NumaCell:
 
 
 def topology(raw: Any) -> Topology:
-    """What an instance needs of cells, and where it has it. Of its pages the sizes are those that
-    were found; see :func:`with_page_size`.
+    """The cells that an instance needs, and those that it has. Sizes of pages are those that were
+    found; see :func:`with_page_size`.
 
     :param raw: ``instance_extra.numa_topology``, parsed
     :raises OutOfBounds: it is nothing that Nova writes

@@ -99,8 +99,7 @@ class OpenStackInventory:
                                                                        'aggregates')}
 
     def past_moves(self, since: datetime.datetime) -> list[PastMove]:
-        """The live migrations that ended well since a time, whoever asked for
-        them.
+        """The live migrations that completed since a time, also those that users asked for.
 
         :raises InventoryError: Nova cannot be read
         """
@@ -221,7 +220,7 @@ def _answered():
 
 
 def _cause(error):
-    """With the address, which the SDK's own message leaves out for some."""
+    """The text of an error with the address, which the SDK leaves out of some messages."""
     text = ' '.join(str(error).split())
     url = getattr(error, 'url', None)
     status = getattr(error, 'http_status', None) or getattr(error, 'status_code', None)

@@ -30,7 +30,7 @@ class ReadingPace:
 
     @contextlib.contextmanager
     def step(self):
-        """Around a step; several may be under way in threads."""
+        """Context of a step; several steps may run in threads."""
         begun = self._monotonic()
         yield
         rest = min(self._monotonic() - begun, LONGEST_REST, self._left)
@@ -39,4 +39,4 @@ class ReadingPace:
 
 
 HURRY = ReadingPace(0)
-"""Of somebody who waits for what is read, in a process that serves nobody else."""
+"""The pace of a process that serves one caller, who waits for the result."""

@@ -36,7 +36,7 @@ READS_BETWEEN_TWO_LOOKS_AT_THE_CLOCK = 20
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Trees:
-    """What placement knows of some hosts.
+    """The providers of some hosts.
 
     of : root provider uuid to its tree, itself included
     sharing : by uuid, the providers that share what they have with some of the hosts
@@ -52,7 +52,7 @@ provider's generation as it was. What that hides until then is capacity, never a
 
 
 class ProviderCache:
-    """What placement said of providers, kept from one reading to the next by their generations.
+    """Cache of providers from one reading to the next, by their generations.
 
     A generation changes with a provider's inventories, and when something is allocated there; not
     when an allocation goes away. So a provider is read again too when a consumer that it was last

@@ -39,13 +39,13 @@ NAMES = {'name': 'OS-EXT-SRV-ATTR:instance_name', 'display_name': 'name'}
 """The names of an Instance, and what Nova's API calls them."""
 
 MOST = 1 << 53
-"""Of any figure: placement keeps 31 bits, and what is added up stays exact as a float."""
+"""Largest figure: placement keeps 31 bits, and sums stay exact as floats."""
 
 MOST_RULE = 1 << 64
 """Nova takes any whole number for ``max_server_per_host``; it is clamped where groups are used."""
 
 MOST_KEYS = 10_000
-"""Of metadata or extra specs; Nova's own quota for servers is 128."""
+"""Keys of metadata or extra specs; Nova's own quota for servers is 128."""
 
 LONGEST_VALUE = 65_535
 
@@ -69,7 +69,7 @@ class SharingProvider:
 
 
 def refuse_silent_cells(services: Iterable[dict]):
-    """Of a cell that is down Nova knows the names of its hosts, and lists no hypervisor of any.
+    """Raise where a cell is down: Nova lists the names of its hosts, but no hypervisor of theirs.
 
     :raises InventoryError: there is such a cell
     """
@@ -165,7 +165,7 @@ def _resource_inventory(raw):
 
 
 def amounts(resources: Mapping[str, int]) -> dict[str, int]:
-    """What a consumer is allocated, by resource class, sorted.
+    """The allocation of a consumer by resource class, sorted.
 
     :raises OutOfBounds: it is nothing that placement could have allocated
     """
@@ -195,8 +195,8 @@ def _together(parts: list[ResourceInventory]) -> ResourceInventory:
 
 
 def used(tree: Iterable[Provider]) -> dict[str, int]:
-    """What all consumers together are allocated on the tree, by resource class: instances,
-    migrations, soft-deleted servers, whoever else asked placement."""
+    """The sum of all allocations on the tree, by resource class: of instances, migrations,
+    soft-deleted servers and other users of placement."""
     total = collections.defaultdict(int)
     for provider in tree:
         for resources in provider.held.values():
@@ -293,7 +293,7 @@ def _seconds(time: Any) -> float | None:
 
 
 def aggregate(raw: dict) -> Aggregate:
-    """With all its hosts, those of bare metal among them."""
+    """An aggregate with all its hosts, also those of bare metal."""
     return Aggregate(name=_text(raw, 'name'), uuid=_text(raw, 'uuid'),
                      availability_zone=_text_or_none(raw, 'availability_zone'),
                      metadata=boundary.texts(raw['metadata'], 'metadata', MOST_KEYS, LONGEST_VALUE),

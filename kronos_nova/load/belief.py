@@ -70,7 +70,7 @@ class Servers:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Belief:
-    """What is believed of some hosts by one policy.
+    """The measurements of some hosts that one policy believes.
 
     scores, profiles : bool (H,), whether the score, and what the profile says of the instances
         there, is used
@@ -102,7 +102,7 @@ class Belief:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What an operator should know of the hosts that are not believed."""
+        """Texts for an operator about the hosts whose measurements are not believed."""
         return (*(f'not believed, and left out of the plan: {each}' for each in self._said(SCORE)),
                 *(f'its servers are not moved: {each}' for each in self._said(PROFILE)))
 

@@ -1,15 +1,15 @@
-"""What the hours to come will bring, by the same hours of yesterday and of last week.
+"""Forecast of the hours to come from the same hours of yesterday and of last week.
 
-A load that has a daily or a weekly pattern is well told by what it was a season ago: the *seasonal
-naive* forecast, against which all others are measured (Hyndman & Athanasopoulos, Forecasting:
-Principles and Practice, 3rd ed., 5.2). It is not known beforehand which season a load follows, nor
-whether it has one at all. So five simple forecasts are made of each: that it stays as it is; that
-it does what it did yesterday, or a week ago; and both of these moved to where it is now, which
-follows what grows or was changed. They are combined with weights inverse to the mean square of
-their errors during the last day (Bates & Granger, The Combination of Forecasts, Operational
-Research Quarterly 20, 1969), for each lead by itself: far ahead the season counts, for the next
-hour the present. That combining simple forecasts is hard to beat is what the M-competitions found
-(Makridakis et al., International Journal of Forecasting 36, 2020).
+A load that has a daily or a weekly pattern is well forecast by its value a season ago: the
+*seasonal naive* forecast, against which all others are measured (Hyndman & Athanasopoulos,
+Forecasting: Principles and Practice, 3rd ed., 5.2). It is not known beforehand which season a load
+follows, nor whether it has one at all. So five simple forecasts are made of each: that it stays as
+it is; that it does what it did yesterday, or a week ago; and both of these moved to where it is
+now, which follows what grows or was changed. They are combined with weights inverse to the mean
+square of their errors during the last day (Bates & Granger, The Combination of Forecasts,
+Operational Research Quarterly 20, 1969), for each lead by itself: far ahead the season counts, for
+the next hour the present. That combining simple forecasts is hard to beat is what the
+M-competitions found (Makridakis et al., International Journal of Forecasting 36, 2020).
 
 How good the forecast is, is found by making it as if it was each hour of the last day, by weights
 of other hours than that, and holding it against what came. All figures are means of whole hours.
@@ -20,7 +20,7 @@ import dataclasses
 import numpy as np
 
 ORIGINS = 24
-"""Hours from each of which it is told again what came after: those of the last day."""
+"""Hours from which a forecast is made again to judge it: those of the last day."""
 DAYS = 2 * ORIGINS + 1
 """Hours until now of which means are needed: from each origin a day back, and one before that."""
 WEEK_AGO = 7 * 24 + ORIGINS + 1
@@ -30,11 +30,11 @@ LEAST_KNOWN = 3
 LEAST_ORIGINS = 12
 """Hours of the last day of which must be known how good the forecast was."""
 LEAST_ERROR = 1e-6
-"""A hundred-thousandth of a host is nothing, squared or not: what was told exactly for some hours
+"""A hundred-thousandth of a host is nothing, squared or not: an exact forecast of some hours
 does not outweigh all others."""
 WORTH = 0.9
-"""Of the error of staying with the present, what that of a forecast must be below to be of use: a
-bit less by chance is no reason to move servers."""
+"""Largest error of a useful forecast, as a part of the error of staying with the present. A
+slightly smaller error may be chance, which is no reason to move servers."""
 FAR_OFF = 3.0
 """By which factor all loads together may be off from any hour of the last day. Percent are 100
 times as much, and cores as many times as a host has."""
@@ -74,7 +74,7 @@ class Judgement:
     came, NaN where too little of the day is known.
 
     error : of the forecast
-    present_error : of what the present would have told
+    present_error : of the present taken as the forecast
     """
 
     error: float
@@ -96,8 +96,8 @@ UNKNOWN = Judgement(np.nan, np.nan)
 class Seasonal:
     """The forecast of N loads for H hours, the current one first.
 
-    ahead : float64 (N, H), NaN = nothing but the present is known of it
-    errors : float32 (N, H, 24), forecast less what came, told each hour of the last day; NaN = not
+    ahead : float64 (N, H), NaN = nothing but the present is known of it errors : float32 (N, H,
+    24), forecast less actual value, for each hour of the last day; NaN = not
         known
     present_errors : the same of staying with the hour before
     """
@@ -169,7 +169,7 @@ def seasonal(days: np.ndarray, week: np.ndarray) -> Seasonal:
 def _lead(days: np.ndarray, week: np.ndarray,
           lead: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The forecast (n,) of the hour that is ``lead`` after the current one, and both errors
-    (n, 24) of what would have been told as far ahead from each hour of the last day."""
+    (n, 24) of the forecasts made as far ahead from each hour of the last day."""
     last = days[:, ORIGINS:]
     yesterday = days[:, 1 + lead:ORIGINS + 2 + lead]
     then = week[:, 1 + lead:ORIGINS + 2 + lead]
@@ -205,7 +205,7 @@ def _combined(forecasts: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def is_of_unit(days: np.ndarray, now: np.ndarray) -> bool:
-    """Whether the past may be told in the unit of the present. It may not where all loads together
+    """Whether the past is in the unit of the present. It is not where all loads together
     were in every hour of the last day more than :data:`FAR_OFF` times, or less than that part of,
     what they are now.
 
@@ -240,7 +240,7 @@ def judged_highest(said: np.ndarray, days: np.ndarray, horizon: int,
 
 def _judged(errors: np.ndarray, present_errors: np.ndarray, known: np.ndarray,
             least: int = LEAST_ORIGINS) -> Judgement:
-    """Of errors (hosts, H, t), where t is known."""
+    """Judge a forecast by its errors (hosts, H, t), where t is known."""
     if not len(errors) or known.sum() < least:
         return UNKNOWN
     return Judgement(float(np.abs(errors[..., known]).mean()),

@@ -28,7 +28,7 @@ CLOCKS = 'compare the clocks of this host and of Prometheus, and look for a cach
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Range:
-    """What values make sense; both ends do, give or take rounding."""
+    """The range of valid values; both ends are valid, give or take rounding."""
 
     lowest: float
     highest: float
@@ -60,7 +60,7 @@ class ScoringRules:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Readings:
-    """What a query said of some hosts.
+    """The answer of a query for some hosts.
 
     values : float64 (H,), NaN = no sample
     problems : why no decision may rest on them; empty if one may

@@ -49,7 +49,7 @@ class PlacedInstances:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Weights:
-    """What instances weigh, in a unit that is the same for all hosts.
+    """Weights of instances, in a unit that is the same for all hosts.
 
     values : float64 (V,), NaN = not known, and then the instance does not move
     doubts : samples that cannot be true, for an operator
@@ -142,7 +142,7 @@ def _left_alone(placed: PlacedInstances, which: np.ndarray, what: str) -> Iterat
 
 def unit_problem(policy: Policy, samples: Mapping[str, list[ProfileSample]],
                  placed: PlacedInstances) -> str:
-    """What is wrong if the profile as a whole is in another unit than the scores; '' if it is not.
+    """The problem where the profile as a whole is in another unit than the scores; '' for none.
 
     A profile by vCPU of the instance looks like fractions and is none of the host: a host at 0.5
     seems to have instances that use 1.4 of it.
@@ -190,7 +190,7 @@ def measured(policy: Policy, samples: Mapping[str, list[ProfileSample]],
     values = np.array([each[0] if each else np.nan for each in found], dtype=float)
     values *= placed.units[placed.vm_host]
     wrong = np.array([len(each) > 1 for each in found], dtype=bool)
-    if len(set(names)) < len(names):  # what several servers share tells of none of them
+    if len(set(names)) < len(names):  # a sample that several servers share is of none of them
         count = collections.Counter(names)
         shared = np.array([count[name] > 1 for name in names])
         values[shared], wrong[shared] = np.nan, False

@@ -1,4 +1,4 @@
-"""What an instance's load is likely to be for the next half hour, by what it was like until now.
+"""The likely load of an instance for the next half hour, from its past load.
 
 Of each instance are kept, all with weights that fall with age: its mean ``μ`` and its variance
 ``σ²`` over about a day, its mean ``q`` over about a quarter of an hour, and ``c``, the covariance
@@ -26,7 +26,7 @@ were best with."""
 AT_FIRST, AS_GOOD_AS = 0.5, 3 * 3600.0
 """The slope that is assumed of an instance, as if it had been seen for so many seconds."""
 FORGOTTEN = 6 * 3600.0
-"""What was not looked at for as long begins anew."""
+"""Seconds without a sample after which statistics begin again."""
 LEAST_VARIANCE = 1e-10
 """A load that varies by less than 0.00001 of a host is a constant."""
 FIGURES = 5
@@ -37,7 +37,7 @@ VARIANCE = 2
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LoadStats:
-    """What is known of some instances in one policy, in the unit of its profile.
+    """Statistics of some instances in one policy, in the unit of its profile.
 
     at : Unix seconds of the last look
     vms : their uuids, in any order
@@ -50,7 +50,7 @@ class LoadStats:
     figures: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, FIGURES)))
 
     def after(self, now: float, vms: tuple[str, ...], loads: np.ndarray) -> 'LoadStats':
-        """What is known after another look.
+        """The statistics with another sample of each instance.
 
         :param now: Unix seconds
         :param vms: all instances that there are; others are forgotten

@@ -1,4 +1,4 @@
-"""What noise alone makes of an imbalance.
+"""The imbalance that noise alone makes.
 
 Hosts whose mean loads are all equal are never seen equal. With *n* of them the distance of the
 highest from the lowest grows with *n*: it is the expected range of *n* normal variables (Tippett,
@@ -17,7 +17,7 @@ _DENSITY = np.exp(-_TABLE ** 2 / 2)
 _CUMULATED = (np.cumsum(_DENSITY) - _DENSITY / 2) / _DENSITY.sum()
 _LEAST = 1e-300
 _DIGITS = 3
-"""Digits of the logarithm by which deviations are told apart; many hosts then share one."""
+"""Digits of the logarithm by which deviations are grouped; many hosts then share one."""
 
 
 def expected_range(deviations: np.ndarray, left_out: int = 0) -> float:

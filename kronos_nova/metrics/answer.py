@@ -21,7 +21,7 @@ MOST_WARNINGS = 20
 """Thanos warns once a store that did not answer; one that warns more says nothing new."""
 
 MOST_LABELS = 100
-"""Of a series; Prometheus' own default limits, where they are set, are lower."""
+"""Labels of a series; Prometheus' own default limits, where they are set, are lower."""
 
 HEAD = 4096
 """Bytes of a body in which its first line is looked for. More would only be read for a page that
@@ -134,8 +134,8 @@ def first_line(body: bytes) -> str:
 
 
 def _warnings_of(answer, source):
-    """What the source says against its own answer: Prometheus and Thanos in ``warnings``,
-    VictoriaMetrics by ``isPartial``. ``infos`` are about the query and no reason for doubt."""
+    """The doubts of the source about its own answer. Prometheus and Thanos have ``warnings``,
+    VictoriaMetrics ``isPartial``. ``infos`` are about the query and no reason for doubt."""
     warnings = answer.get('warnings') or []
     if not isinstance(warnings, list):
         raise exception.MetricsNotUnderstood(source=source, problem='"warnings" is no list')

@@ -9,7 +9,7 @@ from kronos_nova.objects.metrics import Vector
 
 
 class MetricsSource(Protocol):
-    """Answers queries. Adapters return what they were told and decide nothing."""
+    """Answers queries. Adapters return the answers as they are and decide nothing."""
 
     def query(self, query: MetricQuery) -> Vector:
         """The instant vector of a query.

@@ -89,7 +89,7 @@ class Exporter:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Found:
-    """What a Prometheus has of a cloud.
+    """The series that a Prometheus has of a cloud.
 
     selector : label matcher of the series of this cloud, such as ``region="one"``; '' = all are
     guest_label, guest_kind : the label that has the server, and the attribute that it has; '' where
@@ -138,7 +138,7 @@ def selected(instant: Callable[[str], Vector], selector: str, hosts: Iterable[st
 
 
 class _Machines:
-    """What node_exporter says of machines, by address: their names, and when they started.
+    """Machines as node_exporter reports them, by address: their names and start times.
 
     :param names: series of ``node_uname_info``
     :param starts: series of their start times

@@ -16,7 +16,7 @@ migrations at once make a warning; lowered, a host that is scraped twice makes n
 than move at once, and less than a host of any aggregate of up to ten hosts has."""
 
 TOLERANCE = 1e-9
-"""What rounding may put a fraction outside [0, 1], as the engine sees it."""
+"""Largest distance from [0, 1] that is taken for rounding, as in the engine."""
 
 
 class AnswerHealth(enum.Enum):
@@ -30,7 +30,7 @@ class AnswerHealth(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What an answer should name.
+    """The names that an answer should have.
 
     :ivar label: the label that has the names
     :ivar names: those that need a series
@@ -55,7 +55,7 @@ class Expected:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What one query of a policy is worth.
+    """The health of one query of a policy.
 
     :ivar detail: one line for a person, '' when healthy
     :ivar diagnosis: the names that were found; None when there was no answer

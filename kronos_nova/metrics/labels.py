@@ -33,7 +33,7 @@ class Proposal:
         return (self.pattern, self.replacement) == PLAIN
 
     def remedy(self, host_label: str) -> str:
-        """What to write into the policy, for a person."""
+        """The line to write into the policy, for a person."""
         label = boundary.shown(self.label, 80)
         if self.is_plain:
             return f'host_label: {label}'
@@ -44,7 +44,7 @@ class Proposal:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What the series of an answer have to do with the hosts that Nova knows; names sorted.
+    """The match of the series of an answer with the hosts that Nova knows; names sorted.
 
     :ivar matched: hosts with a series
     :ivar missing: hosts without one
@@ -77,8 +77,8 @@ def _first_part(value):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rewrite:
-    """What ``label_replace`` would do, and the same in steps that cost no more than the value is
-    long: a regular expression that goes back for every ``:`` of a hostile value does not.
+    """A rewrite of label values as by ``label_replace``, in steps whose cost is linear in the
+    length of the value. A regular expression that backtracks at every ``:`` is not linear.
 
     :ivar group: what the first group of the pattern has, None where the pattern does not match
     """

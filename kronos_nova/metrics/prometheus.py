@@ -86,7 +86,7 @@ class PrometheusClient:
         return answer.read_matrix(body, self._transport.source)
 
     def runtime_info(self) -> dict:
-        """What the server says of itself: start time, retention, configuration state.
+        """Read the state of the server: start time, retention, configuration.
 
         :raises MetricsNotFound: it has no such page (Thanos, VictoriaMetrics)
         """

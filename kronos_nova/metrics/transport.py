@@ -44,7 +44,7 @@ class Transport:
 
     @property
     def source(self) -> str:
-        """What errors name."""
+        """The name of the source in errors."""
         return f'Prometheus at {self.endpoint.url}'
 
     def fetch(self, path: str, parameters: dict[str, str],

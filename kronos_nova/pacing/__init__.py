@@ -1,1 +1,1 @@
-"""What live migrations take, and when each of a plan is to begin."""
+"""Durations of live migrations, and the time at which each move of a plan begins."""

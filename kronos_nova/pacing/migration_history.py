@@ -1,9 +1,9 @@
-"""What is expected of moves, by what those before them were like.
+"""Expected durations of moves, learnt from past moves.
 
 Two figures hold for all: the seconds that a move takes however little there is to copy, and the
 bandwidth. They are fitted to the moves that ended, in relative errors, with what is assumed without
-any as one more observation of each; errors that stick out count less (Huber). What a guest writes
-is told by how much more was copied than it has. Of what then still differs, as a factor, a part is
+any as one more observation of each; errors that stick out count less (Huber). The dirty rate
+of a guest is estimated from the bytes copied beyond its memory. Of the remaining factor, a part is
 put down to the size, to the pair of hosts and to the instance, one after the other: *n*
 observations of one of them are believed by *n* / (*n* + 2) (shrinkage as in empirical Bayes).
 """
@@ -80,7 +80,8 @@ SPREAD = 0.2
 SURE = 0.1
 """Relative error of a bandwidth that an operator gave."""
 HUBER = 1.5
-"""Of SPREAD; the usual constant, with which little is lost where errors are normal."""
+"""Errors beyond this many SPREAD count less; the usual constant, which loses little where errors
+are normal."""
 ROUNDS = 10
 SHRINKAGE = 2.0
 """Observations for which a factor has to stand before half of it is believed."""
@@ -88,12 +89,12 @@ MOST = 8.0
 """A factor is not larger, nor smaller than its reciprocal: then it is something else."""
 
 Key = float | str | tuple[str, str]
-"""What a factor belongs to: MiB of memory, the uuid of an instance, or a pair of hosts."""
+"""The key of a factor: MiB of memory, the uuid of an instance, or a pair of hosts."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed:
-    """What holds without any experience.
+    """Figures that hold without past moves.
 
     bandwidth : MiB a second that an operator gave for one migration; None is to be learnt
     """
@@ -105,7 +106,7 @@ class Assumed:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Guest:
-    """What is known of an instance beside its past; None where it is not.
+    """Figures of an instance other than its past moves; None where a figure is not known.
 
     memory_mb : of its flavor
     disk_mb : of local disk that is to be copied
@@ -138,7 +139,7 @@ class MigrationHistory:
         self._factors = self._learn_factors(timed)
 
     def copy(self, guest: Guest, source: str, destination: str) -> Copy:
-        """What is expected of moving an instance between two hosts."""
+        """The expected copy of an instance between two hosts."""
         used, written = self._written.get(guest.uuid, self._usual)
         return Copy(
             memory_mb=used * guest.memory_mb if guest.used_mb is None else guest.used_mb,
@@ -148,7 +149,7 @@ class MigrationHistory:
                 guest.uuid, guest.memory_mb, source, destination))))
 
     def seconds(self, guest: Guest, source: str = '', destination: str = '') -> float:
-        """That a move takes when nothing else is under way."""
+        """The seconds that a move takes while no other runs."""
         return self.copy(guest, source, destination).seconds(self.bandwidth)
 
     def slowness(self, source: str, destination: str) -> float:

@@ -13,12 +13,13 @@ DOWNTIME = 0.5
 """Seconds for which a guest may be stopped: ``live_migration_downtime`` of Nova's default."""
 
 MOST_ROUNDS = 1000
-"""Of a guest that writes nearly as fast as is copied. More than any migration ever makes."""
+"""Most rounds that are computed, for a guest that writes nearly as fast as it is copied. No
+migration makes as many."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MigrationForecast:
-    """What one live migration is expected to be like.
+    """The expected course of one live migration.
 
     seconds : from the request to the end; where it does not converge, until as much was copied as
         there is twice over, and then the guest stops
@@ -35,7 +36,7 @@ class MigrationForecast:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """What is to be copied of an instance.
+    """The copy of an instance.
 
     memory_mb : MiB of memory in use
     disk_mb : MiB of local disk, copied before the memory
@@ -53,7 +54,7 @@ class Copy:
     downtime: float = DOWNTIME
 
     def forecast(self, bandwidth: float) -> MigrationForecast:
-        """What is expected.
+        """Compute the expected course.
 
         With *M* memory, *b* bandwidth, *d* dirty rate, *D* downtime and *r* = *d*/*b* there are the
         fewest rounds *n* for which *M* *r*\\ :sup:`n` ≤ *b* *D*, and the time of these and of the

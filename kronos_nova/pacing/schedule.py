@@ -142,7 +142,7 @@ class _Floor:
         return np.bincount(self.ends_at[side], weights=what, minlength=len(self.link))
 
     def play(self, rule: 'Rule') -> Timeline:
-        """Let the moves go by a rule: it orders those that may, given what is under way."""
+        """Run the moves by a rule. The rule orders those that may begin, given those that run."""
         count = len(self.jobs)
         begins, ends = np.full(count, np.nan), np.full(count, np.nan)
         # Seconds before each copies, and the part that is left of its copying.
@@ -188,9 +188,9 @@ class _Floor:
         return np.bincount(self.ends_at[side][under_way], minlength=len(self.link))
 
     def bandwidth(self, moves: np.ndarray, under_way: np.ndarray, more: int = 0) -> np.ndarray:
-        """float64: what each of some moves gets, an equal share of the links that it is on.
+        """float64: the bandwidth of each move, an equal share of the links that it is on.
 
-        :param more: how many more are on each link than are under way
+        :param more: how many more moves are on each link than run
         """
         share = np.full(len(moves), float(self.links.stream))
         for side in (0, 1):
@@ -214,7 +214,7 @@ class _Floor:
         return found
 
     def crowding(self, may: np.ndarray, under_way: np.ndarray) -> np.ndarray:
-        """float64: what each move and those under way would copy by its busier link if they did not
+        """float64: the traffic of each move and those that run over its busier link if they did not
         share it, on average over their whole time, beyond what it carries, as a part of that; 0
         where it has room for all."""
         found = np.zeros(len(may))

@@ -1,4 +1,4 @@
-"""What the caps leave, given what is under way."""
+"""Slots that the caps leave beside the moves that run."""
 
 import collections
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What an operator asks for: the policies file, validated.
+"""The wishes of an operator: the policies file, validated.
 
 Its names are imported when they are used: pydantic and the models take a third of the time of a
 command that only looks at windows.

@@ -1,5 +1,5 @@
-"""What is wrong with rules in the cloud as it is: they select nothing, or contradict each other or
-server groups."""
+"""Problems of rules in the cloud as it is: rules that select nothing, or that contradict each other
+or server groups."""
 
 import collections
 from collections.abc import Iterator

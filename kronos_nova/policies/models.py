@@ -41,7 +41,7 @@ LONGEST_HORIZON = 12
 
 
 class Forecast(pydantic.BaseModel):
-    """How the load of the hours to come is told."""
+    """How the load of the hours to come is forecast."""
 
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False)
 
@@ -264,7 +264,7 @@ class Policy(pydantic.BaseModel):
 
 
 class MigrationQueries(pydantic.BaseModel):
-    """What is asked to predict how long live migrations take; nothing of it is needed."""
+    """Queries that predict how long live migrations take; all are optional."""
 
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid')
 
@@ -329,7 +329,7 @@ class PolicySet(pydantic.BaseModel):
 
 
 def contradictions(rows: list[dict]) -> Iterator[str]:
-    """What is wrong with policies taken together, whatever is wrong with each of them.
+    """Problems of policies taken together, apart from the problems of each.
 
     :param rows: policies as mappings, with anything in them
     """

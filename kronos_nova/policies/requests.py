@@ -27,7 +27,7 @@ from kronos_nova.policies.selection import DEFAULT_ZONE
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedServer:
-    """What Nova's scheduler knows of a server. ``groups`` are uuid and name of its server group,
+    """A server as Nova's scheduler knows it. ``groups`` are uuid and name of its server group,
     ``others`` the hosts of the other members."""
 
     uuid: str = ''

@@ -204,7 +204,7 @@ class OperatorRule(_Strict):
 
     @property
     def price(self) -> float:
-        """What a server costs that is where the rule would not have it."""
+        """The cost of a server where the rule would not have it."""
         return DEFAULT_COST if self.cost is None else self.cost
 
     @property

@@ -1,4 +1,4 @@
-"""What an operator's rules select in a snapshot: servers and hosts."""
+"""The servers and hosts of a snapshot that an operator's rules select."""
 
 import bisect
 import collections
@@ -30,7 +30,7 @@ Uuids = frozenset[str]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What a rule selects.
+    """The selection of a rule.
 
     servers : uuids
     hosts : names of the hosts that its relation names; empty where it names none
@@ -48,9 +48,9 @@ class Selection:
 
 
 class Selections:
-    """What each of some rules selects in a snapshot, in the order of the rules.
+    """The selections of some rules in a snapshot, in the order of the rules.
 
-    What a rule selects that is nowhere is left out.
+    Servers and hosts that do not exist are left out.
     """
 
     def __init__(self, rules: Iterable[OperatorRule] = (), snapshot: Snapshot | None = None):
@@ -66,7 +66,7 @@ class Selections:
 
     @functools.cached_property
     def placing(self) -> tuple[Selection, ...]:
-        """Those of rules that name hosts."""
+        """The selections of rules that name hosts."""
         return tuple(each for each in self._all if each.rule.places is not None)
 
     @functools.cached_property
@@ -260,7 +260,7 @@ class _Values:
         return sorted(self._having)
 
     def matching(self, words: Iterable[str]) -> set[str]:
-        """What has a value that is one of the words, or that one of the patterns fits."""
+        """The keys with a value that is one of the words, or that one of the patterns fits."""
         return {having for word in words for value in self._values(word)
                 for having in self._having[value]}
 

@@ -118,7 +118,7 @@ class Window:
         return _CLOCK_CHANGE if len(offsets) > 1 else datetime.timedelta()
 
     def _local(self, now: float) -> datetime.datetime:
-        """What the clock shows, without a zone: with one, croniter would count hours twice."""
+        """The local time without a zone: with a zone, croniter would count hours twice."""
         return datetime.datetime.fromtimestamp(now, zoneinfo.ZoneInfo(self.zone)).replace(
             tzinfo=None, fold=0)
 

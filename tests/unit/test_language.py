@@ -17,8 +17,8 @@ import kronos_nova
 
 PACKAGE = pathlib.Path(kronos_nova.__file__).parent
 
-ROOMS = ('claims', 'conf', 'constraints', 'cooldown', 'operations', 'osc', 'page', 'record', 'room',
-         'services')
+ROOMS = ('claims', 'client', 'conf', 'constraints', 'cooldown', 'engine', 'inventory', 'load',
+         'metrics', 'operations', 'osc', 'pacing', 'page', 'policies', 'record', 'room', 'services')
 """Folders of the package that obey, and so do the modules beside them. New ones are added as they
 are rewritten, until all are here."""
 

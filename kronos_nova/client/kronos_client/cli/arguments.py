@@ -13,7 +13,7 @@ LARGEST = 10 ** 9
 times are refused. The limit of the options in nova.conf."""
 
 PAST = 'a local time (03:12, 2026-11-22T18:00) or how long ago (90m, 2h, 3d)'
-"""What :func:`past` takes, for the help of arguments."""
+"""The forms of a time that :func:`past` takes, for the help of arguments."""
 
 AGO = re.compile(r'(\d{1,6})([mhd])')
 UNITS = {'m': 60, 'h': 3600, 'd': 86400}
@@ -35,7 +35,7 @@ def at_least(least: int, most: int = LARGEST):
 
 
 MINUTES_DIGITS = 6
-"""Of minutes from now, which is two years at most. 20261122 is a day."""
+"""Digits of a number of minutes from now, which is two years at most. 20261122 is a day."""
 
 COUNT = at_least(0)
 POSITIVE = at_least(1)

@@ -167,8 +167,8 @@ class Reject(_OfPlan):
 
 
 def _projects(moves):
-    """Of each project with a part in a plan: its servers that move, and the moves of servers of
-    others that relieve a host with servers of the project."""
+    """A line for each project with a part in a plan: its servers that move, and the moves of
+    servers of others that relieve a host with servers of the project."""
     moved = collections.Counter(move.project_id for move in moves if move.project_id)
     relieved = collections.Counter(itertools.chain.from_iterable(
         {*move.benefits} - {move.project_id} for move in moves))

@@ -40,7 +40,7 @@ class _AboutRoom(command.Lister):
         return parser
 
     def say_outcome(self, outcome):
-        """What the changes that are thought of lead to."""
+        """Print the outcome of the changes that are supposed."""
         for uuid, why in outcome.left.items():
             self.say(f'Does not restart: {columns.server(uuid, outcome.names.get(uuid))}: {why}')
         for flavor, count in outcome.not_booted.items():
@@ -148,7 +148,7 @@ def add_count_argument(parser):
 
 
 def sentences(room, count):
-    """What a Room says of so many servers that are to find one."""
+    """Sentences about a Room for a number of servers."""
     places = ', '.join(f'{number} on {name}' for name, number in room.hosts.items())
     yield (f'Room for {sum(room.hosts.values())} of {count}{f": {places}" if places else ""}; '
            f'{len(room.moves)} moves copy {room.memory_mb / 1024:.1f} GiB.')

@@ -60,7 +60,7 @@ class Resumed(Automation):
 
 
 class SwitchEvent(Response):
-    """What was set; an empty ``value`` ended it."""
+    """A change of a switch; an empty ``value`` ended the switch."""
 
     kind: str
     aggregate: str

@@ -130,7 +130,7 @@ class ServerOnHost(Response):
 
 
 class Occupancy(Response):
-    """What is on a host, and its newest drain.
+    """The servers on a host, and its newest drain.
 
     state : one of :data:`OCCUPANCY`
     is_over : whether waiting for the host to be empty changes nothing any more

@@ -23,7 +23,7 @@ class Error(msgspec.Struct):
 
 
 class Errors(msgspec.Struct):
-    """What is given for any status from 400 on."""
+    """The body of any answer with a status from 400 on."""
 
     errors: list[Error]
 
@@ -45,8 +45,8 @@ class StopPending(Exception):  # noqa: N818 - named as what happened
 
 
 def from_answer(error: Error) -> Exception:
-    """What a client raises for an error of kronos-api. The text of a server error names the
-    request, which the log of kronos-api has."""
+    """Make the exception that a client raises for an error of kronos-api. The text of a server
+    error names the request, which the log of kronos-api has."""
     if error.status < SERVER_ERROR:
         # An address without an operation is refused without a detail.
         text = error.detail or f'kronos-api answers {error.status}: {error.title}.'

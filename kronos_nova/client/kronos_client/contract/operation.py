@@ -84,7 +84,7 @@ class Operation:
                                strict=self.has_body)
 
     def _as_lists(self, sent):
-        """What was sent, with lists where a query has a single value for one."""
+        """A copy of the query, with lists where the query has a single value for a list."""
         if self.has_body:
             return sent
         lists = {field.name for field in msgspec.structs.fields(self.request)

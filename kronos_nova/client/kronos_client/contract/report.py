@@ -14,7 +14,7 @@ from kronos_client.contract.base import Time
 from kronos_client.contract.operation import Operation
 
 MONTH, PROJECT, AGGREGATE = BY = ('month', 'project', 'aggregate')
-"""What sums can be made for."""
+"""The keys of sums."""
 
 
 class Sums(Response):

@@ -39,7 +39,7 @@ class Changes(Request):
 
 
 class Outcome(Response):
-    """What changes lead to; empty where none was asked for.
+    """The outcome of changes; empty where no change was asked for.
 
     left : uuid of each server of a lost host that does not restart to why
     names : uuid of each of these to its name
