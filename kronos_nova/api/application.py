@@ -27,14 +27,15 @@ from kronos_nova.api.operation import Services
 LOG = logging.getLogger(__name__)
 
 SLOW_AT_ONCE = 2
-"""Of those operations that take seconds: each reads a whole cloud."""
+"""Slow operations at once. Each reads a whole cloud and takes seconds."""
 
 KEYSTONE_SECONDS = 5
 """For keystone to answer, unless nova.conf says: without any limit one that is silent would hold
 thread after thread."""
 
 AWAY = 'kronos.keystone_is_away'
-"""In the environment of a request whose token nobody could be asked about."""
+"""Key in the environment of a request whose token could not be validated, as keystone did not
+answer."""
 
 
 def make(conf, services: Services):
@@ -95,8 +96,8 @@ def _authenticated(application, conf):
 class Keystone(auth_token.AuthProtocol):
     """Judges tokens; whether one is needed is for the application to say.
 
-    keystonemiddleware alone, told to leave that to others, takes any token for invalid while
-    keystone does not answer: people would throw away what is good.
+    keystonemiddleware alone, with the decision delayed, takes any token for invalid while
+    keystone does not answer: people would throw away valid tokens.
     """
 
     def process_request(self, request):
@@ -149,7 +150,7 @@ class Microversion:
 
 
 class Authentication:
-    """Lets nobody in without a token that keystone knows, but for what everybody may know."""
+    """Refuses requests without a token that keystone knows, except for public resources."""
 
     def process_resource(self, request, _response, resource, _params):
         if getattr(resource, 'is_public', False):

@@ -1,4 +1,4 @@
-"""How an error of ours is told over HTTP: one table, and one form."""
+"""Errors of Kronos over HTTP: one table, and one form."""
 
 import http
 import json

@@ -1,8 +1,8 @@
 """Events for any number of listeners from one reader of the database.
 
-A thread looks at everything that is told of, once a second while somebody listens, and keeps what
-changed. Each listener has a place in that; one that is slow costs nobody anything, and where it has
-lost its place it is given everything as it is now, like one that has just come.
+A thread reads everything that has events once a second while there are listeners, and keeps what
+changed. Each listener has a place in that. A slow listener costs the others nothing. A listener
+that has lost its place is given everything as it is now, like a new one.
 """
 
 import collections
@@ -33,11 +33,11 @@ HEARTBEAT_SECONDS = 10.0
 notices that a listener is gone."""
 
 LONGEST_SECONDS = 600.0
-"""Of one stream. Whose token was revoked meanwhile does not come back."""
+"""Longest time of one stream. A listener whose token was revoked meanwhile does not come back."""
 
 KEPT = datetime.timedelta(minutes=10)
-"""How long what has ended is told to whoever comes: as long as the clocks of controllers and a
-listener that comes back may be apart."""
+"""How long new listeners are given what has ended: the largest difference between the clocks of
+controllers, and the longest absence of a listener that comes back."""
 
 OVERLAP = datetime.timedelta(minutes=1)
 """By how much more than the last look a look goes back: the clocks of controllers differ."""
@@ -52,7 +52,7 @@ FIRST_LOOK_SECONDS = 20.0
 """For the first look to come: longer than a database that is asked again and again."""
 
 IDLE_SECONDS = 30.0
-"""How long looks go on when nobody listens: listeners that come back do not wait."""
+"""How long the thread goes on without listeners, so that listeners that come back do not wait."""
 
 RETRY_MILLISECONDS = 2000
 
@@ -68,7 +68,7 @@ class Source(Protocol):
         """Everything there is now, and what ended since then; each as what can be compared."""
 
     def tell(self, changed: Mapping[Key, object]) -> Mapping[Key, msgspec.Struct]:
-        """Some of that, as it is to be told."""
+        """The events of some of the changes."""
 
 
 class Feed:
@@ -248,7 +248,7 @@ def _parsed(last_id):
 
 
 class Stream:
-    """What one listener is given: an iterable of bytes that blocks until there is something.
+    """The events for one listener: an iterable of bytes that blocks until there is one.
 
     It is for one thread, but for :meth:`close`.
     """
@@ -292,6 +292,6 @@ class Stream:
         return b''.join(taken)
 
     def close(self) -> None:
-        """What a server calls when the listener is gone; harmless when repeated."""
+        """End the stream; the server calls it when the listener is gone. Harmless when repeated."""
         self._is_closed = True
         self._feed.leave(self)

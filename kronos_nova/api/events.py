@@ -1,4 +1,4 @@
-"""``GET /v1/events``: what goes on, told as it happens."""
+"""``GET /v1/events``: changes as they happen."""
 
 import dataclasses
 
@@ -79,7 +79,7 @@ class EventSource:
 
 
 def _steady(move):
-    """A move without what changes while it waits, and is not told."""
+    """A move without the figures that change while it waits, which make no event."""
     return dataclasses.replace(move, checked_at=None, owner=None, not_before=move.created_at)
 
 

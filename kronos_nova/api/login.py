@@ -32,7 +32,7 @@ TIMEOUT_SECONDS = 10
 """For keystone to answer; people wait in front of it."""
 
 AT_ONCE = 2
-"""Logins under way: each holds one of the threads that answer everybody, and keystone's hashing of
+"""Logins at once. Each holds one of the threads that answer requests, and keystone's hashing of
 passwords takes a good part of a second."""
 
 KEYSTONE = 'keystone_authtoken'

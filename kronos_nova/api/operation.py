@@ -1,4 +1,4 @@
-"""What an operation of the API is, and what it is given."""
+"""Operations of the API, and their input."""
 
 import dataclasses
 import datetime
@@ -22,7 +22,7 @@ from kronos_nova.services.context import Context
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What operations work on.
+    """The dependencies of operations.
 
     conf : the ConfigOpts
     utcnow : gives the time
@@ -67,8 +67,9 @@ class Identity:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One request: ``path`` has what stands in its path, ``query`` and ``body`` are of the types
-    that the operation names, ``who`` is written beside what is changed. ``identify`` tells more of
-    them. The token is good until ``expires_at``; whoever listened before has ``last_event_id``.
+    that the operation names, ``who`` is written beside what is changed. ``identify`` returns more
+    about them. The token is valid until ``expires_at``. A listener that comes back has
+    ``last_event_id``.
     """
 
     services: Services

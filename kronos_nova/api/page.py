@@ -1,4 +1,4 @@
-"""The page in a browser: its files, and what a browser is told not to do with them."""
+"""The page in a browser: its files, and the headers that restrict what a browser does with them."""
 
 import hashlib
 
@@ -10,11 +10,11 @@ POLICY = "; ".join((
     "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'",
     "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
     "require-trusted-types-for 'script'", "trusted-types 'none'"))
-"""Nothing but what this server has, no script or style within the page, no text that is taken for
-markup, no request to anywhere else, and in nobody's frame."""
+"""Content-Security-Policy: files of this server alone, no script or style within the page, no text
+taken for markup, no request to other servers, no frame around the page."""
 
 LOGINS = b'/*LOGINS*/'
-"""What stands in the page for the ways to log in."""
+"""Placeholder in the page for the ways to log in."""
 
 NOTHING = "default-src 'none'; frame-ancestors 'none'"
 """The policy of whatever is no page."""

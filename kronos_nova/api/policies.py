@@ -1,7 +1,7 @@
-"""Who may do what: the defaults of oslo.policy, made of the table of operations.
+"""The defaults of oslo.policy, made of the table of operations.
 
-What Kronos shows is of the whole cloud, servers of all projects among it, so a reader is none of a
-project's.
+Kronos shows the whole cloud, also servers of all projects. The role of a reader of one project is
+not enough for that.
 """
 
 import difflib
@@ -42,7 +42,7 @@ def list_rules():
 
 
 def enforcer(conf) -> policy.Enforcer:
-    """What judges requests, by ``[kronos_api] policy_file`` where there is one.
+    """Make the enforcer of policies, of ``[kronos_api] policy_file`` where there is one.
 
     :raises ConfigurationError: that is no file of rules, or one that has another effect than was
         meant: otherwise the defaults would hold, which may permit more

@@ -1,4 +1,4 @@
-"""What HTTP has and falcon leaves to applications: slashes within names, and HEAD."""
+"""Parts of HTTP that falcon leaves to applications: slashes within names, and HEAD."""
 
 import re
 import urllib.parse
@@ -41,7 +41,7 @@ def answering_head(application):
         if environ['REQUEST_METHOD'] != 'HEAD':
             return application(environ, start_response)
         content = application({**environ, 'REQUEST_METHOD': 'GET'}, start_response)
-        # Nobody reads it: a stream of events would be open for ever.
+        # The body is not sent: a stream of events would be open for ever.
         getattr(content, 'close', lambda: None)()
         return ()
 

@@ -1,4 +1,4 @@
-"""What stands at the paths of the API."""
+"""The resources at the paths of the API."""
 
 import contextlib
 import dataclasses
@@ -28,7 +28,8 @@ LONGEST_NAME = 200
 """Characters of who did something; the columns have 255."""
 
 AGAIN_SECONDS = 5
-"""After which whoever found all slow turns taken asks again: one takes seconds."""
+"""Seconds after which a client asks again that found all slow slots in use. A slow operation takes
+seconds."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class Resource:
 def _stream(response, events):
     response.content_type, response.stream = EVENT_STREAM, events
     response.cache_control = ['no-store']
-    # nginx keeps answers back until it has a few KiB, unless it is told this.
+    # nginx keeps answers back until it has a few KiB, without this header.
     response.set_header('X-Accel-Buffering', 'no')
 
 
@@ -139,7 +140,7 @@ def _body(request, kind):
 
 
 def who(context) -> str:
-    """Whoever sends a request, as it is written beside what is changed."""
+    """The name of the sender of a request, as it is recorded with changes."""
     name = context.user_name or context.user_id
     domain = context.user_domain_name or context.user_domain_id
     return boundary.remark(f'{name}@{domain} (API)' if domain else f'{name} (API)', LONGEST_NAME)
@@ -163,7 +164,7 @@ class Versions(Response):
 
 
 class VersionsResource:
-    """What there is, as clients of OpenStack look for it; a browser is led to the page."""
+    """The versions, as clients of OpenStack look for them; a browser is redirected to the page."""
 
     is_public = True
 

@@ -8,4 +8,4 @@ from kronos_nova.api.operation import serve
 
 OPERATIONS = (*access.OPERATIONS, *events.OPERATIONS, *snapshots.OPERATIONS,
               *map(serve, table.OPERATIONS))
-"""What stands at the paths of the API."""
+"""The operations at the paths of the API."""

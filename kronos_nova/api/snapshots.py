@@ -31,8 +31,8 @@ class Snapshots(Response):
 
 
 class WhatIf(Request):
-    """What is to be other than when the snapshot was taken: ``policies`` is the whole file of
-    policies as an object, ``budget`` how many moves may be planned at most."""
+    """Input that differs from that of the time when the snapshot was taken: ``policies`` is the
+    file of policies as an object, ``budget`` how many moves may be planned at most."""
 
     policies: dict | None = None
     spread_planner: Name | None = None
@@ -71,7 +71,7 @@ class ReplayedPolicy(Response):
 
 
 class ReplayedAggregate(Response):
-    """What would be planned for an aggregate."""
+    """The plan for an aggregate."""
 
     name: str
     outcome: str

@@ -1,4 +1,4 @@
-"""What drains need beside their moves: the service disabled first, and enabled at the end."""
+"""Services of drained hosts: disabled first, and enabled at the end."""
 
 import dataclasses
 import datetime
@@ -138,8 +138,8 @@ class DrainService:
             self.ha.watch(drain.host, True)
 
     def _see_what_is_left_of_it(self, drain: drains.Drain) -> None:
-        """Whoever enables the host by hand wants it to be used. And a host that was empty need not
-        be for ever: a cold migration off it may be reverted."""
+        """Follow changes after the last move. An operator who enables the host by hand wants it to
+        be used. An empty host may get servers again: a cold migration off it may be reverted."""
         now, seen_at = self._seconds(), self._seen_at[drain.uuid]
         if seen_at is not None and now - seen_at < LOOK_AGAIN_SECONDS:
             return

@@ -133,8 +133,7 @@ def hosts_of_domain(snapshot: Snapshot, domain: str) -> list[str]:
 
 
 def down(snapshot: Snapshot, hosts: Iterable[str]) -> list[str]:
-    """Those of the hosts whose servers cannot be migrated off them, as their nova-compute is
-    down."""
+    """The hosts whose servers cannot be migrated off them, as their nova-compute is down."""
     wanted, full = {*hosts}, {server.host for server in snapshot.instances}
     return [host.name for host in snapshot.hosts
             if host.name in wanted & full and host.service.state != 'up']
@@ -217,7 +216,7 @@ def releasable(database: Database, host: str) -> drains.Drain:
 
 
 def release(known: Drains, drain: drains.Drain, who: str) -> None:
-    """Have a worker enable a host that was drained, and end what is under way of that."""
+    """Have a worker enable a host that was drained, and end the moves of that drain."""
     # Once more also where it was released: a worker may have died between Nova and that word.
     known.end(drain, (*drains.ACTIVE, *drains.OVER, drains.RELEASED), drains.RELEASING,
               known.database.utcnow(), who)

@@ -46,8 +46,8 @@ from kronos_nova.policies.windows import Windows
 
 ROOM = 'allocated'
 ROOM_WEIGHT = 0.2
-"""Of what is allocated beside the policies of the operator, where there are any: enough to tell two
-hosts apart that are equally loaded, too little to overrule a load that was measured."""
+"""Weight of the allocation beside the policies of the operator, where there are any. It decides
+between hosts of equal load, and is too small to overrule a measured load."""
 
 ANY_IMBALANCE = 1e6
 """A threshold that nothing exceeds: a host that is emptied is not to be balanced."""
@@ -109,7 +109,7 @@ class DrainRequest:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class DrainPlan:
-    """What can be done for the drains of an aggregate now.
+    """The moves that can be made for the drains of an aggregate now.
 
     report : the moves, as a report without policies
     kinds : uuid of each server that is migrated cold to the kind of its move
@@ -260,7 +260,8 @@ class _Case:
                                                 task_state=server.task_state)
 
     def _why_uninterrupted(self, server: Instance) -> str:
-        """What keeps a server running that an operator lets be interrupted, for a person."""
+        """The reason, for a person, why a server is not interrupted although an operator permits
+        it."""
         if self.drains[server.host].unmovable == states.LEAVE:
             return ''
         if server.locked:

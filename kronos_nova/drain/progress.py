@@ -1,4 +1,4 @@
-"""What becomes of the drains of an aggregate in a cycle: moves, and how far they are."""
+"""Progress of the drains of an aggregate in a cycle: moves, and how far the drains are."""
 
 import collections
 import dataclasses
@@ -153,7 +153,7 @@ class HostDrains:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """What may keep the drains of an aggregate waiting.
+    """Causes for which the drains of an aggregate may wait.
 
     hold : why no move is started, '' where moves are
     running : uuids of the plans of the aggregate that run

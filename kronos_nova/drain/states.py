@@ -6,22 +6,22 @@ from collections.abc import Mapping
 from dataclasses import field
 
 REQUESTED = 'requested'
-"""Nobody has disabled the service yet."""
+"""The service is not disabled yet."""
 DRAINING = 'draining'
 BLOCKED = 'blocked'
-"""What is left has nowhere to go, or may not be moved; looked at again and again."""
+"""The servers that are left have no destination or may not be moved; planned again each cycle."""
 EMPTY = 'empty'
 OVERDUE = 'overdue'
 """Given up: its deadline has passed."""
 RELEASING = 'releasing'
-"""Nobody has enabled the service yet."""
+"""The service is not enabled again yet."""
 RELEASED = 'released'
 
 ACTIVE = (REQUESTED, DRAINING, BLOCKED)
 """States in which servers are moved off the host."""
 
 OPENED = (RELEASING, RELEASED)
-"""States of a drain that somebody has ended."""
+"""States of a drain that was ended by a release."""
 
 OVER = (EMPTY, OVERDUE)
 """States in which nothing is moved, and the host stays disabled until it is released."""
@@ -67,7 +67,7 @@ class Drain:
 
     parallel : moves at once off this host, or None for ``max_concurrent_per_source``
     keep_spare : hosts' worth of room that has to stay free
-    avoid : hosts that are to be emptied later, and take servers only if nobody else can
+    avoid : hosts that are to be emptied later, and take servers only if no other host can
     servers : how many were on the host when it was first looked at
     left : how many were when it was last, at ``looked_at``
     blocked : uuid of each server that stays to why

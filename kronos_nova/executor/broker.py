@@ -54,15 +54,15 @@ def _register_options(conf):
 
 
 class TaskSender:
-    """Casts tasks to whoever listens for them."""
+    """Casts tasks to the executors."""
 
     def __init__(self, transports):
         self._client = messaging.get_rpc_client(
             transports.rpc, messaging.Target(version=messages.TASK_VERSION), retry=SEND_RETRIES)
 
     def cast(self, move):
-        """Tell the executors of its aggregate that a move waits. May fail, in silence or not: a
-        move that nobody took on is cast again."""
+        """Notify the executors of its aggregate that a move waits. May fail, with or without an
+        error: a move that no executor has accepted is cast again."""
         topic = messages.migrations_topic(move.aggregate)
         try:
             self._client.prepare(topic=topic).cast(
@@ -95,7 +95,7 @@ class ResultNotifier:
 
 
 class NotificationSender:
-    """Sends what is told to the outside, and says whether the broker took it.
+    """Sends notifications, and returns whether the broker took them.
 
     oslo.messaging's own Notifier keeps that to itself, and gives each message another id.
     """

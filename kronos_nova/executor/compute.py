@@ -133,19 +133,19 @@ class ComputeApi(Protocol):
         """
 
     def set_free(self, move: MoveRecord) -> bool:
-        """Free an instance that Nova marked as migrating and then forgot: whoever took the request
-        died before there was a migration.
+        """Free an instance that Nova marked as migrating and then forgot, as the service that took
+        the request died before there was a migration.
 
-        :returns: whether it is free; False where somebody may still act on the request
+        :returns: whether it is free; False where a service may still act on the request
         """
 
     def abort(self, move: MoveRecord) -> bool:
-        """Ask Nova to end a migration under way. Harmless when it has ended or cannot be ended any
-        more.
+        """Ask Nova to end a migration in progress. Harmless when it has ended or cannot be ended
+        any more.
 
         :returns: whether Nova will do it; False where it cannot be ended now
         """
 
     def force_complete(self, move: MoveRecord) -> None:
-        """Ask Nova to end a migration under way by pausing the instance. Harmless when it has ended
-        or cannot be forced."""
+        """Ask Nova to end a migration in progress by pausing the instance. Harmless when it has
+        ended or cannot be forced."""

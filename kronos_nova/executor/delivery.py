@@ -89,7 +89,7 @@ class Deliverer:
 
 
 class BackgroundDeliverer:
-    """Has a Deliverer work beside whoever ticks: a broker that hangs holds up nothing else."""
+    """Runs a Deliverer in a thread of its own: a broker that hangs holds up nothing else."""
 
     def __init__(self, deliverer):
         self._deliverer = deliverer

@@ -1,4 +1,5 @@
-"""A worker that carries out moves: takes them on, and keeps all that it has under way going."""
+"""A worker that carries out moves: it accepts them, and takes the steps of all that it has
+accepted."""
 
 import datetime
 import threading
@@ -15,7 +16,7 @@ from kronos_nova.objects.move import request_id
 LOG = logging.getLogger(__name__)
 
 FORGOTTEN_AFTER = datetime.timedelta(hours=1)
-"""How long a process that ended without a word is shown as dead: until somebody has seen it."""
+"""How long a process that ended without a word is shown as dead, so that an operator sees it."""
 
 
 class Executor:
@@ -39,7 +40,7 @@ class Executor:
         self._liveness = liveness.Liveness(executor_ports.seconds)
 
     def accept(self, move_uuid):
-        """Take on a move that was dispatched, unless somebody has; harmless when repeated."""
+        """Accept a move that was dispatched, unless another worker has; harmless when repeated."""
         if not self._reserve(move_uuid):
             return
         move = None
@@ -55,10 +56,10 @@ class Executor:
         self._release(move_uuid)
 
     def tick(self, adopts=True):
-        """Take the next step of every move that this worker has under way.
+        """Take the next step of every move of this worker.
 
         :param adopts: whether to take over moves of workers that died
-        :returns: how many moves it has under way
+        :returns: how many moves it has
         :raises DBError: the journal cannot be reached; nothing was begun
         """
         now = self._said_at = self.executor_ports.utcnow()
@@ -85,7 +86,7 @@ class Executor:
                             self.options.worker_timeout)
 
     def idle(self):
-        """Say that this worker lives, now and then: nobody waits for it, but commands show it.
+        """Record now and then that this worker lives. Nothing waits for it, but commands show it.
 
         :raises DBError: the journal cannot be reached
         """
@@ -97,13 +98,13 @@ class Executor:
             self._said_at = now
 
     def retire(self):
-        """End: let others have what this worker has under way."""
+        """End: leave the moves of this worker to others."""
         self.pool.shutdown(wait=True)
         self.journal.retire(self.executor_ports.utcnow())
 
     def _reserve(self, move_uuid):
-        """Whether nobody else in this process is at the move, and nobody will be until it is
-        released."""
+        """Reserve a move for a thread of this process until it is released; False where another has
+        it."""
         with self._lock:
             if move_uuid in self._busy:
                 return False

@@ -27,7 +27,7 @@ class HostApi(Protocol):
         """The nova-compute service of a host, or None when there is none."""
 
     def servers_on(self, host: str) -> list[ServerOnHost]:
-        """What is on a host, of all projects, and what is unsettled."""
+        """The servers on a host, of all projects, and those with an unsettled migration."""
 
     def disable(self, host: str, reason: str) -> None:
         """Let no server be put on a host any more; harmless when repeated."""

@@ -1,4 +1,4 @@
-"""What is said over the broker: topics, tasks, results, and the versions of each.
+"""Messages over the broker: topics, tasks, results, and the versions of each.
 
 A message never is the truth, the journal is. A task says that a move waits to be taken on, a result
 that one has ended; either may be lost, late, or delivered twice.
@@ -68,8 +68,7 @@ def is_understood(version):
 def move_of(message: object) -> str:
     """The uuid of the move that a task, or the payload of a result, is of.
 
-    Whoever can write to the bus can send one. All else that it says is in the journal too, and read
-    there.
+    Every service on the bus can send one. All else in it is in the journal too, and read there.
 
     :raises OutOfBounds: it names none
     """

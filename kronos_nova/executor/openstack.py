@@ -56,7 +56,8 @@ class OpenStackComputeApi:
             forced_down=found[0]['forced_down'], disabled_reason=found[0]['disabled_reason'])
 
     def _services(self, host):
-        """Of exactly that name: to Nova's database COMPUTE1 is compute1 too, and no name is any."""
+        """The services of exactly that host. In Nova's database COMPUTE1 is compute1 too, and an
+        empty name selects all."""
         found = self._get(host, f'/os-services?binary=nova-compute&host={parse.quote(host, "")}')
         return [each for each in found['services'] if each['host'] == host]
 
@@ -144,7 +145,7 @@ class OpenStackComputeApi:
         return answer and answer['migrations']
 
     def _progress(self, move, migration):
-        """Bytes of memory, of a migration that is under way."""
+        """Bytes of memory of a migration in progress."""
         if migration['status'] in migration_status.ENDED or move.kind in drains.COLD_KINDS:
             return {}
         answer = self._get(move.instance_uuid,
@@ -152,7 +153,7 @@ class OpenStackComputeApi:
         return answer['migration'] if answer else {}
 
     def _fault(self, move):
-        """What went wrong with the newest live migration, in Nova's words."""
+        """The error of the newest live migration, in Nova's words."""
         path = f'/servers/{move.instance_uuid}/os-instance-actions'
         actions = (self._get(move.instance_uuid, path) or {}).get('instanceActions', ())
         kind = 'migrate' if move.kind in drains.COLD_KINDS else 'live-migration'

@@ -1,4 +1,4 @@
-"""What follows from the end of a move, whichever way it was learnt of.
+"""Consequences of the end of a move.
 
 ====================================  ==========================
 how it ended                          what follows

@@ -21,11 +21,11 @@ from kronos_nova.objects.plan import RunningPlan
 
 
 class Permits:
-    """What levels, pauses and maintenance windows say of plans that run.
+    """Permission of plans that run, by levels, pauses and maintenance windows.
 
     :param database: the control database
     :param defaults: gives what nova.conf says of levels
-    :param is_open: tells of an aggregate whether one of its windows is open at a time
+    :param is_open: returns whether a window of an aggregate is open at a time
     :param hold: gives why moves of an aggregate have to wait although the database does not say so
     """
 
@@ -88,7 +88,7 @@ class Permits:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Ordered:
-    """What operators have ordered.
+    """The orders of operators.
 
     draining : aggregate to those of its hosts that are being drained
     room : aggregates in which room is to be made

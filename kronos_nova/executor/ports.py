@@ -1,4 +1,4 @@
-"""What all parts of the executor work on."""
+"""The dependencies of all parts of the executor."""
 
 import dataclasses
 import datetime

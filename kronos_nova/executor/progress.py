@@ -96,7 +96,7 @@ def _left(move, usual, now):
 
 
 def estimated_end(move, observed):
-    """When a move under way may be over, None where that cannot be told."""
+    """The expected end of a move in progress; None where it is not known."""
     if move.state not in (moves.MIGRATING, moves.VERIFYING):
         return None
     seconds = expected_seconds(move, observed)

@@ -30,10 +30,10 @@ lost. Asked with every look, a compute that has several to end is busy with the 
 
 STATUSES = {drains.LIVE: eligibility.LIVE_STATUSES, drains.COLD: ('SHUTOFF',),
             drains.RESTART: ('ACTIVE',)}
-"""Of an instance before and after a move of each kind."""
+"""Statuses of an instance before and after a move of each kind."""
 
 TO_CONFIRM = 'VERIFY_RESIZE'
-"""Status of an instance whose cold migration waits for somebody to confirm it."""
+"""Status of an instance whose cold migration waits to be confirmed."""
 
 DELETING = 'deleting', 'soft-deleting'
 """Task states of an instance that its owner has deleted."""
@@ -190,7 +190,7 @@ class Runner:
             migration = self.compute.migration(move)
             lost = migration is None and self._is_lost(move)
         except exception.NovaClientError as e:
-            # Nova being silent says nothing about the migration: it is still under way.
+            # Nova being silent says nothing about the migration: it still runs.
             LOG.warning('Cannot see how instance %s fares: %s', move.instance_uuid, e)
             return
         if migration is None:
@@ -333,7 +333,7 @@ class Runner:
             self._service(move, host)
         self._check_clocks(move, migration.fault)
         if not migration.fault:
-            # Whoever prepared it has died: that is no judgement on the instance.
+            # The service that prepared it has died: that is no judgement on the instance.
             raise exception.NovaClientError(
                 instance=move.instance_uuid,
                 reason='Nova gave it up before it began, and does not say why')
@@ -414,7 +414,7 @@ class Runner:
             error_type=outage.error_type, error=str(outage), not_before=self._in(wait)))
 
     def _drop(self, move_uuid, outdated):
-        """Give up a move that nobody needs any more. One of which a try failed has failed."""
+        """Give up a move that is not needed any more. A move of which a try failed has failed."""
         move = self.journal.move(move_uuid)
         if move.error_type is None:
             self._end(move, moves.ABANDONED, detail=str(outdated),
@@ -440,7 +440,7 @@ class Runner:
 
     def _is_hopeless(self, move):
         """Whether Nova had its time, and time to end it on top: a service of Nova that died or a
-        message that it lost can leave a migration under way for ever."""
+        message that it lost can leave a migration in progress for ever."""
         tries = 2 if self.options.timeout_action == options.FORCE_COMPLETE else 1
         allowed = tries * self.options.migration_timeout + self.options.request_grace
         return self._lasted(move) > allowed

@@ -18,7 +18,7 @@ from kronos_nova.executor.ports import ExecutorPorts
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceContext:
-    """What both services need; to be made after the process has forked.
+    """The dependencies of both services; made after the process has forked.
 
     conf : ConfigOpts; ``[kronos_executor]`` is read again with every tick
     host : name of this host, the same after a restart
@@ -69,7 +69,7 @@ class DispatchService:
 
 
 def _make_delivery(context):
-    """What sends notifications, or None where nobody is to be told."""
+    """The sender of notifications, or None where there are no receivers."""
     group, journal = context.conf.kronos, context.executor_ports.journal
     if not group.notification_topics:
         return None
@@ -101,7 +101,7 @@ class ExecutionService:
     def tick(self, adopts=True):
         """
         :param adopts: whether to take over moves of workers that died
-        :returns: how many moves this process has under way
+        :returns: how many moves this process has
         :raises DBError: the journal cannot be reached
         """
         options = ExecutorOptions.from_conf(self._context.conf)
@@ -112,9 +112,9 @@ class ExecutionService:
         return self._executor.tick(adopts)
 
     def stop_taking(self):
-        """Take nothing on any more; what is under way goes on with every tick."""
+        """Accept no more moves; those accepted go on with every tick."""
         self._listening.stop()
 
     def retire(self):
-        """Leave what is under way to others."""
+        """Leave the moves of this process to others."""
         self._executor.retire()
