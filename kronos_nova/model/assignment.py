@@ -115,7 +115,7 @@ class Assignment:
         return kind, allowed[np.unique(kind, return_index=True)[1]]
 
     def _emptied(self) -> CellUse | None:
-        """What is in use of NUMA cells without the instances; None where these forbid nothing."""
+        """The use of NUMA cells without the instances; None where NUMA cells forbid nothing."""
         if self.state.cells is None or not any(
                 isinstance(rule, CellRoom) for rule in self.model.rules):
             return None

@@ -25,13 +25,13 @@ FREE = Prices()
 
 
 class Model:
-    """What never changes while an aggregate is planned.
+    """The constants of planning an aggregate.
 
-    rules : what forbids moves, asked in this order; callback rules last
-    prices : what moves cost
+    rules : rules that forbid moves, asked in this order; callback rules last
+    prices : costs of moves
     memberships : of server groups
     breakable : bool (G,), soft groups that may be broken, for a price
-    guests : intp (H,), instances on each host before any move, and those under way to it
+    guests : intp (H,), instances on each host before any move, and those that arrive there
     """
 
     def __init__(self, problem: Problem, rules: tuple[Rule, ...] = (), prices: Prices = FREE):
@@ -79,7 +79,7 @@ class Model:
             what='the mark above which it is full, or what it has now,'))
 
     def serial(self, vm: int) -> tuple[int, ...]:
-        """Numbers that instances share whose moves must not be under way together: of the server
+        """Numbers that instances share whose moves must not run together: of the server
         groups they are in, because Nova does not see a member that is on its way."""
         return tuple(self.memberships.groups_of(vm).tolist())
 

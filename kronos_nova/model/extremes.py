@@ -1,4 +1,4 @@
-"""What moves would do to the imbalances, for many moves at once."""
+"""The imbalances after a move, for many moves at once."""
 
 from collections.abc import Sequence
 

@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class Amounts:
-    """What is there, or in use, in each cell: CPUs (H, C) that are shared and that are pinned, MiB
+    """The inventory or the use of each cell: CPUs (H, C) that are shared and that are pinned, MiB
     (H, C), and pages (H, C, S), all float64."""
 
     cpus: np.ndarray
@@ -206,7 +206,7 @@ def _home(host: Host, instance: Instance, sizes: Sequence[int]) -> tuple[Place, 
 
 
 class CellUse:
-    """What is in use of cells in one state; changed by :meth:`add` only.
+    """The use of cells in one state; changed by :meth:`add` only.
 
     places : instance to where its parts are
     """
@@ -417,7 +417,7 @@ class CellUse:
         return list(found.values())
 
     def amounts(self, need: InstanceCell, place: Place) -> dict[str, float]:
-        """What a part takes in a cell, by the name of the resource."""
+        """The amounts that a part takes in a cell, by the name of the resource."""
         pinned, shared = _cpus(need)
         found = {'pinned': pinned, 'cpus': shared,
                  'memory': 0 if need.pinned and place.page != NO_PAGE else need.memory_mb}

@@ -1,4 +1,4 @@
-"""What moves cost."""
+"""Costs of moves."""
 
 import dataclasses
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from kronos_nova.model.keys import find
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Preferences:
-    """What it costs to have instances on hosts.
+    """Costs of instances on hosts.
 
     kind : intp (V,), a row of ``cost``; cost : float64 (K, H)
     names : the rules of an operator that an instance is subject to; or, given a host, those that
@@ -34,7 +34,7 @@ class Preferences:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """What a move must lower the combined imbalance by to be worth it.
+    """The decrease of the combined imbalance that a move must reach to be worth it.
 
     vms : float64 (V,), of moving each instance; None costs nothing
     pairs : (source, destination) to what is added between these hosts

@@ -83,10 +83,10 @@ class Problem:
     provider : intp (H, C), the row of ``limits`` from which instances of a host are allocated each
         class; None means that every host has all of its own
     shared : uuids (S,) of the providers that hosts share
-    arriving : intp (n,), hosts to which an instance is under way, once for each
+    arriving : intp (n,), hosts at which an instance arrives, once for each
     unweighed : bool (V,), of which it is not known in every policy what they weigh (``weights`` has
         0 where it is not); by default none
-    leaving : bool (V,), under way to another host, where their load counts; by default none
+    leaving : bool (V,), moving to another host, where their load counts; by default none
     doubtful : bool (V,), of which another try is likely to fail; by default none
     variances : float64 (V, P), of the load of each instance around ``weights``, in their unit; None
         means that it is not known
@@ -138,10 +138,10 @@ class Problem:
                 object.__setattr__(self, name, default)
 
     def loads(self, of_leaving: bool = True) -> np.ndarray:
-        """float64 (V, P): the weights; NaN where it is not known in every policy what an instance
-        weighs.
+        """float64 (V, P): the weights; NaN for an instance whose weight is not known in every
+        policy.
 
-        :param of_leaving: also of what is under way to another host; otherwise NaN
+        :param of_leaving: also of instances that leave for another host; otherwise NaN
         """
         unknown = self.unweighed if of_leaving else self.unweighed | self.leaving
         return np.where(unknown[:, None], np.nan, self.weights)

@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from kronos_nova.objects.numa import InstanceCell
 
 STAYS = 1e4
-"""What it costs that an instance does not leave, in moves of an instance of mean memory: more than
-all moves of others that could be worth one."""
+"""Cost of an instance that does not leave, in moves of an instance of mean memory: more than all
+moves of others that could be worth one."""
 PASSING = 100.0
-"""What it costs that a host passes its load limit by all of its size, in the same unit. Lowered,
+"""Cost of a host that passes its load limit by all of its size, in the same unit. Lowered,
 fewer other instances are moved to keep hosts below it."""
 SLOWED = 4.0
 """How many times as long as on an idle machine a program may take; HiGHS counts wall time. Raised,
 a plan depends less on other processes, and may pass its deadline by more; lowered, the other way
 round."""
 SMALL = 1e-4
-"""What a move of an instance of mean memory costs where rules are repaired, in combined imbalance:
+"""Cost of a move of an instance of mean memory where rules are repaired, in combined imbalance:
 of two ways that cost the same, the one that copies less is taken. Raised, cheap preferences are not
 kept; lowered, it is lost in the tolerance of the solver."""
 LOADED = 0.01
-"""What it costs to send an instance to a host of load 1 rather than 0, in the same unit: of two
+"""Cost of a destination of load 1 rather than 0, in the same unit: of two
 ways that cost the same, the one to the less loaded hosts is taken."""
 
 
@@ -67,8 +67,8 @@ def _tiled(arrays: Iterable[np.ndarray], rounds: int) -> list[np.ndarray]:
 
 
 class _Taken(NamedTuple):
-    """What a column takes of a resource of a NUMA cell, in which round; less than 0 of what
-    leaves."""
+    """The amount of a resource of a NUMA cell that a column takes, and its round; negative for
+    instances that leave."""
 
     column: int
     round: int
@@ -160,7 +160,7 @@ class Program:
 
     @functools.cached_property
     def _flows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of each column of what arrives and leaves: its kind, its host, and 1.0 or -1.0."""
+        """Kind, host, and 1.0 or -1.0 of each column for instances that arrive or leave."""
         kind, host = np.concatenate([self.arrive, self.leave]).T
         return kind, host, np.where(np.arange(len(kind)) < len(self.arrive), 1.0, -1.0)
 

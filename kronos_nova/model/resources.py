@@ -34,8 +34,8 @@ def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host:
     instances are allocated, and what the providers can allocate. And bool (H,), hosts that say
     themselves what is used.
 
-    Where a host does not, it is the sum of what its instances are allocated, and what those need
-    that are under way to it. Devices count like resource classes, one for each alias, whatever NUMA
+    Where a host does not, it is the sum of what its instances are allocated, and of those that
+    arrive. Devices count like resource classes, one for each alias, whatever NUMA
     cell they are near.
     """
     hosts, instances = _with_devices(hosts, instances)
@@ -191,7 +191,7 @@ def _by_domain(group: Group, snapshot: Snapshot, hosts: Sequence[str], level: st
 
 
 def _arriving_members(snapshot: Snapshot, hosts: Sequence[str]) -> dict[str, int]:
-    """Uuid of each instance that is under way to one of the hosts, to the host's index."""
+    """Uuid of each instance that arrives at one of the hosts, to the host's index."""
     index = {name: number for number, name in enumerate(hosts)}
     return {move.instance_uuid: index[move.destination] for move in snapshot.moves_under_way
             if move.destination in index}

@@ -1,4 +1,4 @@
-"""What constraints compile into: the few forms that a model's rules have.
+"""Rules that constraints compile into, in a few forms.
 
 A rule answers for many moves at once and names its reason. Those whose answer to several moves
 together follows from sums (``is_additive``) are passed the other moves. The others say which chains
@@ -109,7 +109,7 @@ class ForbiddenPairs(Rule):
 
 
 class Room(Rule):
-    """What an instance is allocated must be free on the provider it comes from, in every class."""
+    """The allocation of an instance must be free on the provider it comes from, in every class."""
 
     def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
                others: Chains = ()) -> np.ndarray:
@@ -372,7 +372,7 @@ class ReservedRoom(Rule):
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class CellRoom(Rule):
-    """What a server needs of NUMA cells must be free in distinct cells of its host."""
+    """The NUMA cells of a server must be free in distinct cells of its host."""
 
     is_additive: ClassVar[bool] = False
     reason: str = 'capacity'

@@ -19,8 +19,8 @@ from kronos_nova.model.rules import GroupPolicy
 from kronos_nova.model.state import State
 
 KINDS = 8
-"""So many scales of hosts are told apart at first sight. Clouds have few kinds of hosts, and each
-kind costs a matrix of its own."""
+"""Scales of hosts that have a matrix of their own. Raised, each costs memory and time; lowered,
+more hosts are rated one by one. Clouds have few kinds of hosts."""
 ROWS = 256
 """Instances whose prices are asked at once: enough for speed, and little memory."""
 NOWHERE = -1
@@ -170,7 +170,7 @@ class SearchSpace:
         return np.pad(prices, ((0, 0), (0, self.untouched)), constant_values=np.inf)
 
     def price_of(self, plan: Sequence[tuple[int, int]]) -> float:
-        """What the moves of a plan cost by themselves."""
+        """The cost of the moves of a plan."""
         if self.model.prices.are_free:
             return 0.0
         vms, hosts = np.array(plan, dtype=np.intp).reshape(-1, 2).T
@@ -222,7 +222,7 @@ class SearchSpace:
                          for other in members.tolist()) - {vm}
 
     def _spacings(self, vm: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Of each group of an instance that keeps its members apart: those in the space, how many
+        """For each group of an instance that keeps its members apart: those in the space, how many
         of them each place may have, and the place of each host, and last of nowhere, -1."""
         return [found for rule in self.spacing
                 for group in self.model.memberships.groups_of(self.vms[vm]).tolist()

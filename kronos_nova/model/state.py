@@ -21,7 +21,7 @@ class State:
     scores, capacity_scores : float64 (H, P)
     used : float64 (H + S, C)
     vm_host : intp (V,)
-    guests : intp (H,), instances on each host, and those under way to it
+    guests : intp (H,), instances on each host, and those that arrive there
     groups : members of the server groups on each host
     cells : what is in use of NUMA cells; None where the problem has none
     origin : intp (V,), the host from which moving each instance is paid for
@@ -125,18 +125,18 @@ class State:
         return self.extremes().combined
 
     def price(self) -> float:
-        """What the moves since :meth:`settle` cost."""
+        """The cost of the moves since :meth:`settle`."""
         moved = np.flatnonzero(self.vm_host != self.origin)
         return self.misplacing() + float(self.model.prices.of_moves(
             moved, self.origin[moved], self.vm_host[moved]).sum())
 
     def misplacing(self) -> float:
-        """What those members of soft groups cost that were misplaced since then."""
+        """The cost of members of soft groups that were misplaced since then."""
         beyond = np.maximum(self.groups.misplaced - self.allowed, 0)
         return float((self.model.prices.soft_group_cost or 0.0) * (beyond @ self.model.breakable))
 
     def objective(self) -> float:
-        """What planners make small: the combined imbalance and the price together."""
+        """The objective that planners minimise: the sum of the combined imbalance and the price."""
         return self.combined() + self.price()
 
     @property
@@ -157,7 +157,7 @@ class State:
         return self._extremes[count]
 
     def delta(self, *moves: Move, model: Model | None = None) -> Delta:
-        """What moves would do; the one question that planners ask.
+        """Compute the effect of moves; the one question that planners ask.
 
         :param moves: each a pair of instances and destinations, intp arrays that broadcast to one
             shape, the same for all of them. One pair asks for single moves, several for moves that

@@ -13,11 +13,11 @@ from kronos_nova.planners.best_move import least_harmful
 
 
 class AffinityEnforcer:
-    """Of all moves that mend something, the one that leaves the lowest combined imbalance, again
-    and again.
+    """Makes, of all moves that repair a group, the one that leaves the lowest combined imbalance,
+    until there is none.
 
-    :param hard: mend affinity and anti-affinity
-    :param soft: mend soft-affinity and soft-anti-affinity
+    :param hard: repair affinity and anti-affinity
+    :param soft: repair soft-affinity and soft-anti-affinity
     """
 
     phase = AFFINITY

@@ -1,4 +1,4 @@
-"""What a planner is, which are installed, and the steps that it makes."""
+"""The protocol of planners, those that are installed, and the steps that they make."""
 
 import dataclasses
 from collections.abc import Callable
@@ -33,7 +33,7 @@ class NoPlace(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a planner may spend.
+    """Limits of a planner.
 
     budget : moves that may still be planned
     clock : monotonic seconds; the kernel has no clock of its own
@@ -156,7 +156,7 @@ def one_by_one(state: State, limits: Limits,
 
 
 def _effect(problem: Problem, what: str, old: np.ndarray, new: np.ndarray) -> str:
-    """What a move does to a figure that every policy has."""
+    """The effect of a move on a figure that every policy has."""
     changes = ', '.join(filter(None, map(change, problem.policies, old, new)))
     return f'{what} {changes}' if changes else ''
 

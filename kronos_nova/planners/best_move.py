@@ -102,7 +102,7 @@ class BestMove:
         return np.where(self.is_forced | delta.accepted, delta.decrease, -np.inf)
 
     def _near(self, bounds: np.ndarray, vms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Those that may matter, the most promising first."""
+        """The instances that may matter, the most promising first."""
         near = self._matters(bounds)
         order = np.argsort(-bounds[near], kind='stable')
         return bounds[near][order], vms[near][order]
@@ -121,8 +121,8 @@ class BestMove:
 def least_harmful(state: State, vms: Iterable[int],
                   wanted: Callable[[Delta], np.ndarray] | None = None,
                   is_forced: bool = False, model: Model | None = None) -> tuple[int, int] | None:
-    """Of the accepted moves of some instances the one after which the combined imbalance is lowest,
-    even if it is higher than before, as (instance, destination). None if there is none.
+    """Find the accepted move of some instances after which the combined imbalance is lowest, even
+    if it is higher than before, as (instance, destination). None if there is none.
 
     :param wanted, is_forced, model: as in :class:`BestMove`
     """

@@ -94,7 +94,7 @@ class BundleSwaps:
         return vms[first], number
 
     def _bundles(self, piles: tuple, least: int, most: int) -> Bundles:
-        """Of every pile ``least`` to ``most`` instances; none (0) once a host."""
+        """Bundles of ``least`` to ``most`` instances of every pile; none (0) once a host."""
         packing, (first, number) = self.packing, piles
         counts = np.arange(1, most + 1)
         which, count = np.nonzero(counts <= number[:, None])

@@ -7,8 +7,9 @@ way if they must (:mod:`kronos_nova.model.assignment`). The order is found after
 
 That a host becomes empty matters more than how loaded the others are. What no destination takes
 without spoiling a policy goes where it spoils least, and makes a host pass the overload ceiling
-only if every other would as well. What it is not known of how loaded it or its destinations are
-goes by room alone: the largest first, to where most is left (Graham's LPT rule, 1969).
+only if every other would as well. An instance whose load, or the load of whose destinations, is
+not known is placed by room alone: the largest first, to where most is left (Graham's LPT rule,
+1969).
 """
 
 import dataclasses
@@ -63,8 +64,8 @@ class _Way:
 
 
 class Evacuator:
-    """Of the ways to empty the draining hosts, the first that leaves no instance behind, else the
-    one that leaves fewest.
+    """Finds, of the ways to empty the draining hosts, the first that leaves no instance behind,
+    else the one that leaves fewest.
 
     Hosts are emptied one after the other, the one with the least memory to copy first, so that a
     plan which is cut leaves whole hosts empty. Instances of which another try is likely to fail are

@@ -17,7 +17,7 @@ by themselves. Chosen: a tenth of what is wanted is the least that is worth a co
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Marks:
-    """What hurts, a figure a policy; inf where a policy has no such mark.
+    """Limits above which a load hurts, a figure a policy; inf where a policy has no such limit.
 
     high : float64 (P,), load of a host above which it is to be relieved
     target : float64 (P,), at or below which it then ends, and no destination passes

@@ -36,7 +36,7 @@ from kronos_nova.planners.spread import hosts_that_matter
 
 MIB_PER_GIB = 1024
 MOVE_PARTS = (0.5, 0.1)
-"""What a move costs in addition to the memory that it copies, as parts of the memory of an instance
+"""Cost of a move in addition to the memory that it copies, as parts of the memory of an instance
 of mean size: first, and once a way is found. With more, ways have fewer and larger moves; with
 less, more and smaller ones, and the search finds worse ways in the same time. Measured by ``bench
 installed``."""
@@ -76,7 +76,7 @@ SPARE = 0.96
 """Part of the budget of fewer plans that their moves are to take. The rest is for instances that
 have to wait elsewhere until there is room."""
 BEYOND = 4.0
-"""What each move beyond those of fewer plans costs in addition, as a part of the memory of an
+"""Cost of each move beyond those of fewer plans in addition, as a part of the memory of an
 instance of mean size. With less, ways stay a move or two too long for one plan."""
 SEARCHES = 3
 """Searches of a plan: where the moves of a way have no possible order, what is left of the budget
@@ -152,7 +152,7 @@ class Band:
 
 
 LEAST_WEIGHT = 1e-3
-"""What excess counts at least, in any policy."""
+"""Least weight of the excess of a policy."""
 BISECTIONS = 50
 """Halvings of a range of load of about 1: exact to the last digit."""
 
@@ -199,7 +199,7 @@ def band_of(state: State) -> Band:
 
 
 def excess(state: State, band: Band) -> float:
-    """What the available hosts have outside the bands, without those that are left out."""
+    """The load of available hosts outside the bands, without the hosts that are left out."""
     problem, scores = state.problem, state.scores[state.problem.available].T
     if problem.left_out is not None:
         scores = scores - _beyond(scores, band, problem.left_out)
@@ -353,8 +353,8 @@ class Leveling:
         return -(-self.count // budget)
 
     def total(self) -> float:
-        """What the search makes small: the excess and the prices above all, then the moves beyond
-        ``fewer`` and the cost."""
+        """The objective that the search minimises: the excess and the prices above all, then the
+        moves beyond ``fewer`` and the cost."""
         moved, excess = self.moved, self.excess.sum()
         beyond = max(0, len(moved) - self.fewer)
         if self.prices is not None:
@@ -619,7 +619,7 @@ FREE_GIB = 0.01
 """GiB that a move counts at least, so that one of an instance that is on its way anyhow comes
 first, and among such the one that takes away most."""
 DIGITS = 9
-"""Of excess that are told apart: those of :data:`TOLERANCE`."""
+"""Digits of an excess that count: those of :data:`TOLERANCE`."""
 
 
 def possible(state: State, way: list[tuple[int, int]], limits: Limits) -> list[tuple[int, int]]:

@@ -23,19 +23,19 @@ from kronos_nova.planners.population import Population
 from kronos_nova.planners.population import SoftenedMax
 
 EFFORT, PER_MOVE, PER_ITEM = 6e7, 2.1e6, 1.1e5
-"""What the search costs, and beside for each move of the budget and each instance and host, in
-about nanoseconds. A tenth of it finds most, in clusters of any size; longer plans take more
-swaps, and more items take longer to look at."""
+"""Search budget in estimated nanoseconds: a base, a share for each move of the budget, and a share
+for each instance and host. Measured: a tenth of it finds most of the improvement in clusters of any
+size. Longer plans take more swaps, and more items take longer to rate."""
 LONGER, WORTHWHILE = 2.5, 0.01
-"""It is gone on with for so many times as long as it took to find an end that is better than the
-one before by this part."""
+"""The search continues for this many times as long as it took to find an end that is better than
+the one before by this part."""
 CHANCY, ALIKE, ENOUGH = range(3, 27), 5, 1.7e9
-"""Plans of so many moves on few hosts are searched for anew, until so many searches have ended
-alike or so much is spent: whether one ends well is chance there, and some miss the best plan more
-seldom than one that takes as long. Plans of two moves are found at once, longer ones end well."""
+"""Restart policy for small clusters and budgets of 3 to 26 moves: restart until 5 searches agree on
+the best cost, or 1.7 s of the budget are used. A single search of the same length misses the best
+plan more often. Plans of two moves are found at once, and longer ones end well without restarts."""
 STEP, RESTART, ITEM, PAIR = 4e5, 1e4, 60, 15
-"""What a round of swaps costs, restarting an assignment, finding where one item is, and
-rating a pair, in about nanoseconds."""
+"""Estimated nanoseconds of a round of swaps, of restarting an assignment, of finding an item, and
+of rating a pair."""
 MOST_SIDE_BY_SIDE = 48
 """Most assignments in a population. With few hosts, numpy costs little more for some dozens than
 for one; with more assignments the arrays grow out of a processor's cache."""
@@ -51,15 +51,15 @@ TAKEN_BACK, PARTS = 5, (0.05, 0.15, 0.02)
 """Fewer moves than that of a plan are taken back, and these parts of it beside: the more, the
 further from what was found."""
 KICKS = 2
-"""Every so many turns plans are also given a move to anywhere. More seldom, all that small clusters
-go on from is soon alike; every time, nothing is gone on with for long enough."""
+"""Every second restart adds one random move (a "kick"). Less often, small clusters converge to one
+local optimum; more often, no plan is refined long enough."""
 TINY_PAIRS, FEW_HOSTS = 200, 20
 """Up to so many pairs of instance and host a cluster is tiny, and up to so many hosts small."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """What depends on the size of a cluster.
+    """Parameters that depend on the size of a cluster.
 
     times, least, longest : the effort, the least that it is, and up to how many times it may become
     temperatures : of the turns, as parts of the imbalance that is left; to be divided by that power
@@ -82,7 +82,7 @@ SMALL = Tuning(least=2e8, longest=2.7)
 come from one to another, and the best plan there is may be found: an end that is so much better
 tells that it has not been."""
 SHORT = Tuning(longest=1.2, temperatures=(0.18, 0.4, 0.1, 0.8), cooling=0.5, skips=True)
-"""Many hosts, and fewer moves: only the ends can be mended, and hosts further inside must not
+"""Many hosts, and fewer moves: only the ends can be improved, and hosts further inside must not
 count: the more there are, the denser they are at the ends. There is not the time to rate all pairs,
 and there always is a better end."""
 LONG = Tuning(longest=1.2, temperatures=(0.1, 0.03, 0.2, 0.06))
@@ -90,7 +90,7 @@ LONG = Tuning(longest=1.2, temperatures=(0.1, 0.03, 0.2, 0.06))
 
 
 def tuning(space: SearchSpace, budget: int) -> Tuning:
-    """What a search goes by."""
+    """The parameters of a search."""
     hosts = len(space.hosts)
     if len(space.vms) * hosts <= TINY_PAIRS:
         return TINY

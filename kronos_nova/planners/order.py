@@ -314,7 +314,7 @@ class Prefixes:
 
 
 def carry_out(moves: list[tuple[int, int]], state: State, why: Callable[[int], str]) -> list[Step]:
-    """Make ``moves`` on a state, and tell of each what it does.
+    """Make ``moves`` on a state, and explain the effect of each.
 
     :param why: from the host that is left to what the move is for
     """
@@ -330,9 +330,9 @@ def dependencies(moves: Sequence[Step], before: State) -> list[tuple[int, ...]]:
 
     A move waits for what left its destination before, or hosts that share room with it, if the
     destination could not hold all that arrives there up to and including this move otherwise; for
-    the last move of the same instance; and for the last one that may not be under way together with
-    it. Whatever finishes first, no host ever holds more than in the order given: of the moves under
-    way to it, the latest has seen everything leave that left before it in that order.
+    the last move of the same instance; and for the last one that may not run together with
+    it. Whatever finishes first, no host ever holds more than in the order given: of the moves in
+    progress to it, the latest has seen everything leave that left before it in that order.
     """
     crowded = before.copy()
     last: dict[object, int] = {}

@@ -24,7 +24,7 @@ ROUNDS = ((0.01, 4), (0.002, 8), (0.0005, 12), (1e-5, 12))
 """The price of a move, in usable room of a host: what a swap must make usable to be worth it;
 and how many hosts that cannot be emptied at that price make the price fall."""
 MOVE_MB = 4096
-"""What a move costs beside the memory it copies, in MiB."""
+"""Cost of a move in addition to the memory it copies, in MiB."""
 EFFORT = 6e8
 """Pairs to rate in all."""
 EXACT_PAIRS = 5000
@@ -37,8 +37,8 @@ GAP = 1e-4
 """Part of all that a plan is worth by which that end may be worse than the best. Raised, it is
 found sooner and costs more GiB."""
 BY_MOVES = (1.0, 0.5, 0.0)
-"""In which order hosts are emptied: so much goes by the moves that takes and the rest by the memory
-to copy, each relative to the average instance. With few moves allowed these count first."""
+"""Orders in which hosts are emptied: the weight of the number of moves, the rest of the memory to
+copy, each relative to the average instance. With few moves allowed these count first."""
 
 
 class Pack:

@@ -50,7 +50,7 @@ class Incumbents:
 
     @property
     def worst(self) -> float:
-        """What an end must cost less than to be kept."""
+        """The cost that an end must be below to be kept."""
         return self.kept[-1].cost - TOLERANCE if len(self.kept) >= KEPT else float('inf')
 
     def add(self, end: End) -> None:
@@ -128,11 +128,11 @@ UNTRIED = 0.4
 but so much of the softened value: with less, few assignments get to where they could be changed
 again; with more, they are left too early."""
 HOMING, FIRST_ORDER = 0.3, 0.7
-"""How often what would come back for an instance goes home instead; with few moves only where a
-host sends. Without, no plan finds another instance for a host that needs one, but only another host
-for the instance. And how often few moves are rated to first order, as if a host could be mended by
-its part of the softened value at most: the whole change goes for the furthest host first, which is
-worse where hosts are many."""
+"""Probability that the returning instance of a swap goes to its original host; with few moves only
+where a host sends. Without, no plan finds another instance for a host that needs one, but only
+another host for the instance. And probability that few moves are rated to first order, as if a host
+could be improved by its part of the softened value at most: the whole change goes for the furthest
+host first, which is worse where hosts are many."""
 
 
 class Population:
@@ -300,7 +300,7 @@ class Swaps:
         return changes
 
     def _factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """What is left of each term after a swap, as a product of float32 (n, T, a, f) and
+        """The rest of each term after a swap, as a product of float32 (n, T, a, f) and
         (n, T, f, b): what one host contributes then, what the other does, and all others."""
         softened, first, second = self.softened, self.first, self.second
         kind, of = softened.kind.take(self.here), softened.kind.take(self.there)
@@ -345,7 +345,7 @@ class Swaps:
         return leaves.astype(np.float32), arrives * (self.second < dummy)
 
     def _weigh(self, are_few: bool) -> None:
-        """What else counts: prices, room, and that two moves are to be worth two."""
+        """Add the other costs: prices, room, and that two moves are to be worth two."""
         space, changes = self.space, self.changes
         if not are_few:
             changes *= 1 - self.leaves[:, :, None] * (self.arrives.clip(0) / 2)[:, None]

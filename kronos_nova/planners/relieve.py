@@ -270,7 +270,7 @@ def _bound_of(gain: np.ndarray, cost: np.ndarray) -> Callable[[int, np.ndarray],
     on: as if they could be cut."""
     @functools.cache
     def sums(begin: int, policy: int) -> list[np.ndarray]:
-        """Of gain and of cost, the cheapest first."""
+        """Sums of gain and of cost, the cheapest first."""
         vms = begin + np.flatnonzero(gain[begin:, policy] > 0)
         vms = vms[np.argsort(cost[vms] / gain[vms, policy], kind='stable')]
         return [np.concatenate([[0.0], np.cumsum(each[vms])]) for each in (gain[:, policy], cost)]

@@ -135,7 +135,7 @@ def _together(state: State, limits: Limits, should: bool) -> list[Choice]:
 
 
 def _why(state: State, vm: int, should: bool) -> str:
-    """What the move of an instance is for, before any move."""
+    """The reason of the move of an instance, before any move."""
     home, model = int(state.vm_host[vm]), state.model
     against = model.rules_against(vm, home)
     if against:

@@ -36,7 +36,7 @@ half as many moves again and again: for short plans there is an order more often
 it is searched on with the moves that are left, so many times in all."""
 ENDS = 50
 """Hosts at each end of a policy that matter even to a plan of few moves: once the furthest are
-mended, those behind them are the ends."""
+improved, those behind them are the ends."""
 EXACT_PAIRS = 1500
 """Pairs of instance and host up to which the best end is worked out by an integer program, where
 groups are kept apart or the best ends have no order. Raised, larger clusters end as well as can be,
@@ -193,7 +193,7 @@ def add_best(space: SearchSpace, found: Incumbents, limits: Limits, rounds: int 
 
 
 def hosts_that_matter(state: State, budget: int) -> np.ndarray:
-    """Of the available hosts those at the ends of some policy, about as many as a plan could touch;
+    """Return the available hosts at the ends of some policy, about as many as a plan could touch;
     sorted."""
     available = np.flatnonzero(state.problem.available)
     most = ENDS + budget // 2
@@ -210,8 +210,8 @@ def hosts_that_matter(state: State, budget: int) -> np.ndarray:
 
 def best_possible(space: SearchSpace, found: Incumbents, limits: Limits,
                   known: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
-    """Of the plans found, the best for which there is an order, or the part of one that ends best;
-    the best of those ``known`` to be possible if none is better."""
+    """Return, of the plans found, the best for which there is an order, or the part of one that
+    ends best; the best of those ``known`` to be possible if none is better."""
     state = space.state
     ends = [(end.cost, [(int(space.vms[vm]), int(space.hosts[host])) for vm, host in end.plan])
             for end in found.kept]
