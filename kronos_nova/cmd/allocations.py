@@ -1,4 +1,4 @@
-"""``kronos-manage allocations``: find what holds allocations wrongly, mend it, undo that."""
+"""``kronos-manage allocations``: find wrong allocations, repair them, undo repairs."""
 
 import collections
 import time
@@ -57,7 +57,7 @@ def _progress(stream):
 
 
 class _Auditing(command.Lister):
-    """What the two listers have in common: limits, and an exit code of their own."""
+    """The common part of the two listers: limits, and an exit code of their own."""
 
     exit_code = CLEAN
 
@@ -119,7 +119,7 @@ class Audit(_Auditing):
 
 
 class Heal(_Auditing):
-    """Mend what an audit finds. Without --apply it only shows what would be done.
+    """Repair what an audit finds. Without --apply it only shows what would be done.
 
     Exit codes: 0 nothing was wrong or all of it is healed, 1 healing could not be done, 3 something
     is wrong and --apply was not given, 4 something is wrong and could not be healed; a cell whose

@@ -1,4 +1,4 @@
-"""``kronos-api``: what Kronos does and may be told to do, over HTTP."""
+"""``kronos-api``: the HTTP API."""
 
 import argparse
 import functools
@@ -31,7 +31,7 @@ NAME = 'kronos-api'
 HEALTHCHECK = '/healthcheck'
 
 MOST_UNSENT = 2 ** 20
-"""Bytes that wait for a client which does not take them; whoever writes more waits too."""
+"""Bytes that wait for a client which does not take them. A thread that writes more waits too."""
 
 STUCK_SECONDS = 30
 """After which a connection is cut whose other end takes nothing."""
@@ -63,7 +63,7 @@ LOG = logging.getLogger(__name__)
 
 
 class _App:
-    """What :func:`kronos_nova.cmd.cloud.open_cloud` needs of a command."""
+    """The part of a command that :func:`kronos_nova.cmd.cloud.open_cloud` needs."""
 
     def __init__(self, conf):
         self.conf = conf
@@ -174,7 +174,7 @@ def load(arguments):
 
 
 def main(argv=None):
-    """:returns: the exit status: 0 told to end, 1 the configuration does not do"""
+    """:returns: the exit status: 0 ended by a signal, 1 the configuration is wrong"""
     try:
         conf = load(sys.argv[1:] if argv is None else argv)
         group, used = conf.kronos_api, services(conf)
@@ -192,5 +192,5 @@ def main(argv=None):
         sys.exit(0)
 
     signal.signal(signal.SIGTERM, end)
-    server.run()    # which ends with what it is at when it is told to
+    server.run()    # which ends with the requests that it serves
     return 0

@@ -1,4 +1,4 @@
-"""What ``kronos-test-config`` looks at. Everything is looked at, whatever was found before."""
+"""The checks of ``kronos-test-config``. All of them run, whatever was found before."""
 
 import dataclasses
 import os
@@ -42,7 +42,7 @@ _BROKER_SECONDS = 5
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finding:
-    """What came of one check; ``state`` is ok, not checked, warning or failed."""
+    """The result of one check; ``state`` is ok, not checked, warning or failed."""
 
     check: str
     state: str
@@ -103,7 +103,7 @@ class _Checks:
         except CheckWarning as warning:
             self._add(name, WARNING, str(warning))
             return warning.value
-        except Exception as error:  # whatever a library thinks of what somebody has written
+        except Exception as error:  # warnings of a library about the files of an operator
             self._add(name, FAILED, sentence(error))
         else:
             self._add(name, OK, detail)
@@ -340,7 +340,7 @@ def _database(conf):
 
 
 def _noise(database):
-    """What evaluations know of the noise of loads, beside the thresholds."""
+    """The noise of loads that evaluations have measured, beside the thresholds."""
     found = [(name, policy) for name, report in overview.reports(Cycles(database).last()).items()
              for policy in report.policies if policy.noise is not None]
     below = [f'{policy.name} in {name}: the threshold {policy.threshold:g} is below what noise '
@@ -354,7 +354,7 @@ def _noise(database):
 
 
 def _loads(conf, policy_set, answers, snapshot):
-    """What a cycle would make of the answers to all queries together."""
+    """The findings of a cycle about the answers to all queries together."""
     planner_ports = PlannerPorts(source=answers, clock=time.monotonic, now=time.time())
     found = list(steps.measured(snapshot, policy_set, engine_options.from_conf(conf),
                                 planner_ports))
@@ -421,7 +421,8 @@ def _unreachable(conf, url, host):
 
 
 def _claims(conf):
-    """Of this host: nova-compute makes the file when it starts, so its folder has to be there."""
+    """Check the claims of this host: nova-compute makes the file when it starts, so its folder has
+    to be there."""
     if conf.kronos_claims.store != 'sqlite':
         raise CheckWarning(f'the store "{conf.kronos_claims.store}" is not checked: nova-compute '
                            'reaches it through nova-conductor')

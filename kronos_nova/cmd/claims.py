@@ -63,7 +63,7 @@ class Show(command.ShowOne):
 
 
 class Clean(command.Lister):
-    """Remove claims that belong to nobody, and list them.
+    """Remove claims that have no owner, and list them.
 
     Without ids: those that were prepared for a move and are older than claim_expiry_time, which
     nova-compute removes itself while it runs. Nothing is removed without --apply. A nova-compute

@@ -1,4 +1,4 @@
-"""What the daemons share: configuration, and a process that ticks until it is told to end.
+"""The common part of daemons: configuration, and a process that ticks until a signal ends it.
 
 Signals: SIGTERM ends in an orderly way, a second one at once; SIGHUP reads the options that are
 mutable again. Policies are read again with every cycle.
@@ -38,7 +38,7 @@ from kronos_nova.policies import windows
 LOG = logging.getLogger(__name__)
 
 LAST_SECONDS = 30
-"""What ending may take beyond ``drain_timeout``."""
+"""Seconds that ending may take beyond ``drain_timeout``."""
 
 
 def load_config(prog, arguments):
@@ -62,7 +62,7 @@ def refuse_unless_wanted(conf):
 
 
 def make_context(conf, aggregates):
-    """What the services of a daemon need, made after it has forked.
+    """Make the dependencies of a daemon's services, after it has forked.
 
     :raises DatabaseVersionError: the control database is not what this code needs
     """
@@ -84,7 +84,7 @@ class Daemon(cotyledon.Service):
     """A process that ticks.
 
     :param make_parts: called after the fork; gives an object with ``tick()`` and ``drain()``, each
-        told by exceptions what cannot be done now
+        of which raises where something cannot be done now
     """
 
     def __init__(self, worker_id, conf, name, make_parts):
@@ -122,7 +122,7 @@ class Daemon(cotyledon.Service):
 
 
 def serve(conf, name, make_parts):
-    """Run a daemon until it is told to end."""
+    """Run a daemon until a signal ends it."""
     manager = cotyledon.ServiceManager(
         graceful_shutdown_timeout=int(conf.kronos_executor.drain_timeout) + LAST_SECONDS)
     manager.add(Daemon, workers=1, args=(conf, name, make_parts))

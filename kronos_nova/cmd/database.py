@@ -10,7 +10,7 @@ from kronos_nova.db import server_names as db_names
 
 
 def operator():
-    """Who runs the command, and where."""
+    """The user who runs the command, and the host."""
     return f'{login.user()}@{socket.gethostname()}'
 
 
@@ -22,7 +22,7 @@ def control_database(conf):
 
 
 def impatient_database(conf, seconds=1, pause=10):
-    """The same for a service whose requests somebody waits for.
+    """The control database of a service whose clients wait.
 
     :param seconds: that it may take to answer
     :param pause: seconds for which it is not asked any more when it has not
@@ -37,7 +37,7 @@ def impatient_database(conf, seconds=1, pause=10):
 
 
 def does_not_answer(error):
-    """A DBError in a line, for whoever started a service."""
+    """A DBError in a line, for the operator who started a service."""
     return f'the control database does not answer: {db_engine.first_line(error)}'
 
 

@@ -28,7 +28,8 @@ def open_engine(conf, name, control_engine=db_engine.control_engine):
 
 
 def _impatient(conf):
-    """Whoever asks for a version wants to know whether it answers."""
+    """The database of a command that asks for its version. One that does not answer is reported at
+    once."""
     return db_engine.impatient_control_engine(conf, ANSWER_SECONDS)
 
 

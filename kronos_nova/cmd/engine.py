@@ -57,7 +57,7 @@ class Engine:
 
 
 def check(conf):
-    """:raises ConfigurationError: an operator has to mend something first"""
+    """:raises ConfigurationError: an operator has to correct something first"""
     daemon.refuse_unless_wanted(conf)
     aggregates.refuse_empty_scope(conf)
     loader.load(conf.kronos.policies_file)

@@ -44,7 +44,7 @@ class ExecutorParts:
         self._drains.tick()
 
     def drain(self):
-        """Watch what is under way for a while, then leave it to others."""
+        """Go on with the accepted moves for a while, then leave them to others."""
         self._execution.stop_taking()
         deadline = time.monotonic() + self._conf.kronos_executor.drain_timeout
         while self._execution.tick(adopts=False) and time.monotonic() < deadline:
@@ -59,7 +59,7 @@ def aggregates(conf):
 
 
 def check(conf):
-    """:raises ConfigurationError: an operator has to mend something first"""
+    """:raises ConfigurationError: an operator has to correct something first"""
     daemon.refuse_unless_wanted(conf)
     if not aggregates(conf):
         raise exception.ConfigurationError(

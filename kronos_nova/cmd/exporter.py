@@ -23,7 +23,7 @@ def serve(conf):
     :returns: the server and its thread
     :raises DatabaseVersionError: the control database is not what this code needs
     :raises DBError: it does not answer
-    :raises ConfigurationError: it cannot listen where it is told to
+    :raises ConfigurationError: it cannot listen at the configured address
     """
     # A scrape that waits for a database is one that Prometheus gives up: it would know less than
     # that the database does not answer.

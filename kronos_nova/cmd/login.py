@@ -1,4 +1,5 @@
-"""Who gives a command, as the kernel knows it: what the environment says is anybody's to set."""
+"""The user who gives a command, as the kernel knows it. The environment could be set by any
+user."""
 
 import os
 import pathlib
@@ -18,8 +19,8 @@ def user() -> str:
 
 
 def _login_uid():
-    """Set when somebody logs in, kept by sudo and su, and not to be changed by users (audit);
-    None where nobody did: a service, a container."""
+    """The user id of the login, kept by sudo and su, which users cannot change (audit); None
+    without a login: a service, a container."""
     try:
         uid = int(LOGIN_UID.read_text())
     except (OSError, ValueError):

@@ -56,7 +56,7 @@ def _signals():
 
 
 class _Running(command.Command):
-    """What beginning and resuming have in common."""
+    """The common part of beginning and resuming."""
 
     def carry_on(self, uuid, checker):
         """Run a maintenance until it is done, stopped, or a hook failed; the exit code."""
@@ -141,7 +141,7 @@ class _Running(command.Command):
 def fitting(check, options, wanted, later):
     """As many of the hosts as can be empty at once, from the first on; at least the first.
 
-    What blocks that one is told by its drain.
+    The drain of that one has what blocks it.
 
     :param check: [(aggregate, its Drains, DrainPlan)] of some Drains
     """
@@ -182,7 +182,7 @@ class Run(_Running):
 
     Hosts that are yet to be emptied take servers only if nothing else fits. The host with the
     fewest servers goes first, so that the fewest have to move twice. May be ended at any time and
-    resumed; what is under way goes on meanwhile.
+    resumed; moves in progress go on meanwhile.
 
     Exit codes: 0 all are serviced; 1 refused; 3 stopped, ended, or hosts were left out; 4 a hook
     failed.

@@ -30,7 +30,7 @@ class Dependencies:
     hosts : HostApi
     fits : which of some hosts, taken in order, can be empty at once with the rest avoided
     drain : makes the Drain of a host; called with host and the hosts to avoid
-    say : tells a line to whoever watches
+    say : prints a line
     run_hook : starts a hook for a host; gives a process to be polled
     """
 
@@ -74,7 +74,7 @@ class MaintenanceRunner:
         return self.dependencies.maintenances.get(self.uuid)
 
     def end(self):
-        """End the hooks that run: whoever runs them ends."""
+        """End the hooks that run, as the process that runs them ends."""
         for process in self._hooks.values():
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGTERM)
@@ -86,7 +86,7 @@ class MaintenanceRunner:
             return
         with self._report_errors(waiting[0]):
             for host in self.dependencies.fits(waiting[:free], waiting[free:]):
-                # To find that out takes a while, in which somebody may have stopped it.
+                # To find that out takes a while, in which it may have been stopped.
                 if self.dependencies.maintenances.get(self.uuid).state != m.RUNNING:
                     return
                 self._begin(found, host)

@@ -1,4 +1,4 @@
-"""What the answers to a policy's queries say together, one row a policy."""
+"""The answers to the queries of policies taken together, one row a policy."""
 
 import dataclasses
 import math

@@ -22,7 +22,7 @@ LONGEST = 2000
 
 
 class Program:
-    """What a command has as its ``app``; ``options`` are its arguments."""
+    """The ``app`` of a command that is a program of its own; ``options`` are its arguments."""
 
     interactive_mode = False
 
@@ -40,7 +40,7 @@ class Refused(Exception):  # noqa: N818 - ends a program, as SystemExit does
 
 
 def parser(command, name):
-    """What a program takes on its command line.
+    """Make the parser of a program's command line.
 
     :param command: a cliff command's class
     :returns: an argparse.ArgumentParser
@@ -80,7 +80,7 @@ def _configure_logging(is_debugging):
     logging.basicConfig(level=logging.DEBUG if is_debugging else logging.WARNING,
                         format='%(message)s')
     if not is_debugging:
-        # What cannot be loaded is told as the error that comes of it.
+        # What cannot be loaded is reported by the error that follows.
         logging.getLogger('stevedore').setLevel(logging.CRITICAL)
 
 

@@ -33,7 +33,7 @@ BUCKETS = (30, 120, 600, float('inf'))
 
 
 class Collector:
-    """Reads everything anew for every scrape; a collector of a ``prometheus_client`` registry."""
+    """Reads everything again for every scrape; a collector of a ``prometheus_client`` registry."""
 
     def __init__(self, conf, database, utcnow):
         self.conf = conf
@@ -146,7 +146,7 @@ def _policies(seen, reports):
 
 
 def _forecasts(reports):
-    """Of policies that have one, and of what is known of it."""
+    """The metrics of forecasts, of the policies that have one."""
     found = {(name, policy.name): policy.forecast for name, report in reports.items()
              for policy in report.policies if policy.forecast}
     yield _gauge('kronos_forecast_used', 'Whether the hours to come are planned for.',
@@ -265,7 +265,7 @@ def _totals(found):
              ('outcome',)),
             ('kronos_notifications_dropped', 'Notifications that no broker took for too long.',
              counters.DROPPED_NOTIFICATIONS, ())):
-        # What begins at 1 has no increase: nobody would be told of the first.
+        # A series that begins at 1 has no increase: no alert would fire for the first.
         values = collections.Counter() if labels else collections.Counter({(): 0.0})
         for each in by_name[total]:
             values[tuple(each.labels[label] for label in labels)] += each.value

@@ -28,7 +28,7 @@ MIB = 1 << 20
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class HostRow:
-    """What was understood of a host, and what Nova has.
+    """A host as its exporters describe it, and as Nova does.
 
     state : ok, or warning where a figure is missing or differs
     found_as : the labels of its series by exporter

@@ -43,9 +43,9 @@ OF_FORECASTS = metrics.HISTORY, metrics.FORECAST
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class QueryFinding:
-    """What came of one query.
+    """The result of one query.
 
-    :ivar policy: its name, or ``_migration`` of what is asked for moves
+    :ivar policy: its name, or ``_migration`` for queries about moves
     :ivar kind: imbalance, vm_profile, capacity, host_capacity, history or forecast; or dirty_rate,
         used_memory or link
     :ivar state: ok, not checked, warning or failed
@@ -109,7 +109,8 @@ def examine(source: 'Answers', policy_set: PolicySet, snapshot: Snapshot | None,
 
 
 def _of_migration(source, query, cloud, queries):
-    """Of a query that no policy has. Whoever it leaves out is predicted by what was learnt."""
+    """Check a query that no policy has. Servers that its answer leaves out are predicted by past
+    moves."""
     expected = (cloud.expected_hosts(queries.host_label) if query.kind == metrics.LINK
                 else cloud.expected_instances(queries.label, 'uuid'))
     if not expected.names:
@@ -313,7 +314,7 @@ def _with_ranges(source, query, finding):
 
 
 class _Cloud:
-    """What answers should name."""
+    """The names that answers should have."""
 
     def __init__(self, snapshot, options, now):
         age = options.max_sample_age or float('inf')
@@ -361,7 +362,7 @@ def _is_of_instances(policy, kind):
 
 
 def _uncompared(source, query, expected, is_unread):
-    """Whether a query is answered, where nobody can tell whom the answer should name."""
+    """Check that a query is answered, where it is not known which names the answer should have."""
     try:
         found = len(source.query(query).samples)
     except exception.MetricsError as error:

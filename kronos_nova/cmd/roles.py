@@ -1,4 +1,4 @@
-"""What a host is to Kronos: which parts of the configuration it needs, and how it reaches Nova."""
+"""Roles of hosts: the parts of the configuration that they need, and how they reach Nova."""
 
 import dataclasses
 import importlib.util
@@ -14,10 +14,10 @@ CONDUCTOR, COMPUTE, DAEMON = 'conductor', 'compute', 'daemon'
 ROLES = (CONDUCTOR, COMPUTE, DAEMON)
 
 PLANNING = ('windows', 'policies', 'prometheus', 'scope', 'names', 'rules')
-"""Checks of what is needed by whoever plans."""
+"""Checks of hosts that plan."""
 
 REACHED = ('placement', 'nova', 'database')
-"""Checks of what is needed by whoever plans or moves."""
+"""Checks of hosts that plan or move."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +38,10 @@ class Role:
 
 
 def guess(conf) -> str:
-    """What this host is, as far as its configuration tells.
+    """Guess the role of this host from its configuration.
 
-    Only those who plan in Nova reach the API database; only the daemons are told how to reach the
-    public API.
+    Only hosts that plan in Nova reach the API database. Only daemons have options of the public
+    API.
     """
     found = unknown_options.sections(conf)
     if found.get('api_database', {}).get('connection'):
@@ -83,7 +83,7 @@ def _by_api(conf):
 
 
 def fits(names) -> list[str]:
-    """What speaks against Kronos in the Nova that is installed here; nothing where all is well.
+    """Reasons against Kronos in the Nova that is installed here; empty where there are none.
 
     :param names: of managers, see :mod:`kronos_nova.plugin.managers`
     """

@@ -1,4 +1,4 @@
-"""What operators' rules select in the cloud as it is, one row a rule."""
+"""The selections of operators' rules in the cloud as it is, one row a rule."""
 
 import dataclasses
 from collections.abc import Iterator

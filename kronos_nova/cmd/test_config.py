@@ -1,4 +1,4 @@
-"""``kronos-test-config``: whether what is configured works, before Kronos is let loose."""
+"""``kronos-test-config``: check that the configuration works, before Kronos moves anything."""
 
 import dataclasses
 
@@ -23,7 +23,7 @@ COLOURS = {checks.OK: 'green', checks.NOT_CHECKED: 'dim', checks.WARNING: 'yello
 class TestConfig(program.Report):
     """Check options and policies, reach what Kronos needs, ask every query. Changes nothing.
 
-    Exit codes: 0 everything works; 1 something must be mended; 2 wrong arguments, or the
+    Exit codes: 0 everything works; 1 something must be corrected; 2 wrong arguments, or the
     configuration files cannot be read; 3 everything works, but something deserves a look.
     """
 

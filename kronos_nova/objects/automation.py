@@ -66,7 +66,7 @@ _DONE = {'pause': 'Paused', 'stop': 'Stopped', '': 'Resumed'}
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
-    """What somebody set by a command, for an aggregate or for :data:`EVERY` one.
+    """A switch that a command has set, for an aggregate or for :data:`EVERY` one.
 
     kind : LEVEL, REPAIR_LEVEL or PAUSE
     value : of a level its name; of a pause ``pause`` or ``stop``, the command
@@ -84,7 +84,7 @@ class Switch:
 
     @property
     def sentence(self) -> str:
-        """What somebody did, for the log. An empty value took a level or a pause away."""
+        """The change as a sentence for the log. An empty value ended a level or a pause."""
         whose = 'all aggregates' if self.aggregate == EVERY else f'aggregate {self.aggregate}'
         if self.kind in OF_LEVELS:
             level = self.value or 'that of nova.conf again'
@@ -100,7 +100,7 @@ class Switch:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
-    """What nova.conf says.
+    """The levels of nova.conf.
 
     level : of every aggregate that has none of its own
     levels : by aggregate
@@ -160,7 +160,7 @@ class Switches:
 
         A level set for the aggregate goes before one set for all, and that before nova.conf's. But
         one that is set for all does not raise an aggregate to which nova.conf gives a level of its
-        own: whoever wrote that meant this aggregate.
+        own: that level is meant for this aggregate.
 
         Repairs have the level of their aggregate unless nova.conf or a command gives them one.
         Nothing is repaired in an aggregate that is off.

@@ -9,8 +9,8 @@ PREPARED = 'prepared'   # made ahead of a move, before Nova knows of it
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """What is held: whole cores, MiB, GiB, addresses of PCI devices, and the instance's NUMA
-    topology as the JSON of Nova's object, None where it has none."""
+    """The amounts of a claim: whole cores, MiB, GiB, addresses of PCI devices, and the instance's
+    NUMA topology as the JSON of Nova's object, None where it has none."""
 
     vcpus: int
     memory_mb: int
@@ -36,7 +36,7 @@ class Claim:
 
     @property
     def key(self) -> tuple[str, str, bool]:
-        """What tells the claims of a host apart: (node, instance uuid, resize_target)."""
+        """The key of a claim on its host: (node, instance uuid, resize_target)."""
         return self.node, self.instance_uuid, self.resize_target
 
     def says_the_same_as(self, other: 'Claim | None') -> bool:

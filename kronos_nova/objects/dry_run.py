@@ -1,4 +1,4 @@
-"""What is said of a planned move before anything of it is done."""
+"""Verdicts about a planned move before it begins."""
 
 import collections
 import dataclasses
@@ -47,8 +47,8 @@ class Before:
     alike: int = 0
 
     def wanted(self, amounts: Mapping[str, int]) -> dict[str, int]:
-        """What the destination must have free today of some amounts by resource class, so that
-        there is room for them when the move runs; 1 at least."""
+        """The amounts by resource class that the destination must have free today, so that there is
+        room when the move runs; 1 at least."""
         if not self.leaving:
             return dict(amounts)
         net: collections.Counter[str] = collections.Counter()
@@ -63,7 +63,8 @@ NOTHING_BEFORE = Before()
 
 
 class DryRun(Protocol):
-    """Asks whoever decides on a live migration whether it would be let happen. Changes nothing."""
+    """Asks the service that decides on a live migration whether it would permit it. Changes
+    nothing."""
 
     def __call__(self, move: PlannedMove, instance: Instance, destination: Host,
                  before: Before = NOTHING_BEFORE) -> Verdict:
@@ -72,5 +73,5 @@ class DryRun(Protocol):
 
 def not_asked(move: PlannedMove, instance: Instance, destination: Host,
               before: Before = NOTHING_BEFORE) -> Verdict:
-    """Where nobody can be asked, as in a replay."""
+    """The DryRun of a process that cannot ask a scheduler, such as a replay."""
     return AGREED

@@ -52,18 +52,18 @@ class OptOut:
 
 
 def heeded(hints: Iterable[str]) -> frozenset[tuple[str, str]]:
-    """What ``[kronos] move_hints`` means: each hint is one of those who have a say, for all that
-    they have it in, or followed by a colon and what for."""
+    """Parse ``[kronos] move_hints``: each hint is a source of metadata, for all kinds of moves, or
+    followed by a colon and a kind."""
     parts = [hint.partition(':') for hint in hints]
     return frozenset((who, verb) for who, verb in HEEDED
                      if any(who == name and wanted in ('', verb) for name, _colon, wanted in parts))
 
 
 def may(instance: Instance, opt_out: OptOut, verb: str) -> bool:
-    """Whether nobody who has a say is against moving it for that.
+    """Whether no source of metadata forbids to move an instance for that.
 
-    The strictest word counts, so nobody can permit what another forbids. One that is none of
-    :data:`WORDS` means ``never``: somebody wanted something, and moving cannot be taken back.
+    The strictest word counts, so no source can permit what another forbids. A word that is none of
+    :data:`WORDS` means ``never``: a wish is there, and a move cannot be undone.
     """
     words = (word.strip().lower() for who, word in _said(instance, opt_out)
              if (who, verb) in opt_out.heeded)

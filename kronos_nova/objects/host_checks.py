@@ -8,4 +8,4 @@ CPU = 'cpu'
 NUMA = 'numa'
 ALL_CHECKS = (TRAITS, AGGREGATES, IMAGE, HYPERVISOR, CPU, NUMA)
 MOVING_CHECKS = frozenset((HYPERVISOR, CPU))
-"""Those that are about a running guest: Nova restarts and boots servers without them."""
+"""Checks that are about a running guest: Nova restarts and boots servers without them."""

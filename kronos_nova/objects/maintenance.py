@@ -14,14 +14,14 @@ DONE = 'done'
 WAITING = 'waiting'
 DRAINING = 'draining'
 HOOK = 'hook'
-"""It is empty, and the hook runs; or whoever services it has not said that it is done."""
+"""The host is empty, and the hook runs, or the operator has not reported that it is serviced."""
 RETURNING = 'returning'
 """Serviced; its nova-compute has to report before it is released."""
 FINISHED = 'finished'
 FAILED = 'failed'
 """Its hook failed. It stays disabled, and nothing goes on before an operator resumes."""
 LEFT_OUT = 'left out'
-"""Somebody released it before it was serviced."""
+"""The host was released before it was serviced."""
 
 AT_WORK = (DRAINING, HOOK, RETURNING)
 

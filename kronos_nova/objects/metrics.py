@@ -1,4 +1,4 @@
-"""What was read of the load: instant vectors and series, as Prometheus answers them."""
+"""Measurements of load: instant vectors and series, as Prometheus answers them."""
 
 import collections
 import dataclasses

@@ -47,7 +47,7 @@ RESIZED = 'resized'
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceNow:
-    """What decides of an instance; ``host`` is None while it has none."""
+    """The state of an instance that decides; ``host`` is None while the instance has none."""
 
     host: str | None
     vm_state: str | None

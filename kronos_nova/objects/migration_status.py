@@ -12,13 +12,13 @@ ACCEPTED = 'accepted'
 """The first of all: only the API or a conductor has it in hand."""
 NOT_COPIED = ('queued', 'preparing')
 COPIED = ('running', 'running (post-copy)')
-"""Of a live one that a nova-compute has in hand: whether the guest is on its way."""
+"""Statuses of a live migration that a nova-compute runs: before the guest is copied, and while."""
 
 COMPLETED, ERROR, CANCELLED = 'completed', 'error', 'cancelled'
 SUCCEEDED = (COMPLETED, 'done')
 FAILED = (ERROR, 'failed', CANCELLED)
 FINISHED = 'finished'
-"""Of a cold one: it waits to be confirmed or reverted."""
+"""Status of a cold migration that waits to be confirmed or reverted."""
 CONFIRMED = 'confirmed'
 SETTLED = (CONFIRMED, 'reverted')
 ENDED = frozenset((*SUCCEEDED, *FAILED, *SETTLED))

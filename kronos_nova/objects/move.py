@@ -17,10 +17,10 @@ ABANDONED = 'abandoned'
 
 TERMINAL = frozenset((COMPLETED, FAILED, ABANDONED))
 IN_FLIGHT = (DISPATCHED, CHECKING, CLAIMING, MIGRATING, VERIFYING)
-"""The states that count against the caps of what may be under way at once."""
+"""The states of moves that count against the caps of moves at once."""
 
 NOT_BEGUN = (PLANNED, DISPATCHED)
-"""Nobody is at these; what is given up is gone without a trace in Nova."""
+"""The states without a worker. A move that is given up there leaves no trace in Nova."""
 
 REFUSED = 'PreFlightError'
 """Error type of a move that failed because it was refused before anything had changed."""
@@ -82,7 +82,7 @@ class MoveRecord:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
-    """How many moves may be under way at once: in all, out of one host, into one host.
+    """Moves that may run at once: in all, out of one host, into one host.
 
     sources : hosts of which another number may leave at once
     """

@@ -1,4 +1,4 @@
-"""What is told to the outside: payloads with versions, in the form that Nova gives to its own.
+"""Payloads of notifications, with versions, in the form of Nova's own.
 
 A field that is added makes a new minor version, one that goes or changes its meaning a new major
 one. The tests hold every payload to its version.
@@ -34,7 +34,7 @@ LONGEST = 2000
 """Characters of a text: a plan may give a reason for each of hundreds of moves."""
 
 MOST_BLOCKED = 20
-"""Servers that are named in one payload; how many there are is told beside."""
+"""Servers that one payload names. The payload has their number too."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +95,8 @@ class MovePayload:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AutomationPayload:
-    """What somebody set: ``kind`` is ``level`` or ``pause``; of a pause, ``value`` is ``pause`` or
-    ``stop``. An empty value took it away. Aggregate ``*`` is every one."""
+    """A change of a switch: ``kind`` is ``level`` or ``pause``; of a pause, ``value`` is ``pause``
+    or ``stop``. An empty value ended it. Aggregate ``*`` is every one."""
 
     VERSION: ClassVar[str] = '1.0'
 
@@ -140,7 +140,7 @@ class Notification:
     """One that is to be sent, or was.
 
     ``sequence`` counts from 1 without a gap, in the order in which they are sent; sent twice, it is
-    the same, and so is ``uuid``. ``at`` is when what it tells of happened.
+    the same, and so is ``uuid``. ``at`` is the time of the event.
     """
 
     uuid: str

@@ -1,4 +1,4 @@
-"""What Kronos takes for granted of the Nova and the placement that it talks to."""
+"""Facts about Nova and placement that Kronos relies on."""
 
 COMPUTE_INVENTORY = '2.73'
 """From 2.69 on Nova names what it cannot read because a cell is down, where before it left it out
@@ -20,4 +20,4 @@ PLACEMENT_ALLOCATIONS = (1, 38)
 PLACEMENT_NEEDED = {
     (1, 13): 'POST /allocations', (1, 28): 'consumer generations',
     (1, 36): 'same_subtree in allocation candidates'}
-"""What moves are built on, and since when placement has it."""
+"""Features of placement that moves need, by the microversion that brought them."""

@@ -1,4 +1,4 @@
-"""What was decided, and why: plans, moves, instances that stayed, and the report of a cycle."""
+"""Decisions and their reasons: plans, moves, instances that stayed, and the report of a cycle."""
 
 import dataclasses
 import datetime
@@ -28,7 +28,7 @@ DRAINING = 'draining'
 """Only in the record of the last evaluation: hosts of the aggregate are being emptied."""
 FAILED = 'failed'
 BLIND = (NO_DATA, FAILED)
-"""After these nobody knows whether something should move."""
+"""Outcomes after which it is not known whether something should move."""
 OUTCOMES = (PLANNED, BALANCED, COOLING, NO_DATA, NO_MOVE, FAILED)
 
 HOT_SCORE = 0.9
@@ -99,7 +99,7 @@ class PlannedMove:
 
     ``begins_after`` is when it is its turn, in seconds from the start of the plan,
     ``expected_seconds`` what it then takes, and ``expected_downtime`` for how many of them the
-    guest is stopped; None where nobody worked it out.
+    guest is stopped; None where it was not computed.
     """
 
     order: int
@@ -170,7 +170,7 @@ class Unplaced:
 
 
 UNBELIEVED = 'score', 'profile'
-"""What of a host's metrics is not believed."""
+"""The parts of a host's metrics that may not be believed."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +195,7 @@ FORECAST_USED, FORECAST_NOT_USED = 'used', 'not_used'
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastReport:
-    """What became of a policy's forecast. ``detail`` says why it is not used.
+    """The result of a policy's forecast. ``detail`` says why it is not used.
 
     ``error`` is by how much the scores of hosts were off during the last day, on average,
     ``present_error`` by how much they were off the present; both None where that is not known.
@@ -246,8 +246,7 @@ class PolicyReport:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostScore:
-    """What a policy measured of a host before any move, and what it should be once all are
-    done."""
+    """The score of a host in a policy before any move, and the expected score after all moves."""
 
     host: str
     policy: str
@@ -267,7 +266,7 @@ class BufferRoom:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateReport:
-    """What a cycle found and decided for one aggregate (or the pool of hosts in none).
+    """The result of a cycle for one aggregate (or the pool of hosts in none).
     ``broken_groups`` counts the server groups with a hard policy that were broken before it.
     ``notes`` say more about the plan; in contrast to ``warnings`` they ask nothing of an operator.
     ``unbelieved`` are the hosts whose metrics are not believed, ``immovable`` the instances that
@@ -326,7 +325,7 @@ class AggregateReport:
 
 
 def counts_in(text: str) -> dict[str, int]:
-    """What :meth:`AggregateReport.to_json` counted: how many ``hosts``, ``hot_hosts``,
+    """The counts of :meth:`AggregateReport.to_json`: how many ``hosts``, ``hot_hosts``,
     ``broken_groups``, ``unbelieved`` hosts and ``immovable`` instances; 0 what another release did
     not."""
     raw = json.loads(text)
@@ -425,7 +424,7 @@ class PlanRecord:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunningPlan:
-    """What bears on whether the moves of a plan may be started. ``purpose`` is ``balance``,
+    """The facts that decide whether the moves of a plan may be started. ``purpose`` is ``balance``,
     ``repair`` or ``drain``."""
 
     uuid: str

@@ -12,7 +12,7 @@ UNDONE = 'undone'
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """What was found, and what its consumers held before and hold after.
+    """A finding, and the allocations of its consumers before and after.
 
     ``before`` and ``after`` are bodies of ``POST /allocations``; the generations in them are of the
     moment and long past.

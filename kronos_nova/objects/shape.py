@@ -1,4 +1,4 @@
-"""What new servers need, as flavors say it."""
+"""Requirements of new servers, as flavors state them."""
 
 import dataclasses
 import re
@@ -38,7 +38,7 @@ class Shape:
 
 
 def resources(shape: Shape) -> dict[str, int]:
-    """What placement is asked for by a server with its disk on its host, as
+    """The resources that a server with its disk on its host asks of placement, as
     ``nova.scheduler.utils.ResourceRequest`` asks."""
     pinned = sum(part.cpus for part in shape.cells if part.pinned)
     shared = sum(part.shared_cpus or 0 for part in shape.cells) if pinned else shape.vcpus

@@ -1,4 +1,4 @@
-"""What was read of the cloud at one moment. Names are Nova's and placement's own."""
+"""The cloud at one moment. Names are Nova's and placement's own."""
 
 import collections
 import dataclasses
@@ -45,8 +45,8 @@ class ResourceInventory:
 
     @property
     def capacity(self) -> float:
-        """What may be allocated in all: ``(total - reserved) * allocation_ratio``, placement's own
-        formula."""
+        """The amount that may be allocated in all: ``(total - reserved) * allocation_ratio``,
+        placement's own formula."""
         return (self.total - self.reserved) * self.allocation_ratio
 
 
@@ -71,7 +71,7 @@ class Service:
 
     @property
     def is_silent(self) -> bool:
-        """Whether nova-compute does not report although nobody has said that it should not."""
+        """Whether nova-compute does not report although it was neither disabled nor forced down."""
         return self.has_stopped_reporting and self.status == 'enabled'
 
     @property
@@ -276,7 +276,7 @@ class Snapshot:
     flavors: tuple[Shape, ...] = ()
 
     def with_moves_under_way(self, moves: Iterable[MoveUnderWay]) -> 'Snapshot':
-        """The same with further moves under way, what they need on their destinations included.
+        """A copy with further moves in progress, and with their use of their destinations.
 
         Left out is a move of an instance that has one already or is not (any more) on its source,
         and one to a host that is not here.
@@ -318,8 +318,8 @@ class Snapshot:
 
 def pools_of(hosts: Iterable[Host],
              pools: Iterable[SharedProvider]) -> dict[str, dict[str, str]]:
-    """Of each host, what its instances are allocated from a provider that it shares: resource class
-    to the provider's uuid. What the host has itself comes from there."""
+    """For each host, the resource classes that its instances are allocated from a provider that it
+    shares, to the provider's uuid. Classes that the host has itself come from the host."""
     found: dict[str, dict[str, str]] = {host.name: {} for host in hosts}
     inventories = {host.name: host.inventory for host in hosts}
     for pool in sorted(pools, key=lambda pool: pool.uuid):

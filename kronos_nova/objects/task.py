@@ -12,14 +12,14 @@ ORPHANED = 'lost'
 
 UNBEGUN = (ANNOUNCED, EXPIRED)
 TAKEN = {ANNOUNCED: EXPIRED, BEGUN: ORPHANED, HANDED_OVER: ORPHANED}
-"""What a task becomes when its worker is found dead, by its state."""
+"""The state of a task after its worker is found dead, by its state before."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """``state`` is ANNOUNCED before Nova has a record of the migration, BEGUN once it has one,
-    HANDED_OVER once the source compute is about to be told. A worker that was found dead turns
-    ANNOUNCED into EXPIRED and the others into ORPHANED.
+    HANDED_OVER once the request to the source compute is about to be sent. A worker that was found
+    dead turns ANNOUNCED into EXPIRED and the others into ORPHANED.
 
     ``migration_uuid`` is made up while there is no migration (UNBEGUN). ``beat_at`` is the worker's
     last sign of life.

@@ -1,4 +1,4 @@
-"""Who holds what: consumers, and the set of them that changes in one transaction."""
+"""Consumers of allocations, and the set of them that changes in one transaction."""
 
 import dataclasses
 from collections.abc import Collection
@@ -24,7 +24,7 @@ def off(allocations: Allocations, providers: Collection[str]) -> Allocations:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Consumer:
-    """What one consumer holds, or is to hold.
+    """The allocations of one consumer, present or wanted.
 
     ``generation`` is the one that was read, None for a consumer that placement does not know.
     ``consumer_type`` is None where it is not known: consumers made before microversion 1.38.
@@ -67,10 +67,10 @@ class Consumer:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AllocationSet:
-    """What several consumers hold once one ``POST /allocations`` succeeded.
+    """The allocations of several consumers after one ``POST /allocations``.
 
     A consumer with empty allocations is removed. Each carries the generation it was read with, so
-    the whole set is refused if any of them was changed by somebody else.
+    placement refuses the whole set if any of them was changed meanwhile.
     """
 
     consumers: tuple[Consumer, ...]

@@ -1,7 +1,7 @@
 """Compares what placement holds with where Nova says instances run.
 
 Every instance should hold one allocation, of what it asks for, on the host where it runs (and on
-sharing providers), and no migration any, except while a move is under way. An instance and its
+sharing providers), and no migration any, except while a move is in progress. An instance and its
 migrations are judged together, as one *case*: the remedy of one changes the other.
 """
 
@@ -40,7 +40,7 @@ EVERY_SERVER = frozenset(('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB'))
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that is not as it should be, and what would mend it.
+    """An allocation that is wrong, and its repair.
 
     ``wanted`` is what its consumers are to hold, {} for nothing; None where nothing can be done
     from here. ``needs_candidate`` names the instance for which placement has to say first what it
@@ -91,8 +91,8 @@ class AuditLimits:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """What an audit found. ``in_flight`` are the instances that were left alone, ``silent`` the
-    cells that do not answer and were not judged."""
+    """The findings of an audit. ``in_flight`` are the instances that were left alone, ``silent``
+    the cells that do not answer and were not judged."""
 
     findings: tuple[Finding, ...]
     instances: int
@@ -106,7 +106,8 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
     """Judge every instance and every consumer on the providers of compute nodes.
 
     ``holdings`` should have been read before: whatever Nova began since is in flight in its
-    records. Of cells that do not answer nothing is judged, and nobody is a stranger meanwhile.
+    records. Instances of cells that do not answer are not judged, and no consumer is a stranger
+    meanwhile.
 
     :param track: as :func:`kronos_nova.placement.holdings.untracked`
     """
@@ -139,7 +140,7 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
 
 
 def is_in_flight(case: AuditCase, limits: AuditLimits) -> bool:
-    """Whether something is under way that may change who holds what."""
+    """Whether an operation is in progress that may change the allocations of the case."""
     if any(migration.settled_for < limits.grace for migration, _held in case.migrations):
         return True
     instance = case.instance
@@ -181,7 +182,7 @@ def judge_exactly(case: AuditCase, nova: NovaRecords, holdings: Holdings,
 
 
 def judge(case: AuditCase, holdings: Holdings, limits: AuditLimits) -> Finding | None:
-    """What is wrong with one case, None if nothing is or it is in flight."""
+    """Find the problem of one case, None if there is none or the case is in flight."""
     if is_in_flight(case, limits):
         return _stalled(case, limits)
     if case.instance is None or case.instance.host is None:
@@ -243,15 +244,15 @@ def _give_back(migration_uuid, host):
 
 
 def _distance(held: Allocations, asked: Mapping[str, int] | None) -> int:
-    """Of how many resource classes another amount is held than is asked for; 0 where nobody knows
-    what is asked for."""
+    """The number of resource classes of which another amount is held than is asked for; 0 where it
+    is not known what is asked for."""
     if asked is None:
         return 0
     return len({*totals(held).items()} ^ {each for each in asked.items() if each[1]})
 
 
 def _mismatched(case: AuditCase, instance: InstanceRecord, held: Allocations) -> Finding | None:
-    """What is held where it should be, but not as much as is asked for."""
+    """The finding of an allocation in the right place with another amount than is asked for."""
     if instance.asks_for is None:
         asked = {}
     else:
@@ -279,7 +280,7 @@ def _differences(held, asked):
 
 
 def _corrected(held, asked):
-    """``held`` with the amounts of ``asked`` where one provider can be told to have them. Less
+    """``held`` with the amounts of ``asked`` where they can be moved to one provider. Less
     than that of what is not every server's may be the rest of what lay on several: a port each."""
     wrong = _differences(held, asked)
     corrected = {}
@@ -312,8 +313,8 @@ def _nowhere(case: AuditCase) -> Finding | None:
 
 
 def _stalled(case: AuditCase, limits: AuditLimits) -> Finding | None:
-    """A live migration that nobody carries on. It is reported only: whether the guest still moves
-    is known on its hosts alone."""
+    """The finding of a live migration without a worker. It is reported only: whether the guest
+    still moves is known on its hosts alone."""
     for migration, _held in case.migrations:
         if migration.has_ended or migration.kind != LIVE or migration.settled_for < limits.grace:
             continue

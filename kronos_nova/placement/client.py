@@ -97,7 +97,7 @@ class PlacementClient:
 
     @_understood
     def consumer(self, uuid: str) -> Consumer:
-        """What ``uuid`` holds; a consumer without allocations if placement does not know it."""
+        """Read the consumer ``uuid``; one without allocations if placement does not know it."""
         return Consumer.from_body(uuid, self._get(f'/allocations/{uuid}'))
 
     def post(self, allocations: AllocationSet) -> None:

@@ -1,9 +1,9 @@
 """Asks placement whether a destination has room for an instance now, for what runs outside Nova.
 
-Of what Nova's scheduler goes by this is the allocation candidates, on the destination's tree: room
-in every resource class, ``min_unit``, ``max_unit`` and ``step_size``, and the traits that the
-flavor requires or forbids. Its filters (NUMA, PCI, isolation, images and others) cannot be asked
-from outside; the live migration itself asks them.
+This is a part of the checks of Nova's scheduler, the allocation candidates on the destination's
+tree: room in every resource class, ``min_unit``, ``max_unit`` and ``step_size``, and the traits
+that the flavor requires or forbids. Its filters (NUMA, PCI, isolation, images and others) cannot be
+asked from outside; the live migration itself asks them.
 """
 
 import collections

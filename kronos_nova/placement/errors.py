@@ -1,9 +1,9 @@
-"""What placement may answer instead of doing what it was asked::
+"""Errors of requests to placement::
 
     PlacementError  (kronos_nova.exception)
     ├── PlacementUnavailable     no answer or a 5xx: a write may or may not have taken effect
     ├── PlacementTooOld          it does not offer a microversion that is needed
-    ├── RequestRefused           it does not let us: credentials, policy, catalogue
+    ├── RequestRefused           it refuses the request: credentials, policy, catalogue
     │   └── NotFound             404: it does not know, or no longer, what was asked for
     ├── AnswerNotUnderstood      it is not the JSON that the API promises: often a proxy's own page
     ├── InvalidAllocations       400

@@ -1,4 +1,4 @@
-"""Mends what an audit found: looked at again, guarded by generations, journaled, undoable."""
+"""Repairs of an audit's findings: examined again, guarded by generations, journaled, undoable."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -63,8 +63,8 @@ class Healer:
 
     def examine(self, uuid: str, migrations: Iterable[str] = (), read: InstanceHistory | None = None
              ) -> tuple[audit.Finding | None, bool]:
-        """What is wrong with an instance and its migrations now, and whether nothing is under way
-        that may change it.
+        """Find the problem of an instance and its migrations now, and whether no operation is in
+        progress that may change it.
 
         :param migrations: uuids of those that are to be looked at however old they are
         :param read: what was read of it a moment ago; believed where nothing is wrong
@@ -76,10 +76,11 @@ class Healer:
         return finding, not audit.is_in_flight(case, self._limits)
 
     def heal(self, finding: audit.Finding) -> Outcome:
-        """Look again, and if it is still so, write it down, mend it, write down how it went.
+        """Examine a finding again, and if it still holds, journal it, repair it, journal the
+        outcome.
 
-        Harmless when repeated: what is mended is no finding any more. What keeps this finding from
-        being healed is its outcome, and in the way of no other.
+        Harmless when repeated: what is repaired is no finding any more. An error is the outcome of
+        this finding and affects no other.
         """
         try:
             return self._heal(finding)
@@ -126,7 +127,7 @@ class Healer:
         return case
 
     def _consumer(self, case, uuid):
-        """What a consumer holds now, refused if it is not what was judged."""
+        """Read a consumer; refused if its allocations are not those that were judged."""
         judged = {migration.uuid: held for migration, held in case.migrations} | {
             case.uuid: case.held}
         consumer = self._client.consumer(uuid)
@@ -164,7 +165,8 @@ class Healer:
                                           'trait that it requires'))
 
     def _ways(self, again, case) -> list[Mapping[str, Allocations]]:
-        """What the consumers could hold, the best first: where something is held already."""
+        """The allocations that the consumers could have, the best first: where they have some
+        already."""
         uuid = again.needs_candidate
         if uuid is None:
             return [again.wanted]

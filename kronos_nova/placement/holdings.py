@@ -1,4 +1,4 @@
-"""Who holds what in the whole cloud, read provider by provider."""
+"""The allocations of the whole cloud, read provider by provider."""
 
 import collections
 import contextlib
@@ -58,7 +58,8 @@ class Holdings:
 
 
 def untracked(items: Iterable, description: str, total: int) -> Iterable:
-    """``items``, for nobody who watches; the port is that of ``rich.progress.Progress.track``."""
+    """``items`` without a display of progress; the port is that of
+    ``rich.progress.Progress.track``."""
     return items
 
 

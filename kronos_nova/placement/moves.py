@@ -114,11 +114,12 @@ def _refused_at_source(client, allocations):
 
 def revert(client: PlacementClient, move: Parties, is_gone: Callable[[], bool],
            before: Allocations | None = None) -> AllocationSet | None:
-    """The move failed: the instance holds again what it held on the source, the migration nothing.
+    """Undo a failed move: the instance holds again what it held on the source, the migration
+    nothing.
 
     ``before`` is what the instance held before :func:`start`, where the caller still knows: needed
-    only where a resize changed the amount on a sharing provider. ``is_gone`` tells whether the
-    instance was deleted meanwhile; it is asked after each reading, and then nobody gets anything.
+    only where a resize changed the amount on a sharing provider. ``is_gone`` returns whether the
+    instance was deleted meanwhile. It is asked after each reading, and nothing is written then.
 
     :raises NothingToMove: neither consumer holds anything on the source; nothing was changed
     :raises InsufficientInventory: the source's inventory shrank meanwhile; nothing was changed

@@ -27,7 +27,7 @@ from kronos_nova.placement.client import PlacementClient
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What an instance holds before it moves."""
+    """The allocation of an instance before its move."""
 
     source: Allocations
     shared: Allocations
@@ -50,8 +50,8 @@ def parts(client: PlacementClient, held: Allocations, source_tree: Iterable[str]
 
 
 def reached(client: PlacementClient, sharing: Iterable[str], root: str) -> frozenset[str]:
-    """Those of the providers ``sharing`` that serve the tree of ``root``: they are in an aggregate
-    with one of its providers."""
+    """The providers of ``sharing`` that serve the tree of ``root``: those in an aggregate with one
+    of its providers."""
     found = set()
     for uuid in sharing:
         with contextlib.suppress(errors.NotFound):  # it was deleted a moment ago
@@ -62,7 +62,7 @@ def reached(client: PlacementClient, sharing: Iterable[str], root: str) -> froze
 
 def before_move(instance: Allocations, on_source: Allocations,
                 sharing: Iterable[str]) -> Allocations:
-    """What an instance held before it began to move.
+    """Compute the allocation of an instance before its move began.
 
     :param instance: what it holds now
     :param on_source: what its migration holds, or it itself on the source

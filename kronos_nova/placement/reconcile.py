@@ -29,29 +29,29 @@ LOG = logging.getLogger(__name__)
 
 # Instances that are read at once: they are looked at within a second or two.
 CHUNK = 50
-# A worker that died when the source compute was about to be told may have told it.
+# A worker that died when it was about to send the request to the source compute may have sent it.
 HANDED_OVER_PATIENCE = 5
 # How long after its last sign of life a worker may have lived.
 LAST_BREATH = datetime.timedelta(seconds=15)
 
 
 class TaskRegister(Protocol):
-    """Who carries out which live migration task."""
+    """Workers of live migration tasks."""
 
     def dead(self, begun_before, handed_over_before) -> list[Task]:
         """Tasks whose worker was last heard of before that."""
 
     def in_progress(self) -> frozenset[str]:
-        """The migrations that somebody has begun and not ended."""
+        """The migrations that a worker has begun and not ended."""
 
     def instances(self) -> frozenset[str]:
-        """The instances for which a migration was asked that nobody has ended."""
+        """The instances for which a migration was asked that has not ended."""
 
     def lose(self, task: Task) -> bool:
         """Take a task away from its worker; False if it went on meanwhile."""
 
     def find_lost(self, migration_uuid: str, instance_uuid: str) -> None:
-        """Write down a migration that nobody carries on and nobody wrote down."""
+        """Record a migration that has no worker and no task."""
 
     def end(self, migration_uuid: str) -> None:
         """Forget a task."""
@@ -78,10 +78,10 @@ class Reconciler:
     unsettled: set[str] = dataclasses.field(default_factory=set)
 
     def run(self, window: float) -> Iterator[heal.Outcome | None]:
-        """Look at what changed within ``window`` seconds and mend it, an instance a step.
+        """Examine the instances that changed within ``window`` seconds and repair them, one a step.
 
-        An instance that cannot be looked at is said so and left to the next look; the others are
-        looked at.
+        An instance that cannot be examined is logged and left to the next run; the others are
+        examined.
 
         :returns: yields how healing it ended, None where nothing was to be healed
         :raises PlacementUnavailable, InventoryError: one of the two could not be read at all
@@ -107,7 +107,8 @@ class Reconciler:
                 yield self._heal_if_due(healer, uuid, recent[uuid], read.get(uuid))
 
     def _read(self, wanted):
-        """What one cannot be read for keeps none of the others waiting: each is read by itself."""
+        """Read instances one by one where they cannot be read together, so that one that cannot be
+        read keeps none of the others waiting."""
         try:
             return self.nova.histories(wanted)
         except exception.InventoryError:
@@ -150,8 +151,9 @@ class Reconciler:
                     self.tasks.find_lost(migration.uuid, migration.instance_uuid)
 
     def _free_forgotten_instances(self):
-        """A worker that died as soon as it had the request left no trace but Nova's mark. Whoever
-        looks is a worker that takes requests: one that is as old lies in no queue any more."""
+        """Free instances whose request was lost. A worker that died as soon as it had the request
+        left no trace but Nova's mark. This process takes requests too, so a request as old as that
+        is in no queue any more."""
         before = self.clock() - datetime.timedelta(seconds=self.limits.stalled)
         marked = self.nova.marked(before)
         if marked:
@@ -159,7 +161,8 @@ class Reconciler:
                 self.nova.set_free(uuid, before)
 
     def _end_dead_task(self, task):
-        """What is not done now is done with the next look: the task stays on record until then."""
+        """End a task whose worker died. After an error the task stays on record for the next
+        run."""
         if not self.tasks.lose(task):
             return
         if task.state in UNBEGUN:

@@ -1,4 +1,4 @@
-"""What Nova's records say about instances and migrations: the port that an audit asks.
+"""Nova's records of instances and migrations: the port that an audit asks.
 
 The adapter reads all cells. Hosts are known by the uuid of their root resource provider, which is
 the uuid of their compute node.
@@ -85,16 +85,16 @@ class NovaRecords(Protocol):
         """Everything at once, of the cells that answer."""
 
     def migrations(self, uuids: Iterable[str]) -> Mapping[str, Migration]:
-        """Those of ``uuids`` that are migrations, ended or not."""
+        """The migrations of ``uuids``, ended or not."""
 
     def deleted(self, uuids: Iterable[str]) -> frozenset[str]:
-        """Those of ``uuids`` that were instances once."""
+        """The uuids of ``uuids`` that were instances once."""
 
     def building(self, uuids: Iterable[str]) -> frozenset[str]:
-        """Those of ``uuids`` that are instances in the making, which no cell has yet."""
+        """The uuids of ``uuids`` that are instances in the making, which no cell has yet."""
 
     def histories(self, wanted: Mapping[str, Set[str]]) -> Mapping[str, InstanceHistory]:
-        """What is known of some instances, of those whose cells answer.
+        """The histories of some instances, of those whose cells answer.
 
         :param wanted: instance uuid to the uuids of migrations that are wanted however old
         """
@@ -105,7 +105,7 @@ class NovaRecords(Protocol):
         the names of the cells that could not be read."""
 
     def accepted(self) -> list[Migration]:
-        """Live migrations of which no nova-compute has been told yet."""
+        """Live migrations that no nova-compute has received yet."""
 
     def end_stale(self, before: datetime.datetime) -> list[str]:
         """End live migrations in progress that have not changed since then, and whose instance is
@@ -119,18 +119,18 @@ class NovaRecords(Protocol):
         cells that answer."""
 
     def unbegun(self, instance_uuid: str, created_before: datetime.datetime) -> list[str]:
-        """The live migrations of an instance that are as old as that and of which no nova-compute
-        has been told yet."""
+        """The live migrations of an instance that are as old as that and that no nova-compute has
+        received yet."""
 
     def set_free(self, instance_uuid: str, marked_before: datetime.datetime) -> None:
         """Set an instance free that was marked as migrating before then and has no live
-        migration under way."""
+        migration in progress."""
 
     def give_up(self, migration_uuid: str) -> bool:
-        """End a live migration that nobody carries on, and set its instance free.
+        """End a live migration without a worker, and set its instance free.
 
-        Only one of which the source compute was never told, and which is up, so that it will not
-        come to it later.
+        Only one that the source compute never received, where that compute is up, so that it does
+        not receive it later.
 
         :returns: whether nothing more has to be done: it is given up, or others have it
         """
@@ -140,5 +140,5 @@ class NovaRecords(Protocol):
         devices and its ports; each of them is right. Empty where it is gone."""
 
     def candidates(self, instance_uuid: str, kept: Allocations) -> list[Allocations]:
-        """What the instance may hold on the host where it runs, beside what it keeps; best first,
-        empty: no room."""
+        """The allocations that the instance may have on the host where it runs, in addition to
+        those that it keeps; best first, empty: no room."""

@@ -14,7 +14,7 @@ from keystoneauth1 import exceptions as ks_exceptions
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """What :class:`kronos_nova.placement.client.PlacementClient` looks at of a response."""
+    """The parts of a response that :class:`kronos_nova.placement.client.PlacementClient` reads."""
 
     status_code: int
     content: bytes
@@ -22,8 +22,8 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Track:
-    """Of a request that keystoneauth has sent: the pool of connections, which has its TLS settings,
-    what comes before the path, and the headers."""
+    """The parts of a request that keystoneauth has sent: the pool of connections, which has its TLS
+    settings, what comes before the path, and the headers."""
 
     pool: urllib3.HTTPConnectionPool
     prefix: str
@@ -57,7 +57,7 @@ class Shortcut:
         return answer
 
     def get(self, path: str, headers: Mapping[str, str]) -> Answer | None:
-        """What is there, or None: it has to be asked for by the adapter."""
+        """Get a path; None where the adapter has to send the request."""
         track, session = self._track, self._adapter.session
         if track is None:
             return None
