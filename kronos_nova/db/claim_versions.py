@@ -1,6 +1,6 @@
 """The version of the claims' format, in a table of its own: ``claim_versions``, one row.
 
-It is the version of record. A file can be read, and its version told, without alembic's table; that
+It is the version of record. A file and its version can be read without alembic's table; that
 one is only how alembic goes from one version to the next, and both change in one transaction.
 """
 

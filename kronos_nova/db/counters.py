@@ -1,9 +1,9 @@
-"""Totals that only ever grow, for monitoring: rows of the journal go when they are too old, and
-what is counted from them would fall.
+"""Totals that only ever grow, for monitoring: rows of the journal are dropped when they are too
+old, and counts of rows would fall.
 
-A total is added to in the transaction that makes what it counts, so that it is neither missed nor
-counted twice, whoever dies. Only where the connection ends between a commit and the answer to it,
-what is tried again may be counted a second time.
+A total is added to in the transaction that makes what it counts, so that nothing is missed or
+counted twice, whichever process dies. Only where the connection ends between a commit and the
+answer to it, what is tried again may be counted a second time.
 
 Beside them are the figures of the last audit of allocations, which every audit replaces.
 """
@@ -22,7 +22,7 @@ from kronos_nova.objects import move as moves
 MOVES = 'moves'
 MOVED_BYTES = 'moved_bytes'
 MOVE_SECONDS = 'move_seconds'
-"""Of completed moves, from Nova's answer to the request until the end."""
+"""Seconds of completed moves, from Nova's answer to the request until the end."""
 MOVES_BY_SECONDS = 'moves_by_seconds'
 """The same moves by the smallest of SECONDS that they did not outlast (``le``)."""
 CYCLES = 'cycles'
@@ -37,7 +37,7 @@ SECONDS = (10, 30, 60, 120, 300, 600, 1800, float('inf'))
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Total:
-    """What one combination of ``labels`` has come to."""
+    """The total of one combination of ``labels``."""
 
     name: str
     labels: Mapping[str, str]
@@ -80,7 +80,7 @@ def add(session, name, amount=1.0, **labels):
     try:
         with session.begin_nested():
             session.execute(sa.insert(models.CounterRow).values(value=amount, **key))
-    except db_exc.DBDuplicateEntry:  # somebody else was first
+    except db_exc.DBDuplicateEntry:  # another worker was first
         _increase(session, key, amount)
 
 

@@ -24,10 +24,10 @@ as far behind."""
 
 
 class Cycles:
-    """When each aggregate was last evaluated, and what was found.
+    """Times and results of the last evaluation of each aggregate.
 
-    A time that no right clock can have written, further ahead than whoever wrote it would have
-    waited, is that of a clock which was put right since then, and is waited for by nobody.
+    A time further ahead than its writer would have waited was written by a wrong clock, which was
+    corrected since. No worker waits for such a time.
     """
 
     def __init__(self, database):
@@ -35,8 +35,8 @@ class Cycles:
 
     @retried
     def due(self, aggregates, now, interval, favour=(None, 0)):
-        """Those of the aggregates whose last evaluation began at least ``interval`` seconds ago,
-        and which no failure postponed, in the same order.
+        """The aggregates whose last evaluation began at least ``interval`` seconds ago, and which
+        no failure postponed, in the same order.
 
         :param favour: (worker, seconds): what another worker evaluated last is due that much later
         """
@@ -57,7 +57,7 @@ class Cycles:
 
         :param is_ordered: an operator waits for it: failures postpone it by a few intervals and no
             longer
-        :returns: whether it was begun; False where somebody else was first or it is not time yet
+        :returns: whether it was begun; False where another worker was first or it is not time yet
         """
         with self.database.writer() as session:
             row = session.get(models.CycleRow, aggregate)

@@ -65,7 +65,7 @@ class Drains:
 
     @retried
     def in_states(self, states) -> list[Drain]:
-        """Those in some states, the oldest wish first."""
+        """Drains in some states, the oldest wish first."""
         with self.database.reader() as session:
             return read(session, states)
 

@@ -80,8 +80,8 @@ def patient_control_engine(conf, **options):
 
 
 def impatient_control_engine(conf, seconds=1):
-    """The same for what somebody waits for who can go on without it. Nothing is tried when it is
-    made.
+    """The engine of the control database for callers that wait and can continue without it. No
+    connection is tried when it is made.
 
     :param seconds: at most for a connection, and for an answer; of PostgreSQL, for the connection.
         A request of Nova's waits for one
@@ -105,7 +105,7 @@ def create_engine(url, busy_timeout_ms=SQLITE_BUSY_TIMEOUT_MS, **options):
 
     A transaction of an engine with the execution option ``for_writing`` takes SQLite's write lock
     when it begins: one that only asks for it half way is refused at once, without waiting, if
-    somebody else wrote since it began.
+    another connection wrote since it began.
     """
     if not url.startswith('sqlite'):
         return engines.create_engine(url, **options)
@@ -178,7 +178,7 @@ def _is_full(path):
 
 
 def first_line(error):
-    """What an error says, without the statement and the links that SQLAlchemy adds."""
+    """The text of an error, without the statement and the links that SQLAlchemy adds."""
     return str(error).partition('\n')[0]
 
 
@@ -212,7 +212,7 @@ class Database:
 
 
 def is_announced(session):
-    """Whether what a session changes is to be told to the outside."""
+    """Whether the changes of a session make notifications."""
     return session.info.get(_ANNOUNCES, False)
 
 

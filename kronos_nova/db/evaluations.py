@@ -1,4 +1,4 @@
-"""What evaluations measured: the hosts at the last one, and the imbalance over time."""
+"""Measurements of evaluations: the hosts at the last one, and the imbalance over time."""
 
 import dataclasses
 import datetime
@@ -34,7 +34,7 @@ class PastEvaluation:
 
 
 class Evaluations:
-    """Written by whoever evaluates, read by whoever shows."""
+    """Written by evaluations, read by commands, the API and metrics."""
 
     def __init__(self, database):
         self.database = database

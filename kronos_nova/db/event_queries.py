@@ -23,7 +23,7 @@ def plan_records(database, since):
 
 @retried
 def move_records(database, since):
-    """Moves that wait or are under way, and those that ended since then, as MoveRecords."""
+    """Moves that wait or run, and those that ended since then, as MoveRecords."""
     move = models.MoveRow
     return [rows.move_record(row) for row in _found(
         database, move, move.state.in_((moves.PLANNED, *moves.IN_FLIGHT)),
@@ -40,7 +40,7 @@ def evaluations(database):
 
 
 def _found(database, model, *conditions):
-    """The rows that meet one of the conditions: a query each, so that each goes by its index."""
+    """The rows that meet one of the conditions: a query each, so that each uses its index."""
     with database.reader() as session:
         return list({row.uuid: row for condition in conditions
                      for row in session.scalars(sa.select(model).where(condition))}.values())

@@ -19,7 +19,7 @@ from kronos_nova.objects.hold import Hold
 from kronos_nova.objects.shape import Shape
 
 SHAPE = ('name', 'vcpus', 'memory_mb', 'disk_gb', 'id', 'extra_specs')
-"""What of a shape is stored; the rest follows from it."""
+"""Attributes of a shape that are stored; the rest follows from them."""
 JSON = ('shape', 'hosts', 'known', 'used')
 """Columns whose text is JSON."""
 
@@ -41,12 +41,12 @@ class Holds:
 
     @retried
     def in_states(self, wanted: Iterable[str]) -> list[Hold]:
-        """Those in some states, the oldest wish first."""
+        """Holds in some states, the oldest wish first."""
         with self.database.reader() as session:
             return read(session, wanted)
 
     def in_force(self) -> list[Hold]:
-        """Those whose room is kept from other servers now."""
+        """Holds whose room is kept from other servers now."""
         now = self.database.utcnow()
         return [each for each in self.in_states(states.KEPT) if each.expires_at > now]
 

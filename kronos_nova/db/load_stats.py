@@ -1,4 +1,4 @@
-"""What is known of the loads of instances, from one evaluation to the next."""
+"""Statistics of the loads of instances, from one evaluation to the next."""
 
 import base64
 import json
@@ -13,7 +13,7 @@ from kronos_nova.load import LoadStats
 
 
 class LoadStatsStore:
-    """A row an aggregate, written anew by every evaluation: some 60 bytes for an instance and
+    """A row an aggregate, written again by every evaluation: some 60 bytes for an instance and
     policy."""
 
     def __init__(self, database):

@@ -14,7 +14,7 @@ from kronos_nova.objects import move as moves
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RowCounts:
     """
-    moves : by state, of those that wait or are under way
+    moves : by state, of those that wait or run
     repairs : of allocations, by kind and state
     resting : servers that Nova would let go nowhere
     scores : of every (host, policy), the last

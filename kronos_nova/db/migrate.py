@@ -85,7 +85,7 @@ def head(history):
 def current(engine, history):
     """The revision of a database, None when it is empty or an SQLite file that is not there.
 
-    Looking must not create that file: it would belong to whoever looked.
+    Looking must not create that file: it would belong to the user who looked.
     """
     if _is_missing(engine):
         return None
@@ -226,7 +226,7 @@ _DONE_BEFORE = {1050, 1060, 1061, 1062, 1091}
 
 
 def run(context):
-    """What the ``env.py`` of a history does: run its revisions on the connection that it is handed.
+    """Run the revisions of a history on a connection; called by its ``env.py``.
 
     MySQL and MariaDB commit each statement that changes a table by itself, so an interrupted
     upgrade leaves some of them done; there those are passed over.

@@ -246,7 +246,7 @@ class HostLoadsRow(Base):
 
 
 class AggregateLoadStatsRow(Base):
-    """What is known of the loads of the instances of an aggregate; see
+    """Statistics of the loads of the instances of an aggregate; see
     :mod:`kronos_nova.load.load_statistics`. ``body`` is JSON."""
 
     __tablename__ = 'habits'
@@ -371,7 +371,7 @@ class TaskRow(Base):
 
 
 class _Switched:
-    """What a command set: a level or a pause, of an aggregate or of every one (``*``)."""
+    """Columns of a level or a pause that a command set, of an aggregate or of every one (``*``)."""
 
     value = sa.Column(sa.String(16), nullable=False)
     set_at = sa.Column(Timestamp, nullable=False)
@@ -390,7 +390,8 @@ class SwitchRow(_Switched, Base):
 
 
 class SwitchEventRow(_Switched, Base):
-    """What was set, or with an empty ``value`` taken away; ``told``: whether a log has it."""
+    """A switch that was set, or with an empty ``value`` ended. The last column says whether a log
+    has it."""
 
     __tablename__ = 'switch_events'
 
@@ -521,13 +522,13 @@ class MaintenanceRow(Base):
 
 
 class NotificationRow(Base):
-    """One that is to be sent, or was at ``sent_at``; see
+    """A notification to be sent, or that was sent at ``sent_at``; see
     :class:`kronos_nova.objects.notification.Notification`. ``body`` is JSON. It has no ``sequence``
-    before somebody is about to send it."""
+    before a worker is about to send it."""
 
     __tablename__ = 'notifications'
 
-    # SQLite gives the number of the last row that was deleted once more, unless it is told not to.
+    # Without this, SQLite gives the number of the last row that was deleted once more.
     id = sa.Column(sa.Integer, primary_key=True, autoincrement=True)
     uuid = sa.Column(sa.String(36), nullable=False)
     sequence = sa.Column(sa.Integer)

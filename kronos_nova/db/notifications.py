@@ -20,7 +20,7 @@ ENDS = {moves.COMPLETED: n.MOVE_END, moves.FAILED: n.MOVE_ERROR, moves.ABANDONED
 
 
 def plan(session, uuid, event_type, now):
-    """Tell of a plan."""
+    """Notify of a plan."""
     if not is_announced(session):
         return
     row, move = _fresh(session, models.PlanRow, uuid), models.MoveRow
@@ -33,7 +33,7 @@ def plan(session, uuid, event_type, now):
 
 
 def step(session, uuids, states, now, detail, has_failed):
-    """Tell of moves that have come from one state to another, where that is of interest.
+    """Notify of moves that have changed their state, where there is a notification for it.
 
     :param states: (old, new)
     :param has_failed: whether a try of them has
@@ -58,7 +58,7 @@ def event_of(old, new, has_failed):
 
 
 def switch(session, kind, aggregate, value, who):
-    """Tell of a level or a pause that was set or taken away.
+    """Notify of a level or a pause that was set or ended.
 
     :param who: has ``set_at``, ``set_by`` and ``reason``
     """
@@ -69,7 +69,7 @@ def switch(session, kind, aggregate, value, who):
 
 
 def drain(session, uuid, before, now=None):
-    """Tell of a drain that has begun, ended or got stuck.
+    """Notify of a drain that has begun, ended or is blocked.
 
     :param before: its state until now, or None
     """
@@ -100,5 +100,5 @@ def _fresh(session, model, uuid):
 
 
 def _same(row, payload, but):
-    """What a row has under the names of a payload's fields."""
+    """The columns of a row that are fields of a payload."""
     return {name: getattr(row, name) for name in n.names(payload) if name not in but}

@@ -1,8 +1,8 @@
 """Notifications that wait to be sent, and those that were.
 
-One is written in the transaction that makes what it tells of, so that it is there if that is,
-whoever dies. It is marked as sent after the broker took it: if its sender dies in between, it is
-sent a second time.
+A notification is written in the transaction of its event, so that both are there or neither,
+whichever process dies. It is marked as sent after the broker took it: if its sender dies in
+between, it is sent a second time.
 """
 
 import json
@@ -16,14 +16,14 @@ from kronos_nova.db.retry import retried
 from kronos_nova.objects import notification as n
 
 NUMBERING = 'notifications'
-"""The lock of whoever gives numbers; how often it was passed is the last number."""
+"""The lock of the worker that gives numbers; how often it was passed is the last number."""
 
 BATCH = 500
-"""Rows in one transaction: it holds nobody up for longer than some milliseconds."""
+"""Rows in one transaction: it holds locks for some milliseconds only."""
 
 
 def add(session, event_type, payload, now):
-    """Have something told, within the transaction that makes it.
+    """Add a notification, within the transaction of its event.
 
     :param payload: one of :data:`kronos_nova.objects.notification.PAYLOADS`
     """

@@ -28,7 +28,7 @@ from kronos_nova.objects import task as tasks
 LOG = logging.getLogger(__name__)
 
 BATCH = 500
-"""Rows of a table in one transaction: it holds nobody up for longer than some milliseconds."""
+"""Rows of a table in one transaction: it holds locks for some milliseconds only."""
 
 INTERVAL = datetime.timedelta(minutes=10)
 """Between two looks for what is too old."""
@@ -251,4 +251,5 @@ KEPT_AS = {'switch_events': 'operations', 'drains': 'operations', 'maintenances'
 """Whose days are a table's that has none of its own."""
 DEPENDENTS = {models.MoveRow: (models.MoveEventRow.move_uuid,),
               models.PlanRow: (models.ReportRow.plan_uuid,)}
-"""What goes with a row: its other tables may be kept for longer, but not without it."""
+"""Rows of other tables that are dropped with a row: they may be kept for longer, but not without
+it."""

@@ -24,9 +24,9 @@ retried = _retrying(db_exc.DBDeadlock, db_exc.DBConnectionError)
 """For a method that is one transaction, and has no effects outside the database."""
 
 retried_unless_away = _retrying(db_exc.DBDeadlock)
-"""The same for what somebody waits for who can go on without it."""
+"""Retry a function whose caller waits and can continue without its result."""
 
 retried_as_update = _retrying(db_exc.DBDeadlock, db_exc.DBConnectionError,
                               db_exc.DBDuplicateEntry)
-"""The same for one that updates a row or, where there is none, inserts it: somebody else may have
+"""Retry a function that updates a row or, where there is none, inserts it. Another worker may have
 inserted it meanwhile."""

@@ -1,4 +1,4 @@
-"""Ending what is planned and under way, together with keeping anything new from being started."""
+"""Stop: end moves that are planned and in progress, and start no others, in one transaction."""
 
 import dataclasses
 
@@ -15,8 +15,8 @@ from kronos_nova.objects import move as moves
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stopped:
-    """What a stop met: how many moves had not begun and never will, those of approved plans among
-    them, and how many are in progress."""
+    """The effect of a stop: how many moves had not begun and never will, those of approved plans
+    among them, and how many are in progress."""
 
     abandoned: int
     under_way: int

@@ -21,7 +21,7 @@ from kronos_nova.db.retry import retried
 from kronos_nova.objects import move as moves
 
 MONTH, PROJECT, AGGREGATE = BY = ('month', 'project', 'aggregate')
-"""What sums can be made for."""
+"""The keys of sums."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class LoadSum:
 
 LOADS = ('observed_seconds', 'hot_seconds', 'contended_seconds', 'replayed_seconds',
          'unmoved_hot_seconds', 'unmoved_contended_seconds')
-"""What is summed of loads, by the names of the columns."""
+"""The sums of loads, by the names of the columns."""
 
 
 def add_moves(session: orm.Session, uuids: Collection[str]) -> None:
@@ -85,11 +85,11 @@ def add_moves(session: orm.Session, uuids: Collection[str]) -> None:
 
 
 FIGURES = ('completed', 'failed', 'abandoned', 'memory_mb', 'seconds')
-"""What is summed of moves, by the names of the columns."""
+"""The sums of moves, by the names of the columns."""
 
 
 def figures(move: sa.Row) -> dict[str, float]:
-    """What one move adds to a sum."""
+    """The addition of one move to a sum."""
     is_complete = move.state == moves.COMPLETED
     took = (move.finished_at - move.requested_at).total_seconds() if (
         is_complete and move.requested_at) else 0.0
@@ -133,7 +133,7 @@ class Sums:
     @retried
     def moves(self, since: datetime.date, until: datetime.date, by: Collection[str],
               **wanted: str | None) -> list[MoveSum]:
-        """Those of the days of a time, both included.
+        """Sums of moves of the days of a time, both included.
 
         :param by: the words of :data:`BY` that there is a sum for each of
         :param wanted: column to the value that it must have; None is any
@@ -183,7 +183,7 @@ class Sums:
     @retried
     def loads(self, since: datetime.date, until: datetime.date, by: Collection[str],
               aggregate: str | None) -> list[LoadSum]:
-        """Those of the days of a time, both included.
+        """Sums of loads of the days of a time, both included.
 
         :param by: as of moves; hosts are of no project
         :param aggregate: its name; None is any

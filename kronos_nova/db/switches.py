@@ -68,15 +68,15 @@ class SwitchBoard:
 
     @retried
     def history(self, limit=50) -> list[Switch]:
-        """What was set and taken away (``value`` is then empty), the newest first."""
+        """Switches that were set and ended (``value`` is then empty), the newest first."""
         with self.database.reader() as session:
             query = sa.select(models.SwitchEventRow).order_by(models.SwitchEventRow.id.desc())
             return [_switch(row) for row in session.scalars(query.limit(limit))]
 
     @retried
     def untold(self) -> list[Switch]:
-        """What was set and taken away and is in nobody's log yet, the oldest first. Each is given
-        to one who asks, and to no other."""
+        """Take the changes that are in no log yet, the oldest first. Each is given to one caller
+        only."""
         with self.database.reader() as session:
             waiting = session.scalars(sa.select(models.SwitchEventRow.id).where(
                 models.SwitchEventRow.told.is_(False)).order_by(models.SwitchEventRow.id)).all()

@@ -1,4 +1,4 @@
-"""Which worker prepares which live migration: who dies in the middle can be told."""
+"""The workers of live migrations that are prepared, by which a dead worker is found."""
 
 import sqlalchemy as sa
 from oslo_db import exception as db_exc
@@ -43,7 +43,7 @@ class Tasks:
 
     @retried
     def hand_over(self, migration_uuid: str) -> bool:
-        """Say that the source compute is about to be told.
+        """Record that the request to the source compute is about to be sent.
 
         :returns: False if this worker was taken for dead meanwhile: it must stop
         """
@@ -102,8 +102,7 @@ class Tasks:
 
     @retried
     def find_lost(self, migration_uuid: str, instance_uuid: str) -> None:
-        """Write down a migration that nobody carries on and nobody wrote down; harmless when
-        repeated."""
+        """Record a migration that has no worker and no task; harmless when repeated."""
         try:
             self._add(migration_uuid, instance_uuid, tasks.ORPHANED)
         except db_exc.DBDuplicateEntry:

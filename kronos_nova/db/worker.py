@@ -7,7 +7,7 @@ from oslo_utils import uuidutils
 
 
 def name(host):
-    """Of this process on its host; no later process has the same."""
+    """The name of this process on its host; no later process has the same."""
     return _name(host, os.getpid())
 
 

@@ -1,1 +1,1 @@
-"""What runs inside Nova's own processes; the only package that imports nova."""
+"""The parts that run inside Nova's own processes; the only package that imports nova."""

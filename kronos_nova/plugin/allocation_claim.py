@@ -1,4 +1,4 @@
-"""What a live migration claims in placement, and how its destination is chosen and claimed."""
+"""Claims of live migrations in placement, and the choice of their destinations."""
 
 from nova import exception as nova_exception
 from nova import objects
@@ -26,7 +26,7 @@ CANDIDATES_TO_TRY = 5
 
 
 class AllocationClaim:
-    """What this migration has claimed so far, and how to claim more or to give it back.
+    """The claims of a migration so far, and the operations that claim more or return them.
 
     :param source: the ComputeNode of the source
     """
@@ -41,7 +41,7 @@ class AllocationClaim:
         self._parties = None
 
     def shared_with(self, destination: str) -> Allocations:
-        """What the instance holds on sharing providers that ``destination`` reaches too."""
+        """The allocations of the instance on sharing providers that ``destination`` reaches too."""
         return ownership.parts(self._placement, self._before, self._source_tree,
                                destination).shared
 

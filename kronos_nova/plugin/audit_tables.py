@@ -1,6 +1,6 @@
-"""What an audit wants to know of every instance and node, by columns of Nova's tables.
+"""Instances and nodes for an audit, by columns of Nova's tables.
 
-Of a large cell these are a tenth of what Nova's own objects would be; see
+For a large cell the columns are a tenth of Nova's own objects; see
 :mod:`kronos_nova.plugin.nova_tables`.
 """
 
@@ -16,7 +16,7 @@ PAGE = 1000
 """Instances at a time: a whole cell does not fit into memory."""
 
 IMAGE = 'image_'
-"""What the keys of an instance's system metadata begin with that keep its image."""
+"""Prefix of the keys of an instance's system metadata that keep its image."""
 
 PLAIN_IMAGE = ('image_base_image_ref', 'image_container_format', 'image_disk_format',
                'image_min_disk', 'image_min_ram')

@@ -12,7 +12,7 @@ from kronos_nova.plugin.candidates import Candidate
 
 
 def agreeing(context, instance, found: list[Candidate], tree: frozenset[str]) -> list[Candidate]:
-    """Those of ``found`` in which each port and each device lies where it does, in the same order.
+    """The candidates of ``found`` in which each port and each device is where it is now, in order.
 
     What lies on no provider of ``tree``, the host's, says nothing about where it is to lie there.
     """

@@ -33,7 +33,7 @@ ALWAYS = (numa_topology_filter.NUMATopologyFilter, pci_passthrough_filter.PciPas
 
 
 def left_over(candidates: list[Candidate], spec, node) -> list[Candidate]:
-    """Those of ``candidates`` that the filters let pass, in the same order.
+    """The ``candidates`` that the filters pass, in the same order.
 
     All of them where the filters let none pass: the scheduler, which chose the host, may run with
     fewer filters, and nova-compute judges last.

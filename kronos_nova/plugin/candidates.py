@@ -1,4 +1,4 @@
-"""What an instance may hold on one host, by placement's allocation candidates."""
+"""Allocations that an instance may have on one host, by placement's allocation candidates."""
 
 import dataclasses
 import itertools

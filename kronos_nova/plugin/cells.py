@@ -15,7 +15,7 @@ minute; the worker that waits says every few seconds that it lives, or its tasks
 see kronos_nova.plugin.reconciling."""
 
 USER_ID = 'kronos'
-"""Who asked for a migration, in Nova's records. A record without a user and a project breaks
+"""The user of Kronos' migrations in Nova's records. A record without a user and a project breaks
 ``GET /os-migrations`` for everybody."""
 
 

@@ -25,7 +25,7 @@ TIMEOUT_SECONDS = 10
 # Other claims of the host wait meanwhile.
 STORE_TIMEOUT_SECONDS = 5
 
-# What oslo.messaging says when nobody at the other end serves a namespace.
+# Errors of oslo.messaging where the other end does not serve a namespace.
 UNSERVED = (messaging.UnsupportedVersion, messaging.NoSuchMethod)
 
 
@@ -126,7 +126,8 @@ def call_store(method, **kwargs):
 
 
 def is_unserved(error):
-    """Whether nobody there serves the namespace. Over a broker, errors are the names of classes."""
+    """Whether the other end does not serve the namespace. Over a broker, errors are the names of
+    classes."""
     return isinstance(error, UNSERVED) or (
         isinstance(error, messaging.RemoteError) and
         error.exc_type in {unserved.__name__ for unserved in UNSERVED})

@@ -27,7 +27,7 @@ from kronos_nova.plugin import outages
 LOG = logging.getLogger(__name__)
 
 def service_of(servicegroup_api, service):
-    """What Nova says of a nova-compute service, as our Service."""
+    """A nova-compute service of Nova as our Service."""
     return snapshot.Service(
         state='up' if servicegroup_api.service_is_up(service) else 'down',
         status='disabled' if service.disabled else 'enabled',
@@ -224,7 +224,7 @@ class InProcessComputeApi:
 
 
 def _fault(context, migration):
-    """What Nova says went wrong with a failed migration, None where it does not say."""
+    """Nova's error of a failed migration; None where Nova has none."""
     if migration.status not in migration_status.FAILED:
         return None
     fault = objects.InstanceFault.get_latest_for_instance(context, migration.instance_uuid)
@@ -245,7 +245,8 @@ def _refused(move, reason):
 
 @contextlib.contextmanager
 def answered(what):
-    """What Nova needs not answering says nothing about the instance."""
+    """Turn errors of services that do not answer into outages, which say nothing about the
+    instance."""
     try:
         yield
     except exception.MoveError:

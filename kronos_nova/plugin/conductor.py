@@ -99,7 +99,7 @@ class KronosConductorManager(manager.ConductorManager):
         self.additional_endpoints.remove(self.compute_task_mgr)
         self.compute_task_mgr = KronosComputeTaskManager()
         self.additional_endpoints.append(self.compute_task_mgr)
-        if CONF.kronos_claims.store == 'central':  # else it would be a door that nobody needs
+        if CONF.kronos_claims.store == 'central':  # else it would be an endpoint without a client
             self.additional_endpoints.append(claim_rpc.ClaimStoreEndpoint(_central_claims))
         self.kronos = Kronos(CONF)
 
@@ -177,8 +177,8 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
 
 
 def _is_marked(context, instance):
-    """Whether nobody has set the instance free since the migration was asked for: requests may lie
-    in a queue for long."""
+    """Whether the instance is still marked for the migration. A request may be in a queue for long,
+    and the instance may be set free meanwhile."""
     try:
         found = objects.Instance.get_by_uuid(context, instance.uuid, expected_attrs=[])
     except nova_exception.InstanceNotFound:
@@ -210,8 +210,8 @@ def _is_of_a_plan(context):
 
 @functools.cache
 def _database():
-    """Of this process: never made before workers have forked. The first connection is not waited
-    for: whoever needs it asks again."""
+    """The control database of this process, made after workers have forked. The first connection is
+    not waited for: the caller asks again."""
     return db_engine.control_database(CONF)
 
 
@@ -232,7 +232,7 @@ def _journal():
 
 @functools.cache
 def _tasks():
-    """Of this process, as :func:`_database` is."""
+    """The tasks of this process, as :func:`_database`."""
     return tasks.Tasks(_database(), worker.name(CONF.host), _database().utcnow,
                        announcements=_impatient_database())
 
@@ -274,8 +274,8 @@ class Kronos:
     def _is_wanted(self):
         """A conductor of a cell cannot see the whole cloud: it leaves all this to the others.
 
-        At the level ``off`` too moves under way are looked after, and a command may set another.
-        Only where nova.conf leaves Kronos off and names no aggregate there is nothing to do.
+        At the level ``off`` the moves in progress are completed, and a command may set another
+        level. Only where nova.conf leaves Kronos off and names no aggregate there is no work.
         """
         group = self.conf.kronos
         has_work = group.automation != 'off' or aggregates.aggregates_in_scope(self.conf)
@@ -311,7 +311,7 @@ class Kronos:
         self._execution = service.ExecutionService(context, compute_api.InProcessComputeApi())
 
     def stop(self):
-        """Let other workers have what this one has under way."""
+        """Leave the moves of this worker to others."""
         self._is_stopping = True
         if self._planning is not None:
             self._guard.run('planner', self._planning.stop)
@@ -346,7 +346,7 @@ class Kronos:
         self._planning.tick()
 
     def _make_planning(self):
-        """:raises ConfigurationError: an operator has to mend something first"""
+        """:raises ConfigurationError: an operator has to correct something first"""
         conf = self.conf
         aggregates.refuse_empty_scope(conf)
         problems = unknown_options.unknown_keys(conf)

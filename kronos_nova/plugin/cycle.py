@@ -49,8 +49,8 @@ REST_TIME = 5
 
 
 PATIENCE, SHORT_PATIENCE = 30, 5
-"""Seconds for cells to answer. Nobody waits for this process but the next cycle, and what has only
-the processor that others leave must not take its own slowness for a database's."""
+"""Seconds for cells to answer, and the same for commands. Only the next cycle waits for this
+process, which runs at low priority and must not take its own slowness for that of a database."""
 
 
 def make_sources():

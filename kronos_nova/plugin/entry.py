@@ -1,4 +1,4 @@
-"""Where Nova loads Kronos: a notification driver that notifies nobody.
+"""Entry point by which Nova loads Kronos: a notification driver that sends nothing.
 
 ``[oslo_messaging_notifications] driver = kronos`` makes every Nova service construct this driver in
 ``rpc.init()``, before it looks its manager class up in ``nova.service.SERVICE_MANAGERS``. That is
@@ -59,7 +59,7 @@ def _is_usable():
 
 
 def _refuse_mistyped(conf):
-    """Tell of values that oslo.config refuses when they are read: Nova reads all when it starts,
+    """Log values that oslo.config refuses when they are read: Nova reads all when it starts,
     and some are read on the way of its requests.
 
     :returns: whether there are any

@@ -1,4 +1,4 @@
-"""The live migrations that ended well of late, by Nova's records: whoever asked for them."""
+"""The live migrations that ended well of late, by Nova's records, also those of users."""
 
 
 from nova import context as nova_context

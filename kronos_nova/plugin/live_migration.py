@@ -65,7 +65,7 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
     """Nova's task with the allocations split, redirected and restored by one request each.
 
     Takes the same arguments as Nova's, and ``placement`` and the ``registration`` in which it is
-    written down while it is under way.
+    recorded while it runs.
     """
 
     def __init__(self, *args, placement: PlacementClient, registration: Registration, **kwargs):
@@ -77,7 +77,8 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         self._refusals = []
 
     def execute(self):
-        """:raises MigrationPreCheckError: it failed before the source was told, for a reason that
+        """:raises MigrationPreCheckError: it failed before the source had the request, for a reason
+        that
             Nova would put the instance into ERROR for; where something that is needed did not
             answer, ``code`` is :data:`outages.CODE`
         """
@@ -92,7 +93,7 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
             raise known from error
 
     def _as_nova_knows(self, error):
-        # Once the source may have been told, ERROR keeps others from moving it meanwhile.
+        # Once the source may have the request, ERROR keeps others from moving it meanwhile.
         if self._may_be_told:
             return error
         is_outage = outages.is_outage(error)

@@ -42,7 +42,7 @@ UNFINISHED = list(migration_status.UNDER_WAY)
 
 UNANSWERED = (db_exc.DBError, nova_exception.NovaException,
               keystone_exc.ClientException, neutron_exc.NeutronException)
-"""What Nova's objects raise when a database, Neutron or what they look for is not there."""
+"""Errors of Nova's objects where a database, Neutron or a record is not there."""
 
 
 @contextlib.contextmanager
@@ -55,7 +55,7 @@ def _answered():
 
 @contextlib.contextmanager
 def _readable():
-    """Of one instance: what is wrong with its records is its own affair."""
+    """Context of one instance: an error in its records affects no other instance."""
     try:
         yield
     except requested_resources.UNREADABLE as error:
@@ -158,7 +158,7 @@ class CellRecords:
 
     @_answered()
     def recent(self, seconds):
-        """Of the cells that answer."""
+        """The recent instances and migrations, of the cells that answer."""
         since = clock.utcnow() - datetime.timedelta(seconds=seconds)
         read, silent = _of_each_cell(
             lambda context: nova_tables.recent_migrations(context, UNFINISHED, since),
@@ -170,7 +170,7 @@ class CellRecords:
 
     @_answered()
     def accepted(self):
-        """Of the cells that answer."""
+        """The accepted live migrations, of the cells that answer."""
         def read(context):
             rows = objects.MigrationList.get_by_filters(
                 context, {'status': migration_status.ACCEPTED,
@@ -263,7 +263,7 @@ class CellRecords:
         return []
 
     def _hosts_up(self, context):
-        """Of all hosts, for those that ask about many."""
+        """The hosts that are up, read once for many questions."""
         return {service.host for service in objects.ServiceList.get_by_binary(
             context, 'nova-compute', include_disabled=True)
             if self._services.service_is_up(service)}
@@ -345,8 +345,8 @@ def _end(migration):
 
 
 def _left_its_mark(context, migration):
-    """Whether the instance still waits for a migration that was ended: whoever gave it up died
-    before it set the instance free. A request since then would have changed the instance."""
+    """Whether the instance still waits for a migration that was ended: the process that gave it up
+    died before it set the instance free. A request since then would have changed the instance."""
     try:
         instance = objects.Instance.get_by_uuid(context, migration.instance_uuid)
     except nova_exception.InstanceNotFound:
@@ -408,7 +408,7 @@ class _HostsUp:
 
 
 def _migration(migration, up):
-    """Of one that has ended nobody asks whether its source is up."""
+    """A Migration. Whether the source is up is read only for migrations that have not ended."""
     has_ended = migration.status in migration_status.ENDED
     return records.Migration(
         uuid=migration.uuid, instance_uuid=migration.instance_uuid, kind=migration.migration_type,

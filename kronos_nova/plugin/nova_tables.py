@@ -42,11 +42,11 @@ NODES = 200
 """How many compute nodes one statement names."""
 
 HOSTS = 5
-"""Of how many hosts one statement reads the instances: a hundred or two, which take the database
-and this process a hundredth of a second. No RPC of the nova-conductor beside it waits longer."""
+"""Hosts whose instances one statement reads: a hundred or two instances, which take the database
+and this process a hundredth of a second. No RPC of the same nova-conductor waits longer."""
 
 METADATA_HOSTS = 25
-"""Of how many it reads what of their instances' metadata is Kronos' own, which is little."""
+"""Hosts whose instances' metadata one statement reads, of the keys of Kronos, which are few."""
 
 MEMBERS = 1000
 """How many instances one statement names."""
@@ -66,7 +66,7 @@ class Node:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Size:
-    """Of a flavor; MiB and GiB."""
+    """The size of a flavor, in MiB and GiB."""
 
     vcpus: int
     memory_mb: int
@@ -76,8 +76,8 @@ class Size:
 
 
 class Server(NamedTuple):
-    """What Kronos reads of an instance. Not the row itself: with that the text of its flavor would
-    be kept, most of what was read."""
+    """The columns of an instance that Kronos reads. The row itself is not kept, as the text of its
+    flavor is most of it."""
 
     uuid: str
     name: str
@@ -378,7 +378,7 @@ def is_unique_in_a_cell(attribute):
 
 
 def names_elsewhere(context, attribute, names, hosts):
-    """Those of some names that instances of a cell have too, on other hosts than these.
+    """The names that instances of a cell on other hosts than these have too.
 
     :param attribute: ``name``, the libvirt domain's, or ``display_name``
     """

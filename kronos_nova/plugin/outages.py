@@ -1,4 +1,4 @@
-"""What an outage is inside Nova: the list of :mod:`kronos_nova.executor.outages`, and the classes
+"""Outages inside Nova: the list of :mod:`kronos_nova.executor.outages`, and the classes
 by which Nova and neutron's client report one."""
 
 from neutronclient.common import exceptions as neutron_exc

@@ -18,7 +18,7 @@ LEASE_SECONDS = 60
 # A tenth of the time between two ticks: the rest is for RPC, and a worker that does not beat in
 # time counts as dead.
 BUDGET_SECONDS = 0.5
-# Between two instances, in which whoever waits for the interpreter gets it.
+# Between two instances, in which other threads get the interpreter.
 PAUSE_SECONDS = 0.005
 # How much further back than the last look began the next one goes.
 OVERLAP_SECONDS = 300
@@ -68,8 +68,8 @@ class Reconciling:
         self._go_on(now)
 
     def _go_on(self, now):
-        """Look at some instances. When all were looked at, whoever looks next begins here, unless
-        there is one that has to be looked at again."""
+        """Examine some instances. When all were examined, the next run begins here, unless there is
+        one that has to be examined again."""
         work, self._work = self._work, None
         for _outcome in work:
             if timeutils.now() - now > BUDGET_SECONDS:
@@ -80,7 +80,7 @@ class Reconciling:
             self._leases.advance(db_leases.RECONCILER, self._begun_at)
 
     def _window(self):
-        """Seconds to look back: to where the last look began, whoever made it."""
+        """Seconds to look back: to where the last run of any worker began."""
         last = self._leases.progress(db_leases.RECONCILER)
         if last is None:
             return self._options.reconcile_window

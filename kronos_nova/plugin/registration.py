@@ -1,4 +1,4 @@
-"""What the control database is told of a live migration while this conductor worker prepares it."""
+"""Records of live migrations in the control database while this conductor worker prepares them."""
 
 from collections.abc import Callable
 
@@ -77,7 +77,7 @@ class Registration:
         self._go_on(lambda tasks: tasks.begin(self._uuids[0], migration_uuid))
 
     def hand_over(self) -> None:
-        """Say that the source compute is about to be told.
+        """Record that the request to the source compute is about to be sent.
 
         :raises TaskLost, DBError: this worker must not go on with it
         """

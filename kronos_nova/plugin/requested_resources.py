@@ -16,11 +16,11 @@ LOG = logging.getLogger(__name__)
 
 
 MOST_KINDS = 10_000
-"""Of instances, which a Counter remembers: it may live as long as a service."""
+"""Kinds of instances that a Counter remembers, which may live as long as a service."""
 
 
 UNREADABLE = (nova_exception.NovaException, AttributeError, LookupError, TypeError, ValueError)
-"""What Nova raises of records of which it can make nothing: older releases refused less."""
+"""Errors of Nova about records that it cannot read: older releases refused less."""
 
 
 class Counter:
@@ -67,7 +67,7 @@ def _amounts(spec, **kwargs):
 
 
 def _spec(flavor, image, is_volume_backed):
-    """The request as it can be told from an instance's records."""
+    """The request as an instance's records have it."""
     return objects.RequestSpec(
         flavor=objects.Flavor.obj_from_primitive(json.loads(flavor)['cur']),
         image=objects.ImageMeta.from_dict(utils.get_image_from_system_metadata(dict(image))),

@@ -31,8 +31,8 @@ from kronos_nova.plugin import reverts
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
-# In the statistics of a node's record: whoever reported it last kept claims. Without Kronos a
-# nova-compute makes these statistics anew.
+# In the statistics of a node's record: its last reporter kept claims. Without Kronos a
+# nova-compute makes these statistics again.
 MARK = 'kronos_claims'
 
 MOST_MOVES = 10
@@ -44,7 +44,7 @@ synchronized = utils.synchronized(resource_tracker.COMPUTE_RESOURCE_SEMAPHORE, f
 
 class KronosResourceTracker(resource_tracker.ResourceTracker):
     """:param ledger: kronos_nova.claims.ledger.Ledger of this host
-    :param expiry: timedelta after which a claim that belongs to nobody is released
+    :param expiry: timedelta after which a claim without an owner is released
     """
 
     def __init__(self, host, driver, reportclient, ledger, expiry):
@@ -225,7 +225,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     @synchronized
     def release_orphans(self, context):
-        """Release what is kept for nobody and has expired; between audits too."""
+        """Release claims without an owner that have expired; between audits too."""
         for nodename in list(self.compute_nodes):
             claims = self.ledger.node_claims(nodename)
             expired = [claim for claim in claims.untracked.values()

@@ -41,7 +41,8 @@ class RevertsAtomically:
     """
 
     def _revert_allocation(self, context, instance, migration):
-        """What the migration held, as Nova's does; False if it held nothing.
+        """Return the allocation of the migration to the source, as Nova's does; False if there was
+        none.
 
         Where placement refuses, that is logged, and left to be reconciled: the callers have guests
         and networks to look after, and would only leave those behind too.

@@ -48,7 +48,7 @@ EXPECTED = {
 
 
 class LastRead:
-    """What was read last.
+    """The result of the last reading.
 
     scores : {host: weighted sum of its scores}, the higher the less wanted
     emptied : names of the hosts that are being emptied

@@ -72,7 +72,7 @@ def use_threads():
         if _WithoutEventlet in sys.meta_path:
             sys.meta_path.remove(_WithoutEventlet)
         with warnings.catch_warnings():
-            warnings.simplefilter('ignore')     # It is deprecated, and nobody here can help it.
+            warnings.simplefilter('ignore')     # It is deprecated, and Nova imports it.
             importlib.import_module('eventlet')
     # It tells an operator of Nova's services how they were started; this is none.
     logging.getLogger('nova.monkey_patch').setLevel(logging.ERROR)

@@ -17,9 +17,10 @@ import kronos_nova
 
 PACKAGE = pathlib.Path(kronos_nova.__file__).parent
 
-ROOMS = ('api', 'claims', 'client', 'cmd', 'conf', 'constraints', 'cooldown', 'drain', 'engine',
-         'executor', 'inventory', 'load', 'metrics', 'model', 'objects', 'operations', 'osc',
-         'pacing', 'page', 'placement', 'planners', 'policies', 'record', 'room', 'services')
+ROOMS = ('api', 'claims', 'client', 'cmd', 'conf', 'constraints', 'cooldown', 'db', 'drain',
+         'engine', 'executor', 'inventory', 'load', 'metrics', 'model', 'objects', 'operations',
+         'osc', 'pacing', 'page', 'placement', 'planners', 'plugin', 'policies', 'record', 'room',
+         'services')
 """Folders of the package that obey, and so do the modules beside them. New ones are added as they
 are rewritten, until all are here."""
 

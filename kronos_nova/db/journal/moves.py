@@ -33,7 +33,7 @@ rows; lowered, requests of moves that waited longer are taken for those of other
 
 
 class Moves:
-    """The journal of moves under way and over."""
+    """The journal of moves in progress and ended."""
 
     @retried_unless_away
     def knows(self, move_uuid):
@@ -100,8 +100,8 @@ class Moves:
     def begin(self, move, now, refusal, **values):
         """Bring a move of this worker to MIGRATING, unless it may not be started now.
 
-        Whoever changes what is permitted goes through the same gate: when that has returned, no
-        move is started by what was permitted before.
+        A change of permissions goes through the same gate: after it has returned, no move is
+        started by the permissions before.
 
         :param refusal: called with the session and the move's RunningPlan; why not, or None
         :returns: the MoveRecord as it is now
@@ -116,8 +116,8 @@ class Moves:
 
     @retried
     def note_outage(self, uuid):
-        """Note that what Nova was asked for fails because something does not answer; nothing where
-        there is no such move under way."""
+        """Note that requests to Nova fail because something does not answer; no effect where there
+        is no such move in progress."""
         with self.database.writer() as session:
             session.execute(sa.update(models.MoveRow).where(
                 models.MoveRow.uuid == uuid, models.MoveRow.state == moves.MIGRATING,

@@ -27,7 +27,7 @@ WAITING = (plans.PROPOSED, plans.APPROVED)
 """States of plans that wait for approval or for their start."""
 
 TOLD_WHEN_MADE = {plans.PROPOSED: n.PLAN_PROPOSED, plans.EXECUTING: n.PLAN_APPROVED}
-"""Who may plan and start by itself has no need of anybody's approval."""
+"""Notifications of a new plan by its state. A plan that starts at once counts as approved."""
 
 
 class Plans:
@@ -44,7 +44,7 @@ class Plans:
         :param purpose: BALANCE, REPAIR or DRAIN
         :param kinds: uuid of each instance that is not migrated live to the kind of its move
         :returns: the plan's uuid
-        :raises PlanPending: the aggregate has an open plan already, whoever made it
+        :raises PlanPending: the aggregate has an open plan already, of any worker
         """
         return self._record_plan(uuidutils.generate_uuid(), report, state, now, expires_at,
                                  start_interval, purpose, kinds)
@@ -77,7 +77,7 @@ class Plans:
 
     @retried
     def end_plan(self, uuid, old, new, why, now):
-        """End a plan; one that is not in its old state any more stays as it is.
+        """End a plan; one that is not in its old state any more is not changed.
 
         :raises IllegalPlanTransition: the old state is not followed by the new one
         """
@@ -370,8 +370,8 @@ def _write_state(session, which, new, values):
 
 
 def _keep_moves(session, plan, chosen):
-    """Leave the moves that were not chosen out of a plan's report. What comes of the rest nobody
-    has worked out.
+    """Leave the moves that were not chosen out of a plan's report. The end of the rest is not
+    computed.
 
     :returns: orders of those that are left out
     """

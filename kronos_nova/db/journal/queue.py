@@ -32,12 +32,12 @@ class Queue:
         Two dispatchers never let the same move go, nor do they together pass a cap: both go through
         one gate. A move that was let go counts, whether or not anybody has taken it on.
 
-        :param utcnow: asked for the time when it is known what is under way: by an earlier one a
+        :param utcnow: asked for the time once the moves in progress are read: by an earlier time a
             move would seem to have gone before another made room for it
         :param plan_uuids: only moves of these plans, or of any when None
         :param stale_after: seconds after which moves are too old to be started; a group that would
             not be begun as a whole by then is not begun. None for no limit
-        :returns: MoveRecords, now DISPATCHED and nobody's
+        :returns: MoveRecords, now DISPATCHED and without a worker
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             slots = ConcurrencySlots(caps, session.execute(_columns_of(moves.IN_FLIGHT)))
@@ -63,9 +63,9 @@ class Queue:
 
     @retried_as_update
     def claim(self, uuid, now):
-        """Take on a dispatched move, if nobody has; counts as a sign of life.
+        """Accept a dispatched move, if no worker has; counts as a sign of life.
 
-        :returns: the MoveRecord, now CHECKING, or None where somebody else has it or it is not to
+        :returns: the MoveRecord, now CHECKING, or None where another worker has it or it is not to
             be done
         """
         with self.database.writer() as session:
@@ -80,7 +80,8 @@ class Queue:
 
     @retried
     def reclaim(self, now, dispatched_before):
-        """Plan again what was dispatched before then and nobody has taken on: its message is lost.
+        """Return moves to PLANNED that were dispatched before then and no worker has accepted:
+        their messages are lost.
 
         :returns: MoveRecords, now PLANNED
         """
@@ -125,7 +126,7 @@ class Queue:
 
     @retried
     def request_abort(self, uuid, who, now):
-        """Ask whoever has a move to end it, and write down who asked for that.
+        """Ask the worker of a move to end it, and record who asked for that.
 
         :raises MoveNotFound: no such move
         :raises MoveEnded: it has ended
@@ -141,7 +142,7 @@ class Queue:
 
     @retried
     def mine(self):
-        """MoveRecords that this worker has under way, in the order in which they were due."""
+        """The MoveRecords of this worker, in the order in which they were due."""
         query = rows.moves_in(moves.IN_FLIGHT).where(models.MoveRow.owner == self.worker).order_by(
             models.MoveRow.not_before, models.MoveRow.position, models.MoveRow.ordinal)
         with self.database.reader() as session:
@@ -254,7 +255,7 @@ class Queue:
 
 
 def _columns_of(states):
-    """What is needed to weigh moves against the caps: cheaper than whole rows by far."""
+    """Columns that caps are checked with, which are much cheaper to read than whole rows."""
     move = models.MoveRow
     return sa.select(move.uuid, move.plan_uuid, move.instance_uuid, move.source, move.destination,
                      move.depends_on, move.group, move.expected_seconds, move.checked_at,

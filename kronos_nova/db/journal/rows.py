@@ -15,7 +15,7 @@ from kronos_nova.objects import plan as plans
 from kronos_nova.objects import transitions
 
 DISPATCH = 'dispatch'
-"""The gate of everything that decides which moves are under way."""
+"""The gate of everything that decides which moves run."""
 
 
 @contextlib.contextmanager
@@ -66,7 +66,7 @@ def transit(session, row, new, now, worker, detail='', **values):
 
 
 def abandon(session, query, now, worker, why):
-    """Give up moves that nobody is at.
+    """Give up moves that have no worker.
 
     :param query: of models.MoveRow
     :returns: those that were given up

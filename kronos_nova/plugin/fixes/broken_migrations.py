@@ -280,7 +280,8 @@ class SettlesBrokenMigrations:
             LOG.debug('There is no copy to be aborted: %s', error, instance=attempt.instance)
 
     def _has_pages_here(self, attempt):
-        """Of a guest that runs there already (post-copy); they are waited for."""
+        """Whether pages of a guest that runs there already (post-copy) are still here; waits for
+        them."""
         return _ask_patiently(COPY_SECONDS, attempt, guest_state.is_copied, self.driver,
                               attempt.instance, still=bool)
 
@@ -302,7 +303,7 @@ class SettlesBrokenMigrations:
         self._complete(attempt, attempt.migrate_data)
 
     def _has_died(self, attempt):
-        """Whether the guest ended on its way; not where nobody knows."""
+        """Whether the guest ended on its way; False where that is not known."""
         try:
             here = self._get_power_state(attempt.instance)
         except Exception as error:  # whatever it is, the guest is not known to be dead
@@ -340,7 +341,8 @@ class SettlesBrokenMigrations:
 
     @staticmethod
     def _state_there(attempt):
-        """Of a guest that arrives, once it has or is given up; None: nobody knows."""
+        """The power state of an arriving guest, once it has arrived or is given up; None: not
+        known."""
         return _ask_patiently(
             SETTLING_SECONDS, attempt, guest_state.power_state, attempt.context, attempt.dest,
             attempt.instance, still=lambda state: state == power_state.PAUSED
@@ -359,7 +361,7 @@ class SettlesBrokenMigrations:
 
 
 def _ask_patiently(seconds, attempt, ask, *args, still=lambda state: False):
-    """What it answers; asked again while that fails, or is ``still`` going to change."""
+    """The answer of ``ask``; asked again while it fails, or is ``still`` going to change."""
     tries = tenacity.Retrying(
         stop=tenacity.stop_after_delay(seconds), wait=tenacity.wait_fixed(INTERVAL_SECONDS),
         retry=tenacity.retry_if_exception_type() | tenacity.retry_if_result(still),

@@ -32,7 +32,7 @@ class RevertingMigrationTask(migrate.MigrationTask):
     """Nova's task with a rollback in one request, to what the instance held before."""
 
     def rollback(self, ex):
-        """What fails here is left to the reconciler: the error that brought us here is the one to
+        """Roll back. An error here is left to the reconciler: the first error is the one to
         report."""
         held, self._held_allocations = self._held_allocations, None
         # Marks the migration as failed, and no more.

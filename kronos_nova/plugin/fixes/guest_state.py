@@ -54,8 +54,8 @@ def is_copied(driver, instance):
 
 
 def power_state(context, host, instance):
-    """What an instance's guest does at ``host``, one of ``nova.compute.power_state``; NOSTATE: it
-    has none. None: the host runs no Kronos.
+    """The state of an instance's guest at ``host``, one of ``nova.compute.power_state``; NOSTATE:
+    there is none. None: the host runs no Kronos.
 
     :raises Exception: nova-compute or its hypervisor does not answer; each driver has its own
     """

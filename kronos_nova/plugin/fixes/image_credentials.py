@@ -25,7 +25,7 @@ class FetchesImages:
     """A part of the compute manager.
 
     A destination with local disks fetches what a disk is based on, and kernels, from Glance. Nova
-    asks Glance with the token of whoever wants the move, and other services with its own where
+    asks Glance with the token of the request for the move, and other services with its own where
     there is none. The moves of a plan have none: it would not last as long as some of them. So
     Glance too is asked as Nova's own ``[service_user]``.
     """

@@ -42,7 +42,7 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
         self._checkpoints = migration_checkpoint.MigrationCheckpoints(CONF.state_path, self.host)
         self._interrupted = []
 
-    # While it is under way
+    # While it runs
 
     def _do_pre_live_migration_from_source(self, context, dest, instance, block_migration,
                                            migration, migrate_data, source_bdms):
@@ -97,9 +97,9 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
             self._interrupted.append(attempt)
 
     def _end_others(self, context, instance, attempt):
-        """They would look as if they were still to come, or under way since an operator reset the
-        state of the instance. Where none is to be completed or rolled back, Nova ends one that
-        runs."""
+        """End the other migrations. They would look as if they were still to come, or in progress
+        since an operator reset the state of the instance. Where none is to be completed or rolled
+        back, Nova ends one that runs."""
         for migration in objects.MigrationList.get_by_filters(context, {
                 'instance_uuid': instance.uuid, 'source_compute': self.host,
                 'migration_type': migration_status.LIVE,

@@ -3,9 +3,9 @@
 Where nova-compute runs in native threads, libvirt's client says that the connection has ended in
 the thread that notices it first. That may be the one that looks, under Nova's lock of the
 connection, whether it is sound: Nova then asks for that lock once more, and waits for itself. From
-then on nobody in that nova-compute reaches libvirt, until it is killed. A lock that its own thread
-may take again has none of this; what is done under it the second time, to forget the connection, is
-what is done there anyway.
+then on no thread of that nova-compute reaches libvirt, until it is killed. A lock that its own
+thread may take again has none of this; what is done under it the second time, to forget the
+connection, is what is done there anyway.
 
 This sets a private attribute of Nova's libvirt driver, :data:`LOCK`, on the driver's instance.
 
@@ -33,5 +33,5 @@ class SurvivesLibvirt:
         super().__init__(compute_driver, *args, **kwargs)
         host = getattr(self.driver, '_host', None)
         if CONF.kronos_fixes.libvirt_connection and hasattr(host, LOCK):
-            # Nobody has connected yet.
+            # There is no connection yet.
             setattr(host, LOCK, threading.RLock())

@@ -29,7 +29,7 @@ class RetriesStatus:
     """A part of the compute manager.
 
     Nova asks once. Where the conductor that was asked dies, the migration breaks off in the middle,
-    and that cannot be written down any better: it looks as if it were under way for ever.
+    and that cannot be written down any better: it looks as if it ran for ever.
     """
 
     @staticmethod
