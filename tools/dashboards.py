@@ -132,6 +132,10 @@ AGGREGATE = ('Kronos: aggregate', 'kronos-aggregate', [
            (f'kronos_forecast_present_error_ratio{A}', '{{policy}}: present'), minimum=0),
      lines('Whether the forecast is planned by', 'bool',
            (f'kronos_forecast_used{A}', '{{policy}}'), minimum=0, maximum=1)],
+    [lines('Hosts, if each were lost', 'none', (f'kronos_failover_hosts{A}', '{{verdict}}'),
+           minimum=0),
+     lines('Of those that fit, in the order of Nova', 'none',
+           (f'kronos_failover_hosts_in_order{A}', '{{verdict}}'), minimum=0)],
 ])
 
 MOVES = ('Kronos: moves', 'kronos-moves', [

@@ -28,6 +28,9 @@ LOG = logging.getLogger(__name__)
 
 DATABASE_UP = 'kronos_control_database_up'
 
+LOSS_VERDICTS = ('fits', 'does_not_fit', 'not_found', 'not_judged')
+"""The counts of a LossReport that add up to all of its losses."""
+
 BUCKETS = (30, 120, 600, float('inf'))
 """Seconds of moves, some of those that are counted by: a small guest, most, and a large one."""
 
@@ -184,10 +187,33 @@ def _hosts(seen, hosts, reports):
                      (name, each.name, state): getattr(each, state)
                      for name, report in reports.items() for each in report.buffers
                      for state in ('wanted', 'found')})
+    yield from _losses(reports)
     scores = {(each.name,): health.score(each, hosts.get(each.name, {}), seen.drains)
               for each in seen.aggregates}
     yield _gauge('kronos_health_score', 'From 0 to 100; the documentation has the formula.',
                  ('aggregate',), {key: value for key, value in scores.items() if value is not None})
+
+
+def _losses(reports):
+    """Of the loss of hosts and failure domains, where it was judged."""
+    found = [(name, each) for name, report in reports.items() for each in report.losses]
+    hosts = [(name, each) for name, each in found if not each.level]
+    yield _gauge('kronos_failover_hosts', 'Hosts by what became of their servers if each were lost '
+                 'alone.', ('aggregate', 'verdict'), {
+                     (name, verdict): getattr(each, verdict)
+                     for name, each in hosts for verdict in LOSS_VERDICTS})
+    yield _gauge('kronos_failover_hosts_in_order', 'Of the hosts whose servers all restart '
+                 'elsewhere, those of which they do, and do not, in the order of Nova.',
+                 ('aggregate', 'verdict'), {
+                     (name, verdict): count for name, each in hosts for verdict, count in (
+                         ('fits', each.in_order), ('does_not_fit', each.not_in_order),
+                         ('not_judged', each.fits - each.in_order - each.not_in_order))})
+    yield _gauge('kronos_failover_domains', 'Failure domains by what became of their servers if '
+                 'each were lost alone.', ('aggregate', 'level', 'verdict'), {
+                     (name, each.level, verdict): getattr(each, verdict)
+                     for name, each in found if each.level for verdict in LOSS_VERDICTS})
+    yield _gauge('kronos_failover_judged_timestamp_seconds', 'When that was judged.',
+                 ('aggregate',), {(name,): each.judged_at for name, each in hosts})
 
 
 def _cycles(rows):

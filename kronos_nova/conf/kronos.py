@@ -366,6 +366,15 @@ How many hosts' worth of room stays free in an aggregate, on the hosts that have
 largest of them can take, in every resource class. Packing stops there, and a disabled host is not
 emptied into it. 1 lets one host fail with room for its instances elsewhere.
 """),
+    cfg.IntOpt('failover_check_percent', mutable=True, default=5, min=0, max=100, help="""
+Part of the time of evaluations, in percent, in which Kronos judges which hosts and failure domains
+may be lost with all of their servers restarting elsewhere. The time is saved up from evaluation to
+evaluation: where judging takes longer than one of them allows, some evaluations show the verdicts
+of an earlier one. By default, 5. Raise it where ``kronos_failover_hosts`` counts hosts that were
+not judged, or ``kronos_failover_judged_timestamp_seconds`` is old. 0 judges nothing.
+
+Related options: ``failure_domain_key``, ``evaluation_interval``.
+"""),
     cfg.ListOpt('never_move_projects', mutable=True, default=[], help="""
 IDs of projects whose instances are never moved, separated by commas, not even off hosts that are
 disabled or drained. A single instance is excluded by server metadata or flavor extra spec

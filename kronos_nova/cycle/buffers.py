@@ -13,6 +13,7 @@ from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cycle import room_requests
 from kronos_nova.cycle.inputs import PlannerPorts
+from kronos_nova.cycle.inputs import room_rules
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.inventory.base import InventorySource
 from kronos_nova.objects import automation
@@ -75,7 +76,7 @@ def keep_buffers(snapshot: Snapshot, policies: PolicySet, options: EngineOptions
     wanted = [each for each in policies.buffers if each.aggregate in names]
     if not wanted:
         return KeptBuffers(snapshot=snapshot)
-    rules = room_requests.rules_of(options, policies, snapshot)
+    rules = room_rules(options, policies, snapshot)
     known, warnings = _shaped(wanted, inventory)
     whole, states = buffers.reserve(snapshot, rules, known, options.packs_numa_cells)
     moves = {}

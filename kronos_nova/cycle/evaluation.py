@@ -59,7 +59,7 @@ class Cycle:
         :returns: CycleReport
         :raises InventoryError: Nova or placement could not be read; nothing was planned
         """
-        now = self.utcnow()
+        now, begun = self.utcnow(), time.monotonic()
         seen = observe.observe(self.cycle_ports, self.options, self.rules)
         writer = ResultWriter(cycle_ports=self.cycle_ports, options=self.options,
                               rules=self.rules, utcnow=self.utcnow, seen=seen)
@@ -84,6 +84,7 @@ class Cycle:
                                   planner_ports, history, measurements)
         if kept:
             report = dataclasses.replace(report, aggregates=kept.applied(report.aggregates))
+        report = self._with_losses(report, seen.snapshot, options, planner_ports, begun)
         self._make_sure_of_our_turn()
         return writer.persist(report, seen.snapshot)
 
@@ -107,6 +108,21 @@ class Cycle:
             return None
         return buffers.keep_buffers(snapshot, self.policies, options, planner_ports, history,
                                     self.cycle_ports.inventory)
+
+    def _with_losses(self, report: plans.CycleReport, snapshot: Snapshot, options: EngineOptions,
+                     planner_ports: PlannerPorts, begun: float) -> plans.CycleReport:
+        """The reports with the verdicts on the loss of hosts. They are figures: whatever is wrong
+        with them keeps no plan from being made."""
+        found: dict[str, tuple[plans.LossReport, ...]] = {}
+
+        def judge_losses() -> None:
+            found.update(self.cycle_ports.loss_judge.reports(
+                snapshot, [each.name for each in report.aggregates], self.policies, options,
+                planner_ports, planner_ports.clock() - begun))
+        persist.alone('The loss of hosts', judge_losses)
+        return dataclasses.replace(report, aggregates=tuple(
+            dataclasses.replace(each, losses=found.get(each.name, ()))
+            for each in report.aggregates))
 
     def _with_held(self, snapshot: Snapshot) -> Snapshot:
         """The cloud with the room that is held counted as in use."""

@@ -19,6 +19,7 @@ from kronos_nova.cycle.requests import PlanRequest
 from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects.dry_run import DryRun
 from kronos_nova.objects.dry_run import not_asked
+from kronos_nova.objects.host_checks import MOVING_CHECKS
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners.base import Limits
 from kronos_nova.policies import PolicySet
@@ -123,3 +124,17 @@ class Inputs:
         return dataclasses.replace(
             self.planner_ports.limits(options, options.moves(self.policies.budget)),
             overload_ceiling=options.overload_ceiling)
+
+
+def room_rules(options: EngineOptions, policies: PolicySet, snapshot: Snapshot) -> ConstraintRules:
+    """The rules about servers that move for room."""
+    return ConstraintRules(
+        restrict_to_az=options.restrict_to_az, host_checks=options.host_checks,
+        packs_numa_cells=options.packs_numa_cells, selections=Selections(policies.rules, snapshot))
+
+
+def restart_rules(options: EngineOptions, policies: PolicySet,
+                  snapshot: Snapshot) -> ConstraintRules:
+    """The rules about servers that restart elsewhere."""
+    rules = room_rules(options, policies, snapshot)
+    return dataclasses.replace(rules, host_checks=options.host_checks - MOVING_CHECKS)

@@ -107,6 +107,7 @@ class EngineOptions:
     spread_interval: int = 0
     no_return_window: float = 0.0
     reserve_hosts: int = 0
+    failover_check_percent: int = 5
     min_gain: MinGain = MinGain()
     soft_group_cost: float | None = None
     soft_groups_yield: bool = False

@@ -12,6 +12,7 @@ from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.cycle import levels
 from kronos_nova.cycle import options as engine_options
 from kronos_nova.cycle.forecast_columns import ForecastCache
+from kronos_nova.cycle.losses import LossJudge
 from kronos_nova.cycle.requests import Requester
 from kronos_nova.db import cooldowns as db_cooldowns
 from kronos_nova.db import cycles as db_cycles
@@ -40,6 +41,7 @@ class CyclePorts:
     history : what the cloud knows of live migrations that ended well since a time
     dry_run : asks beforehand whether moves would be let happen
     forecast_cache : what was read for the forecasts of earlier cycles
+    loss_judge : judges the loss of hosts, and knows the verdicts of earlier cycles
     requesters : make what plans requests in the place of balancing, each from the CyclePorts, the
         PolicySet, the EngineOptions, the CycleRules and the clock of an evaluation
     """
@@ -59,6 +61,7 @@ class CyclePorts:
     history: Callable[[datetime.datetime], Iterable[PastMove]] = lambda since: ()
     dry_run: DryRun = not_asked
     forecast_cache: ForecastCache = dataclasses.field(default_factory=ForecastCache)
+    loss_judge: LossJudge = dataclasses.field(default_factory=LossJudge)
     requesters: tuple[MakeRequester, ...] = ()
 
     @classmethod

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from oslo_log import log as logging
 
 from kronos_nova import exception
-from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.cycle.inputs import PlannerPorts
+from kronos_nova.cycle.inputs import room_rules
 from kronos_nova.cycle.metrics import Measurements
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.ports import CyclePorts
@@ -25,7 +25,6 @@ from kronos_nova.objects.hold import Hold
 from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
-from kronos_nova.policies.selection import Selections
 from kronos_nova.room import holding
 from kronos_nova.room import making
 from kronos_nova.room.making import RoomMove
@@ -72,7 +71,7 @@ class RoomRequests:
         others = [each for each in self.cycle_ports.holds.in_force() if each.uuid != hold.uuid]
         cloud = holding.with_held(making.within(snapshot, aggregate), others,
                                   self.options.packs_numa_cells)
-        rules = rules_of(self.options, self.policies, cloud)
+        rules = room_rules(self.options, self.policies, cloud)
         pinned = {*making.pinned(cloud, rules, self.options.opt_out),
                   *self.cycle_ports.cooldowns.quarantined(self.utcnow())}
         for _round in range(REFUSALS):
@@ -140,13 +139,6 @@ class RoomRequests:
             known=holding.known_in(hold, places, snapshot))
         LOG.info('Plan %s makes room %s for %s: %d moves, %.1f GiB', uuid, hold.uuid, what,
                  len(moves), outcome.memory_mb / 1024)
-
-
-def rules_of(options: EngineOptions, policies: PolicySet, snapshot: Snapshot) -> ConstraintRules:
-    """The rules about servers that move for room."""
-    return ConstraintRules(
-        restrict_to_az=options.restrict_to_az, host_checks=options.host_checks,
-        packs_numa_cells=options.packs_numa_cells, selections=Selections(policies.rules, snapshot))
 
 
 def planned(moves: Sequence[RoomMove], reason: str) -> tuple[PlannedMove, ...]:

@@ -30,6 +30,7 @@ from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.cycle import evaluation
 from kronos_nova.cycle import options
 from kronos_nova.cycle.forecast_columns import ForecastCache
+from kronos_nova.cycle.losses import LossJudge
 from kronos_nova.cycle.ports import MakeRequester
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import journal
@@ -99,7 +100,7 @@ def serve(conf, make_sources, answers, may_write):
     """
     @functools.cache
     def dependencies():
-        made = db_engine.control_database(conf), make_sources(), ForecastCache()
+        made = db_engine.control_database(conf), make_sources(), ForecastCache(), LossJudge()
         gc_tuning.exempt_loaded_objects()
         return made
 
@@ -131,7 +132,7 @@ def _resident_mb():
 def run(conf, dependencies, scopes, may_write):
     """Evaluate some of the aggregates in scope.
 
-    :param dependencies: gives the Database, the Sources and the ForecastCache
+    :param dependencies: gives the Database, the Sources, the ForecastCache and the LossJudge
     :returns: the answer
     """
     try:
@@ -147,7 +148,7 @@ def run(conf, dependencies, scopes, may_write):
     return PLANNED
 
 
-def make_cycle(conf, database, sources, forecast_cache, scopes, may_write):
+def make_cycle(conf, database, sources, forecast_cache, loss_judge, scopes, may_write):
     """
     :raises ConfigurationError: options or policies are wrong
     """
@@ -155,7 +156,7 @@ def make_cycle(conf, database, sources, forecast_cache, scopes, may_write):
         database, journal.Journal(database, worker.name(socket.gethostname())),
         inventory=sources.inventory, history=sources.history, dry_run=sources.dry_run,
         requesters=sources.requesters,
-        metrics=prometheus.for_cycle(conf), forecast_cache=forecast_cache)
+        metrics=prometheus.for_cycle(conf), forecast_cache=forecast_cache, loss_judge=loss_judge)
     chosen = dataclasses.replace(
         options.from_conf(conf), include_unassigned_hosts=snapshot.UNASSIGNED in scopes,
         aggregates=tuple(scope for scope in scopes if scope != snapshot.UNASSIGNED))

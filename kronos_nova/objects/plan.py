@@ -265,6 +265,31 @@ class BufferRoom:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class LossReport:
+    """Hosts of an aggregate, or the failure domains that they are in, by what became of their
+    servers if each were lost alone.
+
+    ``level`` is that of the failure domains, or '' for single hosts. All servers restart
+    elsewhere (``fits``), do not (``does_not_fit``), or it is not known (``not_found``); of
+    ``not_judged`` nothing was asked, for lack of time. Of those that fit, ``in_order`` also do
+    in Nova's own order and ``not_in_order`` do not; of the rest that was not asked. ``worst`` names
+    the loss after which most servers restart nowhere, ``why`` says which; '' where there is none.
+    ``judged_at`` is in Unix seconds.
+    """
+
+    level: str
+    fits: int = 0
+    does_not_fit: int = 0
+    not_found: int = 0
+    not_judged: int = 0
+    in_order: int = 0
+    not_in_order: int = 0
+    worst: str = ''
+    why: str = ''
+    judged_at: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateReport:
     """The result of a cycle for one aggregate (or the pool of hosts in none).
     ``broken_groups`` counts the server groups with a hard policy that were broken before it.
@@ -273,7 +298,8 @@ class AggregateReport:
     Nova does not migrate live. ``without_moves`` is the contention that there would be without the
     moves of the last weeks, None where that is not known. ``purpose`` is that of its plan:
     ``balance``, or ``repair`` of violated rules alone. ``domains`` are (level, number of failure
-    domains) of its hosts, the largest domains first.
+    domains) of its hosts, the largest domains first. ``losses`` are the verdicts on the loss of its
+    hosts, none where these were not judged.
     """
 
     name: str
@@ -298,6 +324,7 @@ class AggregateReport:
     buffers: tuple[BufferRoom, ...] = ()
     purpose: str = 'balance'
     domains: tuple[tuple[str, int], ...] = ()
+    losses: tuple[LossReport, ...] = ()
 
     def to_json(self) -> str:
         """The latest report as it is kept: every why and why not, but of the scores only how many
@@ -348,7 +375,7 @@ def hosts_of(scores: Iterable[HostScore]) -> dict[str, int]:
 _OPTIONAL_PARTS = {'next_best': NextBest, 'forecast': ForecastReport}
 _PARTS = {'policies': PolicyReport, 'moves': PlannedMove, 'not_moved': Skip, 'refusals': Refusal,
           'unplaced': Unplaced, 'unbelieved': UnbelievedHost, 'immovable': Immovable,
-          'buffers': BufferRoom}
+          'buffers': BufferRoom, 'losses': LossReport}
 
 
 def _built(cls: type, raw: Mapping[str, Any]) -> Any:

@@ -130,7 +130,8 @@ class Observer:
             window_opens_at=self._opens_at(name, now),
             policies=[_policy(each) for each in (report.policies if report else ())],
             warnings=list(report.warnings) if report else [],
-            domains=dict(report.domains) if report else {})
+            domains=dict(report.domains) if report else {},
+            losses=[_losses(each) for each in (report.losses if report else ())])
 
     def _next(self, last):
         if last is None:
@@ -290,6 +291,8 @@ class Observer:
                     severity=status.WARNING,
                     what=f'{name}: policy {policy.name} has no data: {policy.detail}',
                     remedy='"kronos-test-config" shows what its queries answer.')
+        for each in aggregate.losses:
+            yield from _lost(name, each)
         # The first warning of an aggregate that cools is why it does, which needs no repair. Drains
         # have conditions of their own.
         intended = {plans.COOLING: 1, plans.DRAINING: None}.get(aggregate.outcome, 0)
@@ -300,6 +303,25 @@ class Observer:
     def _is_overdue(self, aggregate, now):
         allowed = _seconds(OVERDUE_INTERVALS * self.conf.kronos.evaluation_interval)
         return aggregate.evaluated_at is None or now - aggregate.evaluated_at > allowed
+
+
+def _lost(name, losses):
+    """The condition of hosts whose servers do not all restart elsewhere; none where all do."""
+    if not losses.does_not_fit:
+        return
+    many = 'hosts' if losses.level is None else f'domains of level {losses.level}'
+    total = losses.fits + losses.does_not_fit + losses.not_found + losses.not_judged
+    yield status.Problem(
+        severity=status.NOTICE,
+        what=f'{name}: {losses.does_not_fit} of {total} {many} cannot be lost with all servers '
+             f'restarting elsewhere; worst is {losses.worst}: {losses.why}.',
+        remedy='"failover" names the servers of each host; free room, or add a host.')
+
+
+def _losses(found):
+    return status.Losses.made_from(
+        found, level=found.level or None,
+        judged_at=datetime.datetime.fromtimestamp(found.judged_at, datetime.UTC))
 
 
 def _pause(switch):

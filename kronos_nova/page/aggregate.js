@@ -15,6 +15,12 @@ import { View } from './view.js';
 /* Where there is most to see. */
 const foremost = aggregates => [...aggregates].sort((a, b) => Boolean(b.plan) - Boolean(a.plan) || (a.health ?? -1) - (b.health ?? -1))[0];
 
+/* Which hosts, or failure domains, may be lost with all of their servers restarting elsewhere. */
+const lossFact = ({level, fits, does_not_fit: not, not_found: unknown, not_judged: unasked, worst, why}) => [
+  level === null ? 'Hosts that may be lost' : `Domains that may be lost (${level})`,
+  [`${fits} of ${fits + not + unknown + unasked}`, ...[[unknown, 'not known'], [unasked, 'not judged']].filter(([count]) => count).map(([count, word]) => `, ${count} ${word}`),
+    ...(worst ? [`; worst is ${worst}: ${why}`] : [])].join('')];
+
 export class AggregateView extends View {
   constructor(page) {
     super(page, 'aggregates');
@@ -121,6 +127,7 @@ export class AggregateView extends View {
     const facts = [['Health', el('span', {class: `health ${healthKind(aggregate.health)}`}, `${healthText(aggregate.health)}${aggregate.health === null ? '' : ' of 100'}`)],
       ['Level', `${aggregate.level}${aggregate.set_by ? `, set by ${aggregate.set_by}` : ''}`], ['Rule repairs', aggregate.repairs], ['Paused', aggregate.paused],
       ['Failure domains', Object.entries(aggregate.domains ?? {}).map(([level, count]) => `${count} of ${level}`).join(', ')],
+      ...(aggregate.losses ?? []).map(lossFact),
       ['Last evaluation', [outcomeBadge(aggregate.outcome, []), ` ${aggregate.reason}`]], ['Evaluated', aggregate.evaluated_at ? `${when(aggregate.evaluated_at)}, ${ago(aggregate.evaluated_at)}` : null],
       ['Next evaluation', aggregate.next_at ? when(aggregate.next_at) : null], ['Moves may start', aggregate.window_opens_at ? `from ${when(aggregate.window_opens_at)}` : null],
       ['How', evaluation?.planner ? `${evaluation.mode}, planner ${evaluation.planner}` : null]].filter(([, value]) => value);

@@ -116,11 +116,13 @@ class Failover:
                 remedy='"openstack hypervisor list" has the names of hosts.')
         return self._host[name]
 
-    def judge(self, lost: Sequence[int], known: Mapping[str, str] | None = None) -> LossVerdict:
+    def judge(self, lost: Sequence[int], known: Mapping[str, str] | None = None,
+              seconds: float = SECONDS) -> LossVerdict:
         """
         :param lost: indexes of the hosts that fail together
         :param known: a placement of the same hosts, from before the cloud changed; it is kept where
             it still holds
+        :param seconds: limit of one integer program; 0 solves none
         """
         vms, hosts, permitted = self._question(lost)
         refused = self._refused(vms)
@@ -133,7 +135,7 @@ class Failover:
             return self._verdict(lost, FITS, placed, {})
         left = self._bounds(vms, hosts, permitted)
         return (self._verdict(lost, DOES_NOT, {}, left) if left
-                else self._proved(lost, vms, hosts, permitted))
+                else self._proved(lost, vms, hosts, permitted, min(seconds, SECONDS)))
 
     def _refused(self, vms: np.ndarray) -> dict[int, str]:
         """The instances that Nova does not restart whatever room there is, to why."""
@@ -164,17 +166,19 @@ class Failover:
                 permitted[inside] = False
 
         def may(position: int, placed: Mapping[int, int]) -> np.ndarray:
+            may = permitted[position]
             rooms = _GroupRooms(self, hosts)
             mates = set(rooms.groups_of(vms[position:position + 1]))
-            for other, host in placed.items() if mates else ():
-                if mates & set(rooms.groups_of(vms[other:other + 1])):
-                    rooms.occupy(vms[other:other + 1], host)
-            may = permitted[position] & rooms.allow(vms[position:position + 1])
+            if mates:
+                for other, host in placed.items():
+                    if mates & set(rooms.groups_of(vms[other:other + 1])):
+                        rooms.occupy(vms[other:other + 1], host)
+                may = may & rooms.allow(vms[position:position + 1])
             use = self._cell_use()
             if use is not None:
                 for other, host in placed.items():
                     use.add(int(vms[other]), int(hosts[host]), 1)
-                may &= self._fit_cells(use, vms[position:position + 1], hosts)
+                may = may & self._fit_cells(use, vms[position:position + 1], hosts)
             return may
 
         order = nova_order.in_order([self._instances[self.problem.vms[vm]] for vm in vms.tolist()])
@@ -336,14 +340,15 @@ class Failover:
         return {}
 
     def _proved(self, lost: Sequence[int], vms: np.ndarray, hosts: np.ndarray,
-                permitted: np.ndarray) -> LossVerdict:
+                permitted: np.ndarray, seconds: float) -> LossVerdict:
         """Judge by an integer program, in which instances that go to one host together are one."""
         items = list(self._items(vms, np.ones(self._free.shape[1])))
         first = np.sort(vms[[item[0] for item in items]])
         state = self._merged(vms, hosts, permitted, items)
         every = Assignment(state, state.model, first, first[:0], hosts)
-        for _cut in range(CUTS):
-            solution = Program(every).solve(SECONDS, 0.0, NODES)
+        ended = None
+        for _cut in range(CUTS if seconds > 0 else 0):
+            solution = Program(every).solve(seconds, 0.0, NODES)
             ended = None if solution is None else every.ended(solution)
             if ended is None or len(ended.stays):
                 break

@@ -238,6 +238,14 @@ class AlertsTest(AlertsTestCase):
             wait_fired()
             self.cloud.manage('resume', '--aggregate', 'web')
 
+    def test_a_host_cannot_be_lost(self):
+        """Nova evacuates no server that is paused."""
+        [server] = self.boot(1, 'compute3')
+        with self.fault('KronosHostLossNotCovered') as wait_fired:
+            self.cloud.client.compute('POST', f'/servers/{server}/action', json={'pause': None})
+            wait_fired()
+            self.cloud.client.compute('POST', f'/servers/{server}/action', json={'unpause': None})
+
     def test_an_audit_finds_something(self):
         with self.fault('KronosAllocationsWrong') as wait_fired:
             consumer = self.leak()

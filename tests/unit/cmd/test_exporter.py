@@ -115,6 +115,23 @@ class ExporterTest(ExporterTestCase):
         self.assertAlmostEqual(4, found['kronos_last_cycle_duration_seconds', (gpu,)], delta=0.1)
         self.assertEqual(1, found['kronos_control_database_up', ()])
 
+    def test_losses_are_counted_by_verdict(self):
+        self.evaluate(losses=(
+            plans.LossReport(level='', fits=5, does_not_fit=1, not_judged=2, in_order=3,
+                             not_in_order=1, judged_at=7.0),
+            plans.LossReport(level='rack', fits=1, not_found=1, judged_at=7.0)))
+        self.evaluate(name='db')
+        found = {(name.removeprefix('kronos_failover_'), *(value for _label, value in labels)): n
+                 for (name, labels), n in self.series().items() if 'failover' in name}
+        self.assertEqual({
+            ('hosts', 'gpu', 'fits'): 5, ('hosts', 'gpu', 'does_not_fit'): 1,
+            ('hosts', 'gpu', 'not_found'): 0, ('hosts', 'gpu', 'not_judged'): 2,
+            ('hosts_in_order', 'gpu', 'fits'): 3, ('hosts_in_order', 'gpu', 'does_not_fit'): 1,
+            ('hosts_in_order', 'gpu', 'not_judged'): 1,
+            ('domains', 'gpu', 'rack', 'fits'): 1, ('domains', 'gpu', 'rack', 'does_not_fit'): 0,
+            ('domains', 'gpu', 'rack', 'not_found'): 1, ('domains', 'gpu', 'rack', 'not_judged'): 0,
+            ('judged_timestamp_seconds', 'gpu'): 7}, found)
+
     def test_how_good_forecasts_were_is_told(self):
         found = {}
         for name, forecast in (('gpu', plans.ForecastReport(

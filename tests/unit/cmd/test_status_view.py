@@ -81,6 +81,20 @@ class StatusTest(test_automation.OperatorTestCase):
         [aggregate] = json.loads(self.manage('status', '-f', 'json'))['aggregates']
         self.assertEqual({'room': 2, 'rack': 4}, aggregate['domains'])
 
+    def test_hosts_that_cannot_be_lost_are_a_notice(self):
+        self.beat()
+        self.evaluate(losses=(
+            plans.LossReport(level='', fits=3, in_order=2, not_in_order=1, judged_at=1.0),
+            plans.LossReport(level='rack', fits=1, does_not_fit=1, not_judged=1, judged_at=1.0,
+                             worst='r2', why='2 of 3 servers find no place, such as vm1: full')))
+        said = self.manage('status')
+        self.assertIn("    hosts that may be lost: 3 of 3, 2 in Nova's own order\n", said)
+        self.assertIn('    rack domains that may be lost: 1 of 3; 1 not judged\n', said)
+        self.assertIn('NOTICE: gpu: 1 of 3 domains of level rack cannot be lost with all servers '
+                      'restarting elsewhere; worst is r2: 2 of 3 servers find no place, such as '
+                      'vm1: full.\n', said)
+        self.assertNotIn('of 3 hosts cannot', said)
+
     def test_a_pause_and_who_set_the_level_are_shown(self):
         self.evaluate()
         self.beat()

@@ -150,11 +150,24 @@ def _aggregate(aggregate, now):
     if aggregate.domains:
         found = ', '.join(f'{count} of {level}' for level, count in aggregate.domains.items())
         yield f'    failure domains: {found}'
+    for each in aggregate.losses:
+        yield f'    {_losses(each)}'
     if aggregate.immovable:
         yield (f'    {columns.count(aggregate.immovable, "server")} that Nova does not migrate '
                'live ("explain" has the reason)')
     if aggregate.plan:
         yield f'    plan {aggregate.plan.uuid}: {_plan(aggregate.plan)}'
+
+
+def _losses(losses):
+    """Such as "hosts that may be lost: 7 of 8, 6 in Nova's own order; 1 not judged"."""
+    many = 'hosts' if losses.level is None else f'{losses.level} domains'
+    total = losses.fits + losses.does_not_fit + losses.not_found + losses.not_judged
+    in_order = (f', {losses.in_order} in Nova\'s own order'
+                if losses.in_order + losses.not_in_order == losses.fits else '')
+    unknown = [f'{count} {word}' for count, word in (
+        (losses.not_found, 'not known'), (losses.not_judged, 'not judged')) if count]
+    return '; '.join([f'{many} that may be lost: {losses.fits} of {total}{in_order}', *unknown])
 
 
 def _times(aggregate, now):

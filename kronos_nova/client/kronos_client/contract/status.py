@@ -50,12 +50,33 @@ class OpenPlan(Response):
     remaining_seconds: float | None
 
 
+class Losses(Response):
+    """The hosts of an aggregate, or the failure domains that they are in, by what would become of
+    their servers if each were lost alone: all restart elsewhere (``fits``), do not
+    (``does_not_fit``), or it is not known (``not_found``); of ``not_judged`` nothing was asked.
+    ``level`` is that of the failure domains, null for hosts. Of those that fit, ``in_order`` also
+    do in Nova's own order, and ``not_in_order`` do not. ``worst`` is the loss after which most
+    servers restart nowhere, ``why`` says which; both are empty where there is none."""
+
+    level: str | None
+    fits: int
+    does_not_fit: int
+    not_found: int
+    not_judged: int
+    in_order: int
+    not_in_order: int
+    worst: str
+    why: str
+    judged_at: Time
+
+
 class Aggregate(Response):
     """An aggregate in scope. ``reason`` explains the outcome of its last evaluation.
     ``window_opens_at`` is null while its moves may be started. ``health`` is from 0 to 100, or null
     where it is not known. ``immovable`` counts the servers that Nova does not migrate live.
     ``repairs`` is the level of repairs of violated rules. ``domains`` maps levels of failure
-    domains to how many of them its hosts are in, the largest first."""
+    domains to how many of them its hosts are in, the largest first. ``losses`` are the verdicts on
+    the loss of its hosts, then of failure domains; none where these were not judged."""
 
     name: str
     level: str
@@ -75,6 +96,7 @@ class Aggregate(Response):
     immovable: int = 0
     repairs: str = ''
     domains: dict[str, int] = {}
+    losses: list[Losses] = []
 
 
 class Aggregates(Response):

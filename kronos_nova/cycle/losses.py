@@ -1,0 +1,129 @@
+"""Judges in evaluations which hosts may be lost, within a part of their time."""
+
+import collections
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+
+from kronos_nova.cycle.inputs import PlannerPorts
+from kronos_nova.cycle.inputs import restart_rules
+from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.objects.plan import LossReport
+from kronos_nova.objects.snapshot import UNASSIGNED
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.objects.snapshot import is_supported
+from kronos_nova.policies import PolicySet
+from kronos_nova.room import failover
+from kronos_nova.room import losses
+from kronos_nova.room.failover import LossVerdict
+from kronos_nova.room.losses import JudgedLoss
+from kronos_nova.room.losses import Loss
+from kronos_nova.room.losses import LossMemory
+
+FIRST_SECONDS = 5.0
+"""Seconds that the first round of a process may take. Raised, the first evaluation after a start
+takes longer; lowered, that of a large cloud leaves hosts that were not judged. Chosen: 1,000 hosts
+with 30,000 servers take 2.4 (``python -m bench failover``)."""
+MOST_SECONDS = 20.0
+"""Seconds that are saved up at most. Raised, single evaluations are longer; lowered, clouds whose
+judgement takes longer than that are judged in parts. Chosen as four times the first round."""
+LEAST_SECONDS = 0.05
+"""Seconds that each evaluation allows, however short it is. Raised, evaluations of small clouds may
+take longer; lowered, their verdicts are renewed less often. Chosen: 40 hosts with 1,200 servers
+take as long."""
+SAVED = 1.25
+"""Times the seconds of the last round, without Nova's own order, from which a round begins. Raised,
+rounds are rarer and judge Nova's order of more hosts; lowered, that of fewer."""
+
+
+class LossJudge:
+    """Judges the losses of aggregates, and keeps the verdicts for the evaluations to come."""
+
+    def __init__(self) -> None:
+        self._allowance = FIRST_SECONDS
+        self._last_round: dict[tuple[str, ...], float] = {}
+        self._reports: dict[str, tuple[LossReport, ...]] = {}
+        self._memories: dict[str, LossMemory] = collections.defaultdict(LossMemory)
+
+    def reports(self, snapshot: Snapshot, names: Iterable[str], policies: PolicySet,
+                options: EngineOptions, planner_ports: PlannerPorts,
+                seconds: float) -> Mapping[str, tuple[LossReport, ...]]:
+        """The verdicts on the losses of aggregates: of now, or of an earlier evaluation where too
+        little time was saved up since then.
+
+        :param names: of the aggregates
+        :param seconds: that the evaluation has taken so far
+        """
+        if not options.failover_check_percent:
+            return {}
+        there = {each.name for each in snapshot.aggregates} | {UNASSIGNED}
+        known = tuple(sorted(there & {*names}))
+        self._allowance = min(MOST_SECONDS, self._allowance + max(
+            LEAST_SECONDS, seconds * options.failover_check_percent / 100))
+        needed = min(MOST_SECONDS, SAVED * self._last_round.get(known, 0.0))
+        if known and self._allowance > 0 and self._allowance >= needed:
+            self._judge(snapshot, known, policies, options, planner_ports)
+        return {name: self._reports[name] for name in known if name in self._reports}
+
+    def _judge(self, snapshot: Snapshot, names: tuple[str, ...], policies: PolicySet,
+               options: EngineOptions, planner_ports: PlannerPorts) -> None:
+        clock = planner_ports.clock
+        begun = clock()
+        deadline = begun + self._allowance
+        judge = failover.failover_of(snapshot, restart_rules(options, policies, snapshot))
+        hosts = [host for host in snapshot.hosts if is_supported(host.hypervisor_type)]
+        found: dict[str, Mapping[Loss, JudgedLoss]] = {}
+        for position, name in enumerate(names):
+            wanted = losses.of_hosts(hosts, {*snapshot.hosts_of(name)} & {*judge.problem.hosts})
+            self._memories[name].forget_but(wanted)
+            left = _share(clock, deadline, len(names) - position)
+            found[name] = losses.judged(judge, wanted, self._memories[name], left)
+        self._last_round[names] = clock() - begun
+        for position, name in enumerate(names):
+            left = _share(clock, deadline, len(names) - position)
+            found[name] = losses.ordered(judge, found[name], self._memories[name], left)
+            self._reports[name] = tuple(_reports(judge, found[name].values(), planner_ports.now))
+        self._allowance -= clock() - begun
+
+
+def _share(clock: Callable[[], float], deadline: float, parts: int) -> Callable[[], float]:
+    """The seconds that are left of the first of so many equal parts of a time."""
+    now = clock()
+    until = now + (deadline - now) / parts
+    return lambda: until - clock()
+
+
+def _reports(judge: failover.Failover, found: Iterable[JudgedLoss],
+             now: float) -> Iterator[LossReport]:
+    """One report a level, that of single hosts first."""
+    levels: dict[str, list[JudgedLoss]] = {losses.HOST: []}
+    for each in found:
+        levels.setdefault(each.loss.level, []).append(each)
+    for level, judged in levels.items():
+        verdicts = collections.Counter(each.verdict.verdict if each.verdict else None
+                                       for each in judged)
+        worst = max((each for each in judged if each.verdict and each.verdict.left),
+                    key=_badness, default=None)
+        why = _why(judge, worst.verdict) if worst and worst.verdict else ''
+        yield LossReport(
+            level=level, fits=verdicts[failover.FITS], does_not_fit=verdicts[failover.DOES_NOT],
+            not_found=verdicts[failover.NOT_FOUND], not_judged=verdicts[None],
+            in_order=sum(each.in_order is True for each in judged),
+            not_in_order=sum(each.in_order is False for each in judged),
+            worst=worst.loss.name if worst else '', why=why, judged_at=now)
+
+
+def _badness(each: JudgedLoss) -> tuple[bool, int]:
+    """The larger, the worse; losses that are proven not to fit are worse than others."""
+    verdict = each.verdict
+    return (verdict is not None and verdict.verdict == failover.DOES_NOT,
+            len(verdict.left) if verdict else 0)
+
+
+def _why(judge: failover.Failover, verdict: LossVerdict) -> str:
+    """Which servers restart nowhere, and why the first does not."""
+    first = min(verdict.left)
+    servers = sum(judge.servers(judge.index(name)) for name in verdict.lost)
+    return (f'{len(verdict.left)} of {servers} servers find no place, such as {first}: '
+            f'{verdict.left[first]}')

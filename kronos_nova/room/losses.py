@@ -1,0 +1,133 @@
+"""The losses that a cloud is prepared for, or is not: each host alone, and each failure domain."""
+
+import dataclasses
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from kronos_nova.objects import domains
+from kronos_nova.objects.snapshot import Host
+from kronos_nova.room.failover import FITS
+from kronos_nova.room.failover import Failover
+from kronos_nova.room.failover import LossVerdict
+
+HOST = ''
+"""The level of a loss of one host."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """Hosts that fail together.
+
+    level : a level of failure domains, or :data:`HOST`
+    name : of the host, or of the domain with the larger ones that it is in
+    hosts : names of the hosts
+    """
+
+    level: str
+    name: str
+    hosts: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedLoss:
+    """A loss with what is known of it.
+
+    verdict : None where there was no time to judge it
+    in_order : whether all servers also restart in Nova's own order; None where that was not judged
+    """
+
+    loss: Loss
+    verdict: LossVerdict | None = None
+    in_order: bool | None = None
+
+
+@dataclasses.dataclass(slots=True)
+class LossMemory:
+    """The placements of earlier rounds, and the round in which each loss was last judged.
+
+    Hosts that changed nothing for a placement keep it: the placement is checked and not made again.
+    """
+
+    placements: dict[tuple[str, ...], Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    judged: dict[tuple[str, ...], int] = dataclasses.field(default_factory=dict)
+    ordered: dict[tuple[str, ...], int] = dataclasses.field(default_factory=dict)
+    rounds: int = 0
+
+    def forget_but(self, losses: Iterable[Loss]) -> None:
+        """Drop what is known of other losses."""
+        kept = {loss.hosts for loss in losses}
+        for table in (self.placements, self.judged, self.ordered):
+            for hosts in table.keys() - kept:
+                table.pop(hosts, None)  # type: ignore[attr-defined]
+
+
+def of_hosts(hosts: Iterable[Host], names: Collection[str]) -> list[Loss]:
+    """The losses that hosts of an aggregate may suffer: of each alone, and of each failure domain
+    that one of them is in, with all hosts of the domain.
+
+    :param hosts: of the cloud
+    :param names: of the hosts of the aggregate
+    """
+    found = [Loss(level=HOST, name=name, hosts=(name,)) for name in sorted(names)]
+    members: dict[tuple[str, domains.Place], list[str]] = {}
+    wanted = set()
+    for host in sorted(hosts, key=lambda each: each.name):
+        for level in host.domains:
+            place = domains.place(host, level)
+            if place is not None:
+                members.setdefault((level, place), []).append(host.name)
+                if host.name in names:
+                    wanted.add((level, place))
+    return found + [
+        Loss(level=level, name='/'.join(place), hosts=tuple(members[level, place]))
+        for level, place in sorted(wanted)]
+
+
+def judged(failover: Failover, losses: Sequence[Loss], memory: LossMemory,
+           left: Callable[[], float]) -> dict[Loss, JudgedLoss]:
+    """Judge losses until the time is over: first those that waited longest, hosts before failure
+    domains.
+
+    :param memory: of earlier rounds; this one is added
+    :param left: seconds that are left
+    :returns: in the order of the losses
+    """
+    memory.rounds += 1
+    found = {loss: JudgedLoss(loss=loss) for loss in losses}
+    for loss in _longest_first(losses, memory.judged):
+        seconds = left()
+        if seconds <= 0:
+            break
+        verdict = failover.judge(_indexes(failover, loss), memory.placements.get(loss.hosts),
+                                 seconds)
+        found[loss] = JudgedLoss(loss=loss, verdict=verdict)
+        memory.judged[loss.hosts] = memory.rounds
+        if verdict.verdict == FITS:
+            memory.placements[loss.hosts] = verdict.placement
+    return found
+
+
+def ordered(failover: Failover, losses: Mapping[Loss, JudgedLoss], memory: LossMemory,
+            left: Callable[[], float]) -> dict[Loss, JudgedLoss]:
+    """Judge of losses that fit whether they do in Nova's own order; the rest as :func:`judged`."""
+    found = dict(losses)
+    for loss in _longest_first([loss for loss, each in losses.items()
+                                if each.verdict and each.verdict.verdict == FITS], memory.ordered):
+        if left() <= 0:
+            break
+        found[loss] = dataclasses.replace(
+            found[loss], in_order=failover.fits_in_novas_order(_indexes(failover, loss)))
+        memory.ordered[loss.hosts] = memory.rounds
+    return found
+
+
+def _indexes(failover: Failover, loss: Loss) -> list[int]:
+    return [failover.index(name) for name in loss.hosts]
+
+
+def _longest_first(losses: Iterable[Loss], rounds: Mapping[tuple[str, ...], int]) -> list[Loss]:
+    return sorted(losses, key=lambda loss: (
+        rounds.get(loss.hosts, 0), loss.level != HOST, loss.level, loss.name))
