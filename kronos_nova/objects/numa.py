@@ -93,8 +93,14 @@ DEDICATED, MIXED = 'dedicated', 'mixed'
 """CPU policies of servers all or some of whose CPUs are pinned."""
 PAGE_SIZES = {'small': SMALL, 'large': LARGE, 'any': ANY}
 UNIT_KB = {'k': 1, 'm': 1 << 10, 'g': 1 << 20, 't': 1 << 30}
-PAGE_SIZE = re.compile(r'(\d+)\s*([kmgt])i?b?', re.IGNORECASE)
-CPU_RANGE = re.compile(r'(\^?)(\d+)(?:-(\d+))?')
+NUMBER = re.compile(r'[0-9]{1,12}')
+"""An amount in an extra spec. More digits are more than any host has, and are not read."""
+PAGE_SIZE = re.compile(r'([0-9]{1,12})\s*([kmgt])i?b?', re.IGNORECASE)
+CPU_RANGE = re.compile(r'(\^?)([0-9]{1,12})(?:-([0-9]{1,12}))?')
+MOST_CPUS = 8192
+"""CPUs of a flavor whose cells are looked at. Raised, a nonsensical flavor costs more time and
+memory wherever flavors are read; lowered, cells of the largest hosts are not known. As many as
+Linux counts on one host."""
 
 
 def page_size(extra_specs: Mapping[str, str], image: Mapping[str, str]) -> int | None:
@@ -109,23 +115,33 @@ def page_size(extra_specs: Mapping[str, str], image: Mapping[str, str]) -> int |
 def _page_kb(text: str | None) -> int | None:
     if not text:
         return None
-    if text in PAGE_SIZES or text.isdigit():
+    if text in PAGE_SIZES or NUMBER.fullmatch(text):
         return PAGE_SIZES.get(text) or int(text) or None
     found = PAGE_SIZE.fullmatch(text)
     return int(found[1]) * UNIT_KB[found[2].lower()] if found else None
 
 
+def number_in(text: str) -> int | None:
+    """The number that an extra spec says; None where it says none."""
+    return int(text) if NUMBER.fullmatch(text) else None
+
+
 def of_flavor(vcpus: int, memory_mb: int,
               extra_specs: Mapping[str, str]) -> tuple[InstanceCell, ...]:
     """The cells that servers of a flavor need, as ``nova.virt.hardware.numa_get_constraints`` has
-    them for an image that says nothing; nothing for a flavor that Nova refuses."""
+    them for an image that says nothing; nothing for a flavor that Nova refuses, or that has more
+    CPUs than any host."""
     policy = extra_specs.get('hw:cpu_policy')
     if 'resources:PCPU' in extra_specs:
         policy = DEDICATED
     size, nodes = page_size(extra_specs, {}), extra_specs.get('hw:numa_nodes', '')
     if not (nodes or size or policy in (DEDICATED, MIXED)):
         return ()
-    count = int(nodes) if nodes.isdigit() else 1
+    found = number_in(nodes)
+    count = 1 if found is None else found
+    # Each part has a CPU at least.
+    if count > vcpus or vcpus > MOST_CPUS:
+        return ()
     cpus, memory = _parts(vcpus, memory_mb, count, extra_specs)
     pinned = _pinned(vcpus, policy, extra_specs)
     if sum(map(len, cpus)) != vcpus or sum(memory) != memory_mb or not all(cpus):
@@ -148,8 +164,8 @@ def _parts(vcpus: int, memory_mb: int, count: int,
         return ([frozenset(range(n * each, (n + 1) * each)) for n in range(count)],
                 [memory_mb // max(count, 1)] * count)
     given = [extra_specs.get(f'hw:numa_mem.{n}', '') for n in range(count)]
-    return ([_cpu_set(extra_specs.get(f'hw:numa_cpus.{n}', '')) for n in range(count)],
-            [int(text) if text.isdigit() else 0 for text in given])
+    return ([_cpu_set(extra_specs.get(f'hw:numa_cpus.{n}', ''), vcpus) for n in range(count)],
+            [number_in(text) or 0 for text in given])
 
 
 def _pinned(vcpus: int, policy: str | None, extra_specs: Mapping[str, str]) -> frozenset[int]:
@@ -161,14 +177,16 @@ def _pinned(vcpus: int, policy: str | None, extra_specs: Mapping[str, str]) -> f
         return frozenset()
     mask = (extra_specs.get('hw:cpu_dedicated_mask')
             or extra_specs.get('hw:cpu_realtime_mask', '')).strip()
-    return _cpu_set(f'0-{vcpus - 1},{mask}' if mask.startswith('^') else mask) & every
+    return _cpu_set(f'0-{vcpus - 1},{mask}' if mask.startswith('^') else mask, vcpus) & every
 
 
-def _cpu_set(text: str) -> frozenset[int]:
-    """The numbers in a text such as ``0-3,^2,5``; those that cannot be read are left out."""
+def _cpu_set(text: str, vcpus: int) -> frozenset[int]:
+    """The numbers in a text such as ``0-3,^2,5``; those that cannot be read are left out, and those
+    above the first that a server has not."""
     found, left_out = set[int](), set[int]()
     for part in text.split(','):
         one = CPU_RANGE.fullmatch(part.strip())
         if one:
-            (left_out if one[1] else found).update(range(int(one[2]), int(one[3] or one[2]) + 1))
+            (left_out if one[1] else found).update(
+                range(min(int(one[2]), vcpus), min(int(one[3] or one[2]), vcpus) + 1))
     return frozenset(found - left_out)

@@ -46,6 +46,7 @@ def resources(shape: Shape) -> dict[str, int]:
              'DISK_GB': shape.disk_gb}
     for key, value in shape.extra_specs.items():
         named = SPEC.fullmatch(key)
-        if named and value.isdigit():
-            found[named[1]] = int(value)
+        amount = numa.number_in(value) if named else None
+        if named and amount is not None:
+            found[named[1]] = amount
     return {name: amount for name, amount in found.items() if amount}
