@@ -67,7 +67,9 @@ def plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState, limits:
 
     :param snapshot: with the room of other buffers in use, and not that of this one
     """
-    inside, count = making.within(snapshot, state.buffer.aggregate), state.wanted
+    inside = making.within(snapshot, state.buffer.aggregate)
+    # No moves make room for more than fit where no server is. A file may ask for any number.
+    count = min(state.wanted, _most(inside, rules, state.shape))
     while count > state.found:
         found = making.plan(inside, rules, state.shape, count, limits, pinned)
         made = len(found.hosts)

@@ -73,6 +73,11 @@ class PlanTest(testtools.TestCase):
         found = self.plan(5, budget=1)
         self.assertEqual((1, 4), (len(found.moves), len(found.hosts)))
 
+    def test_what_no_host_could_hold_is_not_tried(self):
+        # A search for so many new servers would not end.
+        found = self.plan(10 ** 30)
+        self.assertEqual(5, len(found.hosts))
+
     def test_what_cannot_be_made_is_not_tried_by_moves_that_bring_nothing(self):
         self.assertIsNone(self.plan(4, pinned=('sa', 'sb', 'sc')))
         self.assertIsNone(self.plan(4, budget=0))
