@@ -195,7 +195,7 @@ def _hosts(seen, hosts, reports):
 
 
 def _losses(reports):
-    """Of the loss of hosts and failure domains, where it was judged."""
+    """Verdicts on the loss of hosts and failure domains, where they were judged."""
     found = [(name, each) for name, report in reports.items() for each in report.losses]
     hosts = [(name, each) for name, each in found if not each.level]
     yield _gauge('kronos_failover_hosts', 'Hosts by what became of their servers if each were lost '
