@@ -1,4 +1,4 @@
-"""What Kronos looks after: which aggregates, their hosts and instances, and which share hosts."""
+"""The aggregates in scope, their hosts and instances, and the aggregates that share hosts."""
 
 import collections
 import dataclasses
@@ -123,8 +123,8 @@ class ScopeIndex:
             sorted((*stayed, *came), key=lambda instance: instance.uuid)))
 
     def around(self, scope: Scope) -> Snapshot:
-        """Of the snapshot what has to do with the hosts and instances of ``scope``: they
-        themselves, where they are before any move of this cycle; the moves under way of or to
+        """The part of the snapshot that concerns the hosts and instances of ``scope``: they
+        themselves, where they are before any move of this cycle; the moves in progress of or to
         them, with their instances; the aggregates and server groups that they are in.
         """
         whole = self._snapshot
@@ -150,7 +150,7 @@ def _positions(names_of_each: Iterable[Iterable[str]]) -> dict[str, list[int]]:
 
 def _chosen(values: Sequence[_T], positions: Mapping[str, list[int]],
             names: Iterable[str]) -> tuple[_T, ...]:
-    """Those of ``values`` that have any of ``names``, in their order."""
+    """The ``values`` that have any of ``names``, in their order."""
     found = {position for name in names for position in positions.get(name, ())}
     return tuple(values[position] for position in sorted(found))
 

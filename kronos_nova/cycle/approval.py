@@ -29,7 +29,7 @@ NO_GAIN = 'with the load of now, what is left of the plan gains too little for w
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What has become of a plan.
+    """The result of checking a plan again.
 
     wrong : order to why not, of the moves that may not be made any more; one that depends on such a
         move is among them
@@ -161,7 +161,7 @@ approvals come to nothing; lowered, more is copied to little use."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProposalOutlook:
-    """What a plan that waits would come to by now.
+    """The end that a waiting plan would reach now.
 
     combined : combined imbalance after its moves that are still permitted
     unrelieved : names of hosts that are hot after it, and not after a new plan
@@ -173,7 +173,7 @@ class ProposalOutlook:
 
 def outlook(report: AggregateReport, case: PlanningCase, start: State, capped: Model, end: State,
             marks: Marks, weights: np.ndarray) -> ProposalOutlook:
-    """What a plan comes to from ``start``.
+    """Compute the end of a plan from ``start``.
 
     :param case: PlanningCase
     :param capped: the model of ``start`` with the overload ceiling

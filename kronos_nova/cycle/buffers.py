@@ -32,11 +32,11 @@ from kronos_nova.room.buffers import BufferState
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class KeptBuffers:
-    """What was found of buffers.
+    """The buffers as they were found.
 
     snapshot : with the room of buffers in use
     moves : aggregate to the moves that make more room in it, where there are any
-    warnings : aggregate to what an operator must know of its buffers
+    warnings : aggregate to texts for an operator about its buffers
     rooms : aggregate to its buffers as they were found
     """
 
@@ -130,7 +130,7 @@ def _plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState,
 
 
 def _said(state: BufferState, is_planned: bool, is_busy: bool) -> str:
-    """What an operator must know of a buffer that is lost."""
+    """Text for an operator about a buffer that is lost."""
     said = (f'buffer {state.buffer.name}: {state.found} of {state.wanted} servers of '
             f'{state.shape.name} fit')
     if is_planned:

@@ -177,7 +177,7 @@ def not_evacuated(state: State, budget_left: int,
 
 
 def obstacle(state: State, vm: int) -> tuple[str, str] | None:
-    """What keeps an instance on its draining host: a word of
+    """The obstacle that keeps an instance on its draining host: a word of
     :data:`~kronos_nova.objects.plan.SKIP_REASONS` and a line for a person; None if it may go."""
     hosts = np.arange(len(state.problem.hosts))
     hosts = hosts[hosts != state.vm_host[vm]]
@@ -396,7 +396,7 @@ def stopped(seconds: float) -> str:
 
 
 def stranded(scope: Scope) -> Iterator[str]:
-    """What an operator must know of servers on hosts that nothing can be migrated off."""
+    """Texts for an operator about servers on hosts that nothing can be migrated off."""
     on_host = collections.Counter(instance.host for instance in scope.instances)
     for host in scope.hosts:
         service = host.service
@@ -408,7 +408,7 @@ def stranded(scope: Scope) -> Iterator[str]:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What is known of an aggregate before any move.
+    """The findings about an aggregate before any move.
 
     before : by the load that was measured, and the hours to come
     due : what is wrong
@@ -525,7 +525,7 @@ def _domains_of_rules(found, uuids):
 
 
 def _notes(found: Findings, timely: TimelyPlan, limits: Limits, planned: State) -> Iterator[str]:
-    """What is said of a plan in addition."""
+    """Additional texts about a plan."""
     options, outlook = found.given.options, found.case.outlook
     yield from about(timely, limits.budget, options.pace)
     if outlook is not None:
@@ -560,7 +560,7 @@ def _stayed(found: Findings, chosen: Chosen, unplaced: Mapping[int, NoPlace]) ->
 
 def _blocked_hosts(found: Findings, state: State,
                    unplaced: Mapping[int, NoPlace] = MappingProxyType({})) -> Iterator[str]:
-    """What an operator must know of hosts that are not emptied, given where the plan ends."""
+    """Texts for an operator about hosts that are not emptied, given the end of the plan."""
     if not found.given.options.evacuate_disabled_hosts:
         return
     vms, holds = found.case.problem.vms, found.case.holds
@@ -580,7 +580,7 @@ def _blocked_hosts(found: Findings, state: State,
 
 
 def _broken_groups(options: EngineOptions, state: State) -> Iterator[str]:
-    """What an operator must know of server groups that could not be repaired."""
+    """Texts for an operator about server groups that could not be repaired."""
     broken = state.model.broken(state, options.enforce_hard_affinity,
                                 options.enforce_soft_affinity)
     for number in np.flatnonzero(broken):
@@ -589,7 +589,7 @@ def _broken_groups(options: EngineOptions, state: State) -> Iterator[str]:
 
 
 def _broken_rules(options: EngineOptions, aggregate: str, state: State) -> Iterator[str]:
-    """What an operator must know of rules that could not be repaired."""
+    """Texts for an operator about rules that could not be repaired."""
     if options.repair_rules == 'off' or (
             options.repair_order.get(aggregate) == automation.NEVER):
         return

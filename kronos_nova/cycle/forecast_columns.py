@@ -28,9 +28,10 @@ from kronos_nova.policies import Policy
 
 HOUR = 3600
 MOST_SERIES = 200_000
-"""Of an answer: more servers than a cloud of one Nova has."""
+"""Most series of an answer: more servers than a cloud of one Nova has."""
 MOST_POINTS = 200_000
-"""Of an answer: some 30 MiB while it is read. Asked is for so many hours at once as keep to it."""
+"""Most points of an answer: some 30 MiB while it is read. A query asks for as many hours as keep to
+it."""
 PAUSE = 900.0
 """Seconds before it is asked again for what could not be read: the cycles between have no time to
 lose with it."""
@@ -151,8 +152,8 @@ OTHER_UNIT = ('what it tells of each hour of the last day is far off from what t
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastColumns:
-    """What is expected of one policy in an aggregate, in K columns; none if the present alone
-    counts, and ``detail`` says why. ``is_faulty`` tells that there is no answer, or one in another
+    """The forecast of one policy in an aggregate, in K columns; none if the present alone
+    counts, and ``detail`` says why. ``is_faulty``: there is no answer, or one in another
     unit.
 
     names : of the columns
@@ -174,12 +175,12 @@ class ForecastColumns:
 
 
 _Found = tuple[np.ndarray, np.ndarray, forecast.Judgement]
-"""What is expected (N, hours ahead), its variance (N, hours ahead), and how well it did before."""
+"""The forecast (N, hours ahead), its variance (N, hours ahead), and its quality in the past."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Loads:
-    """What a policy's forecast is of: the instances of a scope, or its hosts.
+    """The loads that a policy forecasts: of the instances of a scope, or of its hosts.
 
     names : as the label of the history has them, None where several have the same
     now : float64 (N,), in the unit of the history, NaN = not known
@@ -194,8 +195,8 @@ class _Loads:
 
 
 def questions(policy: Policy) -> Iterator[MetricQuery]:
-    """What the forecast of a policy asks, each with a series for every instance, or for every host
-    where :attr:`~kronos_nova.policies.Policy.is_forecast_by_vm` is not so."""
+    """The queries of the forecast of a policy, each with a series for every instance, or for every
+    host where :attr:`~kronos_nova.policies.Policy.is_forecast_by_vm` is not so."""
     if policy.forecast is None:
         return
     present = policy.vm_profile_query if policy.is_forecast_by_vm else policy.imbalance_query
@@ -215,7 +216,7 @@ class ForecastCache:
     def forecasts(self, source: MetricsSource, feed: MetricsReader, policies: Sequence[Policy],
                   scope: Scope, problem: Problem, units: np.ndarray, now: float
                   ) -> dict[str, ForecastColumns]:
-        """Of the policies with a forecast, by name.
+        """The columns of the policies with a forecast, by name.
 
         :param units: as :class:`kronos_nova.cycle.metrics.Load` has them
         """
@@ -227,7 +228,7 @@ class ForecastCache:
         return found
 
     def _kept_for(self, policy: Policy) -> '_Kept':
-        """What is kept for a policy, as long as it asks the same."""
+        """The cache of a policy, as long as its queries are the same."""
         queries = (policy.forecast, policy.vm_profile_query, policy.vm_profile_label,
                    policy.imbalance_query, policy.host_label)
         kept = self._kept.get(policy.name)
@@ -359,13 +360,13 @@ class _Asked:
 
 
 def unused(policies: Sequence[Policy], why: str) -> dict[str, ForecastColumns]:
-    """For policies whose forecasts nobody asks for."""
+    """The columns of policies whose forecasts are not used."""
     return {policy.name: ForecastColumns(judgement=forecast.UNKNOWN, detail=why)
             for policy in policies if policy.forecast is not None}
 
 
 def warnings(forecasts: Mapping[str, ForecastColumns]) -> Iterator[str]:
-    """What an operator must know of forecasts that could not be made."""
+    """Texts for an operator about forecasts that could not be made."""
     for name, columns in sorted(forecasts.items()):
         if columns.is_faulty:
             yield f'{name}: planned without its forecast: {columns.detail}'
@@ -380,7 +381,7 @@ def policy_of_columns(policies: Sequence[Policy], forecasts: Mapping[str, Foreca
 
 def report(policy: str, forecasts: Mapping[str, ForecastColumns], problem: Problem,
          imbalances: np.ndarray) -> ForecastReport | None:
-    """What a report says of a policy's forecast; None where there is none.
+    """The report of a policy's forecast; None where there is none.
 
     :param imbalances: float64 (P,), of the expanded problem
     """
@@ -405,7 +406,7 @@ def _rows(history: HourlyHistory, names: Iterable[str | None], hours: Sequence[i
 
 def expanded(problem: Problem, forecasts: Mapping[str, ForecastColumns],
              with_variances: bool) -> Problem:
-    """The problem with a column for every policy and hour to come that is told of.
+    """The problem with a column for every policy and hour of its forecast.
 
     Each is a policy to whatever plans: with the threshold of its own, so that the worst hour
     counts. The present, which is certain, weighs as much as without a forecast, and the hours to

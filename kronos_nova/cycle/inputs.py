@@ -1,4 +1,4 @@
-"""What all steps of an evaluation are given."""
+"""The input of all steps of an evaluation."""
 
 import dataclasses
 from collections.abc import Callable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlannerPorts:
-    """What the steps reach out to.
+    """The ports of the steps.
 
     source : answers the policies' queries
     clock : monotonic seconds, for the time limit and the time taken
@@ -70,7 +70,7 @@ class PlannerPorts:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """What is given for all aggregates of an evaluation.
+    """The input for all aggregates of an evaluation.
 
     history : with the instances whose migration would not end
     pace : how long moves take

@@ -1,4 +1,4 @@
-"""What nova.conf says of levels."""
+"""The levels of nova.conf."""
 
 from oslo_config import cfg
 

@@ -1,4 +1,4 @@
-"""What the metrics source knows: every query is sent once, every aggregate is measured once."""
+"""Reading of metrics: every query is sent once, every aggregate is measured once."""
 
 import collections
 import dataclasses
@@ -59,8 +59,8 @@ _PROMQL = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile
 class MetricsReader:
     """The answers of a metrics source, each asked for once.
 
-    :param instances: that were read; a name that several of them have tells of none of them,
-        whichever aggregates they are in
+    :param instances: that were read; a series by a name that several of them have is used for
+        none, whichever aggregates they are in
     :param names_elsewhere: :meth:`kronos_nova.inventory.base.InventorySource.names_elsewhere`
     :param accepts_partial: whether an answer is used of which the source says that a part is
         missing
@@ -100,7 +100,7 @@ class MetricsReader:
         return self._profiles[policy.name]
 
     def shared_names(self, label_type: str) -> set[str]:
-        """What more than one instance of the cloud is called, of the names of those here."""
+        """The names of instances here that more than one instance of the cloud has."""
         if label_type not in self._shared:
             counts = collections.Counter(getattr(each, label_type) for each in self._instances)
             shared = {name for name, count in counts.items() if count > 1}
@@ -183,7 +183,7 @@ class ScoreGuard:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What is known of the hosts and instances of one aggregate.
+    """The load of the hosts and instances of one aggregate.
 
     policies : those with data
     no_data : name of each other one to why it has none
@@ -410,7 +410,7 @@ def _readings(feed: MetricsReader, policy: Policy, hosts: tuple[str, ...], avail
 
 
 def _remedy(vector: Vector, host_label: str, hosts: np.ndarray) -> Iterator[str]:
-    """What would make more series match the hosts, if anything would."""
+    """The change by which more series would match the hosts, if there is one."""
     proposal = labels.diagnose(vector, host_label, hosts.tolist()).proposal
     if proposal:
         yield f'{proposal.matches} would match with {proposal.remedy(host_label)}'
@@ -499,7 +499,7 @@ NOTHING = MeasuredGuests()
 
 
 def migration_queries(queries: MigrationQueries) -> Iterator[metrics.MetricQuery]:
-    """What is asked."""
+    """The queries about moves."""
     for kind in metrics.OF_MIGRATION:
         promql = getattr(queries, f'{kind}_query')
         if promql is not None:

@@ -46,10 +46,10 @@ class MoveLimits:
 
 
 class RemainingMoveLimits:
-    """What is left of the limits while one aggregate is planned.
+    """The rest of the limits while one aggregate is planned.
 
-    What empties a disabled host is not capped. What relieves a host is put down to the instance
-    with the largest load there; to move that one itself is put down to nobody. A project or an
+    Moves off a disabled host are not capped. A move that relieves a host counts for the instance
+    with the largest load there. A move of that instance itself counts for none. A project or an
     instance that would have passed its cap once is closed: nothing more is planned of it, or
     because of it.
     """

@@ -24,12 +24,12 @@ DAY = datetime.timedelta(days=1)
 
 UNDER_WAY = {plans.APPROVED: 'is approved and starts soon',
              plans.EXECUTING: 'is being carried out'}
-"""What is said of a plan during which its aggregate is not planned again."""
+"""Words for a plan during which its aggregate is not planned again, by its state."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What an evaluation sees.
+    """The input that an evaluation reads.
 
     scopes : names of what is read, or None for everything
     last : aggregate to the outcome of its last evaluation

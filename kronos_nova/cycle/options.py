@@ -23,7 +23,7 @@ from kronos_nova.policies.windows import Windows
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PaceOptions:
-    """What bears on when moves begin and how long they take.
+    """Options about when moves begin and how long they take.
 
     caps : of ``[kronos_executor]``, with what drains have of their own
     link : MiB a second of each host's link; None is that of one migration
@@ -61,7 +61,7 @@ class PaceOptions:
 
 
 def _mib_per_second(mbps: int) -> float | None:
-    """Of megabits a second; None of 0."""
+    """Convert megabits a second; 0 gives None."""
     return mbps * 1e6 / 8 / 2**20 or None
 
 
@@ -130,7 +130,7 @@ class EngineOptions:
         return {'pack': self.pack_planner, 'spread': self.spread_planner}.get(mode, mode)
 
     def scopes(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """What to plan, in order: of the aggregates called ``names`` those in scope, and the
+        """The scopes to plan, in order: of the aggregates called ``names`` those in scope, and the
         pool."""
         wanted = sorted(names) if self.aggregates is None else sorted(set(self.aggregates))
         return (*wanted, *([UNASSIGNED] if self.include_unassigned_hosts else []))

@@ -269,7 +269,7 @@ def log(report: plans.AggregateReport, is_news: bool = True) -> None:
 
 
 def _figures(report: plans.AggregateReport) -> str:
-    """What a plan does to each policy; one that only repairs may know of none."""
+    """The effect of a plan on each policy; a plan that only repairs may have none."""
     found = ', '.join(f'{p.name} {p.imbalance_before:.3f} to {p.imbalance_after:.3f} '
                       f'(threshold {p.threshold:.3f})' for p in report.policies
                       if p.imbalance_after is not None)

@@ -36,7 +36,7 @@ MakeRequester = Callable[..., Requester]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CyclePorts:
-    """What a cycle reads from and writes to.
+    """The ports of a cycle.
 
     history : what the cloud knows of live migrations that ended well since a time
     dry_run : asks beforehand whether moves would be let happen
@@ -78,7 +78,7 @@ class CyclePorts:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CycleRules:
-    """What becomes of a plan; durations in seconds.
+    """Rules about plans after planning; durations in seconds.
 
     automation : what nova.conf says of levels
     in_scope : all aggregates that are planned, by this process or another

@@ -1,4 +1,4 @@
-"""Asks whoever decides on live migrations about the moves of a plan, and remembers the answers."""
+"""Asks Nova's scheduler about the moves of a plan, and remembers the answers."""
 
 import collections
 import dataclasses
@@ -50,7 +50,7 @@ NO_ANSWER = Verdict(unasked='an earlier question had no answer')
 
 
 class Precheck:
-    """What is asked about the moves of one aggregate, in all rounds of planning.
+    """The questions about the moves of one aggregate, in all rounds of planning.
 
     A refusal holds for all instances of a kind: those of one project with equal flavors, images,
     requirements, allocations and server groups. None of them is asked about for that host again.
@@ -101,8 +101,8 @@ class Precheck:
         return frozenset(refused)
 
     def _before(self, move: PlannedMove, earlier: Sequence[PlannedMove]) -> Before:
-        """What moves before one do at its destination. What they take counts in any case, what they
-        give only if the move waits for that."""
+        """The effect of earlier moves at the destination of a move. The room that they take counts
+        in any case, the room that they free only if the move waits for them."""
         needed, by_order = set(move.depends_on), {each.order: each for each in earlier}
         for each in reversed(earlier):
             if each.order in needed:
@@ -197,7 +197,7 @@ class Precheck:
         return found
 
     def refusals(self) -> tuple[Refusal, ...]:
-        """What was refused, by instance: those that were asked about, and all that can be moved and
+        """The refusals by instance: of those that were asked about, and all that can be moved and
         whose kind was refused often enough. The hosts are those of the kind."""
         asked = {uuid for (uuid, _host), (_before, verdict) in self._verdicts.items()
                  if verdict.refused}
@@ -227,7 +227,7 @@ class Precheck:
         return found
 
     def mark_unasked(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
-        """The moves of the plan, those about which nobody was asked marked as such."""
+        """The moves of the plan, those that were not asked about marked as such."""
         return tuple(self._marked(move) for move in moves)
 
     def _marked(self, move: PlannedMove) -> PlannedMove:
@@ -259,7 +259,7 @@ def _items(mapping: Mapping[str, object]) -> tuple[tuple[str, object], ...]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Checks:
-    """What a finished plan of one aggregate has to pass."""
+    """The checks that a finished plan of one aggregate has to pass."""
 
     precheck: Precheck
     move_limits: RemainingMoveLimits
@@ -296,7 +296,7 @@ def checked(given: Inputs, model: Model, due: DuePhases, limits: Limits,
 
 
 def _masked(given: Inputs, model: Model, checks: Checks, chosen: Chosen | None) -> Model:
-    """The model without the pairs that were refused; what is in the plan stays as it is."""
+    """The model without the pairs that were refused; the moves of the plan are kept."""
     problem, vetoes = model.problem, dict(checks.precheck.vetoes())
     for _phase, step in chosen.steps if chosen else ():
         vetoes |= {(problem.vms[step.vm], host): 'it is in the plan already'

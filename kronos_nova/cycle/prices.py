@@ -42,9 +42,9 @@ CopyPrices = Callable[[np.ndarray], np.ndarray]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MinGain:
-    """What moves must lower the combined imbalance by: for each one, for each GiB of memory that it
-    copies, for each minute that it is expected to take, and for each failure that is known of the
-    instance or between the hosts.
+    """The decrease of the combined imbalance that moves must reach: for each one, for each GiB of
+    memory that it copies, for each minute that it is expected to take, and for each failure that is
+    known of the instance or between the hosts.
     """
 
     per_move: float = 0.0
@@ -58,7 +58,7 @@ class MinGain:
 
 
 class ExpectedDurations(Protocol):
-    """What moves are expected to take; see :class:`kronos_nova.cycle.schedule.Pace`."""
+    """Expected durations of moves; see :class:`kronos_nova.cycle.schedule.Pace`."""
 
     def seconds(self, uuid: str) -> float:
         ...
@@ -70,8 +70,8 @@ class ExpectedDurations(Protocol):
 def prices(problem: Problem, min_gain: MinGain, tries: Iterable[PastTry],
            pace: ExpectedDurations, soft_group_cost: float | None = None,
            preferences: Preferences | None = None) -> Prices:
-    """What each move costs, by what is known of those before it: what an instance is expected to
-    take, and what it takes longer between two hosts than elsewhere."""
+    """Compute the cost of each move from past moves: the expected duration for an instance, and the
+    additional duration between two hosts."""
     failures = _failures(tries)
     seconds = np.array([pace.seconds(uuid) if min_gain.per_minute else 0.0 for uuid in problem.vms])
     vms = min_gain.of_sizes(problem.memory_mb) + (
@@ -90,7 +90,7 @@ def prices(problem: Problem, min_gain: MinGain, tries: Iterable[PastTry],
 
 
 def _failures(tries: Iterable[PastTry]) -> 'collections.Counter[str | tuple[str, str]]':
-    """Of each instance, and of each pair of hosts."""
+    """Count the failures of each instance and of each pair of hosts."""
     failed = [past for past in tries if past.failed]
     found: collections.Counter[str | tuple[str, str]] = collections.Counter(
         past.instance_uuid for past in failed)
@@ -100,7 +100,7 @@ def _failures(tries: Iterable[PastTry]) -> 'collections.Counter[str | tuple[str,
 
 def copy_prices(problem: Problem, pace: ExpectedDurations, amount: float,
                 load_stats: Mapping[str, LoadStats]) -> CopyPrices:
-    """What optional moves must save: the hosts that are to be expected full at a time,
+    """The saving that optional moves must reach: the hosts that are to be expected full at a time,
     times ``amount``.
 
     A copy takes a core of both hosts for as long as it lasts. A host that is full takes
@@ -137,8 +137,8 @@ def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
 
 
 def still_gains(before: State, steps: list[Step]) -> list[Step]:
-    """Of moves that spread the load and were chosen together with others, or at another time: the
-    longest beginning that gains its price without these, from ``before``."""
+    """Return, of moves that spread the load and were chosen together with others or at another
+    time, the longest beginning that gains its price without these, from ``before``."""
     before = before.copy()
     before.settle()
     if before.is_balanced:
@@ -151,7 +151,7 @@ def still_gains(before: State, steps: list[Step]) -> list[Step]:
 
 
 class Gain:
-    """What moves gain that start from a state.
+    """The gain of moves that start from a state.
 
     The combined imbalance falls only once the last of the hosts at an end is better off. With
     restraint a plan may be the first part of a longer way, so what it takes off the excess of hosts

@@ -109,12 +109,12 @@ NEEDS_RESTRAINT = ('[kronos] restraint is 0, and without it every cycle would mo
 UNEVEN = 'pack', 'relieve'
 
 DOUBTFUL = ('quarantine', 'refused', 'endless')
-"""What is known of instances of which another try is likely to fail."""
+"""Reasons to stay of instances of which another try is likely to fail."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlanningCase:
-    """What is to be solved in one aggregate.
+    """The case to be solved in one aggregate.
 
     name : of the aggregate
     problem : by the load that was measured
@@ -283,7 +283,7 @@ def _cells(scope: Scope, vm_host: np.ndarray, options: EngineOptions,
 
 
 def _leaving(scope: Scope, snapshot: Snapshot) -> dict[int, int | None]:
-    """Index of each instance here that is under way, to the index of the host it goes to, or None
+    """Index of each instance here that is moving, to the index of the host it goes to, or None
     if that is not here."""
     if not snapshot.moves_under_way:
         return {}
@@ -311,7 +311,7 @@ def _coming(scope: Scope, snapshot: Snapshot, feed: MetricsReader,
 
 
 def _arriving(scope: Scope, snapshot: Snapshot) -> np.ndarray:
-    """intp (n,): hosts to which an instance is under way."""
+    """intp (n,): hosts at which an instance arrives."""
     hosts = {name: index for index, name in enumerate(scope.host_names)}
     return np.array([hosts[move.destination] for move in snapshot.moves_under_way
                      if move.destination in hosts], dtype=np.intp)

@@ -1,4 +1,4 @@
-"""What a plan is asked for: which hosts it empties, which take servers, which servers it moves.
+"""Requests for plans: the hosts to empty, the hosts that take servers, the servers to move.
 
 A request states the intent. The facts of the snapshot stay as they are.
 """

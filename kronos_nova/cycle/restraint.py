@@ -1,7 +1,7 @@
 """Plans that last: for the load that the next half hour is likely to bring, down to the target and
 no further.
 
-Two kinds of gain are told apart. While a policy is above its threshold by more than noise, the way
+There are two kinds of gain. While a policy is above its threshold by more than noise, the way
 to the target is what the operator asked for: single moves need not pay, and the cheapest way is
 taken. Everything else is optional: each move that makes a full host less likely has to save more
 than its copy costs (:mod:`kronos_nova.cycle.prices`).
@@ -26,8 +26,8 @@ from kronos_nova.planners.level import Level
 
 LEAST_TARGET = 0.8
 """Part of the threshold. A target leaves room for what noise makes of an imbalance, but is never
-below this part. With less, plans copy more for hosts that are no calmer; with more, what nobody can
-foresee is above the threshold again soon. Measured by ``bench days``."""
+below this part. With less, plans copy more for hosts that are no calmer; with more, unforeseeable
+load is above the threshold again soon. Measured by ``bench days``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Restraint:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outlook:
-    """What is expected of an aggregate in the next half hour.
+    """The expected state of an aggregate in the next half hour.
 
     problem : with the loads that are likely, and for thresholds those imbalances at which a plan
         that begins now ends; a policy in which nothing is to be done is at or below its own
@@ -64,7 +64,7 @@ class Outlook:
 
 
 def learnt(known: Mapping[str, LoadStats], problem: Problem, now: float) -> dict[str, LoadStats]:
-    """What is known of the instances of a problem by policy, after this look at them.
+    """The statistics of the instances of a problem by policy, with this sample of them.
 
     :param now: Unix seconds
     """
@@ -75,9 +75,9 @@ def learnt(known: Mapping[str, LoadStats], problem: Problem, now: float) -> dict
 def outlook(problem: Problem, load_stats: Mapping[str, LoadStats], far: float = 1.0) -> Outlook:
     """The problem with the load that instances and hosts are likely to have.
 
-    What a host has beside its instances stays as it is, and so does what is forecast, what an
-    instance weighs of which that is not known in every policy, and what is under way, whose load
-    counts where it goes.
+    The load of a host beside its instances is not changed. Nor are forecasts, the weights of
+    instances that are not known in every policy, and instances in a move, whose load counts at
+    their destination.
 
     :param far: how far ahead, in times of about half an hour
     """

@@ -32,8 +32,8 @@ from kronos_nova.planners.base import Limits
 
 MIB_PER_GIB = 1024
 BEFORE = {plan.EVACUATE: 3.0, plan.AFFINITY: 2.0, plan.RELIEVE: 1.0}
-"""What is added to the score of the host that a move relieves: the phases go one after the other,
-and a score is at most 1."""
+"""Addition to the score of the host that a move relieves, by phase. A score is at most 1, so the
+phases go one after the other."""
 MIGRATING = 'migrating'
 ROUNDS = 5
 """Plans that are made until all moves of one can begin in time. Two are mostly enough; where moves
@@ -59,7 +59,7 @@ class Pace:
     """Schedules the moves of plans.
 
     :param tries: PastTries of Kronos' moves
-    :param snapshot: with the moves that are under way
+    :param snapshot: with the moves in progress
     :param measured: what was asked for
     """
 

@@ -49,7 +49,7 @@ from kronos_nova.planners.rule_repair import RuleRepair
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class DuePhases:
-    """What is wrong in an aggregate, and so which planners have something to do.
+    """The problems of an aggregate, which decide which planners run.
 
     ``relieve`` are the marks that a host is above, None if none is; ``lower_risk`` tells that with
     restraint a host is full, now or in an hour to come, and ``copy_prices`` what its moves have to
@@ -143,7 +143,7 @@ class Chosen:
 
 
 def _together(order: int, step: Step, groups: Mapping[int | None, list[int]]) -> str:
-    """What is said of the group of a step; '' where it is in none."""
+    """The text about the group of a step; '' where it is in none."""
     if step.joint is None:
         return ''
     others = [other for other in groups[step.joint] if other != order]
