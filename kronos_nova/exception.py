@@ -308,7 +308,7 @@ class MaintenanceNotFound(JournalError):
     code = 'kronos.maintenance_not_found'
 
     def __init__(self):
-        super().__init__('No maintenance is under way.')
+        super().__init__('No maintenance is in progress.')
 
 
 class MaintenancePending(JournalError):

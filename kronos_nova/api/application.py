@@ -157,7 +157,7 @@ class Authentication:
             return
         if AWAY in request.env:
             raise falcon.HTTPServiceUnavailable(
-                description='keystone does not answer, so nobody can be let in.',
+                description='keystone does not answer, so no token can be validated.',
                 retry_after=resources.AGAIN_SECONDS)
         if request.env.get('HTTP_X_IDENTITY_STATUS') != 'Confirmed':
             raise falcon.HTTPUnauthorized(description='A token of keystone is needed.')

@@ -20,7 +20,7 @@ REFUSALS = {404: 'There is no such thing.', 409: 'It is not in a state in which 
             422: 'It takes more time or memory than it may.', 429: 'As many are at it as may be.'}
 LAST_EVENT_ID = {'name': 'Last-Event-ID', 'in': 'header', 'required': False,
                  'schema': {'type': 'string'},
-                 'description': 'Of whoever listened before: the id of the last event they have.'}
+                 'description': 'The id of the last event that a listener has which comes back.'}
 
 
 def text() -> str:

@@ -21,14 +21,14 @@ from kronos_nova.api import routes
 GROUP = 'kronos_api'
 
 AUDIENCES = (
-    policy.RuleDefault(f'kronos_{ADMIN}', 'role:admin', 'Whoever may do everything.'),
+    policy.RuleDefault(f'kronos_{ADMIN}', 'role:admin', 'May do everything.'),
     policy.RuleDefault(
         f'kronos_{OPERATOR}', f'rule:kronos_{ADMIN} or role:kronos_operator',
-        'Whoever runs the cloud: approves and stops, drains hosts.'),
+        'Runs the cloud: approves and stops, drains hosts.'),
     policy.RuleDefault(
         f'kronos_{READER}', f'rule:kronos_{OPERATOR} or role:kronos_reader or '
         '(role:reader and system_scope:all)',
-        'Whoever may look. A reader of a single project may not: it would see the servers of all.'),
+        'May look. A reader of a single project may not: it would see the servers of all.'),
 )
 
 

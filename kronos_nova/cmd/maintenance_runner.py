@@ -106,7 +106,7 @@ class MaintenanceRunner:
         drain = self.dependencies.drains.latest(host)
         if drain.state == drains.EMPTY and not self._is_empty(host):
             self._tell(host, 'is not empty any more, or was enabled: not serviced before that is '
-                             'mended')
+                             'corrected')
         elif drain.state == drains.EMPTY:
             self._to(host, m.HOOK)
             if not found.options.hook:
@@ -153,7 +153,8 @@ class MaintenanceRunner:
             return
         self._to(host, m.FAILED)
         self._tell(host, f'the hook ended with {process.poll()}. The host stays disabled, and '
-                         'nothing goes on. Mend it, then "kronos-manage maintenance resume".')
+                         'nothing goes on. Correct the cause, then "kronos-manage maintenance '
+                         'resume".')
 
     def _returned(self, _found, host):
         service = self.dependencies.hosts.service(host)

@@ -52,7 +52,7 @@ class Collector:
         try:
             found = list(self._families())
         except (db_exc.DBError, exception.KronosException) as error:
-            LOG.error('The metrics cannot be told: %s', error)
+            LOG.error('The metrics cannot be read: %s', error)
             found = []
         yield _gauge(DATABASE_UP, 'Whether the control database could be read for this scrape.', (),
                      {(): bool(found)})
@@ -116,7 +116,7 @@ def _aggregates(seen):
     yield _gauge('kronos_repair_automation_level',
                  'The level in force for repairs of violated rules, as a label.',
                  ('aggregate', 'level'), {(each.name, each.repairs): 1 for each in seen.aggregates})
-    yield _gauge('kronos_paused', '1 for one that somebody paused or stopped.', ('aggregate',),
+    yield _gauge('kronos_paused', '1 for one that is paused or stopped.', ('aggregate',),
                  {(each.name,): 1 for each in seen.aggregates if each.paused})
     yield _gauge('kronos_maintenance_window_closed', '1 for one whose moves may not start now.',
                  ('aggregate',), {(each.name,): 1 for each in seen.aggregates

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup('kronos_allocations', title='Allocations', help="""
-How what crashed moves leave behind in placement is mended: every conductor looks, from time to
-time, at the migrations that changed lately, and gives allocations back to where their instance
+Repair of allocations that crashed moves leave behind in placement: every conductor looks, from time
+to time, at the migrations that changed lately, and gives allocations back to where their instance
 runs. "kronos-manage allocations" does the same for everything else that may be wrong.
 """)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup('kronos_api', title='HTTP API', help="""
-``kronos-api`` reads the control database and answers over HTTP, to whoever has a token of keystone
+``kronos-api`` reads the control database and answers over HTTP, to clients with a token of keystone
 and the right role. Any number may run behind a load balancer. ``[keystone_authtoken]`` says how it
 asks keystone, as for every service of OpenStack; ``[oslo_middleware]`` has the rest, above all
 ``enable_proxy_headers_parsing`` where a proxy ends TLS.
@@ -28,9 +28,9 @@ third of those is refused with 503 and asked to come back.
     cfg.IntOpt('listeners', default=128, min=1, help="""
 How many may listen to events at the same time; others are refused with 429. Each has a thread that
 waits, beside ``threads``, but no connection to the control database: that is read once a second for
-all of them together, and not at all while nobody listens. A web server that loads
-``kronos_nova.cmd.wsgi`` itself must have more threads in a process than this, or nobody else is
-answered while so many listen.
+all of them together, and not at all without listeners. A web server that loads
+``kronos_nova.cmd.wsgi`` itself must have more threads in a process than this, or no other request
+is answered while so many listen.
 """),
     cfg.StrOpt('cloud_name', help="""
 Name of this cloud in the header of the page and in "GET /v1/status".
@@ -44,7 +44,7 @@ Folder of the snapshots that ``kronos-api`` lists, gives away and replays: one f
 only operators may download one. Not set: there are none.
 """),
     cfg.IntOpt('replay_seconds', default=60, min=1, help="""
-Seconds that a replay of a snapshot may take, which whoever asked waits for. One runs at a time, in
+Seconds that a replay of a snapshot may take, for which its client waits. One runs at a time, in
 a process of its own and with a low priority. Keep it below what a proxy waits for an answer.
 """),
     cfg.IntOpt('replay_memory', default=2048, min=256, help="""

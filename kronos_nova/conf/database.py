@@ -10,7 +10,7 @@ GROUP = cfg.OptGroup('kronos_database', title='Control database', help="""
 Where plans, moves, cooldowns and quarantines are kept. Unset, ``connection`` is an SQLite file
 under ``[DEFAULT] state_path``, which serves one controller; with several controllers use
 MySQL/MariaDB or PostgreSQL. Of oslo.db's options ``max_retries`` and ``retry_interval`` are for
-``kronos-manage db sync`` alone: whatever else asks is told at once that the database does not
+``kronos-manage db sync`` alone: all other requests fail at once where the database does not
 answer, and the services ask again.
 """)
 

@@ -10,7 +10,7 @@ How fast and how carefully the moves of a plan are carried out.
 
 OPTS = [
     cfg.IntOpt('max_concurrent_migrations', mutable=True, default=4, min=1, help="""
-How many moves may be under way in the whole cloud at once.
+How many moves may run in the whole cloud at once.
 """),
     cfg.IntOpt('max_concurrent_per_source', mutable=True, default=1, min=1, help="""
 How many moves may leave one host at once. More than ``[DEFAULT] max_concurrent_live_migrations`` of
@@ -64,7 +64,7 @@ How many moves one worker attends to at the same time. A Nova that is slow to an
 many; the rest of a worker goes on.
 """),
     cfg.FloatOpt('poll_interval', mutable=True, default=2.0, min=0.1, help="""
-Seconds between two looks at a migration under way.
+Seconds between two looks at a migration in progress.
 """),
     cfg.IntOpt('max_retries', mutable=True, default=2, min=0, help="""
 How often a move that failed is tried again before it is failed for good.
@@ -78,7 +78,7 @@ Seconds that Nova has to begin a migration it was asked for before the request c
 it where conductors are so busy that requests wait for longer.
 """),
     cfg.FloatOpt('message_grace', mutable=True, default=30.0, min=1.0, help="""
-Seconds after which a message counts as lost: a move that was dispatched and nobody took on is
+Seconds after which a message counts as lost: a move that was dispatched and no worker accepted is
 dispatched again, the result of one that ended is taken from the journal. Raise it where executors
 take longer to answer.
 """),
@@ -89,11 +89,11 @@ it for moves to be adopted sooner. A good value is some poll intervals. Related 
 ``poll_interval``.
 """),
     cfg.FloatOpt('drain_timeout', mutable=True, default=60.0, min=0.0, help="""
-Seconds for which a ``kronos-executor`` that was told to end goes on with the moves it has under
-way. Then it leaves them to others, and where there are none, to its own next start.
+Seconds for which a ``kronos-executor`` goes on with its moves after a signal to end.
+Then it leaves them to others, and where there are none, to its own next start.
 """),
     cfg.IntOpt('stale_plan_age', mutable=True, default=1800, min=1, help="""
-Seconds after which a planned move that nobody started is abandoned: the load it was planned for is
+Seconds after which a planned move that was not started is abandoned: the load it was planned for is
 no longer the load there is.
 """),
     cfg.BoolOpt('masakari', default=False, help="""

@@ -18,10 +18,10 @@ OPTS = [
     cfg.StrOpt('automation', mutable=True, default='observe', choices=[
         ('off', 'Plan nothing.'),
         ('observe', 'Plan and report. Nothing is moved.'),
-        ('approve', 'Plan, and move once somebody ran "kronos-manage plan approve".'),
+        ('approve', 'Plan, and move after "kronos-manage plan approve".'),
         ('auto', 'Plan and move.'),
     ], help="""
-How far Kronos may go without being asked, as long as nobody said otherwise by "kronos-manage
+How far Kronos may go without being asked, where no level was set by "kronos-manage
 automation set". Start with ``observe`` and read some days of reports ("kronos-manage plan list");
 go on to ``approve`` or ``auto`` when they are what you would have done yourself. The command needs
 no restart and is heeded by every worker within seconds.
@@ -29,7 +29,7 @@ no restart and is heeded by every worker within seconds.
     cfg.StrOpt('max_automation', mutable=True, default='auto',
                choices=['off', 'observe', 'approve', 'auto'], help="""
 The highest level that "kronos-manage automation set" may give, and that any aggregate has. Set it
-to ``approve`` where nothing may ever be moved that nobody has looked at. What an operator orders by
+to ``approve`` where nothing may ever be moved without an approval. What an operator orders by
 "kronos-manage host drain" is done at every level. It has to be the same on every controller.
 """),
     cfg.StrOpt('run_in', default='conductor', choices=[
@@ -84,11 +84,11 @@ nothing may be left: where evaluations take minutes, lower it; a start value is 
     cfg.IntOpt('planner_idle_time', mutable=True, default=900, min=0, help="""
 Seconds for which a planning process stays after a cycle, as the one to plan next: it has loaded
 Nova, which takes seconds of the processor, and remembers what placement said. Longer than
-``evaluation_interval``, or there is nobody left to plan next; 0 ends it after each cycle. While it
+``evaluation_interval``, or there is none left to plan next; 0 ends it after each cycle. While it
 stays it needs no processor, and some 150 MiB and 1 KiB for every instance of memory.
 """),
     cfg.IntOpt('planner_max_cycles', mutable=True, default=200, min=1, help="""
-After how many cycles a planning process ends and the next one begins anew. There is no need to
+After how many cycles a planning process ends and the next one starts. There is no need to
 change it; lower it if the process should ever grow from cycle to cycle.
 """),
     cfg.IntOpt('planner_max_memory', mutable=True, default=2048, min=64, help="""
@@ -206,7 +206,7 @@ long plans.
     cfg.FloatOpt('overload_ceiling', mutable=True, default=0.95, min=0.0, max=1.0, help="""
 Load (0 to 1) that no host may pass in any policy while a plan is carried out, unless it already
 did. A disabled host is emptied past it where no other host is left to take an instance. Packing
-goes by the ``capacity_threshold`` of each policy instead.
+uses the ``capacity_threshold`` of each policy instead.
 """),
     cfg.FloatOpt('min_coverage', mutable=True, default=1.0, min=0.0, max=1.0, help="""
 Part (0 to 1) of an aggregate's available hosts that must have a sample for a policy to count in a
@@ -256,19 +256,19 @@ repair of server groups waits for it.
     cfg.IntOpt('spread_interval', mutable=True, default=0, min=0, max=31536000, help="""
 Seconds for which the load of an aggregate is not spread again after a plan did so. Hosts above the
 ``high`` of a policy are relieved, disabled hosts emptied and groups repaired meanwhile, after
-``cooldown``. 0 spreads whenever there is an imbalance. Set it where what hurts should be mended at
+``cooldown``. 0 spreads whenever there is an imbalance. Set it where hot hosts should be relieved at
 once and evenness can wait: 21600 spreads at most four times a day. Of use only where policies have
 ``high``; otherwise ``cooldown`` does the same.
 """),
     cfg.FloatOpt('restraint', mutable=True, default=1.0, min=0.0, max=100.0, help="""
 How reluctantly load is spread.
 
-With 0, a plan goes by the load of this moment and as far as the planner can. With more, plans are
-for the load that the next half hour is likely to bring, by what each instance was like in the last
-day. Once a policy is above its threshold by that load, and by more than noise makes, the plan takes
-the way to the threshold that copies least, and no move of it has to pay. Optional moves, which make
-a host less likely to become full (above 0.9), are made only if they save more core-hours than their
-copy costs. No instance goes back within a day to a host that it left.
+With 0, a plan is for the load of this moment, and goes as far as the planner can. With more, plans
+are for the load that the next half hour is likely to bring, by what each instance was like in the
+last day. Once a policy is above its threshold by that load, and by more than noise makes, the plan
+takes the way to the threshold that copies least, and no move of it has to pay. Optional moves,
+which make a host less likely to become full (above 0.9), are made only if they save more core-hours
+than their copy costs. No instance goes back within a day to a host that it left.
 
 The default, 1, has a fraction of the moves of 0 and fewer hosts that are full. Raise it where
 migrations are dear: expected load then looks further ahead, and what is optional has to save as
@@ -324,7 +324,7 @@ once it was left alone for as long.
                default=12, min=0, max=1000, help="""
 For how many ``evaluation_interval`` an instance is left alone for which Nova refused three hosts
 beforehand, or all there are: what it asks for (pinned CPUs, a device, a trait) does not come and go
-by the minute, and asking anew in every cycle costs calls of the scheduler. ``kronos-manage refusal
+by the minute, and asking again in every cycle costs calls of the scheduler. ``kronos-manage refusal
 list`` shows these instances and Nova's reason. For as long, no instance of the same kind (flavor,
 image, project, requirements and server groups) is moved to a host to which Nova refused to begin a
 move. 0 asks again in the next cycle. Lower it where such instances should be tried soon after room
@@ -332,9 +332,9 @@ was made for them.
 """),
     cfg.IntOpt('no_return_window', deprecated_name='return_window', mutable=True, default=21600,
                min=0, help="""
-Seconds during which an instance is not moved back to a host that it left, whoever moved it: going
-from one host to another and back is the sign of two rules at odds. 0 permits it. Needs the
-migrations that Nova keeps; a longer window than they are kept is of no use.
+Seconds during which an instance is not moved back to a host that it left in a move of Kronos or of
+others: going from one host to another and back is the sign of two rules at odds. 0 permits it.
+Needs the migrations that Nova keeps; a longer window than they are kept is of no use.
 """),
     cfg.IntOpt('max_moves_per_project', mutable=True, default=0, min=0, help="""
 How many instances of one project a plan may move at most; 0 is no limit. What empties a disabled
@@ -401,7 +401,7 @@ When moves may be made: ``AGGREGATE; CRON; MINUTES; TIME ZONE``, the cron expres
 telling when the window opens and MINUTES how long it stays open; without a time zone it is UTC. The
 option may be given several times. ``*`` stands for every aggregate; an aggregate that no window
 names may be moved about at any time. Outside its windows an aggregate is evaluated and reported,
-but nothing is planned, and no planned move is started; those under way are carried to their end.
+but nothing is planned, and no planned move is started; moves in progress are carried to their end.
 Where clocks are put back, an hour that comes twice counts the first time; where they are put
 forward, a window in the hour that is left out opens as much later. A window that can never open is
 refused.
@@ -419,9 +419,9 @@ server's ``wait_timeout``, and those of proxies before it, be longer than ``cycl
     cfg.ListOpt('notification_topics', default=[], help="""
 Topics on which Kronos tells other programs what it does, as versioned notifications: plans, moves,
 levels and drains; see "Notifications" in the documentation. They go to the broker of
-``[oslo_messaging_notifications] transport_url``. Empty, nothing is told. Use a topic that somebody
-listens to, such as ``kronos_notifications``: what nobody fetches stays in the broker. Set it to the
-same in the nova.conf of every controller, also where only commands are run.
+``[oslo_messaging_notifications] transport_url``. Empty, nothing is sent. Use a topic that has a
+listener, such as ``kronos_notifications``: messages that are not fetched stay in the broker. Set it
+to the same in the nova.conf of every controller, also where only commands are run.
 """),
     cfg.IntOpt('notification_backlog', mutable=True, default=10000, min=100, help="""
 How many notifications wait for a broker that is away; the oldest beyond that are dropped, which the

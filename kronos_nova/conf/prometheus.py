@@ -41,7 +41,7 @@ cycle goes on without it. A query that is wrong or not permitted is not sent aga
 Token for the ``Authorization: Bearer`` header. Prefer ``bearer_token_file`` where tokens expire.
 """),
     cfg.StrOpt('bearer_token_file', help="""
-File with that token. It is read anew for every request, so a token that is renewed on disk is
+File with that token. It is read again for every request, so a token that is renewed on disk is
 followed without a restart. Not together with ``bearer_token`` or ``username``.
 """),
     cfg.StrOpt('username', help="""

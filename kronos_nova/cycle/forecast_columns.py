@@ -146,7 +146,7 @@ def _whole(matrix: Matrix, query: MetricQuery) -> Matrix:
     return matrix
 
 
-OTHER_UNIT = ('what it tells of each hour of the last day is far off from what there is now: is '
+OTHER_UNIT = ('what it has for each hour of the last day is far off from what there is now: is '
               'history_query in the unit of vm_profile_query, or of imbalance_query?')
 
 

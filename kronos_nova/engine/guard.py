@@ -49,7 +49,7 @@ class Guard:
         if problem == self._said.get(part):
             return
         if problem:
-            LOG.error('The %s of Kronos waits until this is mended: %s', part, problem)
+            LOG.error('The %s of Kronos waits until this is corrected: %s', part, problem)
         elif self._said.get(part):
             LOG.info('The %s of Kronos goes on.', part)
         self._said[part] = problem

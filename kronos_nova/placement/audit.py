@@ -174,8 +174,8 @@ def judge_exactly(case: AuditCase, nova: NovaRecords, holdings: Holdings,
         asks_for = nova.asks_for(case.uuid)
     except exception.InventoryError as error:
         return Finding(kind=STALLED, instance=case.uuid, host=finding.host,
-                       evidence=f'what it asks for cannot be told. {error}',
-                       remedy='mend what is named and repeat the audit')
+                       evidence=f'what it asks for is not known. {error}',
+                       remedy='correct what is named and repeat the audit')
     findings = [judge(dataclasses.replace(case, instance=dataclasses.replace(
         case.instance, asks_for=asked)), holdings, limits) for asked in asks_for]
     return findings[0] if findings and all(findings) else None

@@ -67,6 +67,6 @@ def _refuse_mistyped(conf):
     wrong = invalid_values.values(conf)
     if wrong:
         invalid_values.use_defaults(conf, wrong)
-        LOG.error('Kronos is not loaded and this service runs as plain Nova until this is mended '
-                  'and it is started again: %s', invalid_values.described(wrong))
+        LOG.error('Kronos is not loaded and this service runs as plain Nova until this is '
+                  'corrected and it is started again: %s', invalid_values.described(wrong))
     return bool(wrong)

@@ -36,7 +36,7 @@ LOG = logging.getLogger(__name__)
 _wrong = invalid_values.values(CONF)
 if _wrong:  # they are read with every request
     invalid_values.use_defaults(CONF, _wrong)
-    LOG.error('The defaults stand for these options until they are mended and the service is '
+    LOG.error('The defaults stand for these options until they are corrected and the service is '
               'started again: %s', invalid_values.described(_wrong))
 
 EXPECTED = {
@@ -121,7 +121,7 @@ class KronosSchedulerManager(manager.SchedulerManager):
 
     def _say(self, problem):
         if problem and problem != self._kronos_problem:
-            LOG.warning('KronosFilter and KronosWeigher are neutral until this is mended: %s',
+            LOG.warning('KronosFilter and KronosWeigher are neutral until this is corrected: %s',
                         problem)
         self._kronos_problem = problem
 

@@ -152,7 +152,7 @@ class Policy(pydantic.BaseModel):
         that Nova does not have are left out.""")
     vm_profile_label_type: Literal['uuid', 'name', 'display_name'] = _key('uuid', about="""
         What that label has in it: ``uuid``, ``name`` (the libvirt domain) or ``display_name``. A
-        name that several servers of the cloud have tells of none of them. Only ``uuid`` costs
+        name that several servers of the cloud have is used for none of them. Only ``uuid`` costs
         nothing to be sure of: for names, servers of aggregates that are not read are asked for
         too.""")
     vm_profile_fallback: Literal['skip', 'flavor_vcpu_ratio', 'host_average'] = _key(
@@ -169,9 +169,9 @@ class Policy(pydantic.BaseModel):
         How full a host may get: after no move may a destination be fuller, neither by
         ``capacity_query`` nor by its score.""")
     forecast: Forecast | None = _key(None, about="""
-        Plan for the hours to come too, as far as their load can be told; ``{}`` has the defaults.
-        Where it could be told worse than by the load of the present, the present alone is planned
-        for.""")
+        Plan for the hours to come too, as far as their load can be forecast; ``{}`` has the
+        defaults. Where a forecast is worse than the load of the present, the present alone is
+        planned for.""")
     max_migrations_per_cycle: int = _key(10, ge=1, le=100_000, strict=True, about="""
         The budget of an aggregate in a cycle is the largest of the enabled policies.""")
     enabled: bool = _key(True, strict=True, about="""

@@ -52,12 +52,12 @@ class GuardTest(testtools.TestCase):
         self.problem = None
         self.run_parts('executor', 'executor')
         self.assertEqual(
-            ['The executor of Kronos waits until this is mended: Placement: out of order',
-             'The planner of Kronos waits until this is mended: Placement: out of order',
+            ['The executor of Kronos waits until this is corrected: Placement: out of order',
+             'The planner of Kronos waits until this is corrected: Placement: out of order',
              'The executor of Kronos goes on.'], self.lines())
 
     def test_a_value_that_oslo_config_refuses_when_it_is_read_is_to_be_mended(self):
         self.problem = cfg.ConfigFileValueError('Value for option cooldown is not valid')
         self.run_parts('planner', 'planner')
-        self.assertEqual(['The planner of Kronos waits until this is mended: Value for option '
+        self.assertEqual(['The planner of Kronos waits until this is corrected: Value for option '
                           'cooldown is not valid'], self.lines())
