@@ -1,11 +1,15 @@
 """A client that runs operations in its own process."""
 
+import datetime
+
+import msgspec
 from oslo_db import exception as db_exc
 
 from kronos_client.contract import errors
 from kronos_client.contract.base import Request
 from kronos_client.contract.base import Response
 from kronos_client.contract.operation import Operation
+from kronos_nova import boundary
 from kronos_nova import exception
 from kronos_nova.services import dispatch
 from kronos_nova.services.context import Context
@@ -28,6 +32,7 @@ class InProcessClient:
             if getattr(request, 'deadline', None):
                 # It was typed by the clock of this host.
                 context.database.utcnow.check()
+            _refuse_outside_contract(operation, request)
             return dispatch.run(operation, context, request)
         except db_exc.DBError as error:
             # Only now: most commands do not need it.
@@ -37,3 +42,15 @@ class InProcessClient:
             raise errors.Unreachable(str(error)) from error
         except exception.KronosException as error:
             raise errors.Refused(str(error), error.code) from error
+
+
+def _refuse_outside_contract(operation: Operation, request: Request) -> None:
+    """Refuse what the API refuses: structs do not look at what they are made with.
+
+    :raises Refused: a field is out of the bounds that the contract gives
+    """
+    try:
+        msgspec.convert(msgspec.to_builtins(request, builtin_types=(datetime.datetime,)),
+                        operation.request)
+    except msgspec.ValidationError as error:
+        raise errors.Refused(str(error), boundary.OutOfBounds.code) from error

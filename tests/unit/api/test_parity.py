@@ -134,3 +134,27 @@ class ParityTest(test_host.WithRecordedCloud, base.ApiTestCase):
                 if here.startswith('Refused'):
                     refused.add(operation.name)
         self.assertEqual({name for name, given in requests.items() if len(given) > 1}, refused)
+
+    def test_both_clients_refuse_what_is_out_of_the_bounds_of_the_contract(self):
+        requests, tried = self.requests(), set()
+        for operation in table.OPERATIONS:
+            request = msgspec.convert(requests[operation.name][0], operation.request)
+            for name, most in _bounds(operation):
+                beyond = msgspec.structs.replace(request, **{name: most + 1})
+                here = self.outcome(self.here, operation, beyond)
+                why = f'Expected `int` <= {most} - at `$.{name}`'
+                self.assertEqual(f'Refused kronos.out_of_bounds {why}', here)
+                self.assertEqual(f'Refused kronos.http_400 {why}',
+                                 self.outcome(self.there, operation, beyond))
+                tried.add((operation.name, name))
+        self.assertLessEqual({('room:make', 'count'), ('room:make', 'hold_seconds'),
+                              ('drains:begin', 'parallel'), ('plans:list', 'limit')}, tried)
+
+
+def _bounds(operation):
+    """[(name of a number in a request, the largest one)]"""
+    for field in msgspec.inspect.type_info(operation.request).fields:
+        kinds = getattr(field.type, 'types', (field.type,))
+        for kind in kinds:
+            if isinstance(kind, msgspec.inspect.IntType) and kind.le is not None:
+                yield field.name, kind.le
