@@ -94,7 +94,7 @@ class Cycle:
         for each in holds.expire(now):
             LOG.info('Room %s for %s has expired: it is kept no longer', each.uuid,
                      each.shape.name)
-        for each in holds.in_states((hold.HELD,)):
+        for each in holds.in_states(hold.KEPT):
             used = holding.used_by(each, snapshot)
             if len(used) >= each.count:
                 holds.enter(each, hold.USED, used=used, finished_at=now)

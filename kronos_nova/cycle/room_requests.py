@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from oslo_log import log as logging
+from oslo_utils import uuidutils
 
 from kronos_nova import exception
 from kronos_nova.cycle.inputs import PlannerPorts
@@ -75,7 +76,7 @@ class RoomRequests:
         pinned = {*making.pinned(cloud, rules, self.options.opt_out),
                   *self.cycle_ports.cooldowns.quarantined(self.utcnow())}
         for _round in range(REFUSALS):
-            found = making.plan(cloud, rules, hold.shape, hold.count,
+            found = making.plan(cloud, rules, hold.shape, hold.count - len(hold.used),
                                 planner_ports.limits(self.options, MOVES), pinned,
                                 hold.project_id)
             against = refused(found.moves, cloud, planner_ports)
@@ -90,7 +91,9 @@ class RoomRequests:
                 outcome: RoomPlan) -> None:
         """Let the moves run, or say that the room is there, or why it is not made."""
         hold, now, holds = wanted[0], self.utcnow(), self.cycle_ports.holds
-        places = dict(sorted(collections.Counter(outcome.hosts).items()))
+        # Servers that came while moves were in progress have their part of the room.
+        places = dict(sorted((collections.Counter(outcome.hosts)
+                              + collections.Counter(hold.used.values())).items()))
         if outcome.missing:
             why = '; '.join(outcome.missing)
             if holds.enter(hold, states.FAILED, problem=why, finished_at=now):
@@ -106,8 +109,7 @@ class RoomRequests:
             holds.enter(hold, states.FAILED, finished_at=now, problem=(
                 f'after {hold.plans} plans it is still not there; the moves of plan '
                 f'{hold.plan_uuid} say what failed'))
-        elif (len(outcome.moves) > hold.moves or outcome.memory_mb > hold.memory_mb
-              ) and not hold.plans:
+        elif len(outcome.moves) > hold.moves or outcome.memory_mb > hold.memory_mb:
             holds.enter(hold, states.PROPOSED, moves=len(outcome.moves),
                         memory_mb=outcome.memory_mb, problem=(
                             f'the cloud has changed: it takes {len(outcome.moves)} moves and '
@@ -118,6 +120,12 @@ class RoomRequests:
     def _start(self, hold: Hold, aggregate: str, snapshot: Snapshot, outcome: RoomPlan,
                places: Mapping[str, int], now: datetime.datetime) -> None:
         journal, what = self.cycle_ports.journal, f'{hold.count} of {hold.shape.name}'
+        uuid, holds = uuidutils.generate_uuid(), self.cycle_ports.holds
+        # First: moves are only started while their hold names the plan, so that none of room that
+        # is released meanwhile is.
+        if not holds.enter(hold, states.MAKING, hosts=dict(places), plan_uuid=uuid,
+                           plans=hold.plans + 1, known=holding.known_in(hold, places, snapshot)):
+            return
         journal.end_waiting(aggregate, plans.SUPERSEDED,
                             f'room for {what} is made, which goes first', now)
         moves = planned(outcome.moves, f'makes room for {what}')
@@ -125,18 +133,17 @@ class RoomRequests:
         self.cycle_ports.names.save({
             each.uuid: each.display_name for each in snapshot.instances if each.uuid in named}, now)
         try:
-            uuid = journal.record_plan(
+            journal.record_plan(
                 plans.AggregateReport(name=aggregate, outcome=plans.PLANNED,
                                       mode=self.policies.mode, planner=automation.MAKE_ROOM,
                                       moves=moves),
                 plans.EXECUTING, now, now + datetime.timedelta(days=1),
-                purpose=automation.MAKE_ROOM)
+                purpose=automation.MAKE_ROOM, uuid=uuid)
         except exception.PlanPending as error:
             LOG.info('%s Room %s waits for its end.', error, hold.uuid)
+            holds.note(dataclasses.replace(hold, state=states.MAKING), plan_uuid=hold.plan_uuid,
+                       plans=hold.plans)
             return
-        self.cycle_ports.holds.enter(
-            hold, states.MAKING, hosts=dict(places), plan_uuid=uuid, plans=hold.plans + 1,
-            known=holding.known_in(hold, places, snapshot))
         LOG.info('Plan %s makes room %s for %s: %d moves, %.1f GiB', uuid, hold.uuid, what,
                  len(moves), outcome.memory_mb / 1024)
 

@@ -69,8 +69,8 @@ class Permits:
 
     def _refusal(self, found: Switches, ordered: '_Ordered', plan: RunningPlan) -> str | None:
         draining = ordered.draining
-        if plan.purpose == automation.MAKE_ROOM and plan.aggregate not in ordered.room:
-            return 'no room is to be made in its aggregate any more'
+        if plan.purpose == automation.MAKE_ROOM and plan.uuid not in ordered.room:
+            return 'the room that it makes is not wanted any more'
         if plan.purpose == automation.DRAIN and plan.aggregate not in draining:
             return 'no host of its aggregate is being drained any more'
         if plan.purpose != automation.DRAIN and plan.aggregate in draining:
@@ -91,7 +91,7 @@ class _Ordered:
     """The orders of operators.
 
     draining : aggregate to those of its hosts that are being drained
-    room : aggregates in which room is to be made
+    room : uuids of the plans that make room which is still wanted
     """
 
     draining: Mapping[str, Sequence[str]]
@@ -102,7 +102,7 @@ def _ordered(session) -> _Ordered:
     draining = collections.defaultdict(list)
     for drain in drains.read(session):
         draining[drain.aggregate].append(drain.host)
-    return _Ordered(draining, {each.aggregate for each in holds.read(session, hold.WANTED)})
+    return _Ordered(draining, {each.plan_uuid for each in holds.read(session, hold.WANTED)})
 
 
 def _opened(draining, plan, source):

@@ -31,7 +31,7 @@ HOLD_TRANSITIONS: Mapping[str, frozenset[str]] = {
     # Back to proposed: the cloud has changed, and the moves are more than were approved.
     REQUESTED: frozenset((PROPOSED, MAKING, HELD, FAILED, RELEASED, EXPIRED)),
     # Back to making: a move has failed, and others make the room.
-    MAKING: frozenset((PROPOSED, MAKING, HELD, FAILED, RELEASED, EXPIRED)),
+    MAKING: frozenset((PROPOSED, MAKING, HELD, USED, FAILED, RELEASED, EXPIRED)),
     HELD: frozenset((USED, RELEASED, EXPIRED)),
     USED: frozenset(), RELEASED: frozenset(), EXPIRED: frozenset(), FAILED: frozenset()}
 """The life of a hold: the states that may follow each. Only the control database's ``Holds``

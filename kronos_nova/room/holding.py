@@ -73,7 +73,9 @@ def used_by(hold: Hold, snapshot: Snapshot) -> dict[str, str]:
 
 
 def known_in(hold: Hold, hosts: Iterable[str], snapshot: Snapshot) -> list[str]:
-    """Uuids of the servers on some hosts that could be taken for users of the room."""
+    """Uuids of the servers that could be taken for users of the room: those that were known before,
+    and those on some hosts by now that have not come into it."""
     names = set(hosts)
-    return sorted(each.uuid for each in snapshot.instances if each.host in names and each.flavor
-                  and hold.is_for(each.flavor.name, each.project_id))
+    return sorted({*hold.known, *(
+        each.uuid for each in snapshot.instances if each.host in names and each.flavor
+        and each.uuid not in hold.used and hold.is_for(each.flavor.name, each.project_id))})

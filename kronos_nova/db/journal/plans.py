@@ -34,19 +34,20 @@ class Plans:
     """The journal of plans."""
 
     def record_plan(self, report, state, now, expires_at, start_interval=0.0,
-                    purpose=automation.BALANCE, kinds=MappingProxyType({})):
+                    purpose=automation.BALANCE, kinds=MappingProxyType({}), uuid=None):
         """Write a plan; with ``state`` EXECUTING its moves too, ready to be dispatched.
 
         An observed plan that moves what the aggregate's last one moved is that one, seen again.
 
         :param report: AggregateReport
         :param start_interval: seconds by which each move is due after the one before it
-        :param purpose: BALANCE, REPAIR or DRAIN
+        :param purpose: BALANCE, REPAIR, DRAIN or MAKE_ROOM
         :param kinds: uuid of each instance that is not migrated live to the kind of its move
+        :param uuid: that it is to have; None for a new one
         :returns: the plan's uuid
         :raises PlanPending: the aggregate has an open plan already, of any worker
         """
-        return self._record_plan(uuidutils.generate_uuid(), report, state, now, expires_at,
+        return self._record_plan(uuid or uuidutils.generate_uuid(), report, state, now, expires_at,
                                  start_interval, purpose, kinds)
 
     @retried

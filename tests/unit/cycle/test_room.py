@@ -3,10 +3,13 @@
 import dataclasses
 import datetime
 
+import fixtures
+
 from kronos_nova.cycle import evaluation
 from kronos_nova.cycle.room_requests import RoomRequests
 from kronos_nova.db import holds
 from kronos_nova.drain.progress import HostDrains
+from kronos_nova.executor import permits
 from kronos_nova.objects import automation
 from kronos_nova.objects import hold
 from kronos_nova.objects import move as moves
@@ -76,10 +79,23 @@ class HoldTest(RoomTestCase):
         found = self.holds.get('r1')
         self.assertEqual((hold.MAKING, {'b': 1}, 1), (found.state, found.hosts, found.plans))
 
-    def end_the_move(self, state):
+    def come(self, flavor, vcpus):
+        """A server is booted on host b."""
+        real = self.cloud.read
+
+        def read(*args):
+            found = real(*args)
+            return dataclasses.replace(found, instances=(*found.instances, dataclasses.replace(
+                found.instances[0], uuid='new', host='b', resources={'VCPU': vcpus},
+                flavor=snapshot.Flavor(name=flavor, id='1'))))
+        self.cloud.read = read
+
+    def end_the_move(self, *states):
         [move] = self.journal.dispatch(test_evaluation.WIDE, self.clock)
         move = self.journal.claim(move.uuid, self.clock())
-        self.journal.advance(move, state, self.clock(), finished_at=self.clock())
+        for state in states:
+            move = self.journal.advance(move, state, self.clock(), **(
+                {'finished_at': self.clock()} if state in moves.TERMINAL else {})) or move
         self.journal.settle(move.uuid, self.clock())
         self.journal.close_plans(self.clock())
 
@@ -107,6 +123,18 @@ class HoldTest(RoomTestCase):
         self.assertEqual((hold.PROPOSED, 1, 512), (found.state, found.moves, found.memory_mb))
         self.assertEqual([], self.journal.moves())
 
+    def test_more_moves_than_were_approved_are_not_made_after_one_has_failed(self):
+        self.ask(WHOLE)
+        self.evaluate()
+        self.end_the_move(moves.FAILED)
+        self.clock.go(10)
+        self.cloud.placed['vm5'] = 'b'
+        self.cloud.placed['vm6'] = 'a'
+        self.evaluate()
+        found = self.holds.get('r1')
+        self.assertEqual((hold.PROPOSED, 2, 1), (found.state, found.moves, found.plans))
+        self.assertEqual(1, len(self.journal.moves()))
+
     def test_what_nothing_makes_fails_with_what_is_missing(self):
         self.ask(Shape(name='huge', vcpus=65, memory_mb=0))
         self.evaluate()
@@ -127,17 +155,50 @@ class HoldTest(RoomTestCase):
         self.evaluate()
         self.assertEqual((hold.REQUESTED, []), (self.state(), self.journal.moves()))
 
+    def permits(self):
+        """What may go on: (uuids of plans, {uuid of a plan: why it may not})."""
+        return permits.Permits(
+            self.database, lambda: test_evaluation.RULES.automation, lambda *_args: True,
+        ).sort(self.journal.running_plans(), self.clock())
+
+    def test_moves_of_room_that_is_released_are_given_up_for_other_room_too(self):
+        self.ask(WHOLE)
+        self.evaluate()
+        self.holds.request(test_holds.wish('r2', self.clock(), shape=FITS, count=1))
+        self.assertEqual(({}, 1), (self.permits()[1], len(self.permits()[0])))
+        self.holds.enter(self.holds.get('r1'), hold.RELEASED)
+        self.assertEqual(([], 1), (self.permits()[0], len(self.permits()[1])))
+
+    def test_room_that_is_released_while_its_plan_is_written_moves_nothing(self):
+        self.ask(WHOLE)
+        self.holds.request(test_holds.wish('r2', self.clock(), shape=FITS, count=1))
+        real = holds.Holds.enter
+
+        def enter(store, found, new, **values):
+            is_changed = real(store, found, new, **values)
+            if new == hold.MAKING:
+                real(store, dataclasses.replace(found, state=new), hold.RELEASED)
+            return is_changed
+        self.useFixture(fixtures.MonkeyPatch('kronos_nova.db.holds.Holds.enter', enter))
+        self.evaluate()
+        self.assertEqual(([], 1), (self.permits()[0], len(self.permits()[1])))
+
+    def test_a_server_that_comes_while_it_is_made_uses_it(self):
+        self.ask(WHOLE)
+        self.evaluate()
+        [move] = self.journal.moves()
+        self.end_the_move(moves.MIGRATING, moves.VERIFYING, moves.COMPLETED)
+        self.cloud.placed[move.instance_uuid] = 'a'
+        self.come('whole', 64)
+        self.clock.go(10)
+        self.evaluate()
+        found = self.holds.get('r1')
+        self.assertEqual((hold.USED, {'new': 'b'}), (found.state, found.used), found.problem)
+
     def test_servers_that_come_use_it(self):
         self.ask(FITS)
         self.evaluate()
-        real = self.cloud.read
-
-        def read(*args):
-            found = real(*args)
-            return dataclasses.replace(found, instances=(*found.instances, dataclasses.replace(
-                found.instances[0], uuid='new', host='b', resources={'VCPU': 63},
-                flavor=snapshot.Flavor(name='fits', id='1'))))
-        self.cloud.read = read
+        self.come('fits', 63)
         self.evaluate()
         found = self.holds.get('r1')
         self.assertEqual((hold.USED, {'new': 'b'}), (found.state, found.used))
