@@ -6,6 +6,7 @@ import functools
 import time
 from collections.abc import Callable
 from collections.abc import Mapping
+from collections.abc import Sequence
 
 from oslo_log import log as logging
 
@@ -22,6 +23,7 @@ from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.persist import ResultWriter
 from kronos_nova.cycle.ports import CyclePorts
 from kronos_nova.cycle.ports import CycleRules
+from kronos_nova.cycle.requests import Requester
 from kronos_nova.objects import hold
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.snapshot import UNASSIGNED
@@ -162,11 +164,17 @@ class Cycle:
             requester = make(self.cycle_ports, self.policies, options, self.rules, self.utcnow)
             found = requester.wanted(options.scopes(tuple(a.name for a in snapshot.aggregates)))
             for aggregate, wanted in sorted(found.items()):
-                outcome = requester.plan(snapshot, planner_ports, measurements, aggregate, wanted)
-                self._make_sure_of_our_turn()
-                requester.persist(snapshot, aggregate, wanted, outcome)
+                persist.alone(f'A request for aggregate {aggregate}', functools.partial(
+                    self._carry_out, requester, snapshot, planner_ports, measurements, aggregate,
+                    wanted))
             options = options.without(found)
         return options
+
+    def _carry_out(self, requester: Requester, snapshot: Snapshot, planner_ports: PlannerPorts,
+                   measurements: Measurements, aggregate: str, wanted: Sequence) -> None:
+        outcome = requester.plan(snapshot, planner_ports, measurements, aggregate, wanted)
+        self._make_sure_of_our_turn()
+        requester.persist(snapshot, aggregate, wanted, outcome)
 
     def _existing(self, seen: Observation, writer: ResultWriter) -> EngineOptions:
         """The options without the aggregates that do not exist."""

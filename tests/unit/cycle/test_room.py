@@ -135,6 +135,15 @@ class HoldTest(RoomTestCase):
         self.assertEqual((hold.PROPOSED, 2, 1), (found.state, found.moves, found.plans))
         self.assertEqual(1, len(self.journal.moves()))
 
+    def test_a_room_that_cannot_be_planned_ends_no_evaluation(self):
+        self.ask(WHOLE)
+        self.dry_run = self.fail_to_answer
+        self.evaluate()
+        self.assertEqual(hold.REQUESTED, self.state())
+
+    def fail_to_answer(self, *_args):
+        raise RuntimeError('something is wrong')
+
     def test_what_nothing_makes_fails_with_what_is_missing(self):
         self.ask(Shape(name='huge', vcpus=65, memory_mb=0))
         self.evaluate()
