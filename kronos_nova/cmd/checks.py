@@ -139,6 +139,7 @@ def examine(conf, role: roles.Role) -> Report:
           ('Prometheus', client))
     rules = check('rules', lambda: _rules(conf, policy_set, snapshot), ('Nova', snapshot),
                   ('The policies', policy_set))
+    check('buffers', lambda: _buffers(conf, policy_set), ('The policies', policy_set))
     check('claims', lambda: _claims(conf))
     check('broker', lambda: _broker(conf))
     check('api', lambda: api_checks.check(conf))
@@ -386,6 +387,16 @@ def _rules(conf, policy_set, snapshot):
     if wrong:
         raise CheckWarning('; '.join(wrong), found)
     return rule_table.summary(found), found
+
+
+def _buffers(conf, policy_set):
+    """Look at the aggregates in which room is to be kept."""
+    in_scope = set(aggregates.aggregates_in_scope(conf))
+    wrong = [f'buffer {each.name}: Kronos does not look after aggregate {each.aggregate}; nothing '
+             'is kept' for each in policy_set.buffers if each.aggregate not in in_scope]
+    if wrong:
+        raise CheckWarning('; '.join(wrong))
+    return columns.count(len(policy_set.buffers), 'buffer'), None
 
 
 def _broker(conf):

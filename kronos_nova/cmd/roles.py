@@ -13,7 +13,7 @@ from kronos_nova.plugin import standalone
 CONDUCTOR, COMPUTE, DAEMON = 'conductor', 'compute', 'daemon'
 ROLES = (CONDUCTOR, COMPUTE, DAEMON)
 
-PLANNING = ('windows', 'policies', 'prometheus', 'scope', 'names', 'rules')
+PLANNING = ('windows', 'policies', 'prometheus', 'scope', 'names', 'rules', 'buffers')
 """Checks of hosts that plan."""
 
 REACHED = ('placement', 'nova', 'database')

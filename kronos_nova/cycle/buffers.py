@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from oslo_log import log as logging
+
 from kronos_nova import exception
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.cooldown import PlanningHistory
@@ -21,6 +23,7 @@ from kronos_nova.objects import plan as plans
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import BufferRoom
 from kronos_nova.objects.plan import PlannedMove
+from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import Buffer
 from kronos_nova.policies import PolicySet
@@ -28,6 +31,8 @@ from kronos_nova.room import buffers
 from kronos_nova.room import making
 from kronos_nova.room import shapes
 from kronos_nova.room.buffers import BufferState
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +79,11 @@ def keep_buffers(snapshot: Snapshot, policies: PolicySet, options: EngineOptions
     """
     names = {*options.scopes(tuple(each.name for each in snapshot.aggregates))}
     wanted = [each for each in policies.buffers if each.aggregate in names]
+    for each in policies.buffers:
+        if each.aggregate not in {UNASSIGNED, *(known.name for known in snapshot.aggregates)}:
+            LOG.warning('Buffer %s of the policies file: there is no aggregate %s; nothing is kept '
+                        'for it. Correct the name, or create the aggregate.', each.name,
+                        each.aggregate)
     if not wanted:
         return KeptBuffers(snapshot=snapshot)
     rules = room_rules(options, policies, snapshot)

@@ -39,7 +39,7 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertEqual({'api': 'not checked', 'broker': 'warning', 'claims': 'not checked',
                           'plugin': 'not checked'}, {
             name: state for name, (state, _) in checks.items() if state != 'ok'})
-        self.assertEqual(['api', 'broker', 'claims', 'database', 'exporters', 'loads', 'names',
+        self.assertEqual(['api', 'broker', 'buffers', 'claims', 'database', 'exporters', 'loads', 'names',
                           'noise', 'nova', 'options', 'placement', 'plugin', 'policies',
                           'prometheus', 'rules', 'scope', 'typos', 'windows'],
                          sorted(checks))
@@ -72,6 +72,14 @@ class TestConfigTest(configured.ConfiguredTestCase):
             rows['alone'][key] for key in ('servers', 'hosts', 'violated')))
         self.assertEqual(('warning', 'none: it selects no server'), self.report()[1]['rules'])
         self.assertIn('it selects no server', self.run_command()[1])
+
+    def test_a_buffer_of_an_aggregate_that_is_not_looked_after_is_named(self):
+        path = self.folder / 'policies.yaml'
+        path.write_text(path.read_text() + 'buffers:\n'
+                        '- {name: huge, aggregate: nowhere, flavor: "1:512", keep: 1}\n')
+        state, detail = self.report()[1]['buffers']
+        self.assertEqual('warning', state)
+        self.assertIn('buffer huge: Kronos does not look after aggregate nowhere', detail)
 
     def test_a_host_of_two_racks_is_named(self):
         self.cloud.aggregates[0]['metadata'] |= {'rack': 'r1'}

@@ -228,6 +228,13 @@ class BufferTest(RoomTestCase):
         [report] = self.evaluate()
         self.assertEqual((plans.NO_MOVE, ()), (report.outcome, report.moves))
 
+    def test_an_aggregate_that_there_is_not_is_logged(self):
+        self.buffers = self.buffers.replace('gpu', 'nowhere')
+        log = self.useFixture(fixtures.FakeLogger())
+        self.evaluate()
+        self.assertIn('Buffer spare of the policies file: there is no aggregate nowhere',
+                      log.output)
+
     def test_a_flavor_that_there_is_not_is_said(self):
         self.buffers = self.buffers.replace('fits', 'none')
         [report] = self.evaluate()
