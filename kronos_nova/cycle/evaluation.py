@@ -73,7 +73,7 @@ class Cycle:
             learn=writer.learnt.__setitem__, look_ahead=writer.outlooks.__setitem__,
             forecast_cache=self.cycle_ports.forecast_cache)
         measurements = planner_ports.measurements(seen.snapshot, options)
-        self._settle_holds(seen.snapshot, now)
+        self._settle_holds(seen.snapshot, options, now)
         options = self._carry_out_requests(seen.snapshot, options, planner_ports, measurements)
         seen = dataclasses.replace(seen, snapshot=self._with_held(seen.snapshot))
         seen = self._start_approved(seen.with_moves(self.cycle_ports), writer, options,
@@ -90,18 +90,26 @@ class Cycle:
         self._make_sure_of_our_turn()
         return writer.persist(report, seen.snapshot)
 
-    def _settle_holds(self, snapshot: Snapshot, now: datetime.datetime) -> None:
-        """End the holds whose time is over or whose room is used."""
+    def _settle_holds(self, snapshot: Snapshot, options: EngineOptions,
+                      now: datetime.datetime) -> None:
+        """End the holds whose time is over or whose room is used, and note why servers cannot come
+        into that of others."""
         holds = self.cycle_ports.holds
         for each in holds.expire(now):
             LOG.info('Room %s for %s has expired: it is kept no longer', each.uuid,
                      each.shape.name)
+        known = {each.name for each in snapshot.aggregates}
+        # Of aggregates that are not evaluated now no host was read.
+        here = {*options.scopes(tuple(known))}
         for each in holds.in_states(hold.KEPT):
+            if each.aggregate in known - here:
+                continue
             used = holding.used_by(each, snapshot)
+            problem = holding.problem_of(dataclasses.replace(each, used=used), snapshot)
             if len(used) >= each.count:
-                holds.enter(each, hold.USED, used=used, finished_at=now)
-            elif used != each.used:
-                holds.note(each, used=used)
+                holds.enter(each, hold.USED, used=used, finished_at=now, problem='')
+            elif (used, problem) != (each.used, each.problem):
+                holds.note(each, used=used, problem=problem)
 
     def _keep_buffers(self, snapshot: Snapshot, options: EngineOptions,
                       planner_ports: PlannerPorts,

@@ -59,10 +59,14 @@ class RoomRequests:
                  if each.aggregate in aggregates]
         if holds:
             switches = self.cycle_ports.switches.read()
-            busy = {plan.aggregate for plan in self.cycle_ports.journal.running_plans()}
+            busy = {plan.aggregate: f'waits for the end of plan {plan.uuid}'
+                    for plan in self.cycle_ports.journal.running_plans()}
             for each in holds:
-                if each.aggregate not in busy and not switches.hold(each.aggregate):
+                why = switches.hold(each.aggregate) or busy.get(each.aggregate)
+                if why is None:
                     found[each.aggregate].append(each)
+                elif each.state == states.REQUESTED and each.problem != why:
+                    self.cycle_ports.holds.note(each, problem=why)
         return dict(found)
 
     def plan(self, snapshot: Snapshot, planner_ports: PlannerPorts, measurements: Measurements,
@@ -124,7 +128,8 @@ class RoomRequests:
         # First: moves are only started while their hold names the plan, so that none of room that
         # is released meanwhile is.
         if not holds.enter(hold, states.MAKING, hosts=dict(places), plan_uuid=uuid,
-                           plans=hold.plans + 1, known=holding.known_in(hold, places, snapshot)):
+                           plans=hold.plans + 1, problem='',
+                           known=holding.known_in(hold, places, snapshot)):
             return
         journal.end_waiting(aggregate, plans.SUPERSEDED,
                             f'room for {what} is made, which goes first', now)

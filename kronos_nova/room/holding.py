@@ -72,6 +72,22 @@ def used_by(hold: Hold, snapshot: Snapshot) -> dict[str, str]:
     return used
 
 
+def problem_of(hold: Hold, snapshot: Snapshot) -> str:
+    """Why servers cannot come into all of the room of a hold at present; '' where they can.
+
+    :param snapshot: with the hosts of its aggregate, if there is such an aggregate
+    """
+    hosts = {host.name: host for host in snapshot.hosts}
+    try:
+        inside = hosts.keys() & {*snapshot.hosts_of(hold.aggregate)}
+    except KeyError:
+        return f'there is no aggregate {hold.aggregate} any more'
+    closed = [name for name in sorted(hold.left())
+              if name not in inside or not hosts[name].service.is_available]
+    return (f'no server is started at present on {", ".join(closed)}: disabled, down, or not in '
+            'the aggregate any more') if closed else ''
+
+
 def known_in(hold: Hold, hosts: Iterable[str], snapshot: Snapshot) -> list[str]:
     """Uuids of the servers that could be taken for users of the room: those that were known before,
     and those on some hosts by now that have not come into it."""

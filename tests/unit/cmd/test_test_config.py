@@ -39,8 +39,8 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertEqual({'api': 'not checked', 'broker': 'warning', 'claims': 'not checked',
                           'plugin': 'not checked'}, {
             name: state for name, (state, _) in checks.items() if state != 'ok'})
-        self.assertEqual(['api', 'broker', 'buffers', 'claims', 'database', 'exporters', 'loads', 'names',
-                          'noise', 'nova', 'options', 'placement', 'plugin', 'policies',
+        self.assertEqual(['api', 'broker', 'buffers', 'claims', 'database', 'exporters', 'loads',
+                          'names', 'noise', 'nova', 'options', 'placement', 'plugin', 'policies',
                           'prometheus', 'rules', 'scope', 'typos', 'windows'],
                          sorted(checks))
         self.assertIn('3 hosts with QEMU/KVM, 3 of them available, 2 instances',

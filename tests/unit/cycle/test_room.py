@@ -163,6 +163,32 @@ class HoldTest(RoomTestCase):
         self.ask(WHOLE)
         self.evaluate()
         self.assertEqual((hold.REQUESTED, []), (self.state(), self.journal.moves()))
+        self.assertIn('Kronos is paused: pause by jane', self.holds.get('r1').problem)
+
+    def test_room_that_waits_for_another_plan_names_it(self):
+        self.ask(WHOLE)
+        self.evaluate()
+        self.holds.request(test_holds.wish('r2', self.clock(), shape=FITS, count=1))
+        self.evaluate()
+        [plan] = self.journal.running_plans()
+        self.assertEqual(f'waits for the end of plan {plan.uuid}', self.holds.get('r2').problem)
+
+    def test_room_on_a_host_that_takes_no_servers_is_said_so(self):
+        self.ask(FITS)
+        self.evaluate()
+        for status, problem in (('disabled', 'no server is started at present on b'),
+                                ('enabled', '')):
+            self.cloud.status['b'] = status
+            self.evaluate()
+            found = self.holds.get('r1')
+            self.assertEqual((hold.HELD, problem), (found.state, found.problem.partition(':')[0]))
+
+    def test_room_of_an_aggregate_that_is_gone_is_said_so(self):
+        self.ask(FITS)
+        self.evaluate()
+        self.cloud.aggregates = {'db': ('a', 'b')}
+        self.evaluate()
+        self.assertEqual('there is no aggregate gpu any more', self.holds.get('r1').problem)
 
     def permits(self):
         """What may go on: (uuids of plans, {uuid of a plan: why it may not})."""
