@@ -366,6 +366,24 @@ How many hosts' worth of room stays free in an aggregate, on the hosts that have
 largest of them can take, in every resource class. Packing stops there, and a disabled host is not
 emptied into it. 1 lets one host fail with room for its instances elsewhere.
 """),
+    cfg.IntOpt('failover_hosts', mutable=True, default=0, min=0, max=3, help="""
+How many hosts may fail together without a plan having made that worse. By default, 0: plans do not
+look at it. With 1, no plan ends so that a host cannot be lost any more whose servers, before the
+plan, were proven to restart elsewhere; moves that would do so are left out. With 2 or 3 the same
+holds for each pair, or three, of hosts too, which takes as many judgements as there are such sets.
+A drain after which fewer hosts could be lost is refused, unless it is forced. What empties a
+disabled host is never left out, nor are moves that an operator ordered to make room. 1 is an
+initial value.
+
+Related options: ``failover_domains``, ``planning_time_limit``.
+"""),
+    cfg.IntOpt('failover_domains', mutable=True, default=0, min=0, max=3, help="""
+The same for failure domains: how many of one level of ``failure_domain_key`` may fail together
+without a plan having made that worse. By default, 0: plans do not look at it. 1 is an initial value
+where racks fail as a whole.
+
+Related options: ``failure_domain_key``, ``failover_hosts``.
+"""),
     cfg.IntOpt('failover_check_percent', mutable=True, default=5, min=0, max=100, help="""
 Part of the time of evaluations, in percent, in which Kronos judges which hosts and failure domains
 may be lost with all of their servers restarting elsewhere. The time is saved up from evaluation to

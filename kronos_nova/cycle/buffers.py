@@ -13,6 +13,7 @@ from oslo_log import log as logging
 from kronos_nova import exception
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.cooldown import PlanningHistory
+from kronos_nova.cycle import loss_rule
 from kronos_nova.cycle import room_requests
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.inputs import room_rules
@@ -136,7 +137,9 @@ def _plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState,
                          planner_ports.limits(options, options.moves(policies.budget)), pinned)
     if found is None or room_requests.refused(found.moves, cloud, planner_ports):
         return ()
-    return room_requests.planned(found.moves, f'makes room for buffer {state.buffer.name}')
+    moves = room_requests.planned(found.moves, f'makes room for buffer {state.buffer.name}')
+    rule = loss_rule.rule_of(snapshot, policies, options, planner_ports)
+    return () if loss_rule.lowering(rule, moves) else moves
 
 
 def _said(state: BufferState, is_planned: bool, is_busy: bool) -> str:

@@ -71,7 +71,8 @@ class Cycle:
             source=self.cycle_ports.metrics, clock=time.monotonic, dry_run=self.cycle_ports.dry_run,
             now=now.timestamp(), names_elsewhere=self.cycle_ports.inventory.names_elsewhere,
             learn=writer.learnt.__setitem__, look_ahead=writer.outlooks.__setitem__,
-            forecast_cache=self.cycle_ports.forecast_cache)
+            forecast_cache=self.cycle_ports.forecast_cache,
+            loss_memory=self.cycle_ports.loss_judge.rule_memory)
         measurements = planner_ports.measurements(seen.snapshot, options)
         self._settle_holds(seen.snapshot, options, now)
         options = self._carry_out_requests(seen.snapshot, options, planner_ports, measurements)

@@ -484,7 +484,7 @@ def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, l
                           is_proven=each.is_proven)
             for vm, each in sorted(_unplaced(found, chosen.state, limits.unplaced).items())),
         not_moved=_skips(found, chosen.state,
-                         _reasons(found, timely, limits.unplaced, checks)),
+                         _reasons(found, timely, limits.unplaced, checks), timely.kept_back),
         hosts_emptied=_emptied(found.before, chosen.state))
 
 
@@ -498,14 +498,19 @@ def _unplaced(found: Findings, state: State, unplaced: Mapping[int, NoPlace]) ->
         for vm, held in against.items() if held and held[0] == 'refused'}}
 
 
-def _skips(found: Findings, state: State, reasons: Mapping[int, str]) -> tuple[plan.Skip, ...]:
-    """Group the instances that stayed. Of those that a rule keeps the rule is named."""
+def _skips(found: Findings, state: State, reasons: Mapping[int, str],
+           kept_back: Mapping[int, str]) -> tuple[plan.Skip, ...]:
+    """Group the instances that stayed. Of those that a rule keeps the rule is named.
+
+    :param kept_back: as of a TimelyPlan
+    """
     vms, holds = found.case.problem.vms, found.case.holds
     details = {vms[vm]: holds[vms[vm]].why if vms[vm] in holds else state.model.rules_of(vm)
                for vm, reason in reasons.items() if reason == 'rule'}
     places = _domains_of_rules(found, details.keys() - holds.keys())
     return skips(reasons, vms, {uuid: '; '.join([why, *places[uuid]])
-                                for uuid, why in details.items()})
+                                for uuid, why in details.items()} | {
+        vms[vm]: f'if it were moved, {why}' for vm, why in kept_back.items()})
 
 
 def _domains_of_rules(found, uuids):
@@ -528,6 +533,9 @@ def _notes(found: Findings, timely: TimelyPlan, limits: Limits, planned: State) 
     """Additional texts about a plan."""
     options, outlook = found.given.options, found.case.outlook
     yield from about(timely, limits.budget, options.pace)
+    if timely.kept_back:
+        yield (f'{len(timely.kept_back)} servers stay because of [kronos] failover_hosts or '
+               f'failover_domains: {next(iter(timely.kept_back.values()))}.')
     if outlook is not None:
         yield from (more_plans(planned, timely, options.cooldown) if timely.moves
                     else left_above(found.before, outlook))
@@ -541,6 +549,7 @@ def _reasons(found: Findings, timely: TimelyPlan, unplaced: Mapping[int, NoPlace
     refused = {refusal.instance_uuid for refusal in checks.precheck.refusals()}
     reasons |= {vm: 'refused' for vm, uuid in enumerate(case.problem.vms)
                 if uuid in refused and chosen.state.vm_host[vm] == case.problem.vm_host[vm]}
+    reasons |= dict.fromkeys(timely.kept_back, 'failover')
     if timely.is_short:
         reasons = {vm: 'late' if reason == 'budget' else reason for vm, reason in reasons.items()}
     return reasons

@@ -24,6 +24,7 @@ from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners.base import Limits
 from kronos_nova.policies import PolicySet
 from kronos_nova.policies.selection import Selections
+from kronos_nova.room.losses import LossMemory
 
 if TYPE_CHECKING:
     from kronos_nova.cycle.schedule import Pace
@@ -43,6 +44,7 @@ class PlannerPorts:
     look_ahead : called with an aggregate and the ProposalOutlook of the plan that waits there,
         where a new one was made
     forecast_cache : what was read for the forecasts of earlier cycles
+    loss_memory : placements of the servers of hosts that may be lost, from earlier cycles
     """
 
     source: MetricsSource
@@ -53,6 +55,7 @@ class PlannerPorts:
     learn: Callable[[str, dict], None] = lambda aggregate, stats: None
     look_ahead: Callable[[str, Any], None] = lambda aggregate, outlook: None
     forecast_cache: ForecastCache = dataclasses.field(default_factory=ForecastCache)
+    loss_memory: LossMemory = dataclasses.field(default_factory=LossMemory)
 
     def limits(self, options: EngineOptions, budget: int) -> Limits:
         """The limits of one plan, from now on.
@@ -126,14 +129,19 @@ class Inputs:
             overload_ceiling=options.overload_ceiling)
 
 
-def room_rules(options: EngineOptions, policies: PolicySet, snapshot: Snapshot) -> ConstraintRules:
-    """The rules about servers that move for room."""
+def room_rules(options: EngineOptions, policies: PolicySet | None,
+               snapshot: Snapshot) -> ConstraintRules:
+    """The rules about servers that move for room.
+
+    :param policies: None where they cannot be read
+    """
     return ConstraintRules(
         restrict_to_az=options.restrict_to_az, host_checks=options.host_checks,
-        packs_numa_cells=options.packs_numa_cells, selections=Selections(policies.rules, snapshot))
+        packs_numa_cells=options.packs_numa_cells,
+        selections=Selections(policies.rules if policies else (), snapshot))
 
 
-def restart_rules(options: EngineOptions, policies: PolicySet,
+def restart_rules(options: EngineOptions, policies: PolicySet | None,
                   snapshot: Snapshot) -> ConstraintRules:
     """The rules about servers that restart elsewhere."""
     rules = room_rules(options, policies, snapshot)

@@ -38,9 +38,13 @@ rounds are rarer and judge Nova's order of more hosts; lowered, that of fewer.""
 
 
 class LossJudge:
-    """Judges the losses of aggregates, and keeps the verdicts for the evaluations to come."""
+    """Judges the losses of aggregates, and keeps the verdicts for the evaluations to come.
+
+    rule_memory : of the rule that no plan lowers them
+    """
 
     def __init__(self) -> None:
+        self.rule_memory = LossMemory()
         self._allowance = FIRST_SECONDS
         self._last_round: dict[tuple[str, ...], float] = {}
         self._reports: dict[str, tuple[LossReport, ...]] = {}

@@ -108,6 +108,8 @@ class EngineOptions:
     no_return_window: float = 0.0
     reserve_hosts: int = 0
     failover_check_percent: int = 5
+    failover_hosts: int = 0
+    failover_domains: int = 0
     min_gain: MinGain = MinGain()
     soft_group_cost: float | None = None
     soft_groups_yield: bool = False

@@ -181,11 +181,13 @@ class Pace:
 @dataclasses.dataclass(frozen=True, slots=True)
 class TimelyPlan:
     """A plan and its moves as of :meth:`Pace.paced`. ``is_short`` tells that the budget has more
-    moves than could begin in time."""
+    moves than could begin in time. ``kept_back`` maps instances to what could not be lost any more
+    if they were moved."""
 
     chosen: Chosen
     moves: tuple[PlannedMove, ...]
     is_short: bool
+    kept_back: Mapping[int, str] = dataclasses.field(default_factory=dict)
 
 
 def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, float],

@@ -11,6 +11,7 @@ from kronos_nova import exception
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cycle import approval
 from kronos_nova.cycle import explain
+from kronos_nova.cycle import loss_rule
 from kronos_nova.cycle import metrics
 from kronos_nova.cycle import precheck
 from kronos_nova.cycle import problem
@@ -33,6 +34,7 @@ from kronos_nova.objects.plan import CycleReport
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
+from kronos_nova.room.loss_rule import LossRule
 
 LOG = logging.getLogger(__name__)
 
@@ -103,7 +105,11 @@ def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
         return approval.Checked(waits_for='; '.join(
             f'policy {policy} has no data: {why}' for policy, why in sorted(load.no_data.items())))
     case = problem.state_problem(line.given, scope, load, line.in_flight)
-    return approval.check(line.given, load, case, report)
+    found = approval.check(line.given, load, case, report)
+    lowering = loss_rule.lowering(
+        loss_rule.rule_of(snapshot, policies, options, planner_ports),
+        [move for move in report.moves if move.order not in found.wrong])
+    return dataclasses.replace(found, wrong={**found.wrong, **lowering})
 
 
 class Line:
@@ -118,6 +124,7 @@ class Line:
         self._given = snapshot, policies, options, planner_ports, history
         self._measurements, self._request = measurements, request
         self.in_flight = problem.MovesInFlight()
+        self._moves: tuple[plan.PlannedMove, ...] = ()
 
     @functools.cached_property
     def given(self) -> Inputs:
@@ -183,8 +190,16 @@ class Line:
             lambda limits: solve.sorted_by_prefixes(
                 precheck.checked(given, planned, due, limits, checks), planned, limits),
             schedule.highest(case.problem), limits)
+        timely = loss_rule.cut_plan(self._loss_rule(timely), timely, given.pace, limits)
         after = timely.chosen.state if planned is model else timely.chosen.end_in(model)
         self.in_flight.add(after, [step for _phase, step in timely.chosen.steps])
+        self._moves += timely.moves
         if timely.chosen.steps:
             approval.look_ahead(given, load, case, before, after)
         return explain.explain(found, timely, after, State(planned), limits, checks)
+
+    def _loss_rule(self, timely: schedule.TimelyPlan) -> LossRule | None:
+        """The rule that the plan must not lower what may be lost; None where it moves nothing."""
+        given = self.given
+        return loss_rule.rule_of(given.snapshot, given.policies, given.options,
+                                 given.planner_ports, self._moves) if timely.moves else None

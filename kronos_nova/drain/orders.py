@@ -13,6 +13,7 @@ from oslo_utils import uuidutils
 from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova import policies
+from kronos_nova.cycle import loss_rule
 from kronos_nova.cycle import options as engine_options
 from kronos_nova.cycle.aggregates import aggregates_in_scope
 from kronos_nova.cycle.inputs import PlannerPorts
@@ -100,6 +101,23 @@ class Checker:
                                         found, tries=tries, quarantines=quarantines,
                                         refused_hosts=refused_hosts))
             for name, found in sorted(by_aggregate.items())]
+
+    def refusal(self, snapshot: Snapshot, checked: Iterable[Checked]) -> str:
+        """Why hosts are drained with force only: others could not be lost any more; '' where they
+        can, or the options do not ask.
+
+        :param checked: as :meth:`check` gives it
+        """
+        hosts = {each.host for _name, found, _plan in checked for each in found}
+        lost = loss_rule.lost_by_emptying(
+            snapshot, hosts, [move for _name, _found, plan in checked
+                              for move in plan.report.moves],
+            self._policies(), engine_options.from_conf(self.conf), self._planner_ports())
+        if not lost:
+            return ''
+        more = f' and {len(lost) - 1} more' if lost[1:] else ''
+        return (f'After it {lost[0]}{more} could not be lost any more with all servers restarting '
+                'elsewhere ([kronos] failover_hosts, failover_domains).')
 
     def _policies(self) -> policies.PolicySet | None:
         try:

@@ -68,8 +68,8 @@ default."""
 
 # Why an instance stayed.
 SKIP_REASONS = ('cooldown', 'quarantine', 'locked', 'excluded', 'busy', 'not_active', 'no_profile',
-                'group', 'capacity', 'zone', 'isolation', 'reserve', 'returning', 'rule', 'refused',
-                'endless', 'cap', 'threshold', 'no_gain', 'budget', 'late')
+                'group', 'capacity', 'zone', 'isolation', 'reserve', 'failover', 'returning',
+                'rule', 'refused', 'endless', 'cap', 'threshold', 'no_gain', 'budget', 'late')
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,13 +2,14 @@
 
 import dataclasses
 from collections.abc import Collection
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.model import State
 from kronos_nova.model import numa
+from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners.base import Limits
@@ -57,8 +58,9 @@ def _slots(snapshot: Snapshot, rules: ConstraintRules, shape: Shape, project_id:
     return SlotCounter(snapshot, rules, [shape], project_id=project_id).slots(0)
 
 
-def after(snapshot: Snapshot, moves: Sequence[RoomMove], rules: ConstraintRules) -> Snapshot:
-    """The cloud after moves, in the NUMA cells that Nova would choose."""
+def after(snapshot: Snapshot, moves: Iterable[RoomMove | PlannedMove],
+          rules: ConstraintRules) -> Snapshot:
+    """The cloud after moves, of each server one, in the NUMA cells that Nova would choose."""
     at = {host.name: number for number, host in enumerate(snapshot.hosts)}
     here = [each for each in snapshot.instances if each.host in at]
     vms = {each.uuid: number for number, each in enumerate(here)}

@@ -52,12 +52,15 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
                                       snapshot)
     names = {server.uuid: server.display_name for server in snapshot.instances}
     moves = [move for _name, _found, plan in checked for move in plan.report.moves]
+    lowers = '' if request.force else checker.refusal(snapshot, checked)
+    if lowers and not request.check:
+        raise exception.DrainRefused(reason=lowers)
     begun = [] if request.check else orders.begin(
         context.database, snapshot, checked, request.force)
     refusal = orders.refusal(snapshot, checked, orders.drained(
         context.database)) if request.check and not request.force else ''
     return contract.DrainsBegun(
-        refusal=refusal or None,
+        refusal=refusal or lowers or None,
         checked=[_checked(each, plan, names) for _name, found, plan in checked for each in found],
         expected_seconds=checker.seconds(moves, request.parallel),
         down=orders.down(snapshot, hosts), drains=[view(each) for each in begun])

@@ -172,6 +172,21 @@ class CheckTest(HostTestCase):
         self.manage('host', 'drain', 'a', '--force')
         self.assertEqual(drains.REQUESTED, self.drains.latest('a').state)
 
+    def test_a_drain_after_which_another_host_could_not_be_lost_needs_force(self):
+        self.configure('aggregates = gpu\nfailover_hosts = 1')
+        for check in ((), ('--check',)):
+            said = self.manage('host', 'drain', 'a', *check, expected=host.BLOCKED)
+            self.assertIn('After it b and 1 more could not be lost any more with all servers '
+                          'restarting elsewhere ([kronos] failover_hosts, failover_domains).', said)
+        self.assertEqual([], self.drains.in_states(drains.ACTIVE))
+        self.manage('host', 'drain', 'a', '--force')
+        self.assertEqual(drains.REQUESTED, self.drains.latest('a').state)
+
+    def test_a_drain_after_which_no_fewer_hosts_could_be_lost_is_begun(self):
+        self.configure('aggregates = gpu\nfailover_hosts = 1')
+        del self.cloud.placed['web2']
+        self.manage('host', 'drain', 'a')
+
     def test_a_check_has_the_exit_code_of_a_drain_that_is_refused(self):
         self.cloud.placed.clear()
         said = self.manage('host', 'drain', 'a', 'b', 'c', '--check', expected=host.BLOCKED)

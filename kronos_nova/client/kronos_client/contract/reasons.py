@@ -14,6 +14,7 @@ WHY_SERVERS_STAY = {
     'zone': 'every host that would help is in another availability zone or cell',
     'isolation': 'every host that would help does not admit its project or flavor',
     'reserve': 'it would take of the room that is kept free',
+    'failover': 'after its move a host or failure domain could not be lost any more',
     'returning': 'it left the hosts that would help not long ago',
     'rule': 'a rule of the policies file, or one that was installed here, keeps it',
     'refused': 'Nova refuses the hosts that would help, or did so not long ago',

@@ -1,0 +1,117 @@
+"""The rule that moves lower no verdict: what could be lost before them may be lost after them."""
+
+import itertools
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.objects import plan as plans
+from kronos_nova.objects.plan import PlannedMove
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.objects.snapshot import is_supported
+from kronos_nova.room import defragmenting
+from kronos_nova.room import failover
+from kronos_nova.room import losses
+from kronos_nova.room.failover import FITS
+from kronos_nova.room.losses import HOST
+from kronos_nova.room.losses import Loss
+from kronos_nova.room.losses import LossMemory
+
+
+class LossRule:
+    """The losses that are known to fit before some moves, and whether they do after others.
+
+    :param snapshot: before any move
+    :param rules: about servers that restart elsewhere
+    :param hosts: how many hosts may be lost together; 0: none
+    :param domains: how many failure domains of one level may be; 0: none
+    :param memory: placements of earlier evaluations
+    :param left: seconds that are left; without any, no loss counts as one that fits
+    """
+
+    def __init__(self, snapshot: Snapshot, rules: ConstraintRules, hosts: int, domains: int,
+                 memory: LossMemory, left: Callable[[], float]):
+        self._snapshot, self._rules, self._left = snapshot, rules, left
+        self._memory = memory
+        supported = [host for host in snapshot.hosts if is_supported(host.hypervisor_type)]
+        single = losses.of_hosts(supported, {host.name for host in supported})
+        self.losses = list(_together(single, hosts, domains))
+        memory.forget_but(self.losses)
+
+    def fitting(self, moves: Iterable[PlannedMove],
+                among: Sequence[Loss] | None = None) -> list[Loss]:
+        """The losses that are proven to fit after moves.
+
+        :param among: those that are judged; None for all
+        """
+        cloud = defragmenting.after(self._snapshot, _last_of_each(moves), self._rules)
+        judge = failover.failover_of(cloud, self._rules)
+        found = losses.judged(judge, self.losses if among is None else among, self._memory,
+                              self._left)
+        return [loss for loss, each in found.items()
+                if each.verdict is not None and each.verdict.verdict == FITS]
+
+
+def cut(rule: LossRule, moves: Sequence[PlannedMove]) -> dict[int, str]:
+    """Choose moves to leave out, so that the others lower no verdict. Moves that empty a host are
+    never left out: the verdicts count as they are after these.
+
+    :param moves: of a plan, in its order
+    :returns: order of each that is left out, to what could not be lost any more with it
+    """
+    kept, gone = list(moves), dict[int, str]()
+    required = [move for move in moves if move.phase == plans.EVACUATE]
+    if len(required) == len(moves):
+        return gone
+    before = rule.fitting(required)
+    while True:
+        lost = _lowered(rule, kept, before)
+        optional = [move for move in kept if move.phase != plans.EVACUATE]
+        if not lost or not optional:
+            return gone
+        # The shortest plan that lowers a verdict; its last move is the one that does.
+        low, high = 0, len(optional)
+        while high - low > 1:
+            middle = (low + high) // 2
+            found = _lowered(rule, [*required, *optional[:middle]], before)
+            low, high = (low, middle) if found else (middle, high)
+            lost = found or lost
+        why = f'{lost[0].name} could not be lost any more with all servers restarting elsewhere'
+        out = _with_it(optional[high - 1], kept)
+        kept = [move for move in kept if move not in out]
+        gone |= {move.order: why for move in out}
+
+
+def _lowered(rule: LossRule, moves: Iterable[PlannedMove], before: Sequence[Loss]) -> list[Loss]:
+    """The losses that do not fit any more after moves."""
+    after = {*rule.fitting(moves, before)}
+    return [loss for loss in before if loss not in after]
+
+
+def _with_it(move: PlannedMove, moves: Iterable[PlannedMove]) -> list[PlannedMove]:
+    """A move, those that help only together with it, and those that wait for one of these."""
+    out = {each.order for each in moves if each.order == move.order or (
+        move.group is not None and each.group == move.group)}
+    for each in moves:
+        if out & {*each.depends_on}:
+            out.add(each.order)
+    return [each for each in moves if each.order in out]
+
+
+def _last_of_each(moves: Iterable[PlannedMove]) -> list[PlannedMove]:
+    """The moves that say where each instance ends."""
+    return list({move.instance_uuid: move for move in moves}.values())
+
+
+def _together(single: Sequence[Loss], hosts: int, domains: int) -> Iterator[Loss]:
+    """The losses of up to so many hosts, and of up to so many failure domains of a level."""
+    levels: dict[str, list[Loss]] = {}
+    for loss in single:
+        levels.setdefault(loss.level, []).append(loss)
+    for level, members in levels.items():
+        for count in range(1, (hosts if level == HOST else domains) + 1):
+            for some in itertools.combinations(members, count):
+                yield Loss(level=level, name=' and '.join(loss.name for loss in some),
+                           hosts=tuple(name for loss in some for name in loss.hosts))
