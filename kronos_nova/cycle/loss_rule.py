@@ -87,6 +87,6 @@ def lost_by_emptying(snapshot: Snapshot, hosts: Collection[str], moves: Iterable
 
 
 def _still(timely: TimelyPlan, kept_back: Mapping[int, str]) -> dict[int, str]:
-    """Those of the instances that the plan does not move."""
+    """The instances of ``kept_back`` that the plan does not move."""
     moved = {step.vm for _phase, step in timely.chosen.steps}
     return {vm: why for vm, why in kept_back.items() if vm not in moved}
