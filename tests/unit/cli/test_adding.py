@@ -93,12 +93,11 @@ class AddingTest(base.ApiTestCase):
         config.write_text((self.folder / 'nova.conf').read_text()
                           + f'[kronos_database]\nconnection = {self.database.engine.url}\n')
         toy = metadata.EntryPoint('quarantine_greet', f'{__name__}:GreetCommand', manage.NAMESPACE)
-        real, out = metadata.entry_points, io.StringIO()
-
-        def points(**given):
-            return [*real(**given), toy] if given == {'group': manage.NAMESPACE} else real(**given)
-
-        with mock.patch.object(metadata, 'entry_points', points), contextlib.redirect_stdout(out):
+        real, out = metadata.distribution(manage.DISTRIBUTION), io.StringIO()
+        installed = mock.Mock(wraps=real, version=real.version, entry_points=metadata.EntryPoints(
+            [*real.entry_points, toy]))
+        with mock.patch.object(metadata, 'distribution', lambda _name: installed), (
+                contextlib.redirect_stdout(out)):
             self.assertEqual(0, manage.main([
                 f'--config-file={config}', 'quarantine', 'greet', 'joe', '-f', 'json']))
         self.assertIn('joe, asked by ', json.loads(out.getvalue())['text'])
