@@ -188,6 +188,7 @@ def _hosts(seen, hosts, reports):
                      for name, report in reports.items() for each in report.buffers
                      for state in ('wanted', 'found')})
     yield from _losses(reports)
+    yield from _slots(reports)
     scores = {(each.name,): health.score(each, hosts.get(each.name, {}), seen.drains)
               for each in seen.aggregates}
     yield _gauge('kronos_health_score', 'From 0 to 100; the documentation has the formula.',
@@ -214,6 +215,16 @@ def _losses(reports):
                      for name, each in found if each.level for verdict in LOSS_VERDICTS})
     yield _gauge('kronos_failover_judged_timestamp_seconds', 'When that was judged.',
                  ('aggregate',), {(name,): each.judged_at for name, each in hosts})
+
+
+def _slots(reports):
+    """Metrics of the flavors that are watched; states that are not known have no series."""
+    counts = {(each.flavor, name, state): getattr(each, state)
+              for name, report in reports.items() for each in report.slots
+              for state in ('now', 'after_loss')}
+    yield _gauge('kronos_slots', 'More servers of a flavor that fit, now and after the loss of any '
+                 'one host.', ('flavor', 'aggregate', 'state'),
+                 {key: count for key, count in counts.items() if count is not None})
 
 
 def _cycles(rows):

@@ -366,6 +366,16 @@ How many hosts' worth of room stays free in an aggregate, on the hosts that have
 largest of them can take, in every resource class. Packing stops there, and a disabled host is not
 emptied into it. 1 lets one host fail with room for its instances elsewhere.
 """),
+    cfg.ListOpt('slot_flavors', mutable=True, default=[], help="""
+Names of flavors, or sizes such as ``4:8192:40`` (VCPUs, MiB, GiB), separated by commas, of which
+evaluations count how many more servers fit in each aggregate. By default, none. The metric
+``kronos_slots`` shows the counts, and "kronos-manage capacity --aggregate" says from their history
+in about how many days nothing fits any more. Name the few flavors that say whether the cloud is
+full; each takes time of ``failover_check_percent``. Ten count at most.
+
+Related options: ``failover_check_percent``, which must not be 0; ``[kronos_database]
+evaluations_retention_days`` for the history.
+"""),
     cfg.IntOpt('failover_hosts', mutable=True, default=0, min=0, max=3, help="""
 How many hosts may fail together without a plan having made that worse. By default, 0: plans do not
 look at it. With 1, no plan ends so that a host cannot be lost any more whose servers, before the

@@ -17,6 +17,7 @@ from kronos_nova.cycle import observe
 from kronos_nova.cycle import persist
 from kronos_nova.cycle import steps
 from kronos_nova.cycle.inputs import PlannerPorts
+from kronos_nova.cycle.losses import RoomFigures
 from kronos_nova.cycle.metrics import Measurements
 from kronos_nova.cycle.observe import Observation
 from kronos_nova.cycle.options import EngineOptions
@@ -122,18 +123,19 @@ class Cycle:
 
     def _with_losses(self, report: plans.CycleReport, snapshot: Snapshot, options: EngineOptions,
                      planner_ports: PlannerPorts, begun: float) -> plans.CycleReport:
-        """The reports with the verdicts on the loss of hosts. They are figures: whatever is wrong
-        with them keeps no plan from being made."""
-        found: dict[str, tuple[plans.LossReport, ...]] = {}
+        """The reports with the verdicts on the loss of hosts, and with slots. Whatever is wrong
+        with these figures keeps no plan from being made."""
+        found: dict[str, RoomFigures] = {}
 
         def judge_losses() -> None:
             found.update(self.cycle_ports.loss_judge.reports(
                 snapshot, [each.name for each in report.aggregates], self.policies, options,
-                planner_ports, planner_ports.clock() - begun))
+                planner_ports, planner_ports.clock() - begun, self.cycle_ports.inventory))
         persist.alone('The loss of hosts', judge_losses)
         return dataclasses.replace(report, aggregates=tuple(
-            dataclasses.replace(each, losses=found.get(each.name, ()))
-            for each in report.aggregates))
+            dataclasses.replace(each, losses=figures.losses, slots=figures.slots)
+            for each in report.aggregates
+            for figures in [found.get(each.name, RoomFigures())]))
 
     def _with_held(self, snapshot: Snapshot) -> Snapshot:
         """The cloud with the room that is held counted as in use."""

@@ -1,15 +1,20 @@
 """Judges in evaluations which hosts may be lost, within a part of their time."""
 
 import collections
+import dataclasses
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.cycle import slot_figures
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.inputs import restart_rules
 from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.inventory.base import InventorySource
 from kronos_nova.objects.plan import LossReport
+from kronos_nova.objects.plan import SlotReport
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.objects.snapshot import is_supported
@@ -20,6 +25,7 @@ from kronos_nova.room.failover import LossVerdict
 from kronos_nova.room.losses import JudgedLoss
 from kronos_nova.room.losses import Loss
 from kronos_nova.room.losses import LossMemory
+from kronos_nova.room.slots import SlotCounter
 
 FIRST_SECONDS = 5.0
 """Seconds that the first round of a process may take. Raised, the first evaluation after a start
@@ -37,6 +43,19 @@ SAVED = 1.25
 rounds are rarer and judge Nova's order of more hosts; lowered, that of fewer."""
 
 
+MOST_FLAVORS = 10
+"""Flavors of which slots are counted. Raised, more series and longer rounds; lowered, fewer flavors
+can be watched. Chosen: there are as many series of an aggregate as of its losses."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RoomFigures:
+    """The verdicts on the losses of an aggregate, and the slots of the flavors that are watched."""
+
+    losses: tuple[LossReport, ...] = ()
+    slots: tuple[SlotReport, ...] = ()
+
+
 class LossJudge:
     """Judges the losses of aggregates, and keeps the verdicts for the evaluations to come.
 
@@ -47,17 +66,18 @@ class LossJudge:
         self.rule_memory = LossMemory()
         self._allowance = FIRST_SECONDS
         self._last_round: dict[tuple[str, ...], float] = {}
-        self._reports: dict[str, tuple[LossReport, ...]] = {}
+        self._figures: dict[str, RoomFigures] = {}
         self._memories: dict[str, LossMemory] = collections.defaultdict(LossMemory)
 
     def reports(self, snapshot: Snapshot, names: Iterable[str], policies: PolicySet,
-                options: EngineOptions, planner_ports: PlannerPorts,
-                seconds: float) -> Mapping[str, tuple[LossReport, ...]]:
+                options: EngineOptions, planner_ports: PlannerPorts, seconds: float,
+                inventory: InventorySource) -> Mapping[str, RoomFigures]:
         """The verdicts on the losses of aggregates: of now, or of an earlier evaluation where too
         little time was saved up since then.
 
         :param names: of the aggregates
         :param seconds: that the evaluation has taken so far
+        :param inventory: has the flavors
         """
         if not options.failover_check_percent:
             return {}
@@ -67,15 +87,17 @@ class LossJudge:
             LEAST_SECONDS, seconds * options.failover_check_percent / 100))
         needed = min(MOST_SECONDS, SAVED * self._last_round.get(known, 0.0))
         if known and self._allowance > 0 and self._allowance >= needed:
-            self._judge(snapshot, known, policies, options, planner_ports)
-        return {name: self._reports[name] for name in known if name in self._reports}
+            self._judge(snapshot, known, policies, options, planner_ports, inventory)
+        return {name: self._figures[name] for name in known if name in self._figures}
 
     def _judge(self, snapshot: Snapshot, names: tuple[str, ...], policies: PolicySet,
-               options: EngineOptions, planner_ports: PlannerPorts) -> None:
+               options: EngineOptions, planner_ports: PlannerPorts,
+               inventory: InventorySource) -> None:
         clock = planner_ports.clock
         begun = clock()
         deadline = begun + self._allowance
-        judge = failover.failover_of(snapshot, restart_rules(options, policies, snapshot))
+        rules = restart_rules(options, policies, snapshot)
+        judge = failover.failover_of(snapshot, rules)
         hosts = [host for host in snapshot.hosts if is_supported(host.hypervisor_type)]
         found: dict[str, Mapping[Loss, JudgedLoss]] = {}
         for position, name in enumerate(names):
@@ -83,12 +105,31 @@ class LossJudge:
             self._memories[name].forget_but(wanted)
             left = _share(clock, deadline, len(names) - position)
             found[name] = losses.judged(judge, wanted, self._memories[name], left)
+        slots = self._slots(snapshot, rules, found, options, inventory,
+                            lambda: deadline - clock())
         self._last_round[names] = clock() - begun
         for position, name in enumerate(names):
             left = _share(clock, deadline, len(names) - position)
             found[name] = losses.ordered(judge, found[name], self._memories[name], left)
-            self._reports[name] = tuple(_reports(judge, found[name].values(), planner_ports.now))
+            self._figures[name] = RoomFigures(
+                losses=tuple(_reports(judge, found[name].values(), planner_ports.now)),
+                slots=slots.get(name, ()))
         self._allowance -= clock() - begun
+
+    @staticmethod
+    def _slots(snapshot: Snapshot, rules: ConstraintRules,
+               found: Mapping[str, Mapping[Loss, JudgedLoss]], options: EngineOptions,
+               inventory: InventorySource, left: Callable[[], float]
+               ) -> dict[str, tuple[SlotReport, ...]]:
+        """Aggregate to the slots of the flavors that the options name; none without any."""
+        names = options.slot_flavors[:MOST_FLAVORS]
+        wanted = slot_figures.shapes_of(names, inventory) if names else []
+        if not wanted:
+            return {}
+        counter = SlotCounter(snapshot, rules, wanted)
+        return {name: slot_figures.slot_reports(counter.within(snapshot.hosts_of(name)),
+                                                judged.values(), left)
+                for name, judged in found.items()}
 
 
 def _share(clock: Callable[[], float], deadline: float, parts: int) -> Callable[[], float]:

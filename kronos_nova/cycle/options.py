@@ -110,6 +110,7 @@ class EngineOptions:
     failover_check_percent: int = 5
     failover_hosts: int = 0
     failover_domains: int = 0
+    slot_flavors: tuple[str, ...] = ()
     min_gain: MinGain = MinGain()
     soft_group_cost: float | None = None
     soft_groups_yield: bool = False
@@ -167,7 +168,8 @@ def from_conf(conf: cfg.ConfigOpts) -> EngineOptions:
     plain = {field.name: getattr(group, field.name) for field in dataclasses.fields(EngineOptions)
              if field.name in group}
     return EngineOptions(**plain | {
-        'aggregates': tuple(group.aggregates), 'host_checks': frozenset(group.host_checks),
+        'aggregates': tuple(group.aggregates), 'slot_flavors': tuple(group.slot_flavors),
+        'host_checks': frozenset(group.host_checks),
         'min_gain': MinGain(per_move=group.min_gain, per_gib=group.min_gain_per_gib,
                             per_minute=group.min_gain_per_minute,
                             per_failure=group.min_gain_per_failure),

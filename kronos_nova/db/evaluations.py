@@ -54,7 +54,9 @@ class Evaluations:
             session.add(row(
                 aggregate=report.name, at=now, outcome=report.outcome, policies=json.dumps({
                     policy.name: [round(policy.imbalance_before, 5), policy.threshold]
-                    for policy in report.policies if policy.imbalance_before is not None})))
+                    for policy in report.policies if policy.imbalance_before is not None}),
+                slots=json.dumps({each.flavor: each.now for each in report.slots})
+                if report.slots else None))
 
     @retried
     def hosts(self, aggregate: str) -> tuple[datetime.datetime | None, list[host_load.HostLoad]]:
@@ -105,6 +107,22 @@ class Evaluations:
         return [PastEvaluation(at=at, outcome=outcome, policies={
             name: tuple(pair) for name, pair in json.loads(policies).items()})
             for at, outcome, policies in reversed(found)]
+
+    @retried
+    def slots_since(self, aggregate: str, since: datetime.datetime
+                    ) -> dict[str, list[tuple[datetime.datetime, int]]]:
+        """Return the slots that evaluations of an aggregate counted, the latest
+        :data:`MOST_POINTS`: {flavor: [(when, slots)]}."""
+        row = models.EvaluationRow
+        with self.database.reader() as session:
+            rows = session.execute(sa.select(row.at, row.slots).where(
+                row.aggregate == aggregate, row.at >= since, row.slots.is_not(None),
+            ).order_by(row.at.desc()).limit(MOST_POINTS)).all()
+        found: dict[str, list[tuple[datetime.datetime, int]]] = {}
+        for at, counted in reversed(rows):
+            for flavor, slots in json.loads(counted).items():
+                found.setdefault(flavor, []).append((at, slots))
+        return found
 
 
 def _add_loads(session, report, loads, since, now):

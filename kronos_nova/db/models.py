@@ -257,7 +257,8 @@ class AggregateLoadStatsRow(Base):
 
 
 class EvaluationRow(Base):
-    """An evaluation of the past. ``policies`` is JSON: {policy: [imbalance, threshold]}."""
+    """An evaluation of the past. ``policies`` is JSON: {policy: [imbalance, threshold]}. ``slots``
+    is JSON: {flavor: how many more servers fit}, null where none were counted."""
 
     __tablename__ = 'evaluations'
 
@@ -266,6 +267,7 @@ class EvaluationRow(Base):
     at = sa.Column(Timestamp, nullable=False)
     outcome = sa.Column(sa.String(16), nullable=False)
     policies = sa.Column(Text, nullable=False)
+    slots = sa.Column(Text)
 
     __table_args__ = (sa.Index('evaluations_aggregate_at_idx', 'aggregate', 'at'),
                       sa.Index('evaluations_at_idx', 'at'))

@@ -290,6 +290,16 @@ class LossReport:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SlotReport:
+    """How many more servers of a flavor fit: ``now``, and at least ``after_loss`` of any one host
+    once its servers have restarted, None where these do not all restart or that is not known."""
+
+    flavor: str
+    now: int
+    after_loss: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateReport:
     """The result of a cycle for one aggregate (or the pool of hosts in none).
     ``broken_groups`` counts the server groups with a hard policy that were broken before it.
@@ -299,7 +309,7 @@ class AggregateReport:
     moves of the last weeks, None where that is not known. ``purpose`` is that of its plan:
     ``balance``, or ``repair`` of violated rules alone. ``domains`` are (level, number of failure
     domains) of its hosts, the largest domains first. ``losses`` are the verdicts on the loss of its
-    hosts, none where these were not judged.
+    hosts, none where these were not judged; ``slots`` are those of the flavors that are watched.
     """
 
     name: str
@@ -325,6 +335,7 @@ class AggregateReport:
     purpose: str = 'balance'
     domains: tuple[tuple[str, int], ...] = ()
     losses: tuple[LossReport, ...] = ()
+    slots: tuple[SlotReport, ...] = ()
 
     def to_json(self) -> str:
         """The latest report as it is kept: every why and why not, but of the scores only how many
@@ -375,7 +386,7 @@ def hosts_of(scores: Iterable[HostScore]) -> dict[str, int]:
 _OPTIONAL_PARTS = {'next_best': NextBest, 'forecast': ForecastReport}
 _PARTS = {'policies': PolicyReport, 'moves': PlannedMove, 'not_moved': Skip, 'refusals': Refusal,
           'unplaced': Unplaced, 'unbelieved': UnbelievedHost, 'immovable': Immovable,
-          'buffers': BufferRoom, 'losses': LossReport}
+          'buffers': BufferRoom, 'losses': LossReport, 'slots': SlotReport}
 
 
 def _built(cls: type, raw: Mapping[str, Any]) -> Any:

@@ -1,5 +1,6 @@
 """How many more servers of a shape fit."""
 
+import copy
 import dataclasses
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -81,6 +82,15 @@ class SlotCounter:
         self.cells = self._state.cells
 
         self._allowed = [self._permitted(vms) for vms in self._new]
+
+    def within(self, hosts: Iterable[str]) -> 'SlotCounter':
+        """The same, in which only some hosts count.
+
+        :param hosts: names of those
+        """
+        other = copy.copy(self)
+        other._counts = self._counts & np.isin(self.problem.hosts, list(hosts))
+        return other
 
     def _permitted(self, vms: Iterable[int]) -> np.ndarray:
         """bool (H,): hosts that may take one of some instances, room aside."""

@@ -14,6 +14,7 @@ from oslo_utils import uuidutils
 from kronos_client.contract import room as contract
 from kronos_nova import exception
 from kronos_nova.db import cycles
+from kronos_nova.db import evaluations
 from kronos_nova.db import holds
 from kronos_nova.objects import hold
 from kronos_nova.objects.host_checks import MOVING_CHECKS
@@ -26,9 +27,13 @@ if typing.TYPE_CHECKING:    # pydantic and planning are slow to load
     from kronos_nova.planners.base import Limits
     from kronos_nova.policies.rules import OperatorRule
     from kronos_nova.room.making import RoomMove
+    from kronos_nova.room.trend import Trend
 
 MOVES = 100_000
 """Moves that may make room: as many as it takes. The time limit of a plan ends it sooner."""
+HISTORY = datetime.timedelta(days=28)
+"""Time whose counts make a trend. Raised, a change of pace is seen later; lowered, single weeks
+count more. Chosen: four weeks have each day of a week as often."""
 RELEASES = 10
 """Tries to release room whose state changes meanwhile; an evaluation changes it a few times."""
 
@@ -52,8 +57,10 @@ def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capac
         judge = failover.failover_of(snapshot, rules)
         verdicts = [judge.judge((host,)) for host in judge.hosts_with_servers()]
     left = slots.after_losses(counter, verdicts) if request.loss else [None] * len(wanted)
+    trends = _trends(context, request)
     return contract.Capacity(
-        slots=[_slots(counter.slots(number), after) for number, after in enumerate(left)],
+        slots=[_slots(counter.slots(number), after, trends.get(wanted[number].name))
+               for number, after in enumerate(left)],
         not_restarting=[name for verdict in verdicts if verdict.verdict != failover.FITS
                         for name in verdict.lost], outcome=asked.outcome)
 
@@ -222,8 +229,22 @@ def _rules(context: Context, operator_rules: Sequence['OperatorRule'], snapshot:
         host_checks=checks if moves else checks - MOVING_CHECKS)
 
 
-def _slots(found, after):
+def _trends(context: Context, request: contract.ShowCapacity) -> dict[str, 'Trend']:
+    """{flavor: when none fits any more}, of an aggregate as it is."""
+    from kronos_nova.room import trend  # as above
+    if request.aggregate is None or request.project or any(
+            (request.ratio, request.add, request.lose, request.boot)):
+        return {}
+    counted = evaluations.Evaluations(context.database).slots_since(
+        request.aggregate, context.utcnow() - HISTORY)
+    found = {flavor: trend.full_in((at.timestamp() / 86400, slots) for at, slots in points)
+             for flavor, points in counted.items()}
+    return {flavor: each for flavor, each in found.items() if each is not None}
+
+
+def _slots(found, after, trend):
     return contract.FlavorSlots(
+        full_in_days=trend and trend.days, full_in_days_error=trend and trend.error,
         flavor=found.shape.name, now=found.total, after_loss=after, short=found.short or None,
         unusable=dict(found.unusable),
         hosts={name: count for name, count in found.by_host.items() if count})

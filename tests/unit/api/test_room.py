@@ -1,5 +1,12 @@
 """Room over the API: what fits, what restarts, and what would make room."""
 
+import dataclasses
+import datetime
+
+from kronos_nova import clock
+from kronos_nova.db import evaluations
+from kronos_nova.objects import plan as plans
+from kronos_nova.objects import snapshot
 from kronos_nova.objects.shape import Shape
 from tests.unit.api import base
 from tests.unit.room import clouds
@@ -29,6 +36,24 @@ class RoomTest(RoomTestCase):
         self.assertEqual(['a', 'b'], found['not_restarting'])
         small = found['slots'][1]
         self.assertEqual(({'a': 6, 'b': 1}, 'VCPU'), (small['hosts'], small['short']))
+
+    def test_slots_of_an_aggregate_say_in_how_many_days_it_is_full(self):
+        self.found = dataclasses.replace(self.found, aggregates=(
+            snapshot.Aggregate(name='gpu', uuid='gpu', hosts=('a', 'b')),))
+        kept, now = evaluations.Evaluations(self.database), clock.utcnow()
+        for day in range(10):
+            kept.save(plans.AggregateReport(
+                name='gpu', outcome=plans.BALANCED, mode='spread', planner='spread', slots=(
+                    plans.SlotReport(flavor='m1.small', now=27 - 2 * day),)), [],
+                now - datetime.timedelta(days=9 - day))
+
+        def full_in(query):
+            return {each['flavor']: each['full_in_days'] and round(each['full_in_days'], 3)
+                    for each in self.ask(f'/v1/capacity?{query}')['slots']}
+
+        self.assertEqual({'m1.large': None, 'm1.small': 4.5}, full_in('aggregate=gpu'))
+        for other in ('', 'aggregate=gpu&boot=1:m1.small', 'aggregate=gpu&project=p'):
+            self.assertEqual({'m1.large': None, 'm1.small': None}, full_in(other))
 
     def test_slots_of_one_aggregate_that_does_not_exist(self):
         self.ask('/v1/capacity?aggregate=nope', expected=404)

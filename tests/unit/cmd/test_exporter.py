@@ -132,6 +132,14 @@ class ExporterTest(ExporterTestCase):
             ('domains', 'gpu', 'rack', 'not_found'): 1, ('domains', 'gpu', 'rack', 'not_judged'): 0,
             ('judged_timestamp_seconds', 'gpu'): 7}, found)
 
+    def test_slots_are_counted_where_they_are_known(self):
+        self.evaluate(slots=(plans.SlotReport(flavor='small', now=5, after_loss=0),
+                             plans.SlotReport(flavor='huge', now=0)))
+        found = {tuple(value for _label, value in labels): n
+                 for (name, labels), n in self.series().items() if name == 'kronos_slots'}
+        self.assertEqual({('gpu', 'small', 'now'): 5, ('gpu', 'small', 'after_loss'): 0,
+                          ('gpu', 'huge', 'now'): 0}, found)
+
     def test_how_good_forecasts_were_is_told(self):
         found = {}
         for name, forecast in (('gpu', plans.ForecastReport(

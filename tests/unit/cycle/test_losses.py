@@ -1,17 +1,23 @@
 """Which hosts may be lost, judged in evaluations."""
 
 import dataclasses
+import datetime
 
+from kronos_nova import exception
 from kronos_nova.cycle import losses
 from kronos_nova.cycle.inputs import PlannerPorts
+from kronos_nova.db import evaluations
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
+from kronos_nova.objects.shape import Shape
 from kronos_nova.policies import loader
 from kronos_nova.room import failover
 from tests.unit.cycle import test_evaluation
 
 FULL = {'VCPU': 64}
 """What leaves no room on a host."""
+HALF = Shape(name='half', vcpus=32, memory_mb=0)
+TENTH = Shape(name='tenth', vcpus=10, memory_mb=0)
 
 
 class LossesTest(test_evaluation.CycleTestCase):
@@ -53,7 +59,7 @@ class LossJudgeTest(test_evaluation.CycleTestCase):
     def setUp(self):
         super().setUp()
         self.judge, self.time = losses.LossJudge(), 0.0
-        self.made = 0
+        self.options, self.made = test_evaluation.OPTIONS, 0
         real = failover.failover_of
 
         def count(*args):
@@ -70,27 +76,27 @@ class LossJudgeTest(test_evaluation.CycleTestCase):
         planner_ports = PlannerPorts(source=self.cloud, clock=self.tick, now=0.0)
         return self.judge.reports(
             cloud or self.cloud.read(), names, loader.parse(test_evaluation.POLICIES),
-            test_evaluation.OPTIONS, planner_ports, seconds)
+            self.options, planner_ports, seconds, self.cloud)
 
     def test_time_is_saved_up_until_there_is_enough_for_a_round(self):
-        first = self.reports(step=1.0)['gpu']
+        first = self.reports(step=1.0)['gpu'].losses
         self.assertEqual(1, self.made)
         for _evaluation in range(3):
-            self.assertIs(first, self.reports(step=1.0)['gpu'])
+            self.assertIs(first, self.reports(step=1.0)['gpu'].losses)
         self.assertEqual(1, self.made)
         for _evaluation in range(200):
             self.reports(step=1.0)
         self.assertIn(self.made, range(2, 5))
 
     def test_what_there_was_no_time_for_is_counted_as_not_judged(self):
-        [found] = self.reports(step=5.0)['gpu']
+        [found] = self.reports(step=5.0)['gpu'].losses
         self.assertEqual((0, 2), (found.fits, found.not_judged))
 
     def test_failure_domains_have_a_report_a_level(self):
         cloud = self.cloud.read()
         cloud = dataclasses.replace(cloud, hosts=tuple(
             dataclasses.replace(host, domains={'rack': 'r1'}) for host in cloud.hosts))
-        hosts, racks = self.reports(step=0.01, cloud=cloud)['gpu']
+        hosts, racks = self.reports(step=0.01, cloud=cloud)['gpu'].losses
         self.assertEqual(('', 2, 0), (hosts.level, hosts.fits, hosts.does_not_fit))
         self.assertEqual(('rack', 0, 1, 'r1'), (
             racks.level, racks.fits, racks.does_not_fit, racks.worst))
@@ -99,3 +105,42 @@ class LossJudgeTest(test_evaluation.CycleTestCase):
         self.cloud.aggregates = {}
         found = self.reports(step=0.01, names=(snapshot.UNASSIGNED, 'gone'))
         self.assertEqual([snapshot.UNASSIGNED], [*found])
+
+    def count(self, *flavors, **given):
+        """The slots of flavors, each as (flavor, now, after a loss)."""
+        self.options = dataclasses.replace(self.options, slot_flavors=flavors)
+        self.cloud.read_flavors = lambda: (HALF, TENTH)
+        return [(each.flavor, each.now, each.after_loss)
+                for each in self.reports(step=0.01, **given)['gpu'].slots]
+
+    def test_slots_of_flavors_are_counted_now_and_after_a_loss(self):
+        """Of 64 VCPUs 3 are in use on a and 1 on b, and 4 on the one that is left."""
+        self.assertEqual([('half', 2, 1), ('tenth', 12, 6)], self.count('half', 'tenth'))
+
+    def test_without_a_host_that_may_be_lost_there_are_none_after_a_loss(self):
+        self.cloud.used = FULL
+        self.assertEqual([('half', 0, None)], self.count('half'))
+
+    def test_a_name_that_is_no_flavor_is_left_out(self):
+        self.assertEqual([('half', 2, 1)], self.count('gone', 'half'))
+        self.assertEqual([], self.count())
+
+    def test_flavors_that_cannot_be_read_keep_no_verdict_back(self):
+        def fail():
+            raise exception.InventoryError(what='nova', problem='is away', remedy='wait')
+        self.options = dataclasses.replace(self.options, slot_flavors=('half',))
+        self.cloud.read_flavors = fail
+        found = self.reports(step=0.01)['gpu']
+        self.assertEqual(((), 2), (found.slots, found.losses[0].fits))
+
+
+class SlotHistoryTest(test_evaluation.CycleTestCase):
+    def test_an_evaluation_keeps_the_slots_that_it_counted(self):
+        self.cloud.read_flavors = lambda: (HALF, TENTH)
+        self.run_cycle()
+        self.clock.go(100)
+        watched = dataclasses.replace(test_evaluation.OPTIONS, slot_flavors=('tenth',))
+        self.run_cycle(engine_options=watched)
+        kept = evaluations.Evaluations(self.database).slots_since(
+            'gpu', self.clock() - datetime.timedelta(days=1))
+        self.assertEqual({'tenth': [(self.clock(), 12)]}, kept)

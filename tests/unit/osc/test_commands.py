@@ -21,6 +21,7 @@ from kronos_nova import clock
 from kronos_nova.cmd import manage
 from kronos_nova.db import cooldowns
 from kronos_nova.db import drains as db_drains
+from kronos_nova.db import evaluations
 from kronos_nova.db import models
 from kronos_nova.db import switches
 from kronos_nova.db.maintenances import Maintenances
@@ -263,6 +264,18 @@ class RoomTest(test_host.WithRecordedCloud, CommandsTestCase):
         self.assertEqual(3 + 2, more['Now'])
         self.assertIn('No room for 6 of the new servers m1.1', self.openstack(
             'capacity', '--boot', '9:m1.1', expected=4))
+
+    def test_in_how_many_days_an_aggregate_is_full_is_shown_where_it_is_known(self):
+        kept, now = evaluations.Evaluations(self.database), clock.utcnow()
+        for day in range(8):
+            kept.save(plans.AggregateReport(
+                name='gpu', outcome=plans.BALANCED, mode='spread', planner='spread', slots=(
+                    plans.SlotReport(flavor='m1.1', now=24 - 2 * day),)), [],
+                now - datetime.timedelta(days=7 - day))
+        rows = self.table('capacity', '--aggregate', 'gpu')
+        self.assertEqual([('m1.1', '5 ± 0 days'), ('m1.999', None)],
+                         [(row['Flavor'], row['Full in']) for row in rows])
+        self.assertNotIn('Full in', self.table('capacity')[0])
 
     def test_hosts_whose_servers_do_not_restart_end_it_with_4(self):
         said = self.openstack('failover', '--lose', 'b', '--lose', 'c', expected=4)

@@ -58,6 +58,9 @@ class Capacity(_AboutRoom):
     With --loss, slots are also counted after the loss of any one host, once its servers have
     restarted on the others; empty where they do not all restart, which "failover" explains.
 
+    With --aggregate, Full in says in about how many days none fits any more, by the counts that
+    evaluations kept of the flavors of [kronos] slot_flavors.
+
     Exit codes: 0 shown; 1 refused; 4 after changes, servers do not restart or find no room.
     """
 
@@ -84,15 +87,24 @@ class Capacity(_AboutRoom):
             self.say(f'Servers of {len(found.not_restarting)} hosts do not all restart if their '
                      f'host fails, such as of {found.not_restarting[0]}; "failover" has the '
                      'reasons.')
-        shown = ('Flavor', 'Now', *(['After loss'] if parsed_args.loss else []), 'Hosts', 'Short',
-                 'Unusable')
+        has_trend = any(each.full_in_days is not None for each in found.slots)
+        shown = ('Flavor', 'Now', *(['After loss'] if parsed_args.loss else []),
+                 *(['Full in'] if has_trend else []), 'Hosts', 'Short', 'Unusable')
         return shown, [
             (each.flavor, each.now,
-             *([columns.Optional(each.after_loss)] if parsed_args.loss else []), len(each.hosts),
+             *([columns.Optional(each.after_loss)] if parsed_args.loss else []),
+             *([columns.Optional(_full_in(each))] if has_trend else []), len(each.hosts),
              columns.Optional(each.short),
              columns.Lines([f'{amount:g} {name}' for name, amount in each.unusable.items()],
                            separator=', '))
             for each in found.slots]
+
+
+def _full_in(slots):
+    """Such as "40 ± 9 days"; None where there is no trend."""
+    if slots.full_in_days is None:
+        return None
+    return f'{slots.full_in_days:.0f} ± {slots.full_in_days_error:.0f} days'
 
 
 class Failover(_AboutRoom):

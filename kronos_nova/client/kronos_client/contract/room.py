@@ -63,6 +63,9 @@ class FlavorSlots(Response):
         there or in what hosts share for one more
     short : the resource class of which the next one finds too little; null where no host may take
         such servers
+    full_in_days : in about how many days none fits any more, by the counts of past evaluations;
+        null where no aggregate was named, or where there is no certain trend
+    full_in_days_error : by how many days that may be off, twice its standard error
     """
 
     flavor: str
@@ -71,6 +74,8 @@ class FlavorSlots(Response):
     hosts: dict[str, int]
     unusable: dict[str, float]
     short: str | None
+    full_in_days: float | None = None
+    full_in_days_error: float | None = None
 
 
 class Capacity(Response):

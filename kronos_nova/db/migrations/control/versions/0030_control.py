@@ -309,6 +309,7 @@ def create_planning_history():
         sa.Column('at', TIMESTAMP, nullable=False),
         sa.Column('outcome', sa.String(16), nullable=False),
         sa.Column('policies', TEXT, nullable=False),
+        sa.Column('slots', TEXT),
         sa.Index('evaluations_aggregate_at_idx', 'aggregate', 'at'),
         sa.Index('evaluations_at_idx', 'at'),
         **OPTIONS)

@@ -1,0 +1,49 @@
+"""When an aggregate will be full, by how many servers fitted in the past."""
+
+import collections
+import dataclasses
+import math
+import statistics
+from collections.abc import Iterable
+
+LEAST_DAYS = 7
+"""Days of which the slots have to be known. Raised, a trend is named later; lowered, a weekend is
+taken for one. By definition of a week."""
+SURE = 2.0
+"""Times its standard error that a trend has to be. Raised, fewer trends are named; lowered, chance
+is taken for one. Chosen: a cloud without a trend has one in one of twenty cases."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Trend:
+    """In how many days nothing fits any more.
+
+    days : from the last day that is known
+    error : days, by twice the standard error of the slope
+    """
+
+    days: float
+    error: float
+
+
+def full_in(points: Iterable[tuple[float, float]]) -> Trend | None:
+    """Find when no server fits any more, by a straight line through the means of days. None where
+    fewer than :data:`LEAST_DAYS` days are known, or where slots do not become fewer for certain.
+
+    :param points: (time in days, slots)
+    """
+    by_day = collections.defaultdict(list)
+    for at, slots in points:
+        by_day[math.floor(at)].append(slots)
+    days = sorted(by_day)
+    if len(days) < LEAST_DAYS:
+        return None
+    values = [statistics.fmean(by_day[day]) for day in days]
+    slope, start = statistics.linear_regression(days, values)
+    spread = sum((day - statistics.fmean(days)) ** 2 for day in days)
+    rest = sum((value - start - slope * day) ** 2 for day, value in zip(days, values, strict=True))
+    error = math.sqrt(rest / (len(days) - 2) / spread)
+    if slope >= 0 or -slope <= SURE * error:
+        return None
+    left = max(0.0, (start + slope * days[-1]) / -slope)
+    return Trend(days=left, error=left * SURE * error / -slope)
