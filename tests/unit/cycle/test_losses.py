@@ -88,6 +88,15 @@ class LossJudgeTest(test_evaluation.CycleTestCase):
             self.reports(step=1.0)
         self.assertIn(self.made, range(2, 5))
 
+    def test_the_second_round_does_not_wait_as_long_as_the_first_one_took(self):
+        """Each evaluation allows a second."""
+        self.reports(step=1.0)
+        waited = 0
+        while self.made == 1:
+            self.reports(step=1.0, seconds=20.0)
+            waited += 1
+        self.assertIn(waited, range(2, 6))
+
     def test_what_there_was_no_time_for_is_counted_as_not_judged(self):
         [found] = self.reports(step=5.0)['gpu'].losses
         self.assertEqual((0, 2), (found.fits, found.not_judged))
