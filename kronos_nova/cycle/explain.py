@@ -534,8 +534,9 @@ def _notes(found: Findings, timely: TimelyPlan, limits: Limits, planned: State) 
     options, outlook = found.given.options, found.case.outlook
     yield from about(timely, limits.budget, options.pace)
     if timely.kept_back:
-        yield (f'{len(timely.kept_back)} servers stay because of [kronos] failover_hosts or '
-               f'failover_domains: {next(iter(timely.kept_back.values()))}.')
+        yield ('Left where they are by [kronos] failover_hosts or failover_domains: '
+               f'{len(timely.kept_back)}. If the first were moved, '
+               f'{next(iter(timely.kept_back.values()))}.')
     if outlook is not None:
         yield from (more_plans(planned, timely, options.cooldown) if timely.moves
                     else left_above(found.before, outlook))

@@ -33,7 +33,8 @@ class LossRuleTest(test_evaluation.CycleTestCase):
         self.assertIn((skip.instances[0], 'if it were moved, b could not be lost any more with all '
                        'servers restarting elsewhere'), skip.details)
         [note] = [note for note in report.notes if 'failover_hosts' in note]
-        self.assertIn('1 servers stay because of [kronos] failover_hosts', note)
+        self.assertIn('by [kronos] failover_hosts or failover_domains: 1. If the first were '
+                      'moved, b could not be lost any more', note)
         self.assertEqual([], self.journal.moves())
 
     def test_by_default_it_is_made(self):
