@@ -56,7 +56,9 @@ class DashboardsTest(test_exporter.ExporterTestCase):
                 state='used', error=0.03, present_error=0.09, imbalance=0.4))
         self.evaluate(policies=(policy,), not_moved=(
             plans.Skip(reason='locked', instances=('vm1',)),), host_scores=(
-                plans.HostScore('a', 'cpu', 0.5, 0.5),))
+                plans.HostScore('a', 'cpu', 0.5, 0.5),),
+            losses=(plans.LossReport(level='', fits=3, does_not_fit=1, in_order=2, not_in_order=1,
+                                     judged_at=time.time()),))
         scores.Scores(self.database).replace('spread', {'cpu': 1.0}, {'a': {'cpu': 0.5}}, now)
         type(self.journal)(self.database, 'one').heartbeat(now)
         drains.Drains(self.database).request([Drain(
