@@ -102,7 +102,7 @@ class Checker:
                                         refused_hosts=refused_hosts))
             for name, found in sorted(by_aggregate.items())]
 
-    def refusal(self, snapshot: Snapshot, checked: Iterable[Checked]) -> str:
+    def lowered_failover(self, snapshot: Snapshot, checked: Iterable[Checked]) -> str:
         """Why hosts are drained with force only: others could not be lost any more; '' where they
         can, or the options do not ask.
 
@@ -158,21 +158,23 @@ def down(snapshot: Snapshot, hosts: Iterable[str]) -> list[str]:
 
 
 def begin(database: Database, snapshot: Snapshot, checked: Iterable[Checked],
-          force: bool = False) -> list[drains.Drain]:
+          force: bool = False, lowered: str = '') -> list[drains.Drain]:
     """Have hosts emptied, all or none.
 
     :param checked: as :meth:`Checker.check` gives it
     :param force: drain hosts that nothing can leave, and the last hosts of an aggregate
+    :param lowered: what :meth:`Checker.lowered_failover` says of them
     :raises HostDown: nothing can be migrated off one of them
     :raises DrainPending: one of them is being drained, or waits to be released
-    :raises DrainRefused: nothing can leave, or an aggregate would have no host left
+    :raises DrainRefused: nothing can leave, an aggregate would have no host left, or others could
+        not be lost any more
     """
     wanted = [each for _name, found, _plan in checked for each in found]
     for host in down(snapshot, [each.host for each in wanted]):
         raise exception.HostDown(host=host)
 
     def refuse(drained: Collection[str]) -> None:
-        reason = '' if force else refusal(snapshot, checked, drained)
+        reason = '' if force else refusal(snapshot, checked, drained) or lowered
         if reason:
             raise exception.DrainRefused(reason=reason)
     Drains(database).request(wanted, refuse)

@@ -52,15 +52,13 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
                                       snapshot)
     names = {server.uuid: server.display_name for server in snapshot.instances}
     moves = [move for _name, _found, plan in checked for move in plan.report.moves]
-    lowers = '' if request.force else checker.refusal(snapshot, checked)
-    if lowers and not request.check:
-        raise exception.DrainRefused(reason=lowers)
+    lowered = '' if request.force else checker.lowered_failover(snapshot, checked)
     begun = [] if request.check else orders.begin(
-        context.database, snapshot, checked, request.force)
+        context.database, snapshot, checked, request.force, lowered)
     refusal = orders.refusal(snapshot, checked, orders.drained(
         context.database)) if request.check and not request.force else ''
     return contract.DrainsBegun(
-        refusal=refusal or lowers or None,
+        refusal=refusal or lowered or None,
         checked=[_checked(each, plan, names) for _name, found, plan in checked for each in found],
         expected_seconds=checker.seconds(moves, request.parallel),
         down=orders.down(snapshot, hosts), drains=[view(each) for each in begun])
