@@ -119,7 +119,7 @@ class _Running(command.Command):
             # To read a large cloud several times takes longer than a run may be silent.
             acquire(maintenances, uuid)
             snapshot, checked = checker.check(wanted)
-            _keep_a_host(snapshot, checked, maintenances.database)
+            _keep_a_host(snapshot, checked, orders.drained(maintenances.database))
             return checked
 
         return maintenance_runner.Dependencies(
@@ -153,9 +153,9 @@ def fitting(check, options, wanted, later):
     return list(wanted[:1])
 
 
-def _keep_a_host(snapshot, checked, database):
+def _keep_a_host(snapshot, checked, drained):
     """:raises DrainRefused: an aggregate would have no host left that takes servers"""
-    reason = orders.without_hosts(snapshot, checked, orders.drained(database))
+    reason = orders.without_hosts(snapshot, checked, drained)
     if reason:
         raise exception.DrainRefused(reason=reason)
 
@@ -228,7 +228,7 @@ class Run(_Running):
         for host in hosts:
             _snapshot, checked = checker.check([_request(options, host, ())])
             if host not in drained:
-                _keep_a_host(snapshot, checked, checker.database)
+                _keep_a_host(snapshot, checked, drained)
             for _name, _drains, plan in checked:
                 moving += len(plan.report.moves)
                 taken = checker.seconds(plan.report.moves, options.parallel)

@@ -41,8 +41,6 @@ take as long."""
 SAVED = 1.25
 """Times the seconds of the last round, without Nova's own order, from which a round begins. Raised,
 rounds are rarer and judge Nova's order of more hosts; lowered, that of fewer."""
-
-
 COLD = 3.0
 """Times as long as others that a first round takes, in which no placement is known. Raised, the
 second round begins sooner and may leave hosts that were not judged; lowered, it begins later.

@@ -40,7 +40,8 @@ def full_in(points: Iterable[tuple[float, float]]) -> Trend | None:
         return None
     values = [statistics.fmean(by_day[day]) for day in days]
     slope, start = statistics.linear_regression(days, values)
-    spread = sum((day - statistics.fmean(days)) ** 2 for day in days)
+    middle = statistics.fmean(days)
+    spread = sum((day - middle) ** 2 for day in days)
     rest = sum((value - start - slope * day) ** 2 for day, value in zip(days, values, strict=True))
     error = math.sqrt(rest / (len(days) - 2) / spread)
     if slope >= 0 or -slope <= SURE * error:

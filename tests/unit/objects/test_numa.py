@@ -1,4 +1,4 @@
-"""NUMA cells of flavors whose extra specs nobody has checked."""
+"""NUMA cells of flavors whose extra specs were not validated."""
 
 import tracemalloc
 
