@@ -5,6 +5,7 @@ carries the configuration as ``app.conf``. Those that ``openstack kronos`` has t
 :mod:`kronos_client.cli`.
 """
 
+import difflib
 import functools
 import logging
 import sys
@@ -143,6 +144,14 @@ class Manage(app.App):
             logging.getLogger(name).setLevel(
                 logging.NOTSET if self.options.verbose_level > self.DEFAULT_VERBOSE_LEVEL
                 else logging.WARNING)
+
+    def get_fuzzy_matches(self, cmd):
+        """The commands whose first word begins like ``cmd`` or is spelt nearly so. cliff's own
+        method suggests the nearest whatever its distance, and so once ``stop`` for ``foo``."""
+        names = sorted(self.command_manager.commands)
+        near = difflib.get_close_matches(cmd, {name.partition(' ')[0] for name in names})
+        return [name for name in names
+                if name.startswith(cmd) or name.partition(' ')[0] in near]
 
     def initialize_app(self, argv):
         self.conf = load_config(self.options)

@@ -2,14 +2,30 @@
 
 import importlib
 import importlib.util
+import sys
 
 from kronos_nova.engine import gc_tuning
 from kronos_nova.plugin import standalone
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C: 128 and the number of the signal, as of shells and of cliff."""
+
+
+def _run(module):
+    """Import a program and run it.
+
+    :returns: its exit code
+    """
+    try:
+        return importlib.import_module(f'kronos_nova.cmd.{module}').main()
+    except KeyboardInterrupt:
+        print('interrupted', file=sys.stderr)
+        return INTERRUPTED
+
 
 def _main(module):
     standalone.hide_eventlet()
-    return importlib.import_module(f'kronos_nova.cmd.{module}').main()
+    return _run(module)
 
 
 def _main_in_threads(module):
@@ -18,7 +34,7 @@ def _main_in_threads(module):
     # Only now: it looks for eventlet too.
     from oslo_service import backend
     backend.init_backend(backend.BackendType.THREADING)
-    return importlib.import_module(f'kronos_nova.cmd.{module}').main()
+    return _run(module)
 
 
 def _main_beside_nova(module):
@@ -27,7 +43,7 @@ def _main_beside_nova(module):
         return _main_in_threads(module)
     standalone.hide_eventlet()
     standalone.use_threads()
-    return importlib.import_module(f'kronos_nova.cmd.{module}').main()
+    return _run(module)
 
 
 def api():

@@ -94,7 +94,7 @@ class Observer:
         now = self.utcnow()
         switches = db_switches.SwitchBoard(self.database).read()
         aggregates, workers = self._aggregates(last, switches, now), self._workers(now)
-        drained = self._drains(now)
+        drained = self.drains(now)
         return Overview(
             at=now, database_revision=migrate.current(self.database.engine, migrate.CONTROL),
             aggregates=aggregates, workers=workers, drains=drained,
@@ -104,6 +104,14 @@ class Observer:
             duration_error=progress.error(self.journal.predictions()),
             problems=sorted(self._problems(aggregates, workers, drained, switches, now),
                             key=lambda each: status.SEVERITIES.index(each.severity)))
+
+    def aggregates(self, last: Sequence[models.CycleRow]) -> list[status.Aggregate]:
+        """The aggregates of :meth:`read`, for a caller that needs no more.
+
+        :raises ConfigurationError: nova.conf names a level or a window that there is not
+        """
+        return self._aggregates(last, db_switches.SwitchBoard(self.database).read(),
+                                self.utcnow())
 
     def _aggregates(self, last, switches, now):
         last = {row.aggregate: row for row in last}
@@ -167,7 +175,8 @@ class Observer:
                               is_alive=dead_before <= heard_at <= now + (now - dead_before))
                 for name, role, heard_at in self.journal.workers(now - FORGOTTEN_AFTER)]
 
-    def _drains(self, now):
+    def drains(self, now: datetime.datetime) -> list[status.DrainState]:
+        """The drains that are not over."""
         found = Drains(self.database).in_states(
             (*drains.ACTIVE, drains.EMPTY, drains.OVERDUE, drains.RELEASING))
         leaving, observed = collections.defaultdict(list), functools.cache(self.journal.durations)

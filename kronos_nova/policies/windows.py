@@ -8,15 +8,18 @@ much later as the clock was put forward.
 import dataclasses
 import datetime
 import re
+import typing
 import zoneinfo
 from collections.abc import Iterable
 from collections.abc import Iterator
 
-import croniter
 from oslo_config import cfg
 
 from kronos_nova import boundary
 from kronos_nova import exception
+
+if typing.TYPE_CHECKING:    # a command without windows does without it
+    import croniter
 
 EVERY = '*'
 FORM = 'AGGREGATE; CRON; MINUTES[; TIME ZONE]'
@@ -52,7 +55,7 @@ class Window:
     def is_open(self, now: float) -> bool:
         """:param now: Unix seconds"""
         local, margin = self._local(now), self._margin(now)
-        starts = croniter.croniter(self.cron, local + margin + _SECOND)
+        starts = self._starts(local + margin + _SECOND)
         while True:
             start = starts.get_prev(datetime.datetime)
             begun = self._unix(start)
@@ -63,7 +66,7 @@ class Window:
 
     def opens_at(self, now: float) -> float:
         """When it opens next; Unix seconds."""
-        starts = croniter.croniter(self.cron, self._local(now) - self._margin(now))
+        starts = self._starts(self._local(now) - self._margin(now))
         while (opens := self._unix(starts.get_next(datetime.datetime))) <= now:
             pass
         return opens
@@ -78,7 +81,7 @@ class Window:
         time at which it was to open: it opens as much later by the clock."""
         for change in self._changes(now):
             before, after = self.clock_around(change)
-            opens = croniter.croniter(self.cron, before - _SECOND).get_next(datetime.datetime)
+            opens = self._starts(before - _SECOND).get_next(datetime.datetime)
             if opens < after and not self._is_open_at(change):
                 yield change
 
@@ -121,6 +124,11 @@ class Window:
         """The local time without a zone: with a zone, croniter would count hours twice."""
         return datetime.datetime.fromtimestamp(now, zoneinfo.ZoneInfo(self.zone)).replace(
             tzinfo=None, fold=0)
+
+    def _starts(self, local: datetime.datetime) -> 'croniter.croniter':
+        """The times that the cron expression names, from a local time on in both directions."""
+        import croniter
+        return croniter.croniter(self.cron, local)
 
     def _unix(self, local: datetime.datetime) -> float:
         return local.replace(tzinfo=zoneinfo.ZoneInfo(self.zone), fold=0).timestamp()
@@ -192,6 +200,7 @@ def _check_cron(cron: str) -> None:
     if (len(cron) > _LONGEST_CRON or len(fields) != 5 or not all(map(_FIELD.fullmatch, fields))
             or any(map(_RANDOM.search, fields))):
         raise ValueError(f'{cron} is not a cron expression of five fields')
+    import croniter
     try:
         croniter.croniter(cron, _BEFORE, max_years_between_matches=_YEARS).get_next()
     except croniter.CroniterBadDateError as error:

@@ -17,9 +17,9 @@ def show(context: Context, _request: Request) -> contract.Status:
 def list_aggregates(context: Context, _request: Request) -> contract.Aggregates:
     observer = _observer(context)
     last = observer.cycles.last()
-    found, hosts = observer.read_with(last), overview.hosts_measured(last)
+    hosts, drained = overview.hosts_measured(last), observer.drains(context.utcnow())
     return contract.Aggregates(aggregates=[
-        _measured(each, hosts.get(each.name, {}), found.drains) for each in found.aggregates])
+        _measured(each, hosts.get(each.name, {}), drained) for each in observer.aggregates(last)])
 
 
 def show_aggregate(context: Context, request: contract.OneAggregate) -> contract.Aggregate:

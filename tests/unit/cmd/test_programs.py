@@ -2,17 +2,23 @@
 
 import contextlib
 import io
+import os
+import pathlib
+import signal
 import subprocess
 
 import ddt
+import fixtures
 import testtools
 
 from kronos_nova.cmd import manage
 from kronos_nova.cmd import record
 from kronos_nova.cmd import replay
+from kronos_nova.cmd import start
 from kronos_nova.cmd import status
 from kronos_nova.cmd import test_config
 from tests.e2e.box.settings import command
+from tests.unit.cmd import base
 
 CLIFFS_OWN = ('max_width',)
 """Arguments of the library, which bounds them itself."""
@@ -37,6 +43,44 @@ class ProgramsTest(testtools.TestCase):
                               capture_output=True)
         self.assertEqual((0, ''), (done.returncode, done.stderr))
         self.assert_version(name, done.stdout)
+
+
+@ddt.ddt
+class InterruptTest(testtools.TestCase):
+    @ddt.data(('kronos-manage', 'status'), ('kronos-record', 'snapshot'), ('kronos-test-config',),
+              ('kronos-status', 'upgrade', 'check'))
+    def test_ctrl_c_ends_each_without_a_traceback(self, words):
+        config = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'nova.conf')
+        os.mkfifo(config)
+        name, *arguments = words
+        program = subprocess.Popen(
+            [*command('kronos-nova', name), '--config-file', str(config), *arguments], text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(program.wait)
+        self.addCleanup(program.kill)
+        # The writer's end opens once the program reads its configuration.
+        with config.open('w'):
+            program.send_signal(signal.SIGINT)
+            said = program.communicate(timeout=60)
+        self.assertEqual(start.INTERRUPTED, program.returncode, said)
+        self.assertNotIn('Traceback', said[1])
+
+
+@ddt.ddt
+class UnknownCommandTest(base.ManageTestCase):
+    @ddt.data('foo', 'x', 'xyzzy')
+    def test_nothing_is_suggested_for_what_is_like_no_command(self, word):
+        self.assertEqual(2, self.run_manage(word))
+        said = self.written(self.out) + self.written(self.err)
+        self.assertIn(word, said)
+        for name in manage.Commands(manage.NAMESPACE).commands:
+            self.assertNotIn(f'  {name}\n', said)
+
+    @ddt.data(('stauts', 'status'), ('paln', 'plan list'), ('resmue', 'resume'))
+    @ddt.unpack
+    def test_what_is_spelt_nearly_so_is_suggested(self, word, name):
+        self.assertEqual(2, self.run_manage(word))
+        self.assertIn(f'  {name}\n', self.written(self.out))
 
 
 class CommandsTest(testtools.TestCase):

@@ -26,6 +26,10 @@ WITHOUT_NULL = ('csv', 'value')
 class Command(command.Command):
     """A command that prints a sentence."""
 
+    def _load_hooks(self):
+        # cliff's asks every distribution that is installed for hooks of this command.
+        self._hooks = []
+
     def get_epilog(self):
         # cliff's names the distribution that has the command. It reads the metadata of all that is
         # installed for that, which is a fifth of the time that a command takes.
