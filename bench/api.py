@@ -12,7 +12,7 @@ from bench import report
 from kronos_nova import clock
 
 P99_SECONDS = 0.1
-"""What an operator's page, which asks several things at once, may wait for each of them."""
+"""Seconds that an operator's page, which makes several requests at once, may wait for each."""
 
 TOKEN = 'reader'
 

@@ -93,6 +93,6 @@ def run(args) -> report.Report:
 
 
 def _cpu_seconds():
-    """Of children that have ended: the command alone, as the services still run."""
+    """CPU seconds of children that have ended: the command alone, as the services still run."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

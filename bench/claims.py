@@ -1,4 +1,4 @@
-"""What persistent claims cost nova-compute: per claim, and at its start."""
+"""The cost of persistent claims in nova-compute: per claim, and at its start."""
 
 import contextlib
 import datetime

@@ -1,4 +1,4 @@
-"""What a fault in one aggregate costs the others: their plan, and the time until they have it."""
+"""The cost of a fault in one aggregate to the others: their plan, and the time until it is made."""
 
 import copy
 import dataclasses
@@ -233,4 +233,4 @@ FAULTS = {
     'scores negative': _scores(-1.0), 'profiles NaN': _profiles(float('nan')),
     'profiles infinite': _profiles(float('inf')), 'profiles 7': _profiles(7.0),
 }
-"""What tenants, exporters and hosts of the other aggregate do."""
+"""Faults of tenants, exporters and hosts of the other aggregate."""

@@ -67,7 +67,7 @@ def _times(work, count):
 
 
 def _from_memory(families):
-    """What no exporter that uses prometheus_client can be faster than."""
+    """Print the families from memory: no exporter that uses prometheus_client can be faster."""
     import prometheus_client
 
     class Kept:

@@ -1,5 +1,5 @@
-"""Plans judged by somebody else: what Kronos reports of random clouds against a judge that has no
-line in common with it."""
+"""Plans judged independently: the figures that Kronos reports of random clouds against a judge that
+has no line in common with it."""
 
 import collections
 import dataclasses
@@ -89,8 +89,8 @@ def _is_only_locked(row):
 
 
 def _with_groups_at_no_cost(seed):
-    """What is left of the combined imbalances of all aggregates with soft groups that cost nothing,
-    and without groups."""
+    """The combined imbalances of all aggregates after the plans, with soft groups that cost
+    nothing, and without groups."""
     left = []
     for keep in (True, False):
         cloud = _cloud(seed, 'spread', 2)

@@ -1,4 +1,5 @@
-"""What a move costs a guest that runs: by libvirt alone, by stock Nova, by Kronos, on one cloud."""
+"""The cost of a move to a running guest: by libvirt alone, by stock Nova, by Kronos, on one
+cloud."""
 
 import contextlib
 import dataclasses
@@ -17,7 +18,7 @@ CONTENDERS = LIBVIRT, STOCK, KRONOS = ('virsh migrate alone', 'stock Nova', 'Kro
 BEAT_MS = 20
 GUESTS = {'idle': {'beat_ms': BEAT_MS},
           'busy': {'beat_ms': BEAT_MS, 'memory_mb': 96, 'dirty_mb_s': 8, 'cpu': 0.1}}
-"""What guests do: those of :mod:`tests.e2e.box.hypervisors.guests`."""
+"""Kinds of guests: those of :mod:`tests.e2e.box.hypervisors.guests`."""
 
 MEMORY_MB = 256
 SLOWER = 1.05
@@ -187,7 +188,7 @@ class Field:
             self._has_kronos = wanted
 
     def errors(self):
-        """Of what was expected of the moves after the first round."""
+        """Errors of the expected times of the moves after the first round."""
         return [abs(expected - taken) / taken for expected, taken in self._taken]
 
     def _expected(self, uuid, source, destination):

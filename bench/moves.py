@@ -100,7 +100,7 @@ def _measure(args, broker, database):
 
 
 class Usage:
-    """What was used since it was made: CPU seconds by who used them, and SQL statements.
+    """The use since it was made: CPU seconds by process, and SQL statements.
 
     :param processes: {name: pids}
     """

@@ -130,7 +130,7 @@ def freed(problem: Problem, moves: list[tuple[int, int]]) -> tuple[int, float]:
 
 
 def relieved(problem: Problem, moves: list[tuple[int, int]]) -> tuple[int, int, float]:
-    """Of the hot hosts those at their targets, and those at their marks after the moves; GiB."""
+    """Hot hosts at their targets, and at their marks, after the moves; GiB."""
     scores = _ended(problem, moves).scores
     high, target = MARKS
     hot = (problem.scores > high).any(axis=1)

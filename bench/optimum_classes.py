@@ -198,7 +198,7 @@ def _tight(rng, place, demands, memory):
 
 
 def _loads(rng, demands, policies):
-    """What servers add to a host: by processors, by memory, and by neither."""
+    """Loads that servers add to a host: by processors, by memory, and by neither."""
     part = rng.uniform(0.1, 0.9, size=(len(demands), policies))
     size = np.ones(part.shape)
     size[:, :2] = demands / HOST

@@ -13,7 +13,7 @@ from kronos_nova.model import Problem
 CEILING = 0.95
 """``overload_ceiling``, the default."""
 MOVE_MB = 4096.0
-"""What a move costs a pack plan in addition to the memory that it copies, in MiB."""
+"""Cost of a move in a pack plan in addition to the memory that it copies, in MiB."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What loading the plugin costs: two clouds at once, one with and one without, taking turns."""
+"""The cost of loading the plugin: two clouds at once, one with and one without, taking turns."""
 
 import collections
 import concurrent.futures

@@ -1,4 +1,4 @@
-"""What is left of balancing plans that are cut short: is the cloud worse than before?"""
+"""Balancing plans that are cut short: is the cloud worse than before?"""
 
 import collections
 import dataclasses

@@ -1,4 +1,4 @@
-"""What no planner can beat: a MILP's optimum on small clusters and a lower bound on any."""
+"""Bounds that no planner can beat: a MILP's optimum on small clusters, a lower bound on any."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""What a bench found: tables, the command that made them, versions and the machine.
+"""The result of a bench: tables, the command that made them, versions and the machine.
 
 A subcommand module looks like this, and imports what is slow to import inside ``run``::
 
@@ -78,7 +78,7 @@ def progress(row: tuple) -> None:
 
 
 def conditions() -> dict:
-    """What somebody needs to run it again and to compare."""
+    """The conditions of a run, to repeat and compare it."""
     return {
         'command': ' '.join(['python -m bench', *sys.argv[1:]]),
         'when': time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime()),

@@ -1,4 +1,4 @@
-"""What the rules of operators cost: planning with them, and a request of Nova's scheduler."""
+"""The cost of operators' rules: planning with them, and a request of Nova's scheduler."""
 
 from bench import report
 
@@ -38,7 +38,7 @@ def run(args) -> report.Report:
 
 
 def _plans(cloud, rules, repeat: int) -> dict[str, float]:
-    """What each set of rules is called, to the least CPU seconds of its plans, which take turns. As
+    """{name of a set of rules: the least CPU seconds of its plans}. The sets take turns. As
     in a planning process, an unchanged file is parsed once."""
     import pathlib
     import tempfile

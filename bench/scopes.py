@@ -1,4 +1,4 @@
-"""What the number of server groups, projects and aggregates costs beside a plain cloud."""
+"""The cost of many server groups, projects and aggregates against a plain cloud."""
 
 from bench import report
 

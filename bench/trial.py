@@ -19,7 +19,8 @@ from kronos_nova.planners.base import Limits
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Trial:
-    """What a plan did. ``seconds`` are of the processor, on one core; ``memory_gib`` is to copy."""
+    """The result of a plan. ``seconds`` are of the processor, on one core; ``memory_gib`` is to
+    copy."""
 
     seconds: float
     moves: int
@@ -82,7 +83,7 @@ def cycle(problem: Problem, mode: str, budget: int,
 
 
 def judge(problem: Problem, moves: list[tuple[int, int]], seconds: float) -> Trial:
-    """Make the moves one after the other, whoever planned them.
+    """Make the moves one after the other.
 
     ``refused`` are moves for which placement would have no room at that point; they are made all
     the same. ``overfull`` are hosts that end above 100 % in some policy.

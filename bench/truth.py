@@ -1,6 +1,6 @@
 """Whether hosts get the load that plans promise, on clouds whose metrics are as exporters have
 them: hosts of several sizes, memory that is overcommitted, shared or in huge pages, and exporters
-that tell of some guests only."""
+that report some guests only."""
 
 import dataclasses
 import datetime
@@ -77,7 +77,7 @@ as files had them before there were sizes."""
 
 
 class _Cloud:
-    """A cloud, and a metrics source that tells of it what exporters would.
+    """A cloud, and a metrics source that answers as exporters would.
 
     sizes : host to (CPUs, GiB); place : server to host
     cores, touched : server to what it uses, CPUs and GiB

@@ -38,7 +38,7 @@ PACKING = (
         {'host_choice': 'specify'}, largest=320),
 )
 TIME_SHARE = 0.7
-"""Of the time that a strategy took, after which spread is told to stop: it then still has to put
+"""Share of the time that a strategy took after which spread has to stop: it then still has to put
 its moves in order."""
 COLUMNS = ('cluster', 'planner', 'CPU s', 'moves', 'GiB to copy', 'cpu max − min',
            'memory max − min', 'hosts', 'hosts over 100 %', 'moves placement refuses')

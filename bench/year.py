@@ -1,4 +1,4 @@
-"""What a year leaves in the control database, and whether it is as fast as on the first day.
+"""The control database after a year: its size, and whether it is as fast as on the first day.
 
 A day of ``observe`` over twenty aggregates, every evaluation with a plan that differs from the
 last, and a thousand moves, written as the services write them; then what the services drop in a

@@ -115,7 +115,7 @@ def are_equal(old, new) -> bool:
 
 
 def _different(old, new):
-    """What only the one list has, and what only the other has."""
+    """Entries that only the one list has, and those that only the other has."""
     ours, theirs = collections.Counter(old), collections.Counter(new)
     return list((ours - theirs).elements()), list((theirs - ours).elements())
 
@@ -150,7 +150,7 @@ def snapshots_in(folder: pathlib.Path) -> list[pathlib.Path]:
 
 
 def plans_of(checkout: pathlib.Path, folders: list[pathlib.Path]) -> Iterator[dict]:
-    """What a checkout plans on each snapshot, by a process of its own.
+    """The plans of a checkout for each snapshot, made in a process of its own.
 
     :raises subprocess.CalledProcessError: the process failed
     """
@@ -218,7 +218,7 @@ def compare(old: pathlib.Path, new: pathlib.Path, folders: list[pathlib.Path]) -
 
 
 def counted(plans: dict) -> Iterator[str]:
-    """What a comparison has compared, so that one of nothing is seen."""
+    """Counts of what was compared, so that an empty comparison is noticed."""
     if 'error' in plans:
         yield 'snapshots that cannot be planned'
     for aggregate in plans.get('aggregates', ()):

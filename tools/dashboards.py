@@ -10,7 +10,7 @@ import re
 
 TARGET = pathlib.Path(__file__).parents[1] / 'etc/kronos/grafana'
 SCHEMA = 39
-"""Of the JSON, that of Grafana 11; later ones migrate it when it is imported."""
+"""Version of the JSON: that of Grafana 11. Later ones migrate it when it is imported."""
 
 SOURCE = {'type': 'prometheus', 'uid': '${source}'}
 WIDTH, HEIGHT = 24, 8
@@ -188,7 +188,7 @@ DASHBOARDS = (FLEET, AGGREGATE, MOVES, DEMO)
 
 
 def dashboard(title, uid, rows) -> dict:
-    """What Grafana imports."""
+    """A dashboard as Grafana imports it."""
     panels, top = [], 0
     for row in rows:
         height = HEIGHT if len(row) < 4 else HEIGHT // 2

@@ -30,11 +30,11 @@ from kronos_nova.cmd import status
 from kronos_nova.cmd import test_config
 
 OWN_GROUPS = 2
-"""Of argparse's groups the first two have what a command itself takes; the rest are cliff's, of how
-its output is written."""
+"""Number of argparse's groups, the first ones, that a command itself fills; the rest are cliff's,
+of how its output is written."""
 
 LONGEST_LINE = 72
-"""Of a synopsis."""
+"""Characters of a line of a synopsis."""
 
 DAEMON_EXITS = {0: 'It was told to end.', 1: 'The configuration does not do; one line on standard '
                 'error says what, and what to do about it.'}
@@ -45,7 +45,7 @@ NOVA_CONF = ('nova.conf of the files that Nova\'s own services read, below /etc/
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Page:
-    """What a manual page says.
+    """The content of a manual page.
 
     options : actions of argparse
     exits : {exit code: what it means}; nothing where the description has them
@@ -180,7 +180,7 @@ def _daemon(name, summary, description, options=()):
 
 
 def _split(parser):
-    """What a command itself takes, and what cliff adds."""
+    """Return the arguments of the command itself, and those that cliff adds."""
     own = [action for group in parser._action_groups[:OWN_GROUPS]
            for action in group._group_actions]
     return own, [action for action in parser._actions if action not in own]
@@ -229,7 +229,7 @@ def _value(action):
 
 
 def _is_inverse(action):
-    """Of a switch, which oslo.config adds to each."""
+    """Whether it is the inverse that oslo.config adds to each switch."""
     return (action.help or '').startswith('The inverse of')
 
 

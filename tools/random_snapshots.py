@@ -103,7 +103,7 @@ class _Snapshot:
         return row
 
     def _load(self, row):
-        """What a server uses: processors and MiB."""
+        """The use of a server: processors and MiB."""
         return {'cpu': row['vcpus'] * self.rng.betavariate(2, 3),
                 'memory': row['memory_mb'] * self.rng.uniform(0.2, 0.95)}
 

@@ -81,7 +81,7 @@ class Conductor:
                     time.sleep(seconds)
                 spans.append((phase, begun, time.time()))
                 self._turn_reconciler(False)
-                time.sleep(5)  # what is under way ends
+                time.sleep(5)  # what is in progress ends
         output, _errors = probe.communicate(timeout=60)
         calls = json.loads(output)
         return {phase: [[took for at, took in calls if begun <= at and at + took <= ended]
@@ -89,7 +89,7 @@ class Conductor:
                 for phase in (OFF, RECONCILER, CYCLE)}
 
     def _turn_reconciler(self, is_on):
-        """Off is when somebody else has its lease. All that is recent looks new to it again."""
+        """Take its lease to switch it off. Once it is on, all that is recent is new to it."""
         if is_on:
             self._query("UPDATE leases SET holder = NULL, expires_at = NULL, progress_at = NULL "
                         "WHERE name = 'reconciler'")
@@ -122,8 +122,8 @@ class Conductor:
             nonlocal told
             if not self._process.alive():
                 raise SystemExit(f'the conductor ended:\n{self._process.tail()}')
-            # The database serves the conductor that is measured: it is asked only when a child
-            # has told of a cycle, never in between.
+            # The database serves the conductor that is measured: it is asked only after a child
+            # reported a cycle, never in between.
             before, told = told, self._trial.cycles_file.stat().st_size
             if before == told:
                 return False

@@ -257,7 +257,7 @@ def _now():
 
 
 def _service_version():
-    """Of this Nova: a conductor does not start beside computes that are too old."""
+    """The version of this Nova's services: no conductor starts with computes that are too old."""
     from nova.objects import service
     return service.SERVICE_VERSION
 
@@ -279,7 +279,7 @@ def _query(connection, sql):
 
 
 def _analyze(connection):
-    """What the database does by itself sooner or later; until then it may take tables for empty,
+    """Analyze the tables, as the database does in time; until then it may take them for empty,
     and read all of an index that it needs one row of."""
     tables = _query(connection, 'SHOW TABLES')
     _query(connection, 'ANALYZE TABLE ' + ', '.join(f'`{name}`' for [name] in (

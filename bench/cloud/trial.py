@@ -40,7 +40,7 @@ AUDIT_COLUMNS = ('instances', 'wall s', 'CPU s', 'peak MiB', 'requests', 'findin
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What a cycle took; seconds, MiB, KiB."""
+    """The cost of a cycle: seconds, MiB, KiB."""
 
     name: str
     cpu: float
@@ -115,7 +115,7 @@ class Trial:
 
     def _configure(self, prometheus):
         return self.services.nova_conf({
-            # Nobody reports here: the services of this cloud are up for as long as it lasts.
+            # No service reports here: those of this cloud are up for as long as it lasts.
             'DEFAULT': {'service_down_time': 10 ** 7, 'log_file': self.services.root / 'child.log'},
             'kronos_prometheus': {'url': prometheus, 'timeout': 120},
             'kronos': {'automation': 'observe', 'aggregates': ','.join(self.size.aggregates),
@@ -216,7 +216,7 @@ class Trial:
         return float(row['size'])
 
     def touch(self, count):
-        """Let ``count`` providers change: an instance of each allocates anew what it has."""
+        """Let ``count`` providers change: an instance of each writes its allocation again."""
         ask = self.services.adapter
         for number in range(count):
             vm = self.cloud.vms[number]
@@ -277,7 +277,7 @@ def _count_lines(path):
 
 
 def _cpu(pid):
-    """Of a process and its children."""
+    """CPU seconds of a process and its children."""
     service = psutil.Process(pid)
     times = [each.cpu_times() for each in (service, *service.children(recursive=True))]
     return sum(each.user + each.system for each in times)

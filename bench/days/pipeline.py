@@ -108,7 +108,7 @@ class Kronos:
 
 
 class Cloud:
-    """A world as Nova, placement and Prometheus tell of it; servers are called by their numbers."""
+    """A world as Nova, placement and Prometheus report it; servers are called by their numbers."""
 
     def __init__(self, world):
         self.world = world

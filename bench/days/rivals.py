@@ -1,4 +1,4 @@
-"""What Kronos is held against. Whoever is not Kronos has his moves made by the same rules: so many
+"""The rivals of Kronos. Moves of all are made by the same rules: so many
 at once, and no more than there is room for."""
 
 import json
@@ -39,7 +39,7 @@ class NoMoves:
 
 
 class _Mover(NoMoves):
-    """Makes the moves that somebody wants, in their order."""
+    """Makes the moves of a rival's plan, in their order."""
 
     def begin(self, world):
         super().begin(world)

@@ -1,4 +1,4 @@
-"""What happens to a cloud whatever is done about it: demand, servers that come and go, hosts that
+"""Events of a cloud that no strategy changes: demand, servers that come and go, hosts that
 die or are serviced."""
 
 import dataclasses
@@ -13,7 +13,7 @@ VCPUS, CHANCES = (2, 4, 8), (.5, .35, .15)
 MIB_PER_VCPU = (1024, 2048, 4096)
 VCPU_RATIO = 16.0
 MEMORY_FILL = 0.65
-"""Of the hosts' memory is allocated: they are not empty, and one may be serviced."""
+"""Share of the hosts' memory that is allocated: they are not empty, and one may be serviced."""
 
 DAYS_KNOWN = 9
 """That monitoring knows of: the same hours of last week, and of a day before them."""
@@ -177,7 +177,7 @@ def _habits(rng, samples, count):
 
 
 def _levels(rng, samples, count):
-    """float64 (T, V): levels that wander, so that no day tells of the next one."""
+    """float64 (T, V): levels that wander, so that no day predicts the next one."""
     return rng.beta(.8, 3.2, count) + _noise(rng, samples, count, .998, .01)
 
 

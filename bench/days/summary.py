@@ -8,7 +8,7 @@ COLUMNS = ('strategy', 'moves / greedy', 'GiB / greedy', 'time above threshold',
            'mean imbalance', 'p95 imbalance', 'most moves of a VM', 'VMs with 5 or more',
            'returns in 24 h', 'VM minutes in migration', 'CPU s')
 FORECAST, WITHOUT_FORECAST = ', forecast', 'without forecast'
-"""What the name of a strategy that looks ahead ends with, and the word for the same without."""
+"""The end of the name of a strategy that looks ahead, and the word for the same without."""
 LEAST = ('scenario', 'size', 'strategy', 'hot host minutes / no moves', 'GiB', 'GiB at least')
 GOAL, GOAL_HOT, GOAL_GIB = 'goal', 0.25, 0.3
 """Goal of large clusters: hot host minutes in ratio to no moves, and GiB in ratio to greedy."""

@@ -1,4 +1,4 @@
-"""What a time in a cloud was like for its servers and its operator."""
+"""The quality of some time in a cloud, for its servers and its operator."""
 
 import collections
 
@@ -27,7 +27,7 @@ class Tally:
         self._left = collections.defaultdict(dict)
 
     def add(self, seconds: float, world) -> None:
-        """Time goes by in a world as it is."""
+        """Add some seconds of a world in its present state."""
         load, available = world.loads(), world.available
         self.seconds.append(seconds)
         self.imbalance.append(float(np.ptp(load[available])) if available.any() else 0.0)

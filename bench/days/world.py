@@ -8,11 +8,12 @@ from bench.days import scenario as scenarios
 from bench.days.tally import Tally
 
 MIGRATION_CORES = 1.0
-"""Of the source and of the destination, while a server is copied: QEMU does it in one thread."""
+"""Processors of the source and of the destination that copying a server takes: QEMU does it in
+one thread."""
 SECONDS, SECONDS_PER_GIB = 10.0, 3.0
-"""What a live migration takes at 3 Gbit/s, and before and after the copying."""
+"""Seconds of a live migration before and after the copying, and of each GiB at 3 Gbit/s."""
 PAUSE = 10
-"""Seconds until the next look at moves that wait while nothing is under way."""
+"""Seconds until moves that wait are looked at again while none is in progress."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class World:
         return load
 
     def seen(self) -> tuple[np.ndarray, np.ndarray]:
-        """(float64 (H,), float64 (V,)): what monitoring tells of the last sample: fractions of a
+        """(float64 (H,), float64 (V,)): the last sample as monitoring reports it: fractions of a
         host that hosts and servers use. None can use more than there is."""
         demand = self.scenario.demand[max(self.sample - 1, 0)] / self.scenario.cores
         wanted = self._sum(demand * self.scenario.cores)
@@ -68,7 +69,7 @@ class World:
         return np.minimum(wanted, 1.0), used
 
     def mean_of_hour(self, hour: int) -> np.ndarray:
-        """float64 (V,): what :meth:`seen` told of servers in an hour since the beginning, NaN where
+        """float64 (V,): the mean of :meth:`seen` in an hour since the beginning, NaN where
         there were none; of an hour before it what the scenario's days before that have."""
         if hour in self._hours:
             return self._hours[hour]
@@ -80,7 +81,7 @@ class World:
         return np.where(self.scenario.born == 0, means, np.nan)
 
     def _remember(self):
-        """What was used in the sample that ends."""
+        """Store the usage of the sample that ends."""
         self._samples.append(np.where(self.place >= 0, self.seen()[1], np.nan))
         if len(self._samples) == 3600 // scenarios.STEP:
             self._hours[self.sample // len(self._samples) - 1] = np.mean(self._samples, axis=0)
@@ -92,7 +93,7 @@ class World:
                            minlength=self.scenario.hosts) / self.scenario.cores
 
     def free_mb(self) -> np.ndarray:
-        """float64 (H,): memory that nobody has, and no migration needs."""
+        """float64 (H,): memory that no server has and no migration needs."""
         memory, there = self.scenario.vm_memory_mb, self.present
         used = np.bincount(self.place[there], weights=memory[there],
                            minlength=self.scenario.hosts)
@@ -112,7 +113,7 @@ class World:
         self.migrations[vm] = Migration(int(self.place[vm]), destination, self.now + seconds)
 
     def turn(self, sample: int) -> None:
-        """What happens by itself at the beginning of a sample."""
+        """Apply the events at the beginning of a sample."""
         self.sample = sample
         if sample:
             self._remember()
@@ -128,7 +129,7 @@ class World:
                 self._schedule(vm)
 
     def _change(self, host, state):
-        """A host that dies or is to be serviced has its servers elsewhere at once, by the operator
+        """Move the servers of a host that dies or is to be serviced elsewhere at once: the operator
         or whatever he has for that; nobody is charged for it."""
         self.states[host] = state
         if state == scenarios.UP:
@@ -144,7 +145,7 @@ class World:
         self.place[vm] = np.where(self.available, self.free_mb(), -np.inf).argmax()
 
     def next_end(self) -> float:
-        """Seconds until the next migration ends, inf if none is under way."""
+        """Seconds until the next migration ends, inf if none is in progress."""
         return min((migration.ends_at - self.now for migration in self.migrations.values()),
                    default=np.inf)
 

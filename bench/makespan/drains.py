@@ -19,7 +19,7 @@ from kronos_nova.objects.move import Caps
 
 GIB = (2, 4, 8, 16, 32, 64, 128)
 CHANCES = (.2, .25, .25, .15, .08, .05, .02)
-"""Of a server to have that much memory: many small ones and few that take most of the time."""
+"""Probabilities of a server's memory: many small servers, and few that take most of the time."""
 DIRTY = 20.0, 1.0
 """Median MiB a second, and standard deviation of its logarithm."""
 FASTEST = 250.0
@@ -176,6 +176,6 @@ def least(world, case: Case, caps: Caps) -> float:
             again.pass_time(again.next_end())
         by_slots[source] += math.ceil(again.took[vm] / POLL) * POLL
         by_links[source] += again.copied[vm] / world.network.link
-    # After the last in a slot nobody has to look.
+    # After the last in a slot no look is needed.
     return float(max(by_slots.sum() / caps.total - POLL, by_slots.max() / caps.per_source - POLL,
                      by_links.max() + worlds.PREPARE[0] + worlds.FINISH[0]))

@@ -21,7 +21,7 @@ CHANGE = 0.25
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Guests:
-    """What servers do to their memory, each float64 (V,).
+    """The use that servers make of their memory, each float64 (V,).
 
     touched : MiB that are not zero
     dirty_rate : MiB a second that are written
@@ -62,7 +62,7 @@ class SharedLinks(world.World):
         self.network, self.guests, self._seed = network, guests, seed
         self.took = {}      # {server: seconds of its last migration}
         self.copied = {}    # {server: MiB of its last migration}
-        self.told = {}      # {server: what Nova was told of that, and of what was left}
+        self.told = {}      # {server: the reports of it to Nova, and of the rest}
         self._rng = {}
 
     def start(self, vm, destination):

@@ -52,7 +52,7 @@ def run(args) -> report.Report:
 
 
 def ways(restraint: float, planner: str) -> dict[str, dict]:
-    """What each way is called, to its options of ``[kronos]``."""
+    """{name of a way: its options of ``[kronos]``}"""
     common = {'restraint': restraint, 'spread_planner': planner}
     if not restraint:
         common['max_moves_per_instance_and_week'] = 0

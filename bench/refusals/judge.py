@@ -22,8 +22,8 @@ FILTERS = ('compute_capabilities_filter.ComputeCapabilitiesFilter',
            'affinity_filter.ServerGroupAffinityFilter',
            'numa_topology_filter.NUMATopologyFilter',
            'pci_passthrough_filter.PciPassthroughFilter')
-"""Those of Nova's default, and of its NUMA and PCI guides, that look at hosts. ComputeFilter looks
-at services, which the world of the bench has."""
+"""Filters of Nova's default, and of its NUMA and PCI guides, that look at hosts. ComputeFilter
+looks at services, which the world of the bench has."""
 
 
 class Judge:
@@ -42,9 +42,9 @@ class Judge:
 
     def lack(self, vm: int, host: int, residents: tuple[int, ...],
              before: Before = NOTHING_BEFORE, is_whole: bool = True) -> str:
-        """What a host lacks for a server; '' for nothing.
+        """Name the thing that a host lacks for a server; '' for none.
 
-        :param residents: servers there, in the order in which they came, those under way to it
+        :param residents: servers there, in the order in which they came, those on their way to it
             too
         :param before: moves of a plan; these count as much as a question to Nova's scheduler can
             say of them
@@ -78,13 +78,13 @@ class Judge:
                      if amount and used[name] + amount > room[name]), '')
 
     def amounts(self, vm: int) -> dict[str, int]:
-        """What placement allocates to a server."""
+        """Amounts that placement allocates to a server."""
         cores = 'PCPU' if self.mix.kinds[vm].is_pinned else 'VCPU'
         return {cores: int(self._scenario.vcpus[vm]),
                 'MEMORY_MB': int(self._scenario.vm_memory_mb[vm])}
 
     def room(self, host: int) -> dict[str, int]:
-        """What placement can allocate on a host."""
+        """Amounts that placement can allocate on a host."""
         from bench.days import scenario as scenarios
 
         shared, pinned = self.cores(host)

@@ -56,7 +56,7 @@ KINDS = (
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What a host has.
+    """The properties of a host.
 
     has : properties, as kinds name them
     """

@@ -35,7 +35,7 @@ QUARANTINE = 86400
 
 @dataclasses.dataclass(kw_only=True)
 class Counts:
-    """What a strategy asked and was refused.
+    """Counts of a strategy's questions and refusals.
 
     cycles : evaluations that planned
     questions : asked of the scheduler before a move
@@ -66,7 +66,7 @@ class MixedWorld(world.World):
             self._schedule(int(vm))
 
     def residents(self, host: int) -> tuple[int, ...]:
-        """The servers of a host in the order in which they came, and those under way to it."""
+        """The servers of a host in the order in which they came, and those on their way to it."""
         coming = {vm for vm, each in self.migrations.items() if each.destination == host}
         came = self._came[host]
         came[:] = [vm for vm in came if self.place[vm] == host or vm in coming]
@@ -76,7 +76,7 @@ class MixedWorld(world.World):
 
     def lack(self, vm: int, host: int, before: Before = NOTHING_BEFORE,
              is_whole: bool = True) -> str:
-        """What Nova has against a server on a host now; '' for nothing. See :meth:`Judge.lack`."""
+        """Nova's reason against a server on a host now; '' for none. See :meth:`Judge.lack`."""
         return self.judge.lack(vm, host, self.residents(host), before, is_whole)
 
     def _schedule(self, vm):
