@@ -31,7 +31,7 @@ class Browser(fixtures.Fixture):
         self.addCleanup(self.driver.quit)
 
     def theme(self, name):
-        """What the operating system says it prefers: light or dark."""
+        """Set the preference of the operating system: light or dark."""
         self.driver.execute_cdp_cmd('Emulation.setEmulatedMedia', {
             'features': [{'name': 'prefers-color-scheme', 'value': name}]})
 
@@ -49,12 +49,13 @@ class Browser(fixtures.Fixture):
         self.driver.execute_cdp_cmd('Page.addScriptToEvaluateOnNewDocument', {'source': script})
 
     def size(self, width, height, is_phone=False):
-        """What the page has, whatever is around it."""
+        """Set the size of the page, without the window around it."""
         self.driver.execute_cdp_cmd('Emulation.setDeviceMetricsOverride', {
             'width': width, 'height': height, 'deviceScaleFactor': 1, 'mobile': is_phone})
 
     def violations(self):
-        """What axe-core finds against the rules of WCAG 2.2, levels A and AA, and good practice."""
+        """Return axe-core's findings by the rules of WCAG 2.2, levels A and AA, and good
+        practice."""
         axe = importlib.resources.files('axe_core_python').joinpath('axe.min.js')
         self.driver.execute_script(axe.read_text())
         found = self.driver.execute_async_script(

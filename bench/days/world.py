@@ -130,7 +130,7 @@ class World:
 
     def _change(self, host, state):
         """Move the servers of a host that dies or is to be serviced elsewhere at once: the operator
-        or whatever he has for that; nobody is charged for it."""
+        does so, and no strategy is charged for it."""
         self.states[host] = state
         if state == scenarios.UP:
             return

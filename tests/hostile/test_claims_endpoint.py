@@ -1,4 +1,4 @@
-"""What a compute host that was taken over may write into the control database: its own claims, and
+"""Writes of a compute host that was taken over into the control database: its own claims, and
 not many of them."""
 
 import datetime

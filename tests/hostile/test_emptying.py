@@ -1,5 +1,5 @@
-"""What an operator wants empty becomes empty, whatever tenants and exporters do: by cycles that
-evacuate disabled hosts, and by drains."""
+"""Hosts that an operator wants empty become empty, whatever tenants and exporters do: by cycles
+that evacuate disabled hosts, and by drains."""
 
 import dataclasses
 
@@ -212,7 +212,7 @@ class EmptyingTest(testtools.TestCase):
 
 @ddt.ddt
 class HintsTest(testtools.TestCase):
-    """Who has a say in what, by ``[kronos] move_hints``."""
+    """Hints that each mode heeds, by ``[kronos] move_hints``."""
 
     def may(self, hints, verb, **values):
         control = Emptying(self)

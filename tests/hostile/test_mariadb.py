@@ -18,7 +18,7 @@ from kronos_nova.db import tasks
 from tests.functional import mariadb
 
 GRANTS = 'SELECT, INSERT, UPDATE, DELETE'
-"""What doc/source/security.rst says that the services need."""
+"""The privileges of the services by doc/source/security.rst."""
 
 
 class Interrupted(Exception):

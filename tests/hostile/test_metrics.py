@@ -64,7 +64,7 @@ def strange_answers():
 
 
 def _read(body):
-    """What comes of it, with NaN that equals itself."""
+    """Read a body, with NaN that equals itself."""
     try:
         return repr(answer.read_vector(body, 'it'))
     except exception.MetricsError as error:
@@ -83,7 +83,7 @@ class ProxyTest(testtools.TestCase):
 
 @ddt.ddt
 class TotalDeadlineTest(testtools.TestCase):
-    """Whatever arrives a little at a time, the whole answer has one deadline."""
+    """An answer that arrives a little at a time has one deadline as a whole."""
 
     def client(self, url, timeout=0.3, **rest):
         return prometheus.PrometheusClient(Endpoint(url=url, timeout=timeout), max_retries=0,

@@ -1,4 +1,4 @@
-"""What one tenant may make Kronos do, in cycles over a virtual day."""
+"""Moves that one tenant may cause, in cycles over a virtual day."""
 
 import dataclasses
 

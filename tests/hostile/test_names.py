@@ -19,7 +19,7 @@ NAMES = ('[/x]', '[link=http://evil.example]click[/link]', '[bold red]', '\x1b[2
 
 @ddt.ddt
 class ReplayTest(testtools.TestCase):
-    """Groups, servers and metadata with these names in a snapshot that somebody sent."""
+    """Groups, servers and metadata with these names in a snapshot of another's."""
 
     def folder(self, name):
         cloud = Cloud(3)

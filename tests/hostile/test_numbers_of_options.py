@@ -1,4 +1,4 @@
-"""Numbers that somebody mistyped, or meant for "for ever", are refused where they are written."""
+"""Numbers that were mistyped, or meant "for ever", are refused where they are written."""
 
 import datetime
 

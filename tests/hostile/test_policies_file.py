@@ -1,4 +1,4 @@
-"""Whatever stands in a policies file, it is refused soon, in a few lines that can be printed."""
+"""A policies file of any content is refused soon, in a few lines that can be printed."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""What must not be read by others: files, passwords, and the names of a cloud."""
+"""Secrets: files, passwords, and the names of a cloud."""
 
 import dataclasses
 import json

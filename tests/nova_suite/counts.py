@@ -1,4 +1,4 @@
-"""What happened in a test, counted from outside: live migrations, atomic ones, and requests that
+"""Counts of a test from outside: live migrations, atomic ones, and requests that
 write allocations."""
 
 import collections
@@ -21,7 +21,7 @@ def start():
 
 
 def start_atomic():
-    """Count atomic live migrations too: those whose source was told."""
+    """Count atomic live migrations too: those whose source got a request of Kronos."""
     from kronos_nova.plugin import live_migration
 
     _wrap(live_migration.AtomicLiveMigrationTask, '_execute', lambda task, *_: ATOMIC)

@@ -36,7 +36,7 @@ class Pool:
     log: pathlib.Path
 
     def run(self, orders: Iterable[dict], ended: Callable[[dict], None]) -> None:
-        """Carry out ``orders``, as :mod:`tests.nova_suite.worker` has them, and tell of each test
+        """Carry out ``orders``, as :mod:`tests.nova_suite.worker` has them, and report each test
         that ended."""
         asyncio.run(self._run(list(orders), ended))
 

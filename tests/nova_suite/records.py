@@ -1,4 +1,4 @@
-"""What is known of the runs of each test, and what follows from it."""
+"""Records of the runs of each test, and conclusions from them."""
 
 import collections
 import dataclasses
@@ -43,7 +43,7 @@ class Records:
         return sum(run['outcome'] in BAD for run in self.runs.get(test, ()))
 
     def live(self, tests) -> list[str]:
-        """Those in which a live migration was Nova's own."""
+        """The tests in which a live migration was Nova's own."""
         return [test for test in tests
                 if any(run['counts']['live'] for run in self.runs.get(test, ()))]
 

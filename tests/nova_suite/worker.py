@@ -1,4 +1,4 @@
-"""A process that runs tests of Nova's that it is given, and tells of each as soon as it ended.
+"""A process that runs tests of Nova's that it is given, and reports each as soon as it ended.
 
 It reads lines of JSON, ``{"module": dotted name, "only": regular expression or null, "without":
 [test ids]}``, and answers to each with lines ``{"started": id}`` and
@@ -25,7 +25,7 @@ PASSED, FAILED, SKIPPED = 'passed', 'failed', 'skipped'
 
 
 class Telling(testtools.TestResult):
-    """Tells of a test when it starts and when it ended."""
+    """Reports a test when it starts and when it ended."""
 
     def __init__(self, tell, wanted):
         super().__init__()

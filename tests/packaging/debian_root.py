@@ -42,7 +42,7 @@ def commands() -> list[str]:
 
 
 def pip_options() -> dict[str, str]:
-    """What pip of this machine is configured with, as environment variables."""
+    """The configuration of this machine's pip, as environment variables."""
     listed = subprocess.run([sys.executable, '-m', 'pip', 'config', 'list'], capture_output=True,
                             text=True, check=True).stdout
     found = {}

@@ -1,4 +1,4 @@
-"""What is built is whole: installed from a wheel beside a stock Nova, in an environment that has
+"""The wheel is whole: installed beside a stock Nova, in an environment that has
 nothing else of this repository, every part is there and starts.
 
 The wheel is built from the sdist, so that either has everything. ``pip`` takes the packages from
@@ -28,7 +28,7 @@ from tools import generate
 ROOT = generate.ROOT
 PBR = {'PBR_VERSION': '0.0.1', **dict.fromkeys(
     ('SKIP_GENERATE_AUTHORS', 'SKIP_WRITE_GIT_CHANGELOG', 'SKIP_GENERATE_RENO'), '1')}
-"""What pbr makes of the history, which the copy that is built does not have."""
+"""Files that pbr makes of the history, which the copy that is built does not have."""
 
 SHARED = {'share/man/man1': 'doc/man', 'share/kronos/ansible': 'etc/ansible',
           'share/kronos/systemd': 'etc/systemd', **{
@@ -37,7 +37,7 @@ SHARED = {'share/man/man1': 'doc/man', 'share/kronos/ansible': 'etc/ansible',
 """Where files are installed, and where they are in the repository."""
 
 SUCCESS = 0
-"""Of oslo.upgradecheck's codes."""
+"""The code of oslo.upgradecheck for success."""
 
 SECONDS = 600
 """For a command, on a busy machine."""
@@ -225,7 +225,7 @@ class PackageTest(testtools.TestCase):
         self.assertIn('OK', self.served('api', '/healthcheck'))
 
     def served(self, name, path):
-        """What a daemon answers at first."""
+        """Return the first answer of a daemon."""
         with open(self.folder / f'{name}.log', 'wb') as log:
             process = subprocess.Popen(
                 [self.env / f'bin/kronos-{name}', '--config-file', self.conf], stdout=log,

@@ -31,7 +31,7 @@ def scene(demand, place, hosts=2, samples=4, **others):
 
 
 class Scripted(rivals._Mover):
-    """Wants what it is told to at each sample."""
+    """Wants the moves that the test sets for each sample."""
 
     def __init__(self, wanted):
         self._script = wanted

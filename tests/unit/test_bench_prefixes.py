@@ -1,4 +1,4 @@
-"""What the bench of prefixes counts."""
+"""Counts of the bench of prefixes."""
 
 import testtools
 

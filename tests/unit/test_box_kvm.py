@@ -1,4 +1,4 @@
-"""What runs the guests of the cloud in a box: KVM where it does, not where it only seems to."""
+"""The hypervisor of the cloud in a box: KVM where it works, not where it only seems to."""
 
 import pathlib
 

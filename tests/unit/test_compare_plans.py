@@ -1,4 +1,4 @@
-"""What tools/compare-plans takes for a difference."""
+"""Differences in the sense of tools/compare-plans."""
 
 import contextlib
 import copy

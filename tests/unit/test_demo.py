@@ -1,4 +1,4 @@
-"""What the demo tells where something is missing or does not work."""
+"""Errors of the demo where something is missing or does not work."""
 
 import time
 from unittest import mock

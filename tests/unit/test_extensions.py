@@ -1,4 +1,4 @@
-"""What others install beside Kronos."""
+"""Extensions that other distributions install."""
 
 from importlib import metadata
 from unittest import mock

@@ -112,7 +112,7 @@ def names_of(path):
 
 
 def conversions_of(path):
-    """What gives a time in a module, or gives it a zone or takes it away."""
+    """The calls of a module that make a time, or add or remove its zone."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Attribute) and CONVERSIONS.search(ast.unparse(node)):
             yield node.attr
@@ -128,7 +128,7 @@ def constants_of(path):
 
 
 def parsed_by(path):
-    """What a module takes for JSON, as it is written there."""
+    """The expressions that a module parses as JSON, as written there."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == 'json.loads':
             yield ast.unparse(node.args[0])

@@ -1,1 +1,1 @@
-"""Feeds every boundary of Kronos with what nobody would send in good faith."""
+"""Feeds every boundary of Kronos with input that is not sent in good faith."""

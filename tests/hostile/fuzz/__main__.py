@@ -20,7 +20,7 @@ import traceback
 from tests.hostile.fuzz import targets
 
 CPU_SECONDS = 10
-"""Of a case. Most take a hundredth; a busy machine must not make findings."""
+"""CPU seconds of a case. Most take a hundredth; a busy machine must not make findings."""
 
 WALL_SECONDS = 900
 """That a case waits for something shows in these; at the lowest priority on a busy machine one that

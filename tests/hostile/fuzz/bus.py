@@ -1,4 +1,4 @@
-"""What may arrive over the bus, and a control database that it must not spoil."""
+"""Messages on the bus, and a control database that they must not spoil."""
 
 import contextlib
 import copy
@@ -48,7 +48,7 @@ class Bus:
         return mutate.tree(rng, messages.task(self.move))
 
     def result(self, rng):
-        """(publisher, event type, payload), nearly as a result is told."""
+        """(publisher, event type, payload), nearly as a result is sent."""
         event, payload = messages.result(self.move)
         payload |= {'final': True, 'state': rng.choice((moves.FAILED, moves.COMPLETED))}
         return tuple(mutate.tree(rng, ['one', event, payload], most=2)[:3])

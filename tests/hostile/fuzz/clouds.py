@@ -107,7 +107,7 @@ class TwoAggregates:
         return self.vectors[query.kind]
 
     def answer(self, kind):
-        """What Prometheus would say."""
+        """Return the answer of Prometheus."""
         label = 'host' if kind == 'imbalance' else 'uuid'
         return {'status': 'success', 'warnings': ['a store is away'], 'data': {
             'resultType': 'vector', 'result': [

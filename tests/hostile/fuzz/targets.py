@@ -1,4 +1,4 @@
-"""What is fuzzed: each target makes one valid input, mutates it, and judges what comes of it."""
+"""Targets of the fuzzer: each makes one valid input, mutates it, and judges the result."""
 
 import contextlib
 import functools
@@ -58,7 +58,7 @@ def prometheus(rng):
 
 
 def one_aggregate(rng):
-    """What one tenant, host or aggregate may do, beside an aggregate that has nothing of it."""
+    """Actions of one tenant, host or aggregate, with another aggregate that has none of them."""
     cloud = clouds.TwoAggregates(rng)
     healthy = _named(_planned(cloud), 'good')
     cloud.spoil(rng)
@@ -151,7 +151,7 @@ def placement(rng):
 
 
 def bus(rng):
-    """Tasks, results and claims, as whoever can write to the bus may send them."""
+    """Tasks, results and claims, as anyone with access to the bus may send them."""
     there = bus_.Bus()
     try:
         there.tasks.execute_migration({}, **{'task': there.task(rng)})

@@ -122,7 +122,7 @@ class ApiTestCase(testtools.TestCase):
         return f'http://127.0.0.1:{server.effective_port}'
 
     def ask(self, path, method='GET', token=READER, expected=200, **request):
-        """What is answered, as an object; :attr:`answer` has the rest of it."""
+        """Send a request and return the answer as an object; :attr:`answer` has the rest of it."""
         headers = {**({'X-Auth-Token': token} if token else {}), **request.pop('headers', {})}
         self.answer = requests.request(method, f'{self.url}{path}', headers=headers, timeout=60,
                                        **request)

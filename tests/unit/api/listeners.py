@@ -1,4 +1,4 @@
-"""Those who listen to the events of a kronos-api, over HTTP."""
+"""Listeners to the events of a kronos-api, over HTTP."""
 
 import collections
 import http.client

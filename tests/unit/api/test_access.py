@@ -1,4 +1,4 @@
-"""Who gets in, in which form an answer is, and what is told of what went wrong."""
+"""Access to the API, the form of its answers, and its reports of errors."""
 
 import logging
 import time
@@ -90,7 +90,7 @@ class KeystoneTest(base.ApiTestCase):
               'http_request_max_retries = 0')
 
     def know_people(self):
-        """Nobody is known, for nobody can be asked."""
+        """Know no one: there is no keystone to ask."""
 
     def test_while_it_is_away_no_token_is_said_to_be_invalid(self):
         error = self.refuse('/v1/status', 503, token='good')

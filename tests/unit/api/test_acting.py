@@ -1,4 +1,4 @@
-"""What may be done over HTTP is done as by the commands, and refused as by them."""
+"""Operations over HTTP are done as by the commands, and refused as by them."""
 
 import datetime
 import threading

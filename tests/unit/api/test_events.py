@@ -226,7 +226,7 @@ class ManyTest(EventsTestCase):
             self.assertLess(time.monotonic() - asked, 5)
         for listener in there:
             listener.until('move', progress=60.0)
-        # One reader for all: as many looks as time permits one, whoever listens.
+        # One reader for all: as many looks as time permits one, however many listen.
         self.assertLess(len(looks), 3 + (time.monotonic() - began) / 0.05)
 
     def test_as_many_as_may_and_no_more_until_somebody_leaves(self):
@@ -270,7 +270,7 @@ class ManyTest(EventsTestCase):
 
 
 class FeedTest(EventsTestCase):
-    """What the feed does where HTTP does not show it."""
+    """The behaviour of the feed that HTTP does not show."""
 
     def setUp(self):
         super().setUp()

@@ -1,4 +1,4 @@
-"""Whatever is asked, the answer is one that the OpenAPI document speaks of, in the form it says."""
+"""Any request gets an answer that the OpenAPI document describes, in the form it describes."""
 
 import json
 

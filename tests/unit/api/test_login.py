@@ -1,4 +1,4 @@
-"""Logging in: what is sent to keystone, and what is told of what it says."""
+"""Logging in: the requests to keystone, and the reports of its answers."""
 
 import http.server
 import json
@@ -115,7 +115,8 @@ class LoginTest(LoginTestCase):
         self.assertNotIn('secret', str(self.login(expected=503)))
 
     def test_no_other_site_can_have_a_browser_send_that(self):
-        """A form can be sent to anywhere; JSON is asked about first, and nobody says yes here."""
+        """A form can be sent to anywhere; JSON is asked about first, and no server here permits
+        it."""
         for kind in ('text/plain', 'application/x-www-form-urlencoded', ''):
             self.ask('/ui/login', 'POST', token=None, expected=415, data=json.dumps(GIVEN),
                      headers={'Content-Type': kind})

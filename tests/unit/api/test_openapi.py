@@ -39,7 +39,7 @@ class DocumentTest(test_host.WithRecordedCloud, base.ApiTestCase):
         self.assertEqual(len(routes.OPERATIONS), len({*found}))
 
     def test_what_the_documentation_has_is_made_of_it(self):
-        """KRONOS_WRITE_SAMPLES=1 writes it anew."""
+        """KRONOS_WRITE_SAMPLES=1 writes it again."""
         made = {'openapi.json': f'{openapi.text()}\n', 'api-operations.inc': table()}
         for name, text in made.items():
             if os.environ.get('KRONOS_WRITE_SAMPLES'):

@@ -1,4 +1,4 @@
-"""The files of the page: what they are served as, and what browsers are told not to do with them.
+"""The files of the page: what they are served as, and what they forbid browsers to do with them.
 What the page does is tried in a browser, in the functional tests."""
 
 import re

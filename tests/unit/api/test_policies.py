@@ -1,4 +1,4 @@
-"""The policy file of kronos-api, before anyone is let in by it."""
+"""The policy file of kronos-api, before anyone gets access by it."""
 
 import pathlib
 

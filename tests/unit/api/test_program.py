@@ -1,4 +1,4 @@
-"""``kronos-api`` as a process: it starts, answers, and ends when it is told to."""
+"""``kronos-api`` as a process: it starts, answers, and ends on a signal."""
 
 import datetime
 import os
@@ -97,7 +97,7 @@ class ProgramTest(ProgramTestCase):
 
 
 class WiringTest(configured.ConfiguredTestCase):
-    """What the program is made of, with a cloud that answers over HTTP."""
+    """The parts of the program, with a cloud that answers over HTTP."""
 
     def test_whether_a_host_can_be_drained_is_asked_of_the_cloud_and_of_prometheus(self):
         self.kronos += '\nrun_in = daemons'

@@ -1,4 +1,4 @@
-"""What is to be read: the facts of the control database, with names and times that have zones."""
+"""Operations that read: the facts of the control database, with names and times that have zones."""
 
 import dataclasses
 import datetime

@@ -1,4 +1,4 @@
-"""What those who watch ask for: who they are, the hosts of an aggregate, how its imbalance went."""
+"""Operations of the page: the user, the hosts of an aggregate, the history of its imbalance."""
 
 import datetime
 

@@ -1,4 +1,4 @@
-"""What every claim store must do, whichever it is."""
+"""The contract of claim stores."""
 
 import dataclasses
 import datetime

@@ -20,7 +20,7 @@ class CentralContract(contract.StoreContract):
         conductor = central.CentralTable(database)
 
         def call(method, **kwargs):
-            """What goes through a message broker comes out as JSON has it."""
+            """Call it with arguments as JSON has them, which a message broker delivers."""
             asked = json.loads(json.dumps(kwargs))
             return json.loads(json.dumps(getattr(conductor, method)(**asked)))
 

@@ -1,4 +1,4 @@
-"""What may be typed for numbers and times."""
+"""Numbers and times on the command line."""
 
 import argparse
 import datetime

@@ -47,7 +47,7 @@ class OperatorTestCase(testtools.TestCase):
                                + '\n'.join(lines))
 
     def manage(self, *words, expected=0):
-        """What the command says, on either stream."""
+        """Return the output of the command, of both streams."""
         out = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
             status = manage.main([f'--config-file={self.config}', *words])

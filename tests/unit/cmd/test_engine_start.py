@@ -1,4 +1,4 @@
-"""What ``kronos-engine`` refuses when it starts."""
+"""Refusals of ``kronos-engine`` when it starts."""
 
 import subprocess
 import sys

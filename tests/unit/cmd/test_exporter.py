@@ -1,4 +1,4 @@
-"""What ``kronos-exporter`` answers a Prometheus that scrapes it."""
+"""The answers of ``kronos-exporter`` to a Prometheus that scrapes it."""
 
 import dataclasses
 import datetime
@@ -291,7 +291,7 @@ class ExporterTest(ExporterTestCase):
         self.assertFew(10, 1000)
 
     def busy(self, names, hosts):
-        """How many series there are while moves of all aggregates are under way, one failed, and
+        """How many series there are while moves of all aggregates are in progress, one failed, and
         servers stay for as many reasons as in a demo."""
         self.configure(f'aggregates = {", ".join(names)}')
         self.conf.reload_config_files()

@@ -1,4 +1,4 @@
-"""What is in the repository and made of the code is what the code makes today."""
+"""Files of the repository that are generated from the code are up to date."""
 
 import configparser
 

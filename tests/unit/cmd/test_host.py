@@ -1,4 +1,4 @@
-"""``kronos-manage host``: what an operator is told of hosts, and by which exit code."""
+"""``kronos-manage host``: its reports of hosts, and its exit codes."""
 
 import contextlib
 import dataclasses

@@ -1,4 +1,4 @@
-"""A rolling maintenance, look by look, with a control database and hosts that do as told."""
+"""A rolling maintenance, look by look, with a control database and hosts that the test controls."""
 
 import dataclasses
 
@@ -20,7 +20,7 @@ DOWN = snapshot.Service(state='down', status='disabled')
 
 
 class Hook:
-    """A process that ends when it is told to."""
+    """A process that ends on a signal."""
 
     def __init__(self):
         self.status = None
@@ -30,7 +30,7 @@ class Hook:
 
 
 class _Hosts:
-    """A HostApi of empty hosts whose services are told by a function."""
+    """A HostApi of empty hosts whose services come from a function."""
 
     def __init__(self, service):
         self.service = service

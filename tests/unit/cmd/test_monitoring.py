@@ -1,4 +1,4 @@
-"""What is shipped for monitoring belongs together: metrics, alerts, playbooks."""
+"""Files for monitoring agree with each other: metrics, alerts, playbooks."""
 
 import ast
 import pathlib

@@ -1,4 +1,4 @@
-"""What the programs have in common."""
+"""Behaviour that all programs have."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""What the documentation tells to write and to type can be written and typed."""
+"""The documentation's configuration and commands work as written."""
 
 import collections
 import functools
@@ -89,7 +89,7 @@ class ConfigurationTest(testtools.TestCase):
         self.path = pathlib.Path(self.useFixture(fixtures.TempDir()).path) / 'nova.conf'
 
     def problems(self, text):
-        """What is wrong with a piece of nova.conf; ``...`` stands for what is left out, and a name
+        """The errors of a piece of nova.conf; ``...`` stands for what is left out, and a name
         for what a template puts in."""
         self.path.write_text(re.sub(r'{{.*?}}', 'name', '\n'.join(
             line for line in text.splitlines() if line.strip() != '...')) + '\n')
@@ -142,7 +142,7 @@ class ConfigurationTest(testtools.TestCase):
         for group, values in groups.items():
             lines.append(f'[{group}]')
             for key, value in values.items():
-                # A mapping without values is how its template is told of a key several times.
+                # A mapping without values is how its template gets a key several times.
                 lines += [f'{key} = {each}' for each in
                           (value if isinstance(value, dict) else [value])]
         self.assertEqual([], [*self.problems('\n'.join(lines))])
@@ -236,7 +236,7 @@ def _is_ours(words, at):
 
 
 def _words(line):
-    """Those of a command, up to where a shell would end it."""
+    """The words of a command, up to where a shell would end it."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     found = []

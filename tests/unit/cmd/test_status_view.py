@@ -1,4 +1,4 @@
-"""What ``kronos-manage status`` says, and by which exit code."""
+"""The output of ``kronos-manage status``, and its exit codes."""
 
 import contextlib
 import dataclasses

@@ -505,7 +505,7 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertIn('it has no series of servers', self.proposed()[2])
 
     def test_a_query_that_counts_scrapes_by_two_jobs_twice_is_a_warning(self):
-        """With one job alone its answer is another one; a query that takes the maximum is well."""
+        """Its answer differs with one job alone; a query that takes the maximum is right."""
         self.series['node_memory_MemTotal_bytes'] = [
             ({'instance': 'cmp1:9100', 'job': job}, 1) for job in ('node', 'node', 'again')]
         path = self.folder / 'policies.yaml'

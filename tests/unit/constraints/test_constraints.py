@@ -1,5 +1,5 @@
-"""What single constraints compile into; that all together say what each rule means is tested with
-the model."""
+"""The compiled form of single constraints; that all together say what each rule means is tested
+with the model."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""What was moved is left alone, longer each time, and not sent back."""
+"""Servers that were moved stay for a while, longer each time, and are not sent back."""
 
 import testtools
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What of a snapshot an aggregate is planned with."""
+"""The part of a snapshot that an aggregate is planned with."""
 
 import testtools
 

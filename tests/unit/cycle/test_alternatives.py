@@ -1,4 +1,4 @@
-"""What could have been moved instead, against trying everything."""
+"""Alternatives to a move, compared with trying every one."""
 
 import numpy as np
 import testtools

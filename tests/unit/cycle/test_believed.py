@@ -1,4 +1,4 @@
-"""What a cycle does with metrics that contradict Nova or each other."""
+"""Cycles with metrics that contradict Nova or each other."""
 
 import dataclasses
 

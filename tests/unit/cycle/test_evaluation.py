@@ -227,7 +227,7 @@ class CycleTest(CycleTestCase):
         self.run_cycle()
         self.clock.go(100)
         [report] = self.run_cycle().aggregates
-        # The move that is under way counts where it goes, and with it all is even.
+        # The move in progress counts at its destination, and with it all is even.
         self.assertEqual((plans.BALANCED, ()), (report.outcome, report.moves))
         self.assertEqual([plans.EXECUTING], self.states())
 
@@ -646,7 +646,7 @@ class DrainingTest(CycleTestCase):
 
 
 class LogTest(CycleTestCase):
-    """What a busy hour leaves in the log."""
+    """The log of a busy hour."""
 
     def setUp(self):
         super().setUp()

@@ -1,4 +1,4 @@
-"""Plans for the hours to come, where these can be told."""
+"""Plans for the hours to come, where these can be predicted."""
 
 import dataclasses
 
@@ -275,7 +275,7 @@ class ForecastColumnsTest(testtools.TestCase):
         self.assertIn('h0', {move.source for move in report.moves})
 
     def let_the_query_know_what_comes(self):
-        """What it said at each hour of the past is the highest load of the six after it."""
+        """Let its answer for each hour of the past be the highest load of the six after it."""
         usual, ask = self.source.value, self.source.query_range
 
         def highest(name, hour):

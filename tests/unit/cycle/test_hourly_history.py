@@ -108,7 +108,7 @@ class HourlyHistoryTest(testtools.TestCase):
                          np.isnan(self.row('a', [1, 2, 3, 4, 5])).tolist())
 
     def test_the_last_hour_is_asked_for_again_while_nothing_is_known_of_it(self):
-        """What stores it may be some minutes late."""
+        """The store of an hour may be some minutes late."""
         usual = self.source.value
         self.source.value = lambda name, hour: usual(name, hour) if hour < 9 else float('nan')
         self.read([7, 8, 9], now=0.0)

@@ -24,7 +24,7 @@ PLANNERS = 'greedy', 'spread'
 
 
 class ImbalanceOverTest(testtools.TestCase):
-    """Of 40 hosts one has a load of .95 that cannot leave, and the others have .3."""
+    """One host of 40 has a load of .95 that cannot leave, and the others have .3."""
 
     def setUp(self):
         super().setUp()

@@ -15,7 +15,7 @@ from kronos_nova.room import failover
 from tests.unit.cycle import test_evaluation
 
 FULL = {'VCPU': 64}
-"""What leaves no room on a host."""
+"""Resources that leave no room on a host."""
 HALF = Shape(name='half', vcpus=32, memory_mb=0)
 TENTH = Shape(name='tenth', vcpus=10, memory_mb=0)
 
@@ -123,7 +123,7 @@ class LossJudgeTest(test_evaluation.CycleTestCase):
                 for each in self.reports(step=0.01, **given)['gpu'].slots]
 
     def test_slots_of_flavors_are_counted_now_and_after_a_loss(self):
-        """Of 64 VCPUs 3 are in use on a and 1 on b, and 4 on the one that is left."""
+        """3 of 64 VCPUs are in use on a and 1 on b, and 4 on the one that is left."""
         self.assertEqual([('half', 2, 1), ('tenth', 12, 6)], self.count('half', 'tenth'))
 
     def test_without_a_host_that_may_be_lost_there_are_none_after_a_loss(self):

@@ -1,4 +1,4 @@
-"""What a policy without data says to the operator."""
+"""Warnings of a policy without data."""
 
 import numpy as np
 import testtools
@@ -96,7 +96,7 @@ class ProfileTest(testtools.TestCase):
         samples, warnings = self.feed(names_elsewhere=elsewhere).profile(self.policy)
         self.assertEqual({}, samples)
         self.assertIn('such as "db"', warnings[0])
-        # Of what is not used anyway nobody is asked.
+        # No one is asked about a query that is not used anyway.
         self.assertEqual([('display_name', {'db'})], asked)
 
     def test_nobody_is_asked_who_else_has_a_uuid(self):

@@ -79,7 +79,7 @@ class WorthTest(testtools.TestCase):
         self.assertTrue(np.allclose(before.scores, after.scores))
 
     def test_what_is_left_of_a_plan_spoils_no_policy(self):
-        """The first move of the plan lowers a most, and the second mends what it does to b."""
+        """The first move of the plan lowers a most, and the second undoes its effect on b."""
         problem = uneven_in_one_of_two([[0.25, 0.05], [0.1, 0.0], [0.0, 0.05]])
         before, after = (clouds.start(problem) for _ in range(2))
         steps = [clouds.step(after, vm, host) for vm, host in ((0, 1), (2, 0))]
@@ -125,7 +125,7 @@ class Even:
 
 
 class ExperienceTest(testtools.TestCase):
-    """What a move costs is learnt from those before it; instances here have half a GiB."""
+    """The cost of a move is learnt from earlier moves; instances here have half a GiB."""
 
     def setUp(self):
         super().setUp()
@@ -161,7 +161,7 @@ class ExperienceTest(testtools.TestCase):
 
 
 class CopyPricesTest(testtools.TestCase):
-    """What an optional move must save."""
+    """Savings that an optional move must reach."""
 
     def prices(self, load_stats, amount=1.0):
         problem = clouds.idle([0, 0], hosts=2)

@@ -1,4 +1,4 @@
-"""Mode relieve: what hurts is mended and nothing else; beside spread it comes first."""
+"""Mode relieve: hot hosts are relieved and nothing else; with spread it comes first."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""What a plan is asked for."""
+"""Requests of plans."""
 
 import dataclasses
 import pathlib

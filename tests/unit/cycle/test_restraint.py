@@ -97,7 +97,7 @@ class RestraintTest(Cloud):
         self.assertAlmostEqual(.5, report.combined_after)
 
     def test_an_instance_is_moved_once_in_a_plan_and_never_there_and_back(self):
-        """What makes hosts less likely to become full and what evens them out may be at odds."""
+        """Moves that lower the risk of full hosts may contradict those that even them out."""
         moved, self.policy['threshold'] = 0, .2
         for seed in range(60):
             rng = np.random.default_rng(seed)
@@ -208,7 +208,7 @@ class RestraintTest(Cloud):
 
 
 class SizeTest(Cloud):
-    """What holds for clouds of any size."""
+    """Properties of plans for clouds of any size."""
 
     def test_many_hosts_are_brought_to_the_threshold_as_few_are(self):
         """The more hosts there are, the less a single move does to the highest and the lowest."""

@@ -191,7 +191,7 @@ class HoldTest(RoomTestCase):
         self.assertEqual('there is no aggregate gpu any more', self.holds.get('r1').problem)
 
     def permits(self):
-        """What may go on: (uuids of plans, {uuid of a plan: why it may not})."""
+        """Plans that may continue: (uuids of plans, {uuid of a plan: why it may not})."""
         return permits.Permits(
             self.database, lambda: test_evaluation.RULES.automation, lambda *_args: True,
         ).sort(self.journal.running_plans(), self.clock())

@@ -1,4 +1,4 @@
-"""What a cycle decides, told on a cloud of three hosts of which one has all the load."""
+"""The decisions of a cycle, on a cloud of three hosts of which one has all the load."""
 
 import collections
 import dataclasses
@@ -533,7 +533,7 @@ class PipelineTest(PipelineTestCase):
         self.assertNotIn('h1', self.plan().hosts_emptied)
 
     def fuller_than_the_ceiling(self):
-        """What is on h1 and h2 fits on h0 by the policy, and above the overload ceiling."""
+        """Let the servers of h1 and h2 fit on h0 by the policy, and above the overload ceiling."""
         self.policy |= {'mode': 'pack', 'capacity_query': 'full', 'capacity_threshold': 0.99}
         self.instances |= {'e': instance('e', 'h1'), 'f': instance('f', 'h2')}
         self.source.answers |= {
@@ -600,7 +600,7 @@ class PipelineTest(PipelineTestCase):
 
 
 class DefaultPlannersTest(PipelineTest):
-    """The same with the planners that are used where nobody chooses others."""
+    """The same with the default planners."""
 
     planners = 'spread', 'pack'
 

@@ -18,7 +18,7 @@ from kronos_nova.objects import plan as plans
 class ControlDatabase(fixtures.Fixture):
     """``database`` is an up-to-date control database that is gone after the test.
 
-    :param announces: whether changes are told to the outside
+    :param announces: whether changes are sent as notifications
     """
 
     def __init__(self, announces=False):
@@ -46,7 +46,7 @@ def _synced():
 
 
 class Clock:
-    """A clock that goes when it is told to."""
+    """A clock that the test advances."""
 
     def __init__(self):
         self.now = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)

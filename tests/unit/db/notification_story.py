@@ -1,4 +1,4 @@
-"""A story in which everything happens that other programs are told of."""
+"""A story in which everything happens that is notified."""
 
 import datetime
 import json
@@ -34,7 +34,7 @@ class Story:
         self.outbox = outbox.Outbox(database)
 
     def told(self):
-        """Notifications that nobody has looked at yet."""
+        """Return the notifications since the last call."""
         while self.outbox.number():
             pass
         found = self.outbox.waiting(1000)

@@ -18,7 +18,7 @@ from tests.unit.db import fixtures as db_fixtures
 
 
 class ImpatientTest(testtools.TestCase):
-    """What a request of Nova's waits for."""
+    """A database for requests of Nova's, which do not wait."""
 
     def test_the_default_a_file_below_the_state_path_is_connected_to(self):
         conf = cfg.ConfigOpts()
@@ -54,7 +54,7 @@ class FullDiskTest(testtools.TestCase):
                          '(SQLite says: database or disk is full)', db_engine.first_line(error))
 
     def fail_to_read(self, free):
-        """What an error of the disk is called, with so many bytes left."""
+        """Return the message of a disk error with so many bytes left."""
         self.patch(os, 'statvfs', lambda _path: types.SimpleNamespace(f_bavail=free, f_frsize=1))
         error = sqlite3.OperationalError('disk I/O error')
         error.sqlite_errorname = 'SQLITE_IOERR_SHMSIZE'

@@ -1,4 +1,4 @@
-"""What evaluations measured: the hosts as they were, and the imbalance over time."""
+"""Stored measurements of evaluations: the hosts as they were, and the imbalance over time."""
 
 import dataclasses
 import datetime

@@ -1,4 +1,4 @@
-"""What is known of the loads of instances survives the process."""
+"""Statistics of the loads of instances survive the process."""
 
 import numpy as np
 import testtools

@@ -179,7 +179,7 @@ class SqliteFileTest(testtools.TestCase):
 
 
 class SyncedModels(test_migrations.ModelsMigrationsSync):
-    """What the revisions of ``history`` build is what the models say, on ``new_engine()``."""
+    """The revisions of ``history`` build the schema of the models, on ``new_engine()``."""
 
     def setUp(self):
         super().setUp()

@@ -1,4 +1,4 @@
-"""What other programs are told, and that they are told it if and only if it happened."""
+"""Notifications: their content, and that each is sent if and only if it happened."""
 
 import os
 import pathlib
@@ -37,7 +37,7 @@ class SilenceTest(AnnouncingTestCase):
 
 
 class SamplesTest(AnnouncingTestCase):
-    """The samples of the documentation; KRONOS_WRITE_SAMPLES=1 writes them anew."""
+    """The samples of the documentation; KRONOS_WRITE_SAMPLES=1 writes them again."""
 
     def test_they_are_what_is_sent_today(self):
         self.story.tell_all()

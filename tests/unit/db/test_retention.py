@@ -128,7 +128,7 @@ class RetentionTest(ControlTestCase):
         self.clock.go(275 * DAY)
         dropped = self.drop()
         self.assertEqual((1, 1), (dropped['switch_events'], dropped['maintenances']))
-        # What it set is in force for as long as nobody takes it away.
+        # Its switch is in force until it is removed.
         self.assertEqual(1, self.count(models.SwitchRow))
 
     def test_a_drain_is_kept_until_its_host_is_released_or_drained_again(self):
@@ -240,7 +240,7 @@ class ObservedTest(ControlTestCase):
 
 
 class IndexesTest(ControlTestCase):
-    """What is asked every few seconds reads no table of the journal from end to end."""
+    """Queries of every few seconds read no table of the journal from end to end."""
 
     LARGE = ('plans', 'reports', 'moves', 'move_events', 'repairs', 'quarantines', 'cooldowns',
              'tasks')

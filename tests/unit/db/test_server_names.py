@@ -1,4 +1,4 @@
-"""What plans call servers."""
+"""Names of servers in plans."""
 
 import sqlalchemy as sa
 import testtools

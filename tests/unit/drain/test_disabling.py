@@ -23,7 +23,7 @@ DAY, HOUR = 86400, 3600
 
 
 class RecordedHosts:
-    """Answers as it is told to, and does what it is asked."""
+    """Answers as the test sets, and carries out requests."""
 
     def __init__(self):
         self.services = {'a': snapshot.Service(state='up', status='enabled')}

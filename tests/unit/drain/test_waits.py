@@ -1,4 +1,4 @@
-"""What a drain waits for is named."""
+"""The report of a drain names the reason that it waits."""
 
 import datetime
 import uuid

@@ -1,4 +1,4 @@
-"""Who plans what, and when: workers with locks of files and children that are real processes."""
+"""Scheduling of cycles: workers with locks of files and children that are real processes."""
 
 import datetime
 import errno

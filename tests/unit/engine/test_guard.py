@@ -1,4 +1,4 @@
-"""What an operator reads of parts that cannot work for a while."""
+"""Log messages of parts that cannot work for a while."""
 
 import fixtures
 import testtools

@@ -158,7 +158,7 @@ class WarmTest(testtools.TestCase):
         worker = self.worker()
         self.cycle(worker)
         self.go(INTERVAL)
-        # Nova was told to read its files again after a cycle that found them changed.
+        # Nova reads its files again after a cycle that found them changed.
         self.conf.set_override('planner_niceness', 3, 'kronos')
         worker.tick()
         self.assertEqual(min(os.nice(0) + 3, 19),

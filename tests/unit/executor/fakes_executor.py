@@ -20,7 +20,7 @@ class InlinePool(futures.Executor):
 
 
 class Worker:
-    """What a conductor worker does, over no broker: a task goes straight to the executor, a result
+    """A conductor worker without a broker: a task goes straight to the executor, a result
     straight to the handler of outcomes.
 
     :param is_heard: whether tasks and results arrive

@@ -13,7 +13,7 @@ from tests.unit.db import notification_story
 
 
 class Broker:
-    """Takes what it is sent, unless it is told otherwise."""
+    """Takes messages, unless the test makes it refuse."""
 
     def __init__(self):
         self.taken = []

@@ -1,4 +1,4 @@
-"""What arrives over the bus and is not what we send: one line of the log, and nothing else."""
+"""Messages on the bus that Kronos does not send: one line of the log, and nothing else."""
 
 import ddt
 import fixtures

@@ -35,7 +35,7 @@ DISABLED = snapshot.Service(state='up', status='disabled')
 
 
 class RecordedNova:
-    """Answers as it is told to, and remembers what it was asked."""
+    """Answers as the test sets, and records requests."""
 
     def __init__(self):
         self.instances = {'vm1': compute.InstanceState(host='a', status='ACTIVE')}

@@ -56,7 +56,7 @@ def migration(number, instance, source, destination, status='running'):
 
 
 class Cloud:
-    """What the API has; a test changes the attributes before it asks."""
+    """The content of the API; a test changes the attributes before it asks."""
 
     def __init__(self):
         self.services = [service('cmp1'), service('cmp2', status='disabled', disabled_reason='RAM'),

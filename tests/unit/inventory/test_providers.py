@@ -62,7 +62,7 @@ class Placement:
 
 
 class TraitsTest(testtools.TestCase):
-    """What is read again of a provider whose generation has changed."""
+    """Reading a provider again whose generation has changed."""
 
     def setUp(self):
         super().setUp()

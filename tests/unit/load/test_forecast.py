@@ -1,4 +1,4 @@
-"""What the hours to come are expected to bring, and how good that was."""
+"""Forecasts of the hours to come, and their errors."""
 
 import numpy as np
 import testtools
@@ -27,7 +27,7 @@ def on_one_host(count):
 
 
 def brute(loads, lead, weigh, at):
-    """What five simple forecasts together say at hour ``at``, the plainest way."""
+    """Compute the forecast for hour ``at`` from five simple ones, the plainest way."""
     def simple(hour):
         x, target, last = loads, hour + lead, hour - 1
         return np.array([x[last], x[target - 24], x[target - 24] + x[last] - x[last - 24],

@@ -1,4 +1,4 @@
-"""What each instance is said to add to its host's load."""
+"""Load that each instance adds to its host."""
 
 import dataclasses
 

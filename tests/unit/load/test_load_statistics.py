@@ -1,4 +1,4 @@
-"""What is expected of an instance by what it was like."""
+"""The expected load of an instance by its past."""
 
 import numpy as np
 import testtools
@@ -15,7 +15,7 @@ STEP = 300.0
 
 
 def after(series, stats=None, start=0.0):
-    """What is known of one instance whose load was looked at every five minutes."""
+    """Return the statistics of one instance whose load was sampled every five minutes."""
     stats = stats or LoadStats()
     for number, load in enumerate(series):
         stats = stats.after(start + number * STEP, ('vm',), np.array([load]))

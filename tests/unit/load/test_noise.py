@@ -1,4 +1,4 @@
-"""What noise alone makes of an imbalance."""
+"""The imbalance that noise alone makes."""
 
 import numpy as np
 import testtools

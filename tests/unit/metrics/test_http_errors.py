@@ -1,4 +1,4 @@
-"""What an HTTP answer that is no answer of the API is taken for, and the remedy that is named."""
+"""HTTP answers that are none of the API: the error that each becomes, and its remedy."""
 
 import json
 import socket

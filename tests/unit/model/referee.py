@@ -10,7 +10,7 @@ TOLERANCE = 1e-9
 
 
 class Referee:
-    """What may be done in a problem when every instance is at ``place`` (intp (V,)).
+    """Permitted moves of a problem when every instance is at ``place`` (intp (V,)).
 
     Nothing is kept from one question to the next.
     """
@@ -184,7 +184,7 @@ class Referee:
         return kept[-1] - kept[0] if kept else 0.0
 
     def misplaced(self, place):
-        """Of each group."""
+        """The number of misplaced members of each group."""
         found = []
         for group in self.problem.groups:
             at = _place_of(group)
@@ -195,7 +195,7 @@ class Referee:
         return found
 
     def price(self, prices, place):
-        """Of all moves from home, of soft groups that may be broken included."""
+        """The price of all moves from home, that of soft groups that may be broken included."""
         home, price = self.problem.vm_host, 0.0
         for vm in np.flatnonzero(place != home):
             price += 0.0 if prices.vms is None else prices.vms[vm]

@@ -49,7 +49,7 @@ def chains(state, count, length, rng):
 
 class CasesTest(testtools.TestCase):
     def test_every_rule_is_against_something_in_many_of_them(self):
-        """What the cases of the other tests do not have would not be tested."""
+        """A rule that the cases of the other tests do not have would not be tested."""
         seen = collections.Counter()
 
         @settings(max_examples=150, derandomize=True, database=None, deadline=None)

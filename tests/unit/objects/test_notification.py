@@ -1,4 +1,4 @@
-"""What other programs are told keeps its word: a payload that changes gets another version."""
+"""Notifications keep their form: a payload that changes gets another version."""
 
 import dataclasses
 import hashlib

@@ -1,4 +1,4 @@
-"""What moves under way need, of whom."""
+"""Resources that moves in progress need, by provider."""
 
 import testtools
 

@@ -41,7 +41,7 @@ WHO = 'jane@Default (API)'
 
 class CommandsTestCase(base.ApiTestCase):
     def openstack(self, *words, token=base.READER, expected=0):
-        """What ``openstack kronos ...`` writes."""
+        """Return the output of ``openstack kronos ...``."""
         out, self.err = io.StringIO(), io.StringIO()
         # The client keeps what it made for as long as its process lives, which is one command.
         kept = vars(clientmanager.ClientManager).get(osc.API_NAME)
@@ -62,7 +62,7 @@ class CommandsTestCase(base.ApiTestCase):
         return json.loads(self.openstack(*words, '-f', 'json', **given))
 
     def manage(self, *words):
-        """What ``kronos-manage`` writes of the same control database."""
+        """Return the output of ``kronos-manage`` for the same control database."""
         out = io.StringIO()
         config = self.folder / 'manage.conf'
         config.write_text(
@@ -74,7 +74,7 @@ class CommandsTestCase(base.ApiTestCase):
 
 
 class SameTest(CommandsTestCase):
-    """What both commands list is the same, to the letter."""
+    """Both commands list the same, to the letter."""
 
     def setUp(self):
         super().setUp()

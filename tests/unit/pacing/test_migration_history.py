@@ -1,4 +1,4 @@
-"""What moves are expected to take is learnt from those that ended."""
+"""The expected times of moves are learnt from those that ended."""
 
 import random
 

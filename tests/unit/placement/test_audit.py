@@ -1,4 +1,4 @@
-"""What an audit says of one instance."""
+"""Findings of an audit for one instance."""
 
 import testtools
 

@@ -168,7 +168,7 @@ class DeadTasksTest(testtools.TestCase):
         self.assertEqual([], self.look(3599))
 
         def dies(uuid):
-            # Whoever gave it up had ended it, and not yet set its instance free.
+            # The process that gave it up had ended it. Its instance's task state is not cleared.
             self.nova.accepted_at.clear()
             raise KeyboardInterrupt
 

@@ -41,7 +41,7 @@ DOWN = objects.Service(state='down', status='enabled')
 def problems(draw, max_hosts=6, max_vms=14, max_policies=3, least=(2, 1, 1), most_groups=3,
              share_of_members=0.3):
     """Every kind of thing a problem can have: server groups of the four kinds, units, a provider
-    that hosts share, what others hold, and instances that are under way.
+    that hosts share, what others hold, and instances with moves in progress.
 
     :param least: hosts, instances and policies
     """

@@ -24,8 +24,8 @@ CEILING = 0.6
 
 
 def one_by_one(problem):
-    """What the evacuator does where that leaves no instance behind, word for word and slow: (moves,
-    instances that stay)."""
+    """Evacuate as the evacuator does where that leaves no instance behind, word for word and slow:
+    (moves, instances that stay)."""
     state, moves, stay = clouds.start(problem), [], []
     referee = Referee(problem, ceiling=CEILING)
     for vm in in_turn(problem, state):
@@ -74,7 +74,7 @@ def _candidates(problem, state, referee, yielding, vm):
 
 
 def fewest_that_stay(problem):
-    """Of all sequences of moves that the rules allow, the one after which fewest are left."""
+    """The fewest instances that stay after any sequence of moves that the rules allow."""
     referee = Referee(problem)
     begin = tuple(problem.vm_host.tolist())
     leaving = waiting(clouds.start(problem)).tolist()

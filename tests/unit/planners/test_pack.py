@@ -22,7 +22,7 @@ def plan(planner, problem, limits):
 
 
 def freed(problem, state):
-    """A host to which an instance is under way is not empty."""
+    """Count the empty hosts. A host that is a destination of a move in progress is not empty."""
     arriving = set(problem.arriving)
     return len(set(problem.vm_host) | arriving) - len(set(state.vm_host) | arriving)
 
@@ -45,7 +45,7 @@ def cloud(hosts, vms, limit):
 
 
 def fewest_hosts(problem, budget):
-    """Of all sequences of moves within the budget, the one after which fewest hosts are in use."""
+    """The fewest hosts in use after any sequence of moves within the budget."""
     fewest, places, seen = 99, {tuple(problem.vm_host.tolist())}, set()
     for _ in range(budget + 1):
         fewest = min([fewest, *(len(set(place)) for place in places)])

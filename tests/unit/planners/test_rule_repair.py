@@ -1,4 +1,4 @@
-"""What rules would have otherwise is put right where it can be, and no further."""
+"""Violations of rules are repaired where they can be, and nothing else is moved."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""What a move is said to do."""
+"""The reason of a move in words."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""What is said of a compute host that could not hold room."""
+"""Errors of a compute host that could not hold room."""
 
 from unittest import mock
 

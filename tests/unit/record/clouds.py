@@ -111,7 +111,7 @@ class Cloud:
                 'instance_quarantines': {some[2]: -1, some[3]: 50}}
 
     def know_what_placement_holds(self):
-        """Make it a snapshot of format 2: with others' holdings, units, moves under way and a
+        """Make it a snapshot of format 2: with others' holdings, units, moves in progress and a
         provider that some hosts share. Returns itself."""
         rng, hosts = self.rng, self.inventory['hosts']
         self.format = 2

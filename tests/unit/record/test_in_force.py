@@ -1,5 +1,4 @@
-"""What a recording has of the options in force and of the time before, and what a replay makes of
-it."""
+"""The options in force and the past time in a recording, and their use by a replay."""
 
 import dataclasses
 import datetime

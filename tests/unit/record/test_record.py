@@ -48,7 +48,7 @@ migration:
   link_query: 'link{site="acme"}'
   label: domain_uuid
 """
-"""What a policies file may have besides."""
+"""Other parts that a policies file may have."""
 
 NEVER = replay.Durations(aggregate=0, instance=0, quarantine=0)
 

@@ -1,4 +1,4 @@
-"""What is written is read back, and under other names it is planned the same."""
+"""A snapshot that is written is read back, and under other names it is planned the same."""
 
 import dataclasses
 import json
@@ -35,7 +35,7 @@ def rows(snapshot):
 
 
 def planned(folder, simple=False):
-    """What was decided, by the simple planners or those that are used by default, with hosts,
+    """The decisions of the simple planners or the default ones, with hosts,
     instances and aggregates as positions in their order."""
     recording, policy_set = replay.read(folder)
     snapshot = recording.snapshot

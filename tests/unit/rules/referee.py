@@ -21,7 +21,7 @@ class Referee:
         return {uuid: each['host'] for uuid, each in self.instances.items()}
 
     def wrong(self, moves, emptied=None):
-        """What is wrong with moves (uuid, destination), made one after the other.
+        """The errors of moves (uuid, destination), made one after the other.
 
         :param emptied: a host that is to be left; what rules by owners' words say yields there
         """

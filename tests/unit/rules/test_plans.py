@@ -21,7 +21,7 @@ SEEDS = int(os.environ.get('KRONOS_TEST_SEEDS', '10'))
 """How many clouds are tried. ``KRONOS_TEST_SEEDS=200`` tries those of which the documentation has
 the figures."""
 MUST = 1000
-"""What a violation of what must be costs the program, in violations of what should be: more than
+"""The cost of a violated must-rule to the program, in violations of should-rules: more than
 there are."""
 OPTIONS = EngineOptions(aggregates=None, include_unassigned_hosts=False, planning_time_limit=600.0)
 DURATIONS = replay.Durations(aggregate=0, instance=0, quarantine=0)
