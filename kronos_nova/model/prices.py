@@ -27,6 +27,10 @@ class Preferences:
         """float64 (...): of instances on hosts; both broadcast."""
         return self.cost[self.kind[vms], hosts]
 
+    def charges(self, hosts: np.ndarray) -> np.ndarray:
+        """bool (V,): the instances that cost something on one of some hosts."""
+        return np.asarray(self.cost[:, hosts].any(axis=1))[self.kind]
+
     def least(self, hosts: np.ndarray) -> np.ndarray:
         """float64 (V,): of each instance on the best of some hosts, of which there is one."""
         return self.cost[:, hosts].min(axis=1)[self.kind]
@@ -55,6 +59,19 @@ class Prices:
         """Whether nothing costs anything."""
         return (self.vms is None and not self.pairs and not self.soft_group_cost
                 and self.preferences is None)
+
+    def charges(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
+        """bool (v,): the instances whose moves among some hosts may cost something.
+
+        :param vms: intp (v,)
+        :param hosts: intp (h,)
+        """
+        if self.pairs or self.soft_group_cost:
+            return np.ones(len(vms), dtype=bool)
+        charged = np.zeros(len(vms), dtype=bool) if self.vms is None else self.vms[vms] != 0
+        if self.preferences is not None:
+            charged |= self.preferences.charges(hosts)[vms]
+        return charged
 
     def of_moves(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
         """float64, broadcasts to (...): of moving instances between hosts; 0 where both are the

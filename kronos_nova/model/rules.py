@@ -53,6 +53,14 @@ class Rule:
         """
         raise NotImplementedError
 
+    def narrows(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
+        """bool (v,): instances that the rule may keep off one of some hosts, in any state.
+
+        :param vms: intp (v,)
+        :param hosts: intp (h,)
+        """
+        return np.ones(len(vms), dtype=bool)
+
     def couples(self, state: 'State', moves: Chains) -> np.ndarray:
         """bool (...): the chains in which one move may change the answer to another; only where
         the rule is not additive."""
@@ -73,6 +81,9 @@ class AllowedHosts(Rule):
     def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
                others: Chains = ()) -> np.ndarray:
         return self.allowed[self.kind[vms], hosts]
+
+    def narrows(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
+        return ~np.asarray(self.allowed[:, hosts].all(axis=1))[self.kind[vms]]
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
@@ -106,6 +117,9 @@ class ForbiddenPairs(Rule):
     def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
                others: Chains = ()) -> np.ndarray:
         return ~contains(self._keys, vms * self._hosts + hosts)
+
+    def narrows(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
+        return np.isin(vms, self._keys // self._hosts)
 
 
 class Room(Rule):

@@ -146,10 +146,27 @@ class SearchSpace:
         if self.is_free:
             return None
         table = np.zeros((len(self.vms) + len(self.scores), len(self.scores)), dtype=np.float32)
-        for start in range(0, len(self.vms), ROWS):
-            vms = np.arange(start, min(start + ROWS, len(self.vms)))
+        table[:len(self.vms), len(self.hosts):] = NEVER
+        for start in range(0, len(self.priced), ROWS):
+            vms = self.priced[start:start + ROWS]
             table[vms] = np.minimum(self._table(vms), NEVER)
         return table
+
+    @functools.cached_property
+    def priced(self) -> np.ndarray:
+        """intp: the instances that may have a price on one of the hosts, or may not go there."""
+        found = self.model.prices.charges(self.vms, self.hosts)
+        for rule in self._forbidding:
+            found |= rule.narrows(self.vms, self.hosts)
+        return np.flatnonzero(found)
+
+    @functools.cached_property
+    def price_rows(self) -> 'PriceRows | None':
+        """The prices of all instances on the hosts; None if everything may go anywhere for
+        nothing."""
+        table = self.prices_at
+        return None if table is None else PriceRows(table[:len(self.vms), :len(self.hosts)],
+                                                    self.priced)
 
     def price_change(self, items: Index, sources: Index,
                      hosts: Index) -> np.ndarray | np.float32:
@@ -263,3 +280,41 @@ class SearchSpace:
             np.add.at(scores.transpose(0, 2, 1), (number, place),
                       way * self.weights[items] * self.scale[place])
             np.add.at(free.transpose(0, 2, 1), (number, place), -way * self.sizes[items])
+
+
+class PriceRows:
+    """Prices of instances on hosts, by the rows of those instances that may have any.
+
+    row : intp (v,), of each instance its row, of which the last is that of no price
+    rows : float32 (r, h); columns : float32 (h, r), the same by host
+    """
+
+    def __init__(self, table: np.ndarray, priced: np.ndarray):
+        """
+        :param table: float32 (v, h)
+        :param priced: intp, the instances whose row may be other than 0
+        """
+        self.row = np.full(len(table), len(priced))
+        self.row[priced] = np.arange(len(priced))
+        self.rows = np.pad(table[priced], ((0, 1), (0, 0)))
+        self.columns = np.ascontiguousarray(self.rows.T)
+        self._is_priced = self.row < len(priced)
+        self._is_charging = np.asarray(self.rows.any(axis=0))
+
+    def of(self, vm: int, host: int) -> np.float32:
+        """The price of one instance on one host."""
+        return self.rows[self.row[vm], host]
+
+    def add(self, total: np.ndarray, vms: np.ndarray, hosts: Index) -> None:
+        """Add the prices of moves to ``total``, float64 (..., m).
+
+        :param vms: intp (m,) with one host, or (n, 1) with some
+        :param hosts: one, or intp (m,)
+        """
+        if isinstance(hosts, int):
+            if self._is_charging[hosts]:
+                total += self.columns[hosts].take(self.row.take(vms))
+            return
+        charged = np.flatnonzero(self._is_priced[vms[:, 0]])
+        if len(charged):
+            total[charged] += self.rows[self.row[vms[charged, 0]]].take(hosts, axis=1)

@@ -25,7 +25,6 @@ from kronos_nova.model import TOLERANCE
 from kronos_nova.model import State
 from kronos_nova.model import spans
 from kronos_nova.model.arrays import Index
-from kronos_nova.model.arrays import Move
 from kronos_nova.model.space import SearchSpace
 from kronos_nova.objects.plan import HOT_SCORE
 from kronos_nova.objects.plan import SPREAD
@@ -285,9 +284,9 @@ class Leveling:
     residents : the instances of each host, sorted
     free : float64 (c, h), room left; excess : float64 (h,)
     cost : float64 (v,), GiB that moving each instance counts
-    prices : float32 (v, h), of moving each instance to each host; None if all moves are free
-    prices_onto : float32 (h, v), the same by host
+    prices : of moving each instance to each host; None if all moves are free
     price : float32 (v,), of each instance where it is
+    is_paid : whether an instance has been where it has a price
     fewer : moves beyond which each costs :data:`BEYOND` more
     rated : pairs rated so far
     """
@@ -303,9 +302,7 @@ class Leveling:
         self.cost, self.beyond = self.memory, np.zeros_like(self.scores)
         self._leave_out()
         self.excess = band.excess(self.scores)
-        table = space.prices_at
-        self.prices = None if table is None else np.ascontiguousarray(table[:count, :hosts])
-        self.prices_onto = None if table is None else np.ascontiguousarray(table[:count, :hosts].T)
+        self.prices, self.is_paid = space.price_rows, False
         self.price = np.zeros(count, dtype=np.float32)
         self.residents = self._residents()
         self.chance, self.blur, self.rated = np.random.default_rng(0), 0.0, 0.0
@@ -372,7 +369,8 @@ class Leveling:
         self.residents[source].remove(vm)
         bisect.insort(self.residents[host], vm)
         if self.prices is not None:
-            self.price[vm] = self.prices[vm, host]
+            self.price[vm] = self.prices.of(vm, host)
+            self.is_paid = self.is_paid or bool(self.price[vm])
 
     def build(self, most: int, move_gib: float) -> None:
         """Make moves until no host has an excess that one could make smaller, or ``most`` are
@@ -444,7 +442,7 @@ class Leveling:
         left = self.scores[:, sources] - self.weights[:, vms] * self.scale[:, sources]
         return self.band.excess(left) - self.excess[sources]
 
-    def _rated(self, change: np.ndarray, *moves: Move) -> np.ndarray:
+    def _rated(self, change: np.ndarray, *moves: tuple[np.ndarray, Index]) -> np.ndarray:
         """float64 (...): the excess that moves take away for what they cost; 0 for no use.
 
         :param change: float64 (...), of the excess; overwritten
@@ -457,8 +455,9 @@ class Leveling:
             cost = cost + self.cost[vms] * (will_be.astype(float) - is_away)
             if self.prices is not None:
                 # A price is what a move must take away; see min_gain and soft_group_cost.
-                change += self._price_at(vms, hosts)
-                change -= self.price.take(vms)
+                self.prices.add(change, vms, hosts)
+                if self.is_paid:
+                    change -= self.price.take(vms)
         # What costs nothing more is as good as free.
         ratings = np.divide(change, np.maximum(cost, FREE_GIB))
         np.negative(ratings, out=ratings)
@@ -466,14 +465,6 @@ class Leveling:
         if self.blur:
             ratings *= np.exp(self.chance.normal(0.0, self.blur, ratings.shape))
         return ratings
-
-    def _price_at(self, vms: Index, hosts: Index) -> np.ndarray:
-        """float32 (...): the prices of instances on hosts; both broadcast."""
-        assert self.prices is not None and self.prices_onto is not None
-        if isinstance(hosts, int):
-            return self.prices_onto[hosts].take(vms)
-        # By one index, which is many times as fast as by two.
-        return self.prices.reshape(-1).take(vms * self.prices.shape[1] + hosts)
 
     def _first_allowed(self, ratings: np.ndarray,
                        chain: Callable[[np.intp, np.intp], list[tuple[int, int]]]) -> Rated:

@@ -34,7 +34,8 @@ class Selection:
 
     servers : uuids
     hosts : names of the hosts that its relation names; empty where it names none
-    parts : uuids of the servers that are kept together, apart or on few hosts, each part by itself
+    parts : uuids of the servers that are kept together, apart or on few hosts, each part by
+        itself; none where the rule does no such thing
     """
 
     rule: OperatorRule
@@ -138,14 +139,20 @@ def is_joint(rule: OperatorRule) -> bool:
 
 def _selection(rule: OperatorRule, index: '_Index') -> Selection:
     servers = index.servers(rule.servers)
-    parts: tuple[Uuids, ...] = (servers,)
-    if rule.servers.is_by_project:
-        owned = collections.defaultdict(set)
-        for uuid in servers:
-            owned[index.project(uuid)].add(uuid)
-        parts = tuple(frozenset(owned[project]) for project in sorted(owned))
-    return Selection(rule=rule, servers=servers, parts=parts,
+    return Selection(rule=rule, servers=servers, parts=_parts(rule, servers, index),
                      hosts=frozenset() if rule.places is None else index.hosts(rule.places))
+
+
+def _parts(rule: OperatorRule, servers: Uuids, index: '_Index') -> tuple[Uuids, ...]:
+    """Split the servers of a rule by project, where it is about each project by itself."""
+    if not is_joint(rule):
+        return ()
+    if not rule.servers.is_by_project:
+        return (servers,)
+    owned = collections.defaultdict(set)
+    for uuid in servers:
+        owned[index.project(uuid)].add(uuid)
+    return tuple(frozenset(owned[project]) for project in sorted(owned))
 
 
 class _Index:
