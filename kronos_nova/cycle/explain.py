@@ -2,6 +2,8 @@
 
 import collections
 import dataclasses
+import functools
+import itertools
 import math
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -239,11 +241,15 @@ def _vetoes(state: State, vms: np.ndarray, hosts: np.ndarray, useful: np.ndarray
     """
     nearest = useful & (np.cumsum(useful, axis=1) <= NEAREST)
     row, column = np.nonzero(nearest)
-    against = state.delta((vms[row], hosts[column])).against
-    ends = np.cumsum(np.count_nonzero(nearest, axis=1))[:-1]
+    against = state.delta((vms[row], hosts[column])).against.tolist()
+    ends = [0, *np.cumsum(np.count_nonzero(nearest, axis=1)).tolist()]
     reasons = [rule.reason for rule in state.model.rules]
-    return [collections.Counter(reasons[number] for number in numbers).most_common(1)[0][0]
-            for numbers in np.split(against, ends)]
+
+    @functools.cache  # Most instances have one of a few answers.
+    def most_often(numbers: tuple[int, ...]) -> str:
+        return collections.Counter(reasons[number] for number in numbers).most_common(1)[0][0]
+
+    return [most_often(tuple(against[first:end])) for first, end in itertools.pairwise(ends)]
 
 
 def _spreading(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:

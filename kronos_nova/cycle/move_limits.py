@@ -171,8 +171,9 @@ def _limits_of_rules(selections: Selections) -> dict[str, list[tuple[int, str]]]
     found = collections.defaultdict(list)
     for each in selections:
         if each.rule.max_moves is not None:
+            limit = each.rule.max_moves, each.rule.name
             for uuid in each.servers:
-                found[uuid].append((each.rule.max_moves, each.rule.name))
+                found[uuid].append(limit)
     return found
 
 

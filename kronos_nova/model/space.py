@@ -147,10 +147,17 @@ class SearchSpace:
             return None
         table = np.zeros((len(self.vms) + len(self.scores), len(self.scores)), dtype=np.float32)
         table[:len(self.vms), len(self.hosts):] = NEVER
-        for start in range(0, len(self.priced), ROWS):
-            vms = self.priced[start:start + ROWS]
-            table[vms] = np.minimum(self._table(vms), NEVER)
+        table[self.priced] = self._priced_rows
         return table
+
+    @functools.cached_property
+    def _priced_rows(self) -> np.ndarray:
+        """float32 (n, h): the rows of the instances in ``priced``."""
+        rows = np.empty((len(self.priced), len(self.scores)), dtype=np.float32)
+        for start in range(0, len(rows), ROWS):
+            part = slice(start, start + ROWS)
+            np.minimum(self._table(self.priced[part]), NEVER, out=rows[part], casting='same_kind')
+        return rows
 
     @functools.cached_property
     def priced(self) -> np.ndarray:
@@ -164,9 +171,8 @@ class SearchSpace:
     def price_rows(self) -> 'PriceRows | None':
         """The prices of all instances on the hosts; None if everything may go anywhere for
         nothing."""
-        table = self.prices_at
-        return None if table is None else PriceRows(table[:len(self.vms), :len(self.hosts)],
-                                                    self.priced)
+        return None if self.is_free else PriceRows(
+            self._priced_rows[:, :len(self.hosts)], self.priced, len(self.vms))
 
     def price_change(self, items: Index, sources: Index,
                      hosts: Index) -> np.ndarray | np.float32:
@@ -289,19 +295,20 @@ class PriceRows:
     rows : float32 (r, h); columns : float32 (h, r), the same by host
     """
 
-    def __init__(self, table: np.ndarray, priced: np.ndarray):
+    def __init__(self, rows: np.ndarray, priced: np.ndarray, count: int):
         """
-        :param table: float32 (v, h)
-        :param priced: intp, the instances whose row may be other than 0
+        :param rows: float32 (n, h), of the instances whose row may be other than 0
+        :param priced: intp (n,), these instances
+        :param count: v
         """
-        self.row = np.full(len(table), len(priced))
+        self.row = np.full(count, len(priced))
         self.row[priced] = np.arange(len(priced))
-        self.rows = np.pad(table[priced], ((0, 1), (0, 0)))
+        self.rows = np.vstack([rows, np.zeros_like(rows, shape=rows.shape[1:])])
         self.columns = np.ascontiguousarray(self.rows.T)
         self._is_priced = self.row < len(priced)
         self._is_charging = np.asarray(self.rows.any(axis=0))
 
-    def of(self, vm: int, host: int) -> np.float32:
+    def price_of(self, vm: int, host: int) -> np.float32:
         """The price of one instance on one host."""
         return self.rows[self.row[vm], host]
 

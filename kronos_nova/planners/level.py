@@ -369,7 +369,7 @@ class Leveling:
         self.residents[source].remove(vm)
         bisect.insort(self.residents[host], vm)
         if self.prices is not None:
-            self.price[vm] = self.prices.of(vm, host)
+            self.price[vm] = self.prices.price_of(vm, host)
             self.is_paid = self.is_paid or bool(self.price[vm])
 
     def build(self, most: int, move_gib: float) -> None:

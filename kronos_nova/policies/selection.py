@@ -5,7 +5,6 @@ import collections
 import dataclasses
 import fnmatch
 import functools
-import itertools
 import operator
 import re
 from collections.abc import Callable
@@ -84,10 +83,9 @@ class Selections:
         positions in ``placing``, that of no rule first. The last answer is kept."""
         if self._sets is None or self._sets[0] is not uuids:
             sets: dict[tuple[int, ...], int] = {(): 0}
-            placed = self.placed
-            numbers = [sets.setdefault(placed.get(uuid, ()), len(sets)) for uuid in uuids
-                       ] if placed else [0] * len(uuids)
-            self._sets = uuids, numbers, list(sets)
+            number_of = {uuid: sets.setdefault(self.placed[uuid], len(sets))
+                         for uuid in uuids if uuid in self.placed}
+            self._sets = uuids, [number_of.get(uuid, 0) for uuid in uuids], list(sets)
         return self._sets[1:]
 
     @functools.cached_property
@@ -275,8 +273,10 @@ class _Values:
         pattern = _PATTERN.search(word)
         if pattern is None:
             return (word,) if word in self._having else ()
-        begin, fits = word[:pattern.start()], re.compile(fnmatch.translate(word)).match
-        first = bisect.bisect_left(self._sorted, begin)
-        beginning = itertools.takewhile(
-            lambda value: value.startswith(begin), itertools.islice(self._sorted, first, None))
-        return filter(fits, beginning)
+        begin = word[:pattern.start()]
+        beginning = self._sorted[
+            bisect.bisect_left(self._sorted, begin):
+            bisect.bisect_right(self._sorted, begin, key=lambda value: value[:len(begin)])]
+        # Every name that begins so fits where nothing else is asked.
+        return beginning if word == f'{begin}*' else filter(
+            re.compile(fnmatch.translate(word)).match, beginning)

@@ -60,7 +60,7 @@ class PriceRowsTest(testtools.TestCase):
                 np.testing.assert_array_equal(
                     np.ones(total.shape) + table[items, at], total)
             for vm, host in zip(vms, there[:4], strict=True):
-                self.assertEqual(table[vm, host], space.price_rows.of(vm, host))
+                self.assertEqual(table[vm, host], space.price_rows.price_of(vm, host))
             seen['free'] += count - len(space.priced)
             seen['priced'] += int((table > 0).any(axis=1).sum())
             seen['never'] += int((table == NEVER).any(axis=1).sum())
