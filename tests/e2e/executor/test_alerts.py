@@ -240,7 +240,7 @@ class AlertsTest(AlertsTestCase):
 
     def test_a_host_cannot_be_lost(self):
         """Nova evacuates no server that is paused."""
-        [server] = self.boot(1, 'compute3')
+        [(server, _host)] = self.boot(1, 'compute3')
         with self.fault('KronosHostLossNotCovered') as wait_fired:
             self.cloud.client.compute('POST', f'/servers/{server}/action', json={'pause': None})
             wait_fired()
