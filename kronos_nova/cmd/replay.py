@@ -6,18 +6,24 @@ import gc
 from oslo_config import cfg
 
 from kronos_client.cli import arguments
+from kronos_client.cli import room as change_arguments
+from kronos_client.contract import room as contract
 from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
 from kronos_nova.cmd import program
 from kronos_nova.cycle import options as engine_options
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.restraint import Restraint
+from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners import base
+from kronos_nova.policies import PolicySet
 from kronos_nova.record import history as recorded_history
 from kronos_nova.record import html
 from kronos_nova.record import options as recorded_options
 from kronos_nova.record import render
 from kronos_nova.record import replay
+from kronos_nova.record.reader import Recording
+from kronos_nova.room.whatif import Changes
 
 NAME = 'kronos-replay'
 
@@ -49,6 +55,7 @@ class Replay(program.Report):
         parser.add_argument('--pack-planner', metavar='NAME', help='ffd or pack')
         parser.add_argument('--budget', metavar='N', type=arguments.COUNT,
                             help='Moves at most, instead of max_migrations_per_cycle.')
+        change_arguments.add_change_arguments(parser)
         parser.add_argument('--html', metavar='FILE', help='Write a page for a browser too.')
         return parser
 
@@ -59,16 +66,17 @@ class Replay(program.Report):
         except (cfg.Error, ValueError, exception.ConfigurationError) as error:
             raise program.Refused(program.USAGE, f'configuration: {error}') from error
         page, self.day = html.Page(), []
+        changes = Changes(**change_arguments.changes(parsed_args))
         for folder in replay.folders(parsed_args.folder):
             recording, policies = replay.read(folder, parsed_args.policies)
             chosen = _in_force(configured, parsed_args, recording)
             try:
-                report = replay.replay(recording, policies, chosen.options, chosen.durations)
-            except exception.ConfigurationError as error:
+                replayed, snapshot = _replayed(folder.name, recording, policies, chosen, changes)
+            except (exception.ConfigurationError, exception.HostNotFound) as error:
                 raise program.Refused(program.USAGE, error) from error
-            self.day.append(render.Replayed(folder.name, report, chosen.source, chosen.note))
+            self.day.append(replayed)
             if parsed_args.html:
-                page.add(folder.name, recording.snapshot, report, chosen.note)
+                page.add(folder.name, snapshot, replayed.report, chosen.note)
         if parsed_args.html:
             _write(page, parsed_args.html)
         return self.dict2columns(render.as_object(self.day[0]) if len(self.day) == 1
@@ -107,6 +115,17 @@ class ChosenOptions:
     durations: replay.Durations
     source: str
     note: str
+
+
+def _replayed(name: str, recording: Recording, policies: PolicySet, chosen: ChosenOptions,
+              changes: Changes) -> tuple[render.Replayed, Snapshot]:
+    """A snapshot that was replayed, and the cloud that the report is of."""
+    if changes == Changes(**dict.fromkeys(contract.Changes.__struct_fields__, [])):
+        report = replay.replay(recording, policies, chosen.options, chosen.durations)
+        return (render.Replayed(name, report, chosen.source, chosen.note), recording.snapshot)
+    changed, found = replay.suppose(recording, policies, chosen.options, chosen.durations, changes)
+    return (render.Replayed(name, found.report, chosen.source, chosen.note, changed, found.loads),
+            changed.snapshot)
 
 
 def _configured(arguments) -> cfg.ConfigOpts:

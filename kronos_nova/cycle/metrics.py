@@ -335,7 +335,7 @@ def _weigh(load: Load, number: int, feed: MetricsReader, occupied: Occupied,
               or belief.faintness(policy, placed, servers, rules))
     if misfit:
         return dataclasses.replace(_void(occupied, misfit),
-                                   guard=_guard(policy, scores, occupied))
+                                   guard=guard_of(policy, scores, occupied))
     judged = belief.judge(
         policy, placed, servers, tuple(host.name for host in occupied.hosts), rules,
         frozenset(host for name, host in occupied.doubted if name == policy.name))
@@ -353,7 +353,7 @@ def _weigh(load: Load, number: int, feed: MetricsReader, occupied: Occupied,
         warnings=(*doubts, *profile.duplicates, *judged.warnings))
 
 
-def _guard(policy: Policy, scores: np.ndarray, occupied: Occupied) -> ScoreGuard | None:
+def guard_of(policy: Policy, scores: np.ndarray, occupied: Occupied) -> ScoreGuard | None:
     """A ScoreGuard by the flavors of instances; None where the resource is not known."""
     resource = host_sizes.resource(policy)
     return ScoreGuard(

@@ -1,6 +1,8 @@
 """Reports for programs and for people."""
 
 import collections
+import dataclasses
+from typing import Any
 from typing import NamedTuple
 
 from rich.console import Console
@@ -8,9 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from kronos_nova import boundary
+from kronos_nova.cycle.supposed import SupposedLoad
 from kronos_nova.objects.plan import FORECAST_USED
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import CycleReport
+from kronos_nova.room.whatif import Changed
 
 FORMAT = 1
 
@@ -24,12 +28,16 @@ class Replayed(NamedTuple):
     :ivar name: of its folder
     :ivar options: where the options come from, a word for programs
     :ivar note: the same as a sentence for people
+    :ivar changed: the cloud after changes that the report is of; None for the recorded cloud
+    :ivar loads: before and after these
     """
 
     name: str
     report: CycleReport
     options: str
     note: str
+    changed: Changed | None = None
+    loads: tuple[SupposedLoad, ...] = ()
 
 
 def as_object(replayed: Replayed) -> dict:
@@ -38,7 +46,15 @@ def as_object(replayed: Replayed) -> dict:
     report = replayed.report
     return {'format': FORMAT, 'options': replayed.options, 'notes': [replayed.note],
             'planning_seconds': report.planning_seconds,
-            'aggregates': [_aggregate(aggregate) for aggregate in report.aggregates]}
+            'aggregates': [_aggregate(aggregate) for aggregate in report.aggregates],
+            **({} if replayed.changed is None else {
+                'changes': _changes(replayed.changed, replayed.loads)})}
+
+
+def _changes(changed: Changed, loads: tuple[SupposedLoad, ...]) -> dict[str, Any]:
+    return {'restarted': changed.restarted, 'left': changed.left,
+            'not_booted': changed.not_booted,
+            'loads': [dataclasses.asdict(each) for each in loads]}
 
 
 def day_as_object(day: list[Replayed]) -> dict:
@@ -73,6 +89,8 @@ def print_tables(replayed: Replayed, console: Console):
     """Print where the options come from, and a few tables an aggregate."""
     report = replayed.report
     console.print(_shown(replayed.note))
+    if replayed.changed is not None:
+        _print_changes(replayed.changed, replayed.loads, console)
     for aggregate in report.aggregates:
         console.print(_shown(f'Aggregate {aggregate.name}: {aggregate.outcome} '
                              f'({aggregate.mode}, planner {aggregate.planner})'))
@@ -87,6 +105,21 @@ def print_tables(replayed: Replayed, console: Console):
             console.print(_shown(f'Warning: {warning}'))
         console.print()
     console.print(f'Planned in {report.planning_seconds:.3f} s')
+
+
+def _print_changes(changed: Changed, loads: tuple[SupposedLoad, ...], console: Console) -> None:
+    """Print the outcome of changes, and the load before and after them."""
+    for uuid, why in changed.left.items():
+        console.print(_shown(f'Does not restart: {uuid}: {why}'))
+    for flavor, count in changed.not_booted.items():
+        console.print(_shown(f'No room for {count} of the new servers {flavor}.'))
+    console.print(f'{len(changed.restarted)} servers restart elsewhere.')
+    table = _table('Aggregate', 'Policy', 'Host', 'Now', 'Changed', 'Planned')
+    for each in loads:
+        _add(table, each.aggregate, each.policy, each.host or '(imbalance)',
+             *map(_figure, (each.now, each.changed, each.planned)))
+    if table.row_count:
+        console.print(table)
 
 
 def print_day(day: list[Replayed], console: Console):

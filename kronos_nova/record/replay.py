@@ -6,14 +6,20 @@ import time
 
 from kronos_nova import exception
 from kronos_nova import policies
+from kronos_nova.cycle import supposed
 from kronos_nova.cycle.inputs import PlannerPorts
+from kronos_nova.cycle.inputs import restart_rules
 from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.cycle.steps import plan_cycle
+from kronos_nova.cycle.supposed import Supposed
 from kronos_nova.objects.plan import CycleReport
 from kronos_nova.policies import PolicySet
 from kronos_nova.record import reader
 from kronos_nova.record.metrics import RecordedMetrics
 from kronos_nova.record.reader import Recording
+from kronos_nova.room import whatif
+from kronos_nova.room.whatif import Changed
+from kronos_nova.room.whatif import Changes
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +69,26 @@ def replay(recording: Recording, chosen: PolicySet, options: EngineOptions,
     """
     history = recording.history.clamped(durations.aggregate, durations.instance,
                                         durations.quarantine)
-    planner_ports = PlannerPorts(source=recording.metrics, clock=time.monotonic,
-                                 now=recording.taken_at)
     return plan_cycle(recording.snapshot, chosen,
-                      dataclasses.replace(options, max_sample_age=None), planner_ports, history)
+                      dataclasses.replace(options, max_sample_age=None), _ports(recording), history)
+
+
+def suppose(recording: Recording, chosen: PolicySet, options: EngineOptions, durations: Durations,
+            changes: Changes) -> tuple[Changed, Supposed]:
+    """The recorded cloud after changes, and its load; the rest as :func:`replay`.
+
+    :raises ConfigurationError: a change cannot be made, or as :func:`replay`
+    """
+    snapshot = recording.snapshot
+    changed = whatif.changed(snapshot, restart_rules(options, chosen, snapshot), changes, tuple)
+    return changed, supposed.evaluate(
+        snapshot, changed, chosen, dataclasses.replace(options, max_sample_age=None),
+        _ports(recording), recording.history.clamped(
+            durations.aggregate, durations.instance, durations.quarantine))
+
+
+def _ports(recording: Recording) -> PlannerPorts:
+    return PlannerPorts(source=recording.metrics, clock=time.monotonic, now=recording.taken_at)
 
 
 def _collect(wrong, function, *arguments):

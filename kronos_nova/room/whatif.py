@@ -54,11 +54,15 @@ class Changed:
     snapshot : the cloud after the changes
     left : uuid of each server of a lost host that does not restart, to why
     not_booted : names of shapes to how many of the new servers find no room
+    restarted : uuid of each other server of a lost host to the host on which it restarts
+    added : name of each new host to that of the host that it is like
     """
 
     snapshot: Snapshot
     left: dict[str, str]
     not_booted: dict[str, int]
+    restarted: dict[str, str] = dataclasses.field(default_factory=dict)
+    added: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 def changed(snapshot: Snapshot, rules: ConstraintRules, changes: Changes,
@@ -72,15 +76,20 @@ def changed(snapshot: Snapshot, rules: ConstraintRules, changes: Changes,
         _refuse_many(texts, pattern, what)
     for text in changes.ratio:
         snapshot = _with_ratio(snapshot, text)
+    added: dict[str, str] = {}
     for text in changes.add:
-        snapshot = _with_hosts(snapshot, text)
-    snapshot, left = _without(snapshot, rules, changes.lose) if changes.lose else (snapshot, {})
+        snapshot, new = _with_hosts(snapshot, text)
+        added |= {name: added.get(like, like) for name, like in new.items()}
+    left, restarted = dict[str, str](), dict[str, str]()
+    if changes.lose:
+        snapshot, left, restarted = _without(snapshot, rules, changes.lose)
     not_booted: dict[str, int] = {}
     for text in changes.boot:
         snapshot, name, missing = _with_servers(snapshot, rules, text, flavors, project_id)
         if missing:
             not_booted[name] = not_booted.get(name, 0) + missing
-    return Changed(snapshot=snapshot, left=left, not_booted=not_booted)
+    return Changed(snapshot=snapshot, left=left, not_booted=not_booted, restarted=restarted,
+                   added=added)
 
 
 def _refuse_many(texts: Iterable[str], pattern: re.Pattern[str], what: str) -> None:
@@ -117,7 +126,8 @@ def _with_ratio(snapshot: Snapshot, text: str) -> Snapshot:
         for key, each in host.inventory.items()}) for host in snapshot.hosts))
 
 
-def _with_hosts(snapshot: Snapshot, text: str) -> Snapshot:
+def _with_hosts(snapshot: Snapshot, text: str) -> tuple[Snapshot, dict[str, str]]:
+    """The cloud with new hosts, and the name of each to that of the host that it is like."""
     found = _parsed(ADDED, text, 'add', 'COUNT:like=HOST')
     count, model = int(found[1]), _named(snapshot, found[2])
     known = {host.name for host in snapshot.hosts}
@@ -132,8 +142,8 @@ def _with_hosts(snapshot: Snapshot, text: str) -> Snapshot:
     pools = tuple(
         dataclasses.replace(each, hosts=(*each.hosts, *names)) if model.name in each.hosts
         else each for each in snapshot.shared_providers)
-    return dataclasses.replace(snapshot, hosts=(*snapshot.hosts, *added), aggregates=aggregates,
-                               shared_providers=pools)
+    return (dataclasses.replace(snapshot, hosts=(*snapshot.hosts, *added), aggregates=aggregates,
+                                shared_providers=pools), dict.fromkeys(names, model.name))
 
 
 def _named(snapshot: Snapshot, name: str) -> Host:
@@ -157,9 +167,12 @@ def hosts_of(snapshot: Snapshot, names: Iterable[str]) -> list[str]:
 
 
 def _without(snapshot: Snapshot, rules: ConstraintRules,
-             names: Iterable[str]) -> tuple[Snapshot, dict[str, str]]:
+             names: Iterable[str]) -> tuple[Snapshot, dict[str, str], dict[str, str]]:
     """The cloud without hosts, their servers restarted: all where they fit, else those that an
-    order of the largest first places."""
+    order of the largest first places.
+
+    :returns: (the cloud, ``left``, ``restarted``) of :class:`Changed`
+    """
     judge = failover.failover_of(snapshot, rules)
     lost = hosts_of(snapshot, names)
     verdict = judge.judge([judge.index(name) for name in lost])
@@ -170,11 +183,15 @@ def _without(snapshot: Snapshot, rules: ConstraintRules,
         for each in snapshot.instances if each.uuid not in gone or each.uuid in placement)
     left = {uuid: verdict.left.get(uuid, 'no host has room for it after the others')
             for uuid in sorted(gone - placement.keys())}
-    kept = dataclasses.replace(snapshot, instances=tuple(
-        each for each in instances if each.uuid not in gone), hosts=tuple(
-            host for host in snapshot.hosts if host.name not in lost))
+    kept = dataclasses.replace(
+        snapshot, instances=tuple(each for each in instances if each.uuid not in gone),
+        hosts=tuple(host for host in snapshot.hosts if host.name not in lost),
+        moves_under_way=tuple(
+            move for move in snapshot.moves_under_way
+            if move.instance_uuid not in gone and move.destination not in lost))
     return _with_arrived(kept, [each for each in instances if each.uuid in gone],
-                         rules.packs_numa_cells), left
+                         rules.packs_numa_cells), left, {
+        uuid: placement[uuid] for uuid in sorted(gone & placement.keys())}
 
 
 def _with_arrived(snapshot: Snapshot, arrived: list[Instance], packs: bool) -> Snapshot:

@@ -13,21 +13,26 @@ from oslo_utils import uuidutils
 
 from kronos_client.contract import room as contract
 from kronos_nova import exception
+from kronos_nova.db import cooldowns
 from kronos_nova.db import cycles
 from kronos_nova.db import evaluations
 from kronos_nova.db import holds
 from kronos_nova.objects import hold
 from kronos_nova.objects.host_checks import MOVING_CHECKS
 from kronos_nova.objects.shape import Shape
+from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.services.context import Context
 
 if typing.TYPE_CHECKING:    # pydantic and planning are slow to load
     from kronos_nova.constraints.base import ConstraintRules
+    from kronos_nova.cycle.options import EngineOptions
+    from kronos_nova.objects.plan import PlannedMove
     from kronos_nova.planners.base import Limits
     from kronos_nova.policies.rules import OperatorRule
     from kronos_nova.room.making import RoomMove
     from kronos_nova.room.trend import Trend
+    from kronos_nova.room.whatif import Changed
 
 MOVES = 100_000
 """Moves that may make room: as many as it takes. The time limit of a plan ends it sooner."""
@@ -124,6 +129,49 @@ def show_fragments(context: Context, request: contract.ShowFragments) -> contrac
         outcome=asked.outcome)
 
 
+def what_if(context: Context, request: contract.ShowChangedLoad) -> contract.ChangedLoad:
+    """
+    :raises NotInScope: there is no such aggregate
+    :raises HostNotFound: there is no such host
+    :raises RequestRefused: a change or the policies file cannot be read
+    """
+    from kronos_nova import policies  # as above
+    from kronos_nova.cooldown import PlanningHistory
+    from kronos_nova.cycle import supposed
+    asked = _cloud(context, request)
+    try:
+        chosen = policies.load(context.conf.kronos.policies_file)
+    except exception.ConfigurationError as error:
+        raise exception.RequestRefused(
+            what='policies_file', problem=f'it cannot be read: {error}',
+            remedy='kronos-test-config checks it.') from error
+    found = supposed.evaluate(
+        asked.before, asked.changed, chosen, _scope(context, request.aggregate),
+        context.planner_ports(), PlanningHistory(
+            quarantines=cooldowns.Cooldowns(context.database).quarantined(context.utcnow())))
+    return contract.ChangedLoad(
+        loads=[contract.SupposedLoad.made_from(each) for each in found.loads],
+        restarts=[contract.RoomMove(
+            instance_uuid=each.uuid, instance_name=each.display_name, source=each.host,
+            destination=asked.changed.restarted[each.uuid], memory_mb=each.memory_mb)
+            for each in asked.before.instances if each.uuid in asked.changed.restarted],
+        moves=_named_moves([move for report in found.report.aggregates for move in report.moves],
+                           asked.snapshot),
+        problems=found.problems(), outcome=asked.outcome)
+
+
+def _scope(context: Context, aggregate: str | None) -> 'EngineOptions':
+    """The engine's options for one aggregate; for all that Kronos looks after where none is
+    named."""
+    from kronos_nova.cycle import options as engine_options  # as above
+    options = engine_options.from_conf(context.conf)
+    if aggregate is None:
+        return options
+    is_pool = aggregate == UNASSIGNED
+    return dataclasses.replace(options, aggregates=() if is_pool else (aggregate,),
+                               include_unassigned_hosts=is_pool)
+
+
 def _wanted(context: Context, request: contract.CheckRoom | contract.ShowFragments
             ) -> tuple['_Asked', Shape, 'ConstraintRules']:
     """The cloud, what is to fit, and the rules about servers that move for it.
@@ -152,7 +200,8 @@ def _pinned(context: Context, snapshot: Snapshot, rules: 'ConstraintRules') -> l
     return making.pinned(snapshot, rules, engine_options.from_conf(context.conf).opt_out)
 
 
-def _named_moves(moves: Sequence['RoomMove'], snapshot: Snapshot) -> list[contract.RoomMove]:
+def _named_moves(moves: Sequence['RoomMove | PlannedMove'],
+                 snapshot: Snapshot) -> list[contract.RoomMove]:
     names = {instance.uuid: instance.display_name for instance in snapshot.instances}
     return [contract.RoomMove.made_from(move, instance_name=names[move.instance_uuid])
             for move in moves]
@@ -162,11 +211,15 @@ def _named_moves(moves: Sequence['RoomMove'], snapshot: Snapshot) -> list[contra
 class _Asked:
     """The cloud that a question is about.
 
+    snapshot : after the changes
+    before : without them
     operator_rules : those of the policies file
     flavors : returns Nova's flavors, which are read once
     """
 
     snapshot: Snapshot
+    before: Snapshot
+    changed: 'Changed'
     outcome: contract.Outcome
     operator_rules: Sequence['OperatorRule']
     flavors: Callable[[], tuple[Shape, ...]]
@@ -196,7 +249,8 @@ def _cloud(context: Context, request: contract.Changes) -> _Asked:
         flavors, getattr(request, 'project', None) or '')
     names = {each.uuid: each.display_name for each in snapshot.instances}
     return _Asked(
-        snapshot=found.snapshot, operator_rules=operator_rules, flavors=flavors,
+        snapshot=found.snapshot, before=snapshot, changed=found, operator_rules=operator_rules,
+        flavors=flavors,
         outcome=contract.Outcome(
             left=found.left, names={uuid: names[uuid] for uuid in found.left},
             not_booted=found.not_booted))
@@ -350,5 +404,6 @@ def _view(found: hold.Hold) -> contract.Hold:
 
 FUNCTIONS = {contract.CAPACITY.name: capacity, contract.FAILOVER.name: check_failover,
              contract.CHECK.name: check, contract.FRAGMENTS.name: show_fragments,
+             contract.WHAT_IF.name: what_if,
              contract.MAKE.name: make, contract.LIST.name: list_rooms, contract.SHOW.name: show,
              contract.APPROVE.name: approve, contract.RELEASE.name: release}

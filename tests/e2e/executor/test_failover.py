@@ -18,7 +18,9 @@ SERVERS = 14
 ORDER = "In Nova's order"
 
 
-class FailoverTest(test_drain.DrainTestCase):
+class LossTestCase(test_drain.DrainTestCase):
+    """Hosts of which servers are evacuated."""
+
     def setUp(self):
         super().setUp()
         for memory in SIZES:
@@ -66,15 +68,19 @@ class FailoverTest(test_drain.DrainTestCase):
             return self.cloud.client.services()[host]['state'] == 'up'
         wait_for(is_open, 120, 'it does not come back', interval=1.0)
 
-    def evacuate(self, host):
-        """Evacuate one server after the other, the newest first; those that did not restart."""
+    def evacuate(self, host, named=None):
+        """Evacuate one server after the other, the newest first; those that did not restart.
+
+        :param named: uuid of each to its destination; by default Nova's scheduler chooses
+        """
         servers = sorted((each for each in self.cloud.client.servers()
                           if each['OS-EXT-SRV-ATTR:host'] == host),
                          key=lambda each: each['created'], reverse=True)
         left = []
         for server in servers:
             self.cloud.client.compute('POST', f'/servers/{server["id"]}/action',
-                                      json={'evacuate': {}})
+                                      json={'evacuate': {'host': named[server['id']]} if named
+                                            else {}})
 
             def ended(uuid=server['id']):
                 states = {each['status'] for each in self.cloud.client.migrations(
@@ -92,6 +98,8 @@ class FailoverTest(test_drain.DrainTestCase):
                              found.get('fault')))
         return left
 
+
+class FailoverTest(LossTestCase):
     def test_all_restart_wherever_that_was_said(self):
         chance, promised = random.Random(22), 0
         for number in range(2 * TIMES):

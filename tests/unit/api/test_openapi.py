@@ -57,7 +57,7 @@ class DocumentTest(test_host.WithRecordedCloud, base.ApiTestCase):
                                          drain='none', host='a', snapshot='none', room='none')
             if operation.method == 'GET' and operation.gives is not None and (
                     operation.name not in ('drains:show', 'hosts:show', 'maintenance:show',
-                                           'room:show')):
+                                           'room:show', 'room:what_if')):
                 query = '?flavor=1:512' if operation.name in (
                     'room:check', 'room:fragments') else ''
                 self.check(self.ask(path + query), operation.gives.__name__)

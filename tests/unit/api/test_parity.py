@@ -102,6 +102,7 @@ class ParityTest(test_host.WithRecordedCloud, base.ApiTestCase):
             'room:failover': [{}, {'hosts': ['x']}],
             'room:check': [{'flavor': '2:4096', 'count': 3}, {'flavor': 'x'}],
             'room:fragments': [{'flavor': '2:4096', 'moves': 3}, {'flavor': 'x'}],
+            'room:what_if': [{'aggregate': 'x'}, {'lose': ['x']}],
             'room:make': [{'flavor': 'm1.small', 'aggregate': 'gpu'}, {'flavor': 'm1.small'},
                           {'flavor': '1:512', 'aggregate': 'gpu'},
                           {'flavor': 'm1.small', 'aggregate': 'x'}],

@@ -4,12 +4,24 @@ import dataclasses
 import datetime
 
 from kronos_nova import clock
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.db import evaluations
+from kronos_nova.objects import metrics
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
 from kronos_nova.objects.shape import Shape
 from tests.unit.api import base
 from tests.unit.room import clouds
+
+POLICIES = """
+policies:
+- name: cpu
+  mode: spread
+  weight: 1.0
+  imbalance_query: a
+  vm_profile_query: b
+  threshold: 0.05
+"""
 
 
 class RoomTestCase(base.ApiTestCase):
@@ -97,6 +109,69 @@ class RoomTest(RoomTestCase):
                          (move['instance_name'], move['source'], move['destination']))
         self.assertEqual(({'a': 1}, 2048, []),
                          (found['hosts'], found['memory_mb'], found['missing']))
+
+
+class WhatIfTest(RoomTestCase):
+    """The load of the cloud as it would be."""
+
+    kronos = 'aggregates = gpu'
+
+    def setUp(self):
+        super().setUp()
+        self.found = clouds.cloud(
+            [clouds.host('a'), clouds.host('b'), clouds.host('c')],
+            [clouds.server('small', 'a', 1), clouds.server('other', 'b', 1)],
+            aggregates=(snapshot.Aggregate(name='gpu', uuid='gpu', hosts=('a', 'b', 'c')),))
+        path = self.folder / 'policies.yaml'
+        path.write_text(POLICIES)
+        self.conf.set_override('policies_file', str(path), 'kronos')
+        self.values = {'imbalance': {'a': .4, 'b': .3, 'c': .1},
+                       'vm_profile': {'small': .3, 'other': .2}}
+
+    def planner_ports(self):
+        return PlannerPorts(source=self, clock=lambda: 0.0, now=1e9)
+
+    def query(self, query):
+        label = 'host' if query.kind == 'imbalance' else 'uuid'
+        return metrics.Vector(tuple(metrics.Sample({label: name}, value, 1e9)
+                                    for name, value in self.values[query.kind].items()))
+
+    def changed(self, found):
+        return {each['host']: each['changed'] and round(each['changed'], 6)
+                for each in found['loads'] if each['host']}
+
+    def test_the_load_after_a_loss(self):
+        found = self.ask('/v1/what-if?lose=a')
+        [restart] = found['restarts']
+        self.assertEqual(('small', 'a'), (restart['instance_name'], restart['source']))
+        host = restart['destination']
+        self.assertEqual({'a': None, 'b': .3, 'c': .1} | {host: {'b': .6, 'c': .4}[host]},
+                         self.changed(found))
+        [imbalance] = [each for each in found['loads'] if each['host'] is None]
+        self.assertEqual(('gpu', 'cpu'), (imbalance['aggregate'], imbalance['policy']))
+
+    def test_what_would_be_moved_onto_a_new_host(self):
+        self.values['imbalance'] = {'a': .4, 'b': .4, 'c': .4}
+        self.values['vm_profile'] = {'small': .2, 'other': .2}
+        found = self.ask('/v1/what-if?add=1:like=a&aggregate=gpu')
+        self.assertEqual({'a': .4, 'b': .4, 'c': .4, 'a+1': .2}, self.changed(found))
+        self.assertEqual([], found['restarts'])
+        self.values['imbalance'] = {'a': .5, 'b': .3, 'c': .3}
+        found = self.ask('/v1/what-if?add=1:like=b&aggregate=gpu')
+        self.assertEqual([('small', 'a', 'b+1')], [
+            (each['instance_name'], each['source'], each['destination'])
+            for each in found['moves']])
+
+    def test_a_policy_without_data_is_named(self):
+        self.values['imbalance'] = {}
+        found = self.ask('/v1/what-if?lose=a')
+        self.assertIn('aggregate gpu, policy cpu', found['problems'][0])
+
+    def test_what_cannot_be_answered_is_refused(self):
+        self.ask('/v1/what-if?lose=nope', expected=404)
+        self.ask('/v1/what-if?aggregate=nope', expected=404)
+        self.conf.set_override('policies_file', str(self.folder / 'none.yaml'), 'kronos')
+        self.assertIn('none.yaml', self.refuse('/v1/what-if', 400)['detail'])
 
 
 class BoundsTest(RoomTestCase):

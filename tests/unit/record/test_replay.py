@@ -141,3 +141,44 @@ class ReplayTest(ReplayTestCase):
         code, out, _err = run(Cloud(1).write(self.folder.join('cloud')))
         self.assertEqual(0, code)
         self.assertIn('Aggregate gpu: ', out)
+
+
+class ChangesTest(ReplayTestCase):
+    """Replays of a recorded cloud as it would be."""
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = Cloud(3)
+        self.path = self.cloud.write(self.folder.join('cloud'))
+        self.up = [host['name'] for host in self.cloud.inventory['hosts'] if host['service'] == {
+            'state': 'up', 'status': 'enabled', 'forced_down': False, 'disabled_reason': None}]
+        self.lost = next(name for name in self.up if any(
+            each['host'] == name for each in self.cloud.inventory['instances']))
+
+    def test_a_lost_host_has_no_load_and_its_servers_are_accounted_for(self):
+        changes = self.report(self.path, '--lose', self.lost)['changes']
+        servers = {each['uuid'] for each in self.cloud.inventory['instances']
+                   if each['host'] == self.lost}
+        self.assertEqual(servers, {*changes['restarted'], *changes['left']})
+        self.assertNotIn(self.lost, changes['restarted'].values())
+        self.assertEqual({None}, {each['changed'] for each in changes['loads']
+                                  if each['host'] == self.lost})
+
+    def test_a_new_host_is_planned_with(self):
+        report = self.report(self.path, '--add', f'1:like={self.up[0]}')
+        self.assertIn(f'{self.up[0]}+1', {each['host'] for each in report['changes']['loads']})
+
+    def test_without_changes_there_are_none(self):
+        self.assertNotIn('changes', self.report(self.path))
+
+    def test_people_are_shown_the_load_before_and_after(self):
+        code, out, _err = run(self.path, '--lose', self.lost)
+        self.assertEqual(0, code)
+        self.assertIn('servers restart elsewhere.', out)
+        self.assertIn('(imbalance)', out)
+
+    def test_a_change_that_cannot_be_made_is_a_wrong_argument(self):
+        for change in (('--lose', 'nope'), ('--ratio', 'VCPU'), ('--boot', '1:m1.small')):
+            code, _out, err = run(self.path, *change)
+            self.assertEqual(2, code)
+            self.assertIn(change[1].partition(':')[2] or change[1], err)

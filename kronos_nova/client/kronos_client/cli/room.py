@@ -236,6 +236,48 @@ class RoomCheck(_Moves):
         return moves_table(found.moves)
 
 
+class RoomWhatIf(_AboutRoom):
+    """Show the load after changes, and what would be moved, and change nothing.
+
+    A server of a lost host brings its load to the host on which it restarts, a new host has that
+    of a host like it without servers, and of new servers no load is known. Planned is the load
+    after the moves of the plan that would follow, whatever cools or waits now.
+
+    Exit codes: 0 shown; 1 refused; 4 servers do not restart or find no room.
+    """
+
+    def get_parser(self, prog_name):
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
+                            help='Hosts of this aggregate, whose servers restart within it; '
+                                 'default: all in scope.')
+        parser.add_argument('--hosts', action='store_true',
+                            help='Show the load of each host too.')
+        parser.add_argument('--moves', action='store_true',
+                            help='Show which server goes where in the place of the load.')
+        return parser
+
+    def take_action(self, parsed_args):
+        found = self.call(contract.WHAT_IF, contract.ShowChangedLoad(
+            aggregate=parsed_args.aggregate, **changes(parsed_args)))
+        self.say_outcome(found.outcome)
+        for problem in found.problems:
+            self.say(f'Not known: {problem}')
+        memory = sum(move.memory_mb for move in found.moves)
+        self.say(f'{len(found.restarts)} servers restart elsewhere; the next plan moves '
+                 f'{len(found.moves)} servers, which copies {memory / 1024:.1f} GiB.')
+        if parsed_args.moves:
+            head, restarts = moves_table(found.restarts)
+            _head, moves = moves_table(found.moves)
+            return (*head, 'For'), [*((*row, 'restart') for row in restarts),
+                                    *((*row, 'plan') for row in moves)]
+        return ('Aggregate', 'Policy', 'Host', 'Now', 'Changed', 'Planned'), [
+            (each.aggregate, each.policy, columns.Optional(each.host),
+             *(columns.Optional(None if figure is None else round(figure, 4))
+               for figure in (each.now, each.changed, each.planned)))
+            for each in found.loads if each.host is None or parsed_args.hosts]
+
+
 class RoomMake(command.Lister):
     """Make room for new servers by moving others, and keep it for them.
 

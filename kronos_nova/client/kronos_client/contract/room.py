@@ -264,6 +264,42 @@ class ShowFragments(Changes, kw_only=True):
     project: Name | None = None
 
 
+class SupposedLoad(Response):
+    """Load as it is, after changes, and after the moves of the plan that would follow; null where
+    it is not known.
+
+    host : whose load this is; null for the imbalance of the aggregate
+    """
+
+    aggregate: str
+    policy: str
+    host: str | None
+    now: float | None
+    changed: float | None
+    planned: float | None
+
+
+class ChangedLoad(Response):
+    """The load of a changed cloud.
+
+    restarts : the servers of lost hosts that restart, and where
+    moves : of the plans that would follow, in their order
+    problems : why the load is not known in an aggregate or policy
+    """
+
+    loads: list[SupposedLoad]
+    restarts: list[RoomMove]
+    moves: list[RoomMove]
+    problems: list[str]
+    outcome: Outcome
+
+
+class ShowChangedLoad(Changes):
+    """Without ``aggregate`` all aggregates that Kronos looks after count."""
+
+    aggregate: Name | None = None
+
+
 CAPACITY = Operation(
     name='room:capacity', command='capacity', method='GET', path='/v1/capacity',
     request=ShowCapacity, response=Capacity, is_slow=True, refusals=(404,),
@@ -280,6 +316,10 @@ FRAGMENTS = Operation(
     name='room:fragments', command='room fragments', method='GET', path='/v1/fragments',
     request=ShowFragments, response=Fragments, is_slow=True, refusals=(404,),
     summary='The moves after which most new servers of a flavor fit.')
+WHAT_IF = Operation(
+    name='room:what_if', command='room what-if', method='GET', path='/v1/what-if',
+    request=ShowChangedLoad, response=ChangedLoad, is_slow=True, refusals=(404,),
+    summary='The load after changes that are only thought of, and the moves that would follow.')
 
 MAKE = Operation(
     name='room:make', command='room make', method='POST', path='/v1/rooms', request=MakeRoom,
@@ -300,4 +340,4 @@ RELEASE = Operation(
     request=OneRoom, response=Hold, audience=OPERATOR, refusals=(404, 409),
     summary='Keep room for new servers no longer; moves that have not begun are given up.')
 
-OPERATIONS = (CAPACITY, FAILOVER, CHECK, FRAGMENTS, MAKE, LIST, SHOW, APPROVE, RELEASE)
+OPERATIONS = (CAPACITY, FAILOVER, CHECK, FRAGMENTS, WHAT_IF, MAKE, LIST, SHOW, APPROVE, RELEASE)

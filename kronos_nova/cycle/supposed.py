@@ -1,0 +1,201 @@
+"""The load of a cloud after changes that are only thought of, and the plan that would follow.
+
+A server of a lost host brings its load to the host on which it restarts. A new host has the load
+that the host it is like has without servers. Of new servers no load is known, and they add none.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+import numpy as np
+
+from kronos_nova.cooldown import PlanningHistory
+from kronos_nova.cycle import metrics
+from kronos_nova.cycle import problem
+from kronos_nova.cycle import steps
+from kronos_nova.cycle.aggregates import Scope
+from kronos_nova.cycle.inputs import PlannerPorts
+from kronos_nova.cycle.metrics import Load
+from kronos_nova.cycle.metrics import Measurements
+from kronos_nova.cycle.metrics import Occupied
+from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.model import State
+from kronos_nova.objects.dry_run import not_asked
+from kronos_nova.objects.plan import AggregateReport
+from kronos_nova.objects.plan import CycleReport
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.policies import Policy
+from kronos_nova.policies import PolicySet
+from kronos_nova.policies.windows import Windows
+from kronos_nova.room.whatif import Changed
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SupposedLoad:
+    """A figure of the cloud as it is, after changes, and after the moves of the next plan; None
+    where it is not known or the host is not there.
+
+    host : name of a host, of which this is the load; None for the imbalance of the aggregate
+    """
+
+    aggregate: str
+    policy: str
+    host: str | None
+    now: float | None
+    changed: float | None
+    planned: float | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Present:
+    """An aggregate as it is.
+
+    imbalances : float64 (P,)
+    """
+
+    scope: Scope
+    load: Load
+    imbalances: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Supposed:
+    """
+    loads : of each aggregate its imbalance in each policy, then the loads of its hosts
+    report : of the evaluation after the changes
+    """
+
+    loads: tuple[SupposedLoad, ...]
+    report: CycleReport
+
+    def problems(self) -> list[str]:
+        """Why the load is not known in an aggregate or policy."""
+        return [f'aggregate {report.name}, policy {each.name}: {each.detail}'
+                for report in self.report.aggregates for each in report.policies
+                if each.imbalance_before is None]
+
+
+def evaluate(snapshot: Snapshot, changed: Changed, policies: PolicySet, options: EngineOptions,
+             planner_ports: PlannerPorts, history: PlanningHistory) -> Supposed:
+    """Measure the cloud as it is, and plan it as it would be: by the load of the present, whatever
+    cools or waits now. Nova's scheduler is not asked: it does not know such a cloud.
+
+    :param snapshot: as it is
+    :param history: its cooldowns of aggregates and instances are passed over
+    :raises ConfigurationError: an aggregate or a planner that the options name does not exist
+    """
+    policies = policies.model_copy(update={'policies': [
+        each.model_copy(update={'forecast': None}) for each in policies.policies]})
+    options = dataclasses.replace(options, stabilization_cycles=1, windows=Windows())
+    history = dataclasses.replace(history, under_way={}, aggregates={}, instances={}, spread={},
+                                  proposals={})
+    planner_ports = dataclasses.replace(planner_ports, dry_run=not_asked)
+    measurements = planner_ports.measurements(snapshot, options)
+    present = _present(steps.Line(snapshot, policies, options, planner_ports, history,
+                                  measurements), snapshot, options)
+    report = steps.plan_cycle(
+        changed.snapshot, policies, options, planner_ports, history,
+        SupposedMeasurements(measurements, present, changed, policies.active))
+    loads = tuple(row for each in report.aggregates if each.name in present
+                  for row in _rows(present[each.name], each))
+    return Supposed(loads=loads, report=report)
+
+
+class SupposedMeasurements(Measurements):
+    """The loads of a changed cloud, made of those of the cloud as it is.
+
+    :param present: of each aggregate by name
+    """
+
+    def __init__(self, measurements: Measurements, present: Mapping[str, _Present],
+                 changed: Changed, policies: Sequence[Policy]):
+        super().__init__(measurements.reader)
+        self._present, self._changed = present, changed
+        self._policies = {policy.name: policy for policy in policies}
+        self._weights = {
+            (instance.uuid, policy.name): float(weight)
+            for each in present.values() if each.load.weights is not None
+            for instance, row in zip(each.scope.instances, each.load.weights, strict=True)
+            for policy, weight in zip(each.load.policies, row, strict=True)}
+
+    def load(self, name: str, occupied: Occupied, measure: Callable[[], Load]) -> Load:
+        """The load after the changes."""
+        return super().load(name, occupied, lambda: self._made(self._present[name], occupied))
+
+    def _made(self, present: _Present, occupied: Occupied) -> Load:
+        before, hosts = present.load, [host.name for host in occupied.hosts]
+        index = {name: row for row, name in enumerate(present.scope.host_names)}
+        rows = np.array([index[self._changed.added.get(name, name)] for name in hosts],
+                        dtype=np.intp)
+        weights = np.array(
+            [[self._weights.get((each.uuid, policy.name), np.nan) for policy in before.policies]
+             for each in occupied.instances],
+            dtype=float).reshape(len(occupied.instances), len(before.policies))
+        shift = self._shift(present, weights, occupied, rows)
+        return dataclasses.replace(
+            before, scores=np.maximum(before.scores[rows] + shift, 0.0),
+            capacity=np.maximum(before.capacity[rows] + shift, 0.0), weights=weights,
+            host_scale=before.host_scale[rows], measured=before.measured[rows],
+            units=None if before.units is None else before.units[rows],
+            unbelieved=tuple(each for each in before.unbelieved if each.host in hosts),
+            guards=tuple(found for each in before.guards if (found := metrics.guard_of(
+                self._policies[each.policy], each.scores[rows], occupied)) is not None))
+
+    def _shift(self, present: _Present, weights: np.ndarray, occupied: Occupied,
+               rows: np.ndarray) -> np.ndarray:
+        """float64 (H, P): the load that servers bring to hosts, less on new hosts that of the
+        servers of the hosts that these are like.
+
+        :param weights: float64 (V, P), of the instances after the changes
+        :param rows: intp (H,), of each host after the changes its row, or that of the host that it
+            is like, in the cloud as it is
+        """
+        came = np.array([each.uuid in self._changed.restarted for each in occupied.instances],
+                        dtype=bool)
+        shift = np.zeros((len(rows), weights.shape[1]))
+        np.add.at(shift, occupied.vm_host[came], np.nan_to_num(weights[came]))
+        if present.load.weights is not None:
+            there = np.zeros(present.load.host_scale.shape)
+            np.add.at(there, present.scope.vm_host, np.nan_to_num(present.load.weights))
+            is_new = np.array([host.name in self._changed.added for host in occupied.hosts],
+                              dtype=bool)
+            shift[is_new] -= there[rows[is_new]]
+        return shift * np.nan_to_num(present.load.host_scale[rows])
+
+
+def _present(line: steps.Line, snapshot: Snapshot, options: EngineOptions) -> dict[str, _Present]:
+    """{name: the aggregate as it is} of those in scope."""
+    found = {}
+    for name in options.scopes(tuple(each.name for each in snapshot.aggregates)):
+        scope = line.scope(name)
+        load = metrics.measure_aggregate(line.given, scope)
+        case = problem.state_problem(line.given, scope, load, line.in_flight)
+        found[name] = _Present(scope=scope, load=load, imbalances=State(
+            case.compile(case.problem)).imbalances())
+    return found
+
+
+def _rows(present: _Present, report: AggregateReport) -> Iterator[SupposedLoad]:
+    """The figures of an aggregate."""
+    columns = {policy.name: column for column, policy in enumerate(present.load.policies)}
+    for each in report.policies:
+        if each.name in columns:
+            yield SupposedLoad(
+                aggregate=report.name, policy=each.name, host=None,
+                now=float(present.imbalances[columns[each.name]]),
+                changed=each.imbalance_before, planned=each.imbalance_after)
+    after = {(each.policy, each.host): each for each in report.host_scores}
+    rows = {name: row for row, name in enumerate(present.scope.host_names)}
+    for policy, column in columns.items():
+        hosts = {host for known, host in after if known == policy}
+        for host in sorted(hosts | rows.keys()):
+            score = after.get((policy, host))
+            now = present.load.scores[rows[host], column] if host in rows else np.nan
+            yield SupposedLoad(
+                aggregate=report.name, policy=policy, host=host,
+                now=None if np.isnan(now) else float(now),
+                changed=None if score is None else score.value,
+                planned=None if score is None else score.after)
