@@ -33,6 +33,7 @@ from kronos_nova.metrics import prometheus
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.operations import overview
 from kronos_nova.policies import windows as engine_windows
+from kronos_nova.room import shapes
 
 OK, NOT_CHECKED, WARNING, FAILED = 'ok', 'not checked', 'warning', 'failed'
 _WORST_LAST = (OK, NOT_CHECKED, WARNING, FAILED)
@@ -139,7 +140,8 @@ def examine(conf, role: roles.Role) -> Report:
           ('Prometheus', client))
     rules = check('rules', lambda: _rules(conf, policy_set, snapshot), ('Nova', snapshot),
                   ('The policies', policy_set))
-    check('buffers', lambda: _buffers(conf, policy_set), ('The policies', policy_set))
+    check('buffers', lambda: _buffers(conf, policy_set, reach), ('Nova', snapshot),
+          ('The policies', policy_set))
     check('claims', lambda: _claims(conf))
     check('broker', lambda: _broker(conf))
     check('api', lambda: api_checks.check(conf))
@@ -180,6 +182,9 @@ class Reach:
 
     def placement(self):
         return self._parts()[1]()
+
+    def flavors(self):
+        return self._parts()[2]()
 
     def _parts(self):
         if self._found is None:
@@ -389,11 +394,15 @@ def _rules(conf, policy_set, snapshot):
     return rule_table.summary(found), found
 
 
-def _buffers(conf, policy_set):
-    """Look at the aggregates in which room is to be kept."""
+def _buffers(conf, policy_set, reach):
+    """Look at the aggregates in which room is to be kept, and at the flavors that it is for."""
     in_scope = set(aggregates.aggregates_in_scope(conf))
     wrong = [f'buffer {each.name}: Kronos does not look after aggregate {each.aggregate}; nothing '
              'is kept' for each in policy_set.buffers if each.aggregate not in in_scope]
+    named = [each for each in policy_set.buffers if not shapes.TEXT.fullmatch(each.flavor)]
+    known = {each.name for each in reach.flavors()} if named else set()
+    wrong += [f'buffer {each.name}: Nova has no flavor {each.flavor}; nothing is kept'
+              for each in named if each.flavor not in known]
     if wrong:
         raise CheckWarning('; '.join(wrong))
     return columns.count(len(policy_set.buffers), 'buffer'), None

@@ -27,14 +27,15 @@ class Role:
     plans : whether it plans, and so needs to know what and by which policies
     skips : {name of a check: why it is not made on such a host}
     managers : of Nova's services on such a host, those that Kronos takes part in
-    connect : prepares for reading Nova; gives (reads the cloud, makes a placement client)
+    connect : prepares for reading Nova; gives (reads the cloud, makes a placement client, reads
+        the flavors)
     """
 
     name: str
     plans: bool
     skips: dict[str, str]
     managers: tuple[str, ...]
-    connect: Callable[[], tuple[Callable, Callable]] | None
+    connect: Callable[[], tuple[Callable, Callable, Callable]] | None
 
 
 def guess(conf) -> str:
@@ -72,14 +73,14 @@ def _in_process(conf, options):
     # Only now: see there.
     from kronos_nova.plugin import inventory
     from kronos_nova.plugin import placement
-    keys = conf.kronos.failure_domain_key
-    return lambda: inventory.InProcessInventory(domain_keys=keys).read(), placement.client
+    source = inventory.InProcessInventory(domain_keys=conf.kronos.failure_domain_key)
+    return source.read, placement.client, source.read_flavors
 
 
 def _by_api(conf):
     connection = connect(conf)
     source = OpenStackInventory(connection, domain_keys=conf.kronos.failure_domain_key)
-    return source.read, lambda: PlacementClient(connection.placement)
+    return source.read, lambda: PlacementClient(connection.placement), source.read_flavors
 
 
 def fits(names) -> list[str]:

@@ -187,9 +187,9 @@ class Assignment:
         if not short.any():
             return ''
         c = int(short.argmax())
-        return (f'{int(self.must.sum())} servers that have to leave need {needed[c]:g} '
-                f'{self.problem.resource_classes[c]} together, and {len(self.hosts)} other hosts '
-                f'have {free[c]:g} free')
+        return (f'the {int(self.must.sum())} servers that need a place need {needed[c]:g} '
+                f'{self.problem.resource_classes[c]} together, and the {len(self.hosts)} hosts '
+                f'that may take them have {free[c]:g} free')
 
     def _is_own(self, hosts: np.ndarray) -> np.ndarray:
         """bool (h, C): whether hosts have a class themselves, and share it with none."""

@@ -81,6 +81,19 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertEqual('warning', state)
         self.assertIn('buffer huge: Kronos does not look after aggregate nowhere', detail)
 
+    def test_a_buffer_of_a_flavor_that_nova_has_not_is_named(self):
+        path = self.folder / 'policies.yaml'
+        before = path.read_text()
+
+        def check(flavor):
+            path.write_text(before + 'buffers:\n- {name: huge, aggregate: gpu, '
+                            f'flavor: {flavor}, keep: 1}}\n')
+            return self.report()[1]['buffers']
+        self.assertEqual(('ok', '1 buffer'), check('m1.medium'))
+        self.assertEqual(
+            ('warning', 'buffer huge: Nova has no flavor m1.none; nothing is kept'),
+            check('m1.none'))
+
     def test_a_host_of_two_racks_is_named(self):
         self.cloud.aggregates[0]['metadata'] |= {'rack': 'r1'}
         self.cloud.aggregates.append({**self.cloud.aggregates[0], 'name': 'other', 'uuid': 'ag2',

@@ -295,8 +295,8 @@ policies:
         for number in range(3):
             self.server(f'vm{number}', vcpus=2)
         [why] = self.plan().blocked['a'].values()
-        self.assertEqual('no other host has room for it: 3 servers that have to leave need 6 VCPU '
-                         'together, and 2 other hosts have 5 free', why)
+        self.assertEqual('no other host has room for it: the 3 servers that need a place need '
+                         '6 VCPU together, and the 2 hosts that may take them have 5 free', why)
 
     def test_hosts_to_be_emptied_later_are_used_only_if_nothing_else_is_possible(self):
         self.room['c'] = 2

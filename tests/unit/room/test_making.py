@@ -48,6 +48,11 @@ class MakingTest(testtools.TestCase):
         self.assertEqual(((), True), (found.hosts, found.is_proven))
         self.assertIn('it needs 99 VCPU', found.missing[0])
 
+    def test_what_new_servers_lack_together_is_said_of_servers_that_need_a_place(self):
+        found = plan(self.snapshot, '3:1024', count=5)
+
+        self.assertIn('the 5 servers that need a place need 15 VCPU together', found.missing[0])
+
     def test_a_plan_that_is_cut_says_so(self):
         found = making.plan(self.snapshot, ConstraintRules(), shapes.parse('99:4096'), 1,
                             Limits(budget=1000, clock=lambda: 1.0, deadline=0.0))
