@@ -25,6 +25,7 @@ class LossTestCase(test_drain.DrainTestCase):
         super().setUp()
         for memory in SIZES:
             self.cloud.client.create_flavor(f'm{memory}', vcpus=1, ram=memory)
+            self.addCleanup(self.cloud.client.compute, 'DELETE', f'/flavors/m{memory}')
 
     def populate(self, chance):
         """Boot servers of random sizes until hosts are rather full, and two that are apart."""
