@@ -119,7 +119,8 @@ class _Running(command.Command):
             # To read a large cloud several times takes longer than a run may be silent.
             acquire(maintenances, uuid)
             snapshot, checked = checker.check(wanted)
-            _keep_a_host(snapshot, checked, orders.drained(maintenances.database))
+            _refuse_losses(checker, options, snapshot, checked,
+                           orders.drained(maintenances.database))
             return checked
 
         return maintenance_runner.Dependencies(
@@ -156,6 +157,17 @@ def fitting(check, options, wanted, later):
 def _keep_a_host(snapshot, checked, drained):
     """:raises DrainRefused: an aggregate would have no host left that takes servers"""
     reason = orders.without_hosts(snapshot, checked, drained)
+    if reason:
+        raise exception.DrainRefused(reason=reason)
+
+
+def _refuse_losses(checker, options, snapshot, checked, drained):
+    """
+    :raises DrainRefused: an aggregate would have no host left that takes servers, or others could
+        not be lost any more and the maintenance is not forced
+    """
+    _keep_a_host(snapshot, checked, drained)
+    reason = '' if options.force else checker.lowered_failover(snapshot, checked)
     if reason:
         raise exception.DrainRefused(reason=reason)
 
@@ -200,12 +212,17 @@ class Run(_Running):
                             help='Command that services the empty host $KRONOS_HOST; without one, '
                                  '"maintenance done HOST" says that it is done.')
         host_commands.add_drain_arguments(parser)
+        parser.add_argument('--force', action='store_true',
+                            help='Empty hosts also after which others could not be lost any more '
+                                 'with all servers restarting elsewhere ([kronos] failover_hosts, '
+                                 'failover_domains).')
         return parser
 
     def take_action(self, parsed_args):
         checker = Checker(self.app)
         options = m.MaintenanceOptions(**{name: getattr(parsed_args, name) for name in (
-            'batch', 'hook', 'keep_spare', 'with_stopped', 'unmovable', 'parallel', 'reason')})
+            'batch', 'hook', 'keep_spare', 'with_stopped', 'unmovable', 'parallel', 'reason',
+            'force')})
         snapshot = checker.cloud.read()
         hosts = self._in_order(checker, options, snapshot, hosts_of(parsed_args, snapshot))
         uuid = uuidutils.generate_uuid()
@@ -219,15 +236,19 @@ class Run(_Running):
         """Fewest servers first; says what is to be expected.
 
         :raises ConfigurationError: one is no host that Kronos looks after
-        :raises DrainRefused: its aggregate would have no host left, and it is not drained yet
+        :raises DrainRefused: its aggregate would have no host left, and it is not drained yet; or
+            others could not be lost any more after the first
         """
         sizes = {host: sum(server.host == host for server in snapshot.instances)
                  for host in hosts}
+        hosts = sorted(hosts, key=lambda host: (sizes[host], host))
         moving, seconds = 0, 0.0
         drained = orders.drained(checker.database)
         for host in hosts:
             _snapshot, checked = checker.check([_request(options, host, ())])
-            if host not in drained:
+            if host not in drained and host == hosts[0]:
+                _refuse_losses(checker, options, snapshot, checked, drained)
+            elif host not in drained:
                 _keep_a_host(snapshot, checked, drained)
             for _name, _drains, plan in checked:
                 moving += len(plan.report.moves)
@@ -236,7 +257,7 @@ class Run(_Running):
         expected = f', about {columns.duration(seconds)} without the hooks' if seconds else ''
         self._say(f'{columns.count(len(hosts), "host")}, {columns.count(moving, "server")} to move '
                   f'at least once{expected}')
-        return sorted(hosts, key=lambda host: (sizes[host], host))
+        return hosts
 
 
 def hosts_of(parsed_args, snapshot) -> list[str]:

@@ -35,6 +35,7 @@ class MaintenanceOptions:
         ``maintenance done``
     keep_spare : hosts' worth of room that stays free
     unmovable : as :class:`kronos_nova.drain.states.Drain` has it
+    force : whether hosts are also emptied after which others could not be lost any more
     """
 
     batch: int = 1
@@ -44,6 +45,7 @@ class MaintenanceOptions:
     parallel: int | None = None
     reason: str = ''
     unmovable: str = 'leave'
+    force: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -106,7 +106,8 @@ class MaintenanceTest(test_host.HostTestCase):
             heard.append(self.known.get('m').runner_at)
             return self.cloud.read(), [('gpu', wanted, types.SimpleNamespace(
                 blocked=len(wanted) > 1))]
-        checker = types.SimpleNamespace(check=check, cloud=types.SimpleNamespace(hosts=None))
+        checker = types.SimpleNamespace(check=check, cloud=types.SimpleNamespace(hosts=None),
+                                        lowered_failover=lambda *_args: '')
         dependencies = commands.Run(None, None)._dependencies(checker, self.known, 'm')
         self.assertEqual(['a'], dependencies.fits(['a', 'b'], []))
         self.assertEqual('a', dependencies.drain('a', ()).host)
@@ -140,6 +141,30 @@ class MaintenanceTest(test_host.HostTestCase):
             return self.known.get(work.uuid)
         self.patch(maintenance_runner.MaintenanceRunner, 'advance', advance)
         self.assertIn('All hosts are serviced.', self.manage('maintenance', 'run', 'a'))
+
+    def test_hosts_after_which_others_could_not_be_lost_are_serviced_with_force_only(self):
+        self.configure('aggregates = gpu\nfailover_hosts = 1')
+        said = self.manage('maintenance', 'run', 'a', expected=1)
+        self.assertIn('After it b and 1 more could not be lost any more with all servers', said)
+        self.assertIsNone(self.known.current())
+
+        def advance(work):
+            self.assertEqual('a', work.dependencies.drain('a', ()).host)
+            self.known.set_host(work.uuid, 'a', m.FINISHED)
+            return self.known.get(work.uuid)
+        self.patch(maintenance_runner.MaintenanceRunner, 'advance', advance)
+        self.manage('maintenance', 'run', 'a', '--force')
+
+    def test_a_later_host_is_refused_once_others_could_not_be_lost_after_it(self):
+        self.configure('aggregates = gpu\nfailover_hosts = 1')
+        self.begin(a=m.WAITING)
+
+        def advance(work):
+            self.assertRaises(exception.DrainRefused, work.dependencies.drain, 'a', ())
+            self.known.set_state('m', m.DONE)
+            return self.known.get('m')
+        self.patch(maintenance_runner.MaintenanceRunner, 'advance', advance)
+        self.manage('maintenance', 'resume', expected=commands.STOPPED)
 
     def test_hosts_that_were_left_out_were_not_serviced(self):
         self.begin(a=m.FINISHED, b=m.LEFT_OUT)
