@@ -381,9 +381,9 @@ How many hosts may fail together without a plan having made that worse. By defau
 look at it. With 1, no plan ends so that a host cannot be lost any more whose servers, before the
 plan, were proven to restart elsewhere; moves that would do so are left out. With 2 or 3 the same
 holds for each pair, or three, of hosts too, which takes as many judgements as there are such sets.
-A drain after which fewer hosts could be lost is refused, unless it is forced. What empties a
-disabled host is never left out, nor are moves that an operator ordered to make room. 1 is an
-initial value.
+A drain, a maintenance, or room that an operator asks for is refused where fewer hosts could be lost
+after it, unless it is forced. What empties a disabled host is never left out. 1 is an initial
+value.
 
 Related options: ``failover_domains``, ``planning_time_limit``.
 """),

@@ -12,6 +12,7 @@ from oslo_log import log as logging
 from oslo_utils import uuidutils
 
 from kronos_nova import exception
+from kronos_nova.cycle import loss_rule
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.inputs import room_rules
 from kronos_nova.cycle.metrics import Measurements
@@ -85,11 +86,23 @@ class RoomRequests:
                                 hold.project_id)
             against = refused(found.moves, cloud, planner_ports)
             if not against:
-                return found
+                return self._unless_lowering(hold, found, snapshot, planner_ports)
             pinned |= against
         return dataclasses.replace(
             found, moves=(), hosts=(), is_proven=False,
             missing=("Nova's scheduler refuses moves that would make the room",))
+
+    def _unless_lowering(self, hold: Hold, found: RoomPlan, snapshot: Snapshot,
+                         planner_ports: PlannerPorts) -> RoomPlan:
+        """The plan; one without moves where these make it worse which hosts may be lost, and the
+        hold is not forced."""
+        rule = None if hold.is_forced else loss_rule.rule_of(
+            snapshot, self.policies, self.options, planner_ports)
+        lowering = loss_rule.lowering(rule, planned(found.moves, ''))
+        if not lowering:
+            return found
+        return dataclasses.replace(found, moves=(), hosts=(), is_proven=False,
+                                   missing=tuple(dict.fromkeys(lowering.values())))
 
     def persist(self, snapshot: Snapshot, aggregate: str, wanted: Sequence[Hold],
                 outcome: RoomPlan) -> None:

@@ -491,6 +491,7 @@ class HoldRow(Base):
     requested_at = sa.Column(Timestamp, nullable=False)
     reason = sa.Column(Text, nullable=False)
     hold_seconds = sa.Column(sa.Integer, nullable=False)
+    is_forced = sa.Column(sa.Boolean, nullable=False)
     expires_at = sa.Column(Timestamp, nullable=False)
     moves = sa.Column(sa.Integer, nullable=False)
     memory_mb = sa.Column(sa.Integer, nullable=False)

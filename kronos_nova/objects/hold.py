@@ -52,6 +52,7 @@ class Hold:
 
     project_id : whose servers may use the room; '' for those of any project with the flavor
     moves, memory_mb : the most moves, and MiB to copy, that an operator has approved
+    is_forced : whether its moves may make it worse which hosts may be lost
     hold_seconds : how long the room is kept once it is there
     hosts : host to how many servers it has room for
     known : uuids of the servers of the flavor that were on these hosts before
@@ -73,6 +74,7 @@ class Hold:
     hold_seconds: int
     project_id: str = ''
     reason: str = ''
+    is_forced: bool = False
     moves: int = 0
     memory_mb: int = 0
     hosts: Mapping[str, int] = field(default_factory=dict)

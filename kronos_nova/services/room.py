@@ -307,8 +307,8 @@ def _slots(found, after, trend):
 def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
     """
     :raises NotInScope: there is no such aggregate, or Kronos does not look after it
-    :raises RequestRefused: there is no such flavor, or no aggregate is named and several are in
-        scope
+    :raises RequestRefused: there is no such flavor, no aggregate is named and several are in
+        scope, or other hosts could not be lost any more
     """
     from kronos_nova.cycle import aggregates  # as above
     aggregate = _aggregate(request.aggregate, aggregates.aggregates_in_scope(context.conf))
@@ -320,18 +320,47 @@ def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
             remedy='Name a flavor: room is kept for servers of it.')
     if room.missing:
         return contract.RoomMade(room=room, hold=None)
+    if not request.force:
+        _refuse_lowering(context, room.moves, asked.before)
     now = context.utcnow()
     wanted = hold.Hold(
         uuid=uuidutils.generate_uuid(), aggregate=aggregate, shape=shape, count=request.count,
         state=hold.PROPOSED if room.moves and not request.approve else hold.REQUESTED,
         project_id=request.project or '', requested_by=context.who, requested_at=now,
-        reason=request.reason, hold_seconds=request.hold_seconds,
+        reason=request.reason, hold_seconds=request.hold_seconds, is_forced=request.force,
         expires_at=now + datetime.timedelta(seconds=hold.WAIT_SECONDS), moves=len(room.moves),
         memory_mb=room.memory_mb)
     holds.Holds(context.database).request(wanted)
     if wanted.state == hold.REQUESTED:
         cycles.Cycles(context.database).expedite(aggregate)
     return contract.RoomMade(room=room, hold=_view(wanted))
+
+
+def _refuse_lowering(context: Context, moves: Sequence[contract.RoomMove],
+                     snapshot: Snapshot) -> None:
+    """
+    :raises RequestRefused: after the moves hosts could not be lost any more that can be lost now
+    """
+    from kronos_nova import policies  # as above
+    from kronos_nova.cycle import loss_rule
+    from kronos_nova.cycle import options as engine_options
+    from kronos_nova.cycle import room_requests
+    from kronos_nova.room.making import RoomMove
+    options = engine_options.from_conf(context.conf)
+    if not moves or not (options.failover_hosts or options.failover_domains):
+        return
+    try:
+        chosen = policies.load(context.conf.kronos.policies_file)
+    except exception.ConfigurationError:
+        chosen = None    # as for drains
+    rule = loss_rule.rule_of(snapshot, chosen, options, context.planner_ports())
+    lowering = loss_rule.lowering(rule, room_requests.planned([RoomMove(
+        instance_uuid=each.instance_uuid, source=each.source, destination=each.destination,
+        memory_mb=each.memory_mb) for each in moves], ''))
+    for why in lowering.values():
+        raise exception.RequestRefused(
+            what='room', problem=f'after the moves that make it {why}',
+            remedy='"--force" makes it all the same.')
 
 
 def _aggregate(name: str | None, in_scope: Sequence[str]) -> str:

@@ -2,10 +2,12 @@
 
 import dataclasses
 import datetime
+import time
 
 from kronos_nova import clock
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.db import evaluations
+from kronos_nova.db import holds
 from kronos_nova.objects import metrics
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
@@ -172,6 +174,34 @@ class WhatIfTest(RoomTestCase):
         self.ask('/v1/what-if?aggregate=nope', expected=404)
         self.conf.set_override('policies_file', str(self.folder / 'none.yaml'), 'kronos')
         self.assertIn('none.yaml', self.refuse('/v1/what-if', 400)['detail'])
+
+
+class LossRuleTest(RoomTestCase):
+    """Room that makes it worse which hosts may be lost."""
+
+    kronos = 'aggregates = gpu\nfailover_hosts = 1'
+
+    def setUp(self):
+        super().setUp()
+        self.found = clouds.covered()
+
+    def planner_ports(self):
+        return PlannerPorts(source=None, clock=time.monotonic, now=1e9)
+
+    def make(self, expected=202, **more):
+        return self.ask('/v1/rooms', 'POST', base.OPERATOR, expected,
+                        json={'flavor': 'm1.large', **more})
+
+    def test_is_made_with_force_only(self):
+        [error] = self.make(400)['errors']
+        self.assertIn('c could not be lost any more', error['detail'])
+        self.assertEqual([], self.ask('/v1/rooms')['rooms'])
+        made = self.make(force=True)['hold']
+        self.assertTrue(holds.Holds(self.database).get(made['uuid']).is_forced)
+
+    def test_without_the_option_is_made(self):
+        self.conf.set_override('failover_hosts', 0, 'kronos')
+        self.assertEqual('proposed', self.make()['hold']['state'])
 
 
 class BoundsTest(RoomTestCase):

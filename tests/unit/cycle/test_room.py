@@ -2,10 +2,15 @@
 
 import dataclasses
 import datetime
+import time
+import types
 
 import fixtures
+import testtools
 
+from kronos_nova import clock
 from kronos_nova.cycle import evaluation
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.room_requests import RoomRequests
 from kronos_nova.db import holds
 from kronos_nova.drain.progress import HostDrains
@@ -22,6 +27,7 @@ from kronos_nova.objects.shape import Shape
 from kronos_nova.policies import loader
 from tests.unit.cycle import test_evaluation
 from tests.unit.db import test_holds
+from tests.unit.room import clouds as room_clouds
 
 FITS = Shape(name='fits', vcpus=63, memory_mb=0)
 """Host b has room for one: 63 of its 64 VCPUs are free."""
@@ -45,6 +51,37 @@ class RoomTestCase(test_evaluation.CycleTestCase):
 
     def state(self):
         return self.holds.get('r1').state
+
+
+class LossRuleTest(testtools.TestCase):
+    """Room whose moves make it worse which hosts may be lost."""
+
+    def plan(self, **more):
+        ports = types.SimpleNamespace(
+            holds=types.SimpleNamespace(in_force=list),
+            cooldowns=types.SimpleNamespace(quarantined=lambda _now: {}))
+        requests = RoomRequests(
+            ports, loader.parse(test_evaluation.POLICIES),
+            dataclasses.replace(test_evaluation.OPTIONS, failover_hosts=1),
+            test_evaluation.RULES, clock.utcnow)
+        wanted = test_holds.wish('r1', clock.utcnow(), **{
+            'shape': Shape(name='huge', vcpus=8, memory_mb=4096), 'count': 1, **more})
+        return requests.plan(
+            room_clouds.covered(), PlannerPorts(source=None, clock=time.monotonic, now=1e9), None,
+            'gpu', [wanted])
+
+    def test_is_not_made(self):
+        found = self.plan()
+        [why] = found.missing
+        self.assertEqual(((), ()), (found.moves, found.hosts))
+        self.assertIn('c could not be lost any more', why)
+
+    def test_is_made_where_that_was_forced(self):
+        self.assertEqual((1, ()), (len((found := self.plan(is_forced=True)).moves), found.missing))
+
+    def test_is_there_where_nothing_moves(self):
+        found = self.plan(shape=Shape(name='small', vcpus=1, memory_mb=64))
+        self.assertEqual(((), 1), (found.missing, len(found.hosts)))
 
 
 class HoldTest(RoomTestCase):

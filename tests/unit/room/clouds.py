@@ -24,5 +24,14 @@ def cloud(hosts, servers=(), **more):
                             instances=tuple(servers), **more)
 
 
+def covered():
+    """A cloud that may lose each of its hosts, but none more after the move that makes room for a
+    server of 8 VCPUs: then c may not be lost."""
+    return cloud([host('a'), host('b'), host('c', 12)],
+                 [server('small', 'a', 2, 1024), server('other', 'b', 2, 2048),
+                  server('left', 'c', 6), server('right', 'c', 6)],
+                 aggregates=(objects.Aggregate(name='gpu', uuid='gpu', hosts=('a', 'b', 'c')),))
+
+
 def group(policy, *members):
     return objects.ServerGroup(uuid=f'{policy} group', name='g', policy=policy, members=members)

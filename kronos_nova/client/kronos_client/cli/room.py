@@ -304,13 +304,17 @@ class RoomMake(command.Lister):
         parser.add_argument('--reason', metavar='<text>', default='', help='Why, for others.')
         parser.add_argument('--approve', action='store_true',
                             help='Begin at once, without "room approve".')
+        parser.add_argument('--force', action='store_true',
+                            help='Also by moves after which hosts could not be lost any more with '
+                                 'all servers restarting elsewhere ([kronos] failover_hosts, '
+                                 'failover_domains).')
         return parser
 
     def take_action(self, parsed_args):
         found = self.call(contract.MAKE, contract.MakeRoom(
             flavor=parsed_args.flavor, count=parsed_args.count, aggregate=parsed_args.aggregate,
             project=parsed_args.for_project, hold_seconds=parsed_args.hold,
-            reason=parsed_args.reason, approve=parsed_args.approve))
+            reason=parsed_args.reason, approve=parsed_args.approve, force=parsed_args.force))
         room, hold = found.room, found.hold
         for sentence in sentences(room, parsed_args.count):
             self.say(sentence)

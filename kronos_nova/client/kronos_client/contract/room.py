@@ -226,7 +226,10 @@ class OneRoom(Request):
 class MakeRoom(Request, kw_only=True):
     """Make room for ``count`` servers of a flavor, and keep it for them for ``hold_seconds`` once
     it is there: for servers of one project, or of any with the flavor. Where servers have to move
-    nothing begins before an operator approves the moves; ``approve`` does so at once."""
+    nothing begins before an operator approves the moves; ``approve`` does so at once.
+
+    Moves after which hosts could not be lost any more that can be lost now are refused, unless
+    ``force`` is set."""
 
     flavor: Name
     count: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
@@ -235,6 +238,7 @@ class MakeRoom(Request, kw_only=True):
     hold_seconds: Annotated[int, msgspec.Meta(ge=60, le=604_800)] = 1800
     reason: Reason = ''
     approve: bool = False
+    force: bool = False
 
 
 class Fragments(Response):

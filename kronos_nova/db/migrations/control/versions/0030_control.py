@@ -169,6 +169,7 @@ def create_operations():
         sa.Column('requested_at', TIMESTAMP, nullable=False),
         sa.Column('reason', TEXT, nullable=False),
         sa.Column('hold_seconds', sa.Integer, nullable=False),
+        sa.Column('is_forced', sa.Boolean, nullable=False),
         sa.Column('expires_at', TIMESTAMP, nullable=False),
         sa.Column('moves', sa.Integer, nullable=False),
         sa.Column('memory_mb', sa.Integer, nullable=False),
