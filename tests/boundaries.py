@@ -1,4 +1,4 @@
-"""What a live migration goes through, as dotted paths: where the fault tests break it."""
+"""Steps of a live migration, as dotted paths: the fault tests break it there."""
 
 CONDUCTOR = (
     'kronos_nova.db.tasks.Tasks.announce',

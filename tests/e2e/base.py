@@ -53,7 +53,8 @@ class CloudTestCase(testtools.TestCase):
                 entry['path'].startswith('/allocations')]
 
     def assert_clean(self):
-        """Every server ACTIVE with one allocation, where it runs; nobody else has any.
+        """Check that every server is ACTIVE with one allocation, where it runs, and that no other
+        consumer has any.
 
         Nova calls a migration completed a moment before it lets go of the source.
         """

@@ -4,7 +4,7 @@
 
 After every kill the file of claims must open and still have those of the servers that Nova counts
 on the host; once nova-compute is back, every instance that Nova counts there must have its claim,
-and no claim that belongs to nobody may be older than the expiry. Exits with 1 when something is
+and no claim without an owner may be older than the expiry. Exits with 1 when something is
 wrong, and says what.
 """
 
@@ -117,7 +117,7 @@ class Killing:
         processes.wait_for(is_back, 180, f'{host} does not come back', interval=1)
 
     def compare(self, host):
-        """No claim lost that Nova counts, and none kept that belongs to nobody."""
+        """Check that no claim that Nova counts is lost, and none without an owner is kept."""
         if lost := self.lasting(lambda: self.counted(host) - set(self.rows(host))):
             self.problems.append(f'no claim on {host} for {sorted(lost)}')
         if orphans := self.lasting(lambda: self.orphans(host)):
@@ -125,7 +125,7 @@ class Killing:
                                  f'{sorted(orphans)}')
 
     def lasting(self, find):
-        """What ``find`` still finds when the audits had their time."""
+        """Return the findings of ``find`` that remain when the audits had their time."""
         deadline = time.monotonic() + 3 * UPDATE_SECONDS + 15
         while (found := find()) and time.monotonic() < deadline:
             time.sleep(1)

@@ -7,7 +7,7 @@ CONF = {'kronos': {'automation': 'off', 'atomic_moves': 'all'}}
 
 
 class AtomicTestCase:
-    """What holds in every concurrency mode."""
+    """Tests for every concurrency mode."""
 
     def test_the_migration_holds_the_source_while_it_runs(self):
         server = self.boot('split', 'compute1')

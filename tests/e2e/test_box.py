@@ -1,4 +1,4 @@
-"""What the cloud in a box promises to those who use it."""
+"""Promises of the cloud in a box to its users."""
 
 import json
 import os
@@ -19,7 +19,7 @@ RATE = 'rate(libvirt_domain_info_cpu_time_seconds_total[5s]) / libvirt_domain_in
 
 
 class OwnerTest(testtools.TestCase):
-    """Somebody starts a box by hand and is killed, without a chance to tidy up."""
+    """A process that started a box by hand is killed without a chance to clean up."""
 
     def setUp(self):
         super().setUp()
@@ -63,7 +63,7 @@ class OwnerTest(testtools.TestCase):
 
 
 class TraceTest(testtools.TestCase):
-    """A recorded load is what Prometheus tells of the guests."""
+    """Prometheus reports a recorded load for the guests."""
 
     def test_guests_are_as_busy_as_the_trace_says(self):
         trace = pathlib.Path(self.useFixture(fixtures.TempDir()).path) / 'trace.npz'

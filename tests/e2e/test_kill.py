@@ -92,7 +92,7 @@ class KillTest(testtools.TestCase):
         return problem or 'ok'
 
     def problem(self, server):
-        """What is not yet as it should be: one allocation where it runs, none of a migration."""
+        """Return the difference from one allocation where it runs and none of a migration."""
         ask = self.cloud.client
         host = ask.host(server)
         held, _kind = ask.allocations(server)

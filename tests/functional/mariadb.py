@@ -37,7 +37,7 @@ class MariaDB(fixtures.Fixture):
             time.sleep(0.01)
 
     def _states(self):
-        """Of its threads, as proc(5) has them."""
+        """The states of its threads, as proc(5) has them."""
         for task in pathlib.Path(f'/proc/{self._server.process.pid}/task').iterdir():
             with contextlib.suppress(FileNotFoundError):    # it has ended meanwhile
                 yield (task / 'stat').read_text().rpartition(')')[2].split()[0]

@@ -67,7 +67,7 @@ class AuditTestCase(base.NovaTestCase):
         return list(objects.MigrationList.get_by_filters(context, {'instance_uuid': server['id']}))
 
     def drive(self, live_migration):
-        """What the source's hypervisor does with a live migration."""
+        """Act as the source's hypervisor in a live migration."""
         self.stub_out('nova.virt.fake.FakeDriver.live_migration', live_migration)
 
     def restart(self, host):
@@ -240,7 +240,7 @@ class InFlightTest(AuditTestCase):
 
 
 class BrokenByHandTest(AuditTestCase):
-    """What nova-manage, other tools, or older releases leave."""
+    """Faults that nova-manage, other tools, or older releases leave."""
 
     def put(self, consumer, allocations):
         """{host: resources}, whatever was held before."""

@@ -1,4 +1,4 @@
-"""What hosts of the cloud in a box use of this machine, and that it ends with the box."""
+"""The shares of this machine that hosts of the cloud in a box use, and their end with the box."""
 
 import os
 import pathlib

@@ -96,7 +96,7 @@ class NumaAndDevicesTest(OrdersCandidates, NumaAndDevicesTestCase):
         self.assertEqual('host1', server['OS-EXT-SRV-ATTR:host'])
 
     def test_placements_first_candidate_alone_does_not_do(self):
-        """What the two tests before show is due to Nova's filters."""
+        """The result of the two tests before is due to Nova's filters."""
         self.stub_out('kronos_nova.plugin.candidate_filters.left_over',
                       lambda found, spec, node: found)
 

@@ -252,7 +252,7 @@ class FaultInjectionTest(base.NovaTestCase):
                       for fault in PLACEMENT for times in (1, 1000))
 
     def test_nova_compute_when_the_guest_arrives(self):
-        # An error that leaves the thread of the migration ends that thread: nobody carries it on.
+        # An error that leaves the thread of the migration ends that thread: the migration stops.
         self.verdicts(at_method(path, moment, error,
                                 restarts=error is Killed or path == boundaries.ARRIVAL[0])
                       for path in boundaries.ARRIVAL for moment in ('before', 'after')

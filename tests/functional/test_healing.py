@@ -1,4 +1,4 @@
-"""What is healed is what an instance really uses, and nothing that is on its way."""
+"""Healing writes the real use of an instance, and leaves moves in progress alone."""
 
 from keystoneauth1 import exceptions as ks_exceptions
 from nova import exception
@@ -81,7 +81,7 @@ class PortTest(Heals, mixed.MixedCloud):
 
 
 class DeviceTest(Heals, test_candidates.NumaAndDevicesTestCase):
-    """Of several devices of a kind it is the one that the guest has."""
+    """The healed device, of several of a kind, is the one that the guest has."""
 
     def held_by(self, consumer):
         names = {rp['uuid']: rp['name'] for rp in self._get_all_providers()}

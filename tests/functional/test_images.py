@@ -1,4 +1,4 @@
-"""With whose word a destination asks Glance for what a disk is based on."""
+"""The user of a destination's request to Glance for the base of a disk."""
 
 import datetime
 

@@ -1,4 +1,4 @@
-"""A server moves where an earlier move left allocations behind that nobody has put right yet."""
+"""A server moves where an earlier move left allocations behind that are not repaired yet."""
 
 from tests.functional.mixed import fakes_drivers
 from tests.functional.regressions import base

@@ -45,11 +45,11 @@ class StaleMigrationsTest(test_two_ways.QemuTestCase):
                 OpenStackInventory(connection).read]
 
     def moves(self):
-        """Of each reader, the moves that it counts."""
+        """The moves that each reader counts."""
         return [len(read().moves_under_way) for read in self.readers()]
 
     def left_on(self, host):
-        """Of each HostApi, what it says is unsettled there."""
+        """The servers that each HostApi reports as unsettled there."""
         return [[each.uuid for each in api.servers_on(host) if each.is_unsettled]
                 for api in (host_api.InProcessHostApi(), OpenStackHostApi(public_connection(self)))]
 

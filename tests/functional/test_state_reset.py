@@ -12,7 +12,7 @@ LONGEST_HOLD_SECONDS = 60
 
 
 class StateResetTest(base.RegressionTestCase):
-    """What it holds on both hosts is needed until the move ends."""
+    """Its allocations on both hosts are needed until the move ends."""
 
     @contextlib.contextmanager
     def held_in(self, method):

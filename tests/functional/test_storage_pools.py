@@ -69,7 +69,7 @@ class StorageTestCase(test_live_migration.AtomicTestCase):
         return self.server_on(server, host)
 
     def held_on(self, host):
-        """What a server on ``host`` holds."""
+        """The allocations of a server on ``host``."""
         pool = next((pool for pool, hosts in self.pools.items() if host in hosts), None)
         return {host: {**ON_HOST, **STORED}} if pool is None else {host: ON_HOST, pool: STORED}
 

@@ -12,7 +12,7 @@ from tests.functional import test_allocations_audit
 
 
 class UnreadableTest(test_allocations_audit.AuditTestCase):
-    """They keep nobody from finding and healing what is wrong with others."""
+    """They do not keep an audit from finding and healing faults of others."""
 
     put = test_allocations_audit.BrokenByHandTest.put
 
@@ -34,7 +34,7 @@ class UnreadableTest(test_allocations_audit.AuditTestCase):
         self.assert_holds(bad['id'], test_allocations_audit.SMALL_ON_HOST1)
 
     def test_an_image_property_that_nova_does_not_know_any_more(self):
-        """What it asked for is told by its request."""
+        """Its request has the properties that it asked for."""
         self.check(lambda session, uuid: session.add(models.InstanceSystemMetadata(
             instance_uuid=uuid, key='image_hw_disk_bus', value='punched-cards')), is_told=False)
 

@@ -13,7 +13,7 @@ from tests.e2e.box.cloud import Cloud
 from tests.e2e.box.settings import LOOPBACK
 from tests.e2e.box.settings import Settings
 
-# A proxy that this machine is told to use does not know the way to what listens here.
+# A proxy that this machine is configured with has no route to the services here.
 for _name in ('no_proxy', 'NO_PROXY'):
     os.environ[_name] = ','.join(filter(None, (os.environ.get(_name), LOOPBACK, 'localhost')))
 

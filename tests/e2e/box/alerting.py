@@ -1,4 +1,4 @@
-"""What watches over Kronos in a box: kronos-exporter, and Debian's Alertmanager."""
+"""Monitoring of Kronos in a box: kronos-exporter, and Debian's Alertmanager."""
 
 import requests
 

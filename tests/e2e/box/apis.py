@@ -40,7 +40,8 @@ class Api:
             return False
 
     def requests_since(self, offset=0):
-        """What the access log says from a byte on, as dicts, and the byte where it ends."""
+        """Return the entries of the access log from a byte on, as dicts, and the byte where it
+        ends."""
         with self.access_log.open('rb') as log:
             log.seek(offset)
             lines = log.read()

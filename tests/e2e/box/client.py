@@ -1,4 +1,4 @@
-"""What a user and a test ask of the box, by its public APIs alone."""
+"""Requests of users and tests to the box, by its public APIs alone."""
 
 import itertools
 
@@ -67,7 +67,7 @@ class Client:
         return {provider['uuid']: provider['name'] for provider in listed}
 
     def allocations(self, consumer):
-        """What a consumer holds: provider name -> resources; and its consumer type."""
+        """Return a consumer's allocations, provider name -> resources, and its consumer type."""
         answer = self.placement('GET', f'/allocations/{consumer}')
         names = self.providers()
         held = {names[uuid]: part['resources'] for uuid, part in answer['allocations'].items()}

@@ -35,7 +35,7 @@ LONGEST = 78
 have 107."""
 
 PLAIN = re.compile(r'[a-zA-Z0-9._+@/-]+')
-"""What that name may consist of: scripts of Debian's and lists of paths take nothing else."""
+"""Characters of that name: scripts of Debian's and lists of paths take nothing else."""
 
 
 class Cloud:
@@ -145,7 +145,7 @@ class Cloud:
         shared = nova.options(self.settings, self.root, self.database, self.broker.url)
         others = {section: self.identity.caller(api.url) for section, api in (
             ('placement', self.placement), ('glance', self.glance), ('neutron', self.neutron),
-            # Who fetches images where a request has nobody's token.
+            # The user that fetches images for requests without a token.
             ('service_user', self.glance))}
         kronos = {'kronos_database': {'connection': self.database.url('kronos')},
                   'kronos_prometheus': {'url': self.monitoring.url}}
@@ -278,7 +278,7 @@ class Cloud:
 
 
 def _folder(wanted):
-    """Of a box' own, as it deletes that at its end.
+    """Make the folder of a box, which the box deletes at its end.
 
     :raises BoxError: there is something in it, or it does not do
     """

@@ -1,4 +1,4 @@
-"""Who vouches for requests: one fixed token, or keystone.
+"""Authentication of requests: one fixed token, or keystone.
 
 Both say the same things: how a service checks the token of a request, how a service that calls
 another gets one, and how the box' own client does.
@@ -97,7 +97,7 @@ class Keystone(apis.Api):
                 'region_id': REGION, 'url': url}})
 
     def _make_service_user(self, api):
-        """keystonemiddleware wants the role ``service`` of whoever sends a service token."""
+        """keystonemiddleware requires the role ``service`` of a user that sends a service token."""
         def first(collection, name):
             return api.get(f'/{collection}?name={name}').json()[collection][0]['id']
         user, project = first('users', 'admin'), first('projects', 'admin')

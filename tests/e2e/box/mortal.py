@@ -17,7 +17,7 @@ from oslo_utils import importutils
 
 from tests import boundaries
 
-# The driver's own work is not Nova's: it is the box's, which takes as long as it is told.
+# The driver's own work is not Nova's: it is the box's, whose duration a test sets.
 POINTS = {
     'conductor': boundaries.CONDUCTOR,
     'compute': tuple(path for path in (*boundaries.ARRIVAL, *boundaries.RETURN)

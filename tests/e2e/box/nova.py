@@ -83,7 +83,7 @@ class Nova:
         self.set_faults({'default': {'seconds': self._settings.migration_seconds}})
 
     def set_kronos_line(self, wanted):
-        """With the line that loads Kronos, or without, for daemons that start from now on."""
+        """Write or remove the line that loads Kronos, for daemons that start from now on."""
         lines = 'driver = kronos', '#driver = kronos'
         for path in (self.conf, self.compute_conf):
             text = path.read_text().replace(lines[1], lines[0])

@@ -1,7 +1,7 @@
 """Processes of a box: started in a group of their own, on record, and ended by that record.
 
 Each has a file ``run/NAME.pid`` under the box' root with its pid and start time, so that
-whoever comes later (``stop``, the janitor, the next start) ends these processes and no others. Of
+later programs (``stop``, the janitor, the next start) end these processes and no others. For
 namespaces that were made for the box there is ``run/NAME.namespace``, with the name of a mount that
 they alone have: whatever runs in them is ended. Of its control groups there is ``run/NAME.group``:
 they are removed.
@@ -189,7 +189,7 @@ def in_namespace(mark):
 
 
 def end_namespace(mark):
-    """Kill all that runs in a mount namespace, whoever started it."""
+    """Kill all processes of a mount namespace."""
     if os.getpid() in in_namespace(mark):
         raise BoxError('This is the mount namespace that everybody is in')
     # Until there is none: one that is about to be killed may start another.
@@ -211,7 +211,7 @@ def remove_group(path):
 
 def check(root):
     """
-    :raises BoxError: it is not the folder of a box, and nobody's to delete
+    :raises BoxError: it is not the folder of a box, and may not be deleted
     """
     if not (root / MARK).exists():
         raise BoxError(f'{root} is not the folder of a box')

@@ -62,7 +62,7 @@ def _fingerprint():
 
 
 def _version(package):
-    """Of an installed package; keystone need not be there."""
+    """The version of an installed package; keystone need not be there."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

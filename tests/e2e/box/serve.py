@@ -51,7 +51,7 @@ class AccessLog:
 
 
 def main(module, port, log, processes=1):
-    # Bound, but nobody is heard before the application is there: until then whoever asks is to be
+    # Bound, but no request is read before the application is there: until then clients are to be
     # refused, and not to wait.
     bound = socket.socket()
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

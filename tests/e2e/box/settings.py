@@ -1,4 +1,4 @@
-"""What a box consists of, and where it keeps its files."""
+"""The parts of a box, and the places of its files."""
 
 import dataclasses
 import importlib.metadata
@@ -20,7 +20,7 @@ class BoxError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What to start.
+    """The settings of a box.
 
     :param computes: nova-compute processes, one host each
     :param conductors: nova-conductor services, each with ``conductor_workers`` processes

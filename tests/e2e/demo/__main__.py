@@ -67,7 +67,7 @@ class Demo:
         found = {'not_heard': None, 'not_compared': None}
         try:
             found['not_heard'] = self._pulse.compare(moves)
-        except Exception as error:  # whatever it is, what Kronos did is to be told
+        except Exception as error:  # of any kind: the work of Kronos is to be reported
             found['not_compared'] = f'{type(error).__name__}: {error}'
             self._screen.step(found['not_compared'])
         return found
@@ -224,7 +224,7 @@ def _heard(result):
 
 
 def to_try(cloud):
-    """What may be done with a cloud that is kept: commands for a terminal, as lines."""
+    """Commands for a terminal to try with a cloud that is kept, as lines."""
     manage = f'{" ".join(command("kronos-nova", "kronos-manage"))} --config-file {cloud.nova.conf}'
     yield 'Things to try, in another terminal:'
     yield f'  {manage} status --watch'

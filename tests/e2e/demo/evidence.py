@@ -1,4 +1,5 @@
-"""What placement says: sampled while moves run, counted from its access log, audited at the end."""
+"""Evidence of placement: sampled while moves run, counted from its access log, audited at the
+end."""
 
 import collections
 import datetime
@@ -12,7 +13,7 @@ PERIOD = 0.4
 
 
 class Sampler(threading.Thread):
-    """Asks placement about both consumers of every move under way, again and again."""
+    """Asks placement about both consumers of every move in progress, again and again."""
 
     def __init__(self, cloud):
         super().__init__(daemon=True)
@@ -49,11 +50,11 @@ class Sampler(threading.Thread):
                 'typed': (migration_type, instance_type) == ('MIGRATION', 'INSTANCE')}
 
     def of(self, move):
-        """How often a move was seen, how often split, how often with both types told as well, and
+        """How often a move was seen, how often split, how often with both types named as well, and
         a sample each of what was split and of what was not (as before the request to placement).
 
-        Nova makes a server's consumer without a type, and our request gives it one. When placement
-        has to try the request again by itself, because another write came first, it stores the
+        Nova makes a server's consumer without a type, and our request gives it one. Where placement
+        repeats the request, because another write came first, it stores the
         allocations and drops the type: then it says ``unknown`` of a server that is split well.
         """
         samples = self.samples[move['uuid']]
@@ -66,7 +67,7 @@ class Sampler(threading.Thread):
 
 
 def writes(entries, move):
-    """What placement was asked to write for a move, from its access log.
+    """Count the requests to write for a move in placement's access log.
 
     :returns: number of POST /allocations with the instance that placement carried out, of those
         that it refused (another write came first, and it was asked again), and of PUT for the
@@ -86,7 +87,7 @@ def writes(entries, move):
 
 
 def unix_time(at):
-    """Of a time in a database, which is UTC and does not say so."""
+    """Unix seconds of a time in a database, which is UTC and does not say so."""
     return at.replace(tzinfo=datetime.UTC).timestamp()
 
 

@@ -1,4 +1,4 @@
-"""What an operator uses: the page, ``openstack kronos``, a recording and its replay."""
+"""The interfaces of an operator: the page, ``openstack kronos``, a recording and its replay."""
 
 import json
 import os

@@ -26,7 +26,7 @@ MOVES_SECONDS = 300
 """For all of a cloud's moves by Nova alone, of which each host begins one at a time."""
 
 ALIVE_SECONDS = 5.0
-"""Who was not heard for so long is dead: a guest tells of itself 20 times a second."""
+"""Seconds without a heartbeat after which a guest is dead: it has 20 a second."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class Real(scenario.Scenario):
 
     @property
     def _policy(self):
-        """The shipped one, but that nobody waits for five minutes."""
+        """The shipped policy, without its wait of five minutes."""
         recipe = RECIPE.read_text().replace('[5m]', f'[{self.window_seconds}s]')
         return next(each for each in yaml.safe_load(recipe)['policies'] if each['name'] == 'cpu')
 
@@ -122,7 +122,8 @@ class Pulse:
                 'alive': bool(lately) and lately[-1].host == host and not strays}
 
     def of_move(self, move):
-        """What it cost the guest, and what was copied, in bytes, as libvirt told Nova."""
+        """The cost of a move to the guest, and the bytes that were copied by libvirt's report to
+        Nova."""
         if move['requested_at'] is None or move['finished_at'] is None:
             return {}
         started = time.time() - time.monotonic()
@@ -138,11 +139,11 @@ class Pulse:
 
     def compare(self, moves):
         """Each guest's last move once more, by Nova alone; and how both compare. Kronos is loaded
-        again at the end, whatever happens.
+        again at the end, also after an error.
 
         Adds to these moves ``stock_nova_gap_seconds``.
 
-        :returns: medians in seconds, and their ratio; None: nobody was moved
+        :returns: medians in seconds, and their ratio; None: no guest was moved
         :raises BoxError: a guest did not arrive, or was not heard on one of both ways
         """
         last = {move['server']: move for move in moves if move['state'] == 'completed'}

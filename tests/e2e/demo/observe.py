@@ -7,7 +7,7 @@ UNDER_WAY = ('dispatched', 'checking', 'claiming', 'migrating', 'verifying')
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """What is to be seen at one moment.
+    """The state of the demo at one moment.
 
     :param loads: policy -> host -> 0 to 1
     :param imbalance: rack -> policy -> highest load less the lowest, None where a host has no

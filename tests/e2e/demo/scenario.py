@@ -1,4 +1,4 @@
-"""What the demo shows: hosts, racks, servers, and the policies they are balanced by."""
+"""Scenarios of the demo: hosts, racks, servers, and the policies they are balanced by."""
 
 import dataclasses
 import json
@@ -27,7 +27,7 @@ WEIGHTS = {'cpu': 0.6, 'memory': 0.4}
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """What all demos have.
+    """The properties of all demos.
 
     :param racks: aggregate name -> for each of its hosts, what it starts with
     :param budget: of moves in a cycle
@@ -74,7 +74,7 @@ class MadeUp(Scenario):
     window_seconds = WINDOW_SECONDS
 
     def settings(self, **chosen):
-        """Of the box that it takes place in."""
+        """The settings of the box that it takes place in."""
         return box.Settings(
             computes=sum(map(len, self.racks.values())), kronos=True, alerting=True,
             # A recorded day has ups and downs of its own; faster, it would outrun every plan.

@@ -1,4 +1,4 @@
-"""What Prometheus reads of Kronos from the first moment of a demo to its last."""
+"""The metrics of Kronos from the first moment of a demo to its last."""
 
 import io
 import os

@@ -12,7 +12,7 @@ from rich import text
 
 BAR = 24
 SILENCE_SECONDS = 10
-"""After which somebody who watches wonders whether anything happens."""
+"""Seconds of silence after which a user wonders whether anything happens."""
 
 
 class Plain:

@@ -1,4 +1,5 @@
-"""What devstack does to nova.conf for a plugin: ``ini.py get|set FILE SECTION OPTION [VALUE...]``.
+"""Change nova.conf as devstack does for a plugin: ``ini.py get|set FILE SECTION OPTION
+[VALUE...]``.
 
 Lines that are not of the option stay as they are, comments too. An option that is set many times
 has as many values.

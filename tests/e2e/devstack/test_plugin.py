@@ -18,7 +18,7 @@ class PluginTest(base.CloudTestCase):
     settings = box.Settings(computes=2, driver='libvirt')
 
     def phase(self, *words):
-        """What the plugin said in it.
+        """Run a phase and return the plugin's output.
 
         The test fails where it failed.
         """
@@ -42,7 +42,7 @@ class PluginTest(base.CloudTestCase):
             self.phase('stack', stage)
         policies = self.cloud.nova.conf.parent / 'kronos-policies.yaml'
         self.assertTrue(policies.exists())
-        # Again, as where somebody stacks twice: nothing is doubled, and what was edited stays.
+        # Again, as where a user stacks twice: nothing is doubled, and edits stay.
         policies.write_text(f'# ours\n{policies.read_text()}')
         before = self.cloud.nova.conf.read_text()
         self.phase('stack', 'post-config')

@@ -1,4 +1,4 @@
-"""What the journal's events tell: were the caps kept, was anybody overtaken."""
+"""Checks of the journal's events: were the caps kept, was any move overtaken."""
 
 import datetime
 import itertools
@@ -23,7 +23,7 @@ def requests(events):
 
 
 def blamed(events, over):
-    """How tries of a move ended that were taken for more than somebody not answering, although an
+    """The ends of a move's tries that were judged as more than a service not answering, although an
     outage lasted until ``over``.
 
     A migration that Nova was asked for before that may be lost to Nova itself, and what is tried
@@ -58,7 +58,7 @@ def changes(done, events, delay=datetime.timedelta()):
 
 
 def cap_violations(done, events, caps):
-    """Moments at which more was under way than the caps allow."""
+    """Moments at which more moves were in progress than the caps allow."""
     under_way, wrong = {}, []
     for at, counts, move in changes(done, events):
         if counts:
@@ -73,7 +73,7 @@ def cap_violations(done, events, caps):
 def overtakings(done, events, caps):
     """Dispatches, at the first try, of a move that was due later than one for which there was room.
 
-    :param done: moves of one plan; what is tried again is due anew, and not judged
+    :param done: moves of one plan; a move that is tried again is due again, and not judged
     """
     under_way, waiting, wrong = {}, sorted(done, key=_due), []
     changed = changes(done, events, COMMIT)

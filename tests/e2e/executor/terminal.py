@@ -31,7 +31,7 @@ class Terminal(fixtures.Fixture):
         self.addCleanup(reader.join)
 
     def _read(self, ours):
-        # A terminal that nobody writes to any more is an error to the one who reads.
+        # Reading a terminal without a writer is an error.
         with contextlib.suppress(OSError):
             while shown := os.read(ours, 65536):
                 self._shown.append(shown.decode(errors='replace'))

@@ -44,12 +44,12 @@ EVALUATED = 'time() - kronos_last_good_cycle_timestamp_seconds < 20'
 
 BACKLOG = 100
 QUARANTINED = 16
-"""Of which Kronos tries to move half, and then half of the rest that is left to it, and so on: more
+"""Servers of which Kronos tries to move half, and then half of the rest, and so on: more
 than the ten that are an alert."""
 
 
 OF_FORECASTS = re.compile(r'kronos_(forecast|imbalance_ahead)_')
-"""What there is of policies with a forecast alone, and after two days."""
+"""Metrics of policies with a forecast alone, and after two days."""
 
 
 class AlertsTestCase(base.ExecutorTestCase):

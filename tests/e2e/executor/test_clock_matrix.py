@@ -29,13 +29,13 @@ WHEN = 'from the start', 'from mid-move', 'until mid-move'
 HELD_SECONDS = int(os.environ.get('KRONOS_E2E_CLOCK_SECONDS', 25))
 """For how long the clock is wrong. Nova finds services down at once, as it compares dates."""
 GRACE_SECONDS = 120
-"""What may end later than its options say: two minutes."""
+"""Seconds by which a wait may end later than its options say."""
 MOVE_SECONDS = 6
 INTERVAL, COOLDOWN = 5, 10
 SERVERS = 6
 SAID = {'controller': 'The clock of this host', 'database': 'The clock of this host',
         'prometheus': 'compare the clocks'}
-"""What a conductor's log or the status says. A compute host's clock is no matter for Kronos, nor
+"""Texts of a conductor's log or of the status. A compute host's clock is no matter for Kronos, nor
 for Nova, whose conductors write when a compute host was last seen."""
 
 

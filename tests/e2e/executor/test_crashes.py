@@ -83,7 +83,7 @@ class CrashTest(base.ExecutorTestCase):
         return heard
 
     def assert_all_was_told(self, heard, done):
-        """What was heard is what the journal has, some of it more than once."""
+        """Check that notifications agree with the journal; some arrive more than once."""
         expected = collections.Counter()
         for plan in {move.plan_uuid for move in done}:
             expected.update([(n.PLAN_APPROVED, plan), (n.PLAN_FINISHED, plan)])
@@ -119,7 +119,8 @@ class CrashTest(base.ExecutorTestCase):
         self.returns.append(time.monotonic() - begun)
 
     def absence(self, victim):
-        """What tells a machine that is too busy from a conductor that hangs."""
+        """Return the facts that distinguish a machine that is too busy from a conductor that
+        hangs."""
         return (f'{victim.name} does not come back; load {os.getloadavg()}, those before it were '
                 f'back after {[round(each) for each in self.returns]} s\n'
                 f'{victim.process.tail(60)}')

@@ -22,7 +22,7 @@ MOVE_SECONDS = 10
 
 
 def seconds(text):
-    """Of a duration such as ``2 min 38 s``."""
+    """Seconds of a duration such as ``2 min 38 s``."""
     words = text.split()
     return sum(int(number) * {'h': 3600, 'min': 60, 's': 1}[unit]
                for number, unit in zip(words[::2], words[1::2], strict=True))
@@ -174,8 +174,8 @@ class DrainTest(DrainTestCase):
 
 
 class Capacity(fixtures.Fixture):
-    """Looks again and again at what every host has promised; ``exceeded`` and ``most`` (of the
-    memory of a host, as a fraction) tell of it."""
+    """Samples the allocations of every host; ``exceeded`` and ``most`` (of the
+    memory of a host, as a fraction) are the results."""
 
     def __init__(self, client):
         self.exceeded, self.most = [], 0.0

@@ -62,7 +62,7 @@ class FaultTestCase(test_drain.DrainTestCase):
             'migrating' if each.migration_uuid else 'asked for') for each in chosen}
 
     def logged(self, marks):
-        """What conductors have logged since ``marks``, {daemon: size of its log}."""
+        """Return the log of conductors since ``marks``, {daemon: size of its log}."""
         for daemon, mark in marks.items():
             with daemon.process.log.open(errors='replace') as log:
                 log.seek(mark)

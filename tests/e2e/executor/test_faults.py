@@ -1,4 +1,4 @@
-"""What may go wrong with single moves, told apart."""
+"""Faults of single moves, each recognised as its kind."""
 
 
 from kronos_nova import clock

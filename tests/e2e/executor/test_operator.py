@@ -1,4 +1,4 @@
-"""What an operator does with moves under way: watches them, ends them, has them hurried."""
+"""Commands of an operator for moves in progress: watch, abort, force to complete."""
 
 import datetime
 

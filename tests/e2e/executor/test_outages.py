@@ -1,4 +1,4 @@
-"""What Nova and Kronos share goes away for a while."""
+"""Services that Nova and Kronos share go away for a while."""
 
 import time
 
@@ -18,7 +18,7 @@ class OutagesTest(base.ExecutorTestCase):
     nova_conf = {'kronos_allocations': {'task_timeout': 10, 'grace': 10, 'reconcile_interval': 5}}
 
     def under_a_running_plan(self, disturb, count=8):
-        """Disturb the cloud while moves are under way; all the same all are done, and once.
+        """Disturb the cloud while moves are in progress; all the same all are done, and once.
 
         But for those that Nova itself loses: a nova-compute that cannot write down how its live
         migration fares, or gets no answer from the other one, gives it up.

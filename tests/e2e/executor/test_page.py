@@ -33,7 +33,7 @@ class PageTest(base.ExecutorTestCase):
         self.log_in()
 
     def log_in(self):
-        """With the password of the box' administrator, by keystone."""
+        """Log in with the password of the box' administrator, by keystone."""
         self.driver.get(f'{self.cloud.api.url}/ui/#/aggregates')
         for name, value in (('user', 'admin'), ('password', identity.PASSWORD),
                             ('project', 'admin')):
@@ -65,7 +65,7 @@ class PageTest(base.ExecutorTestCase):
                                         now + datetime.timedelta(minutes=30))
 
     def run_approved(self, uuid):
-        """What the next evaluation does with a plan that was approved: here nothing is
+        """Run an approved plan as the next evaluation would: here nothing is
         evaluated."""
         record = self.journal.plan(uuid)
         self.assertEqual(plans.APPROVED, record.state)

@@ -35,7 +35,7 @@ class StopTest(base.ExecutorTestCase):
             120, lambda: f'they are {self.states(plan)}')
 
     def timeline(self, plan, said, took):
-        """What the command said, and what the journal has of the moves that it ended."""
+        """Return the output of the command, and the journal's events of the moves that it ended."""
         lines = [said, f'took {took:.1f} s']
         for move in self.journal.moves(plan):
             lines += [f'{move.ordinal}: {at} {old} -> {new} {worker} {detail}' for

@@ -48,7 +48,7 @@ class HypervisorTestCase(base.ExecutorTestCase):
                         f'{uuid} is not heard')[-1].host
 
     def domain(self, uuid):
-        """What libvirt calls it."""
+        """The name of its domain in libvirt."""
         return self.cloud.client.server(uuid)['OS-EXT-SRV-ATTR:instance_name']
 
     def domains(self):

@@ -1,4 +1,4 @@
-"""What happens to hosts while their guests move, and what has to be true of guests after it."""
+"""Faults of hosts while their guests move, and the checks of guests after them."""
 
 import contextlib
 import os
@@ -15,10 +15,10 @@ from tests.e2e.executor import base as executor_base
 from tests.e2e.hypervisors import base
 
 BANDWIDTH_MIB = 8
-"""What Nova lets a copy take a second: time enough to interfere."""
+"""MiB a second that Nova lets a copy take: time enough to interfere."""
 
 RESTLESS = {'memory_mb': 64, 'dirty_mb_s': 4 * BANDWIDTH_MIB}
-"""What a guest does that is never copied as fast as it writes."""
+"""The work of a guest that is never copied as fast as it writes."""
 
 LITTLE_DISK = 2 ** 16
 """Bytes that no guest's disk fits into."""
@@ -83,7 +83,7 @@ class FaultyTestCase(base.HypervisorTestCase):
 
     @contextlib.contextmanager
     def without_memory(self, host):
-        """What libvirt starts there gets hardly more than libvirt itself has."""
+        """Limit the memory of processes that libvirt starts there to little more than its own."""
         pid = host.libvirtd.pid
         pages = int(pathlib.Path(f'/proc/{pid}/statm').read_text().split()[0])
         had = resource.prlimit(pid, resource.RLIMIT_AS, (
@@ -121,7 +121,7 @@ class FaultyTestCase(base.HypervisorTestCase):
     # What has to be true
 
     def assert_failed(self, move, text, error_type='MigrationFailed'):
-        """The reason is told, and the instance is left alone."""
+        """Check that the reason is reported, and that the instance is left as it is."""
         self.assertEqual((moves.FAILED, error_type), (move.state, move.error_type), move)
         print(f'{self.id()}: {move.error}')
         self.assertIn(text, move.error)
@@ -178,7 +178,7 @@ class FaultyTestCase(base.HypervisorTestCase):
 
 
 class EndsOfQemu:
-    """What is tested wherever the files of instances are."""
+    """Tests for each place of the files of instances."""
 
     def test_qemu_ends_at_the_source(self):
         [uuid] = self.boot(1, 'compute1', memory_mb=64)

@@ -1,4 +1,4 @@
-"""What goes wrong in the middle of a copy: guests run exactly once or are cleanly stopped."""
+"""Faults in the middle of a copy: guests run exactly once or are cleanly stopped."""
 
 from kronos_nova.objects import move as moves
 from tests.e2e.box.processes import wait_for

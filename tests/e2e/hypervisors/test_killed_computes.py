@@ -1,7 +1,7 @@
 """nova-compute is killed at each status of a live migration, at either end, and started again.
 
-What has to be reached in time is held there: a nova-compute that is stopped (``SIGSTOP``) answers
-nobody.
+A process is held at the status in question: a nova-compute that is stopped (``SIGSTOP``) answers
+no request.
 """
 
 import os
@@ -97,7 +97,7 @@ class KilledComputesTest(faulty.FaultyTestCase):
         self.assert_sound(*uuids)
 
     def end_copies(self, uuids):
-        """Of guests that would never be copied."""
+        """End the copies of guests that would never be copied."""
         for uuid in sorted(uuids, key=self.migration_status, reverse=True):    # running, queued
             wait_for(lambda uuid=uuid: self.is_copying(uuid), 90, 'nothing is copied')
             self.force(uuid)

@@ -30,7 +30,7 @@ class ProcessorsTest(faulty.FaultyTestCase):
 
     @contextlib.contextmanager
     def lesser_processor(self, host):
-        """libvirt there asks QEMU anew, as that has changed."""
+        """Let libvirt there ask QEMU again, which has changed."""
         qemu, lesser = host.folder / 'qemu', host.folder / 'lesser-qemu'
         qemu.touch()
         lesser.write_text(LESSER_QEMU.format(qemu=qemu))

@@ -1,4 +1,4 @@
-"""Guests that burn what they are told; real exporters; the recipes; and what Kronos makes of it."""
+"""Guests with a set load; real exporters; the recipes; and the scores of Kronos."""
 
 import json
 import os
@@ -61,7 +61,7 @@ class RecipesTest(base.HypervisorTestCase):
         self.check_other_recipes(set(told))
 
     def wait_for_a_whole_window(self, told):
-        """Guests burn less than they are told while they wait for a processor: at their start, and
+        """Guests burn less than their set load while they wait for a processor: at their start, and
         whenever this machine is too busy."""
         time.sleep(seconds(WINDOW))
         deadline = time.monotonic() + 2 * seconds(WINDOW)
@@ -74,7 +74,7 @@ class RecipesTest(base.HypervisorTestCase):
             time.sleep(5)
 
     def check_guests(self, told):
-        """A guest's weight is what it was told, as a part of its host."""
+        """Check that a guest's weight is its set load, as a part of its host."""
         policy = next(each for each in policies.load(self.policies).active if each.name == 'cpu')
         weights = self.ask(policy.vm_profile_query, policy.vm_profile_label, metrics.VM_PROFILE)
         print(f'guests: told {told} of {CPUS} CPUs, weights {weights}')
@@ -84,7 +84,7 @@ class RecipesTest(base.HypervisorTestCase):
                                    msg=domain)
 
     def check_hosts(self):
-        """A host's score, as the conductor keeps it, is what its guests were told."""
+        """Check that a host's score, as the conductor keeps it, is the set load of its guests."""
         since = clock.utcnow()
         wait_for(lambda: len(self.scores(since)) == len(TOLD), 60, 'there was no cycle')
         scores = self.scores(since)

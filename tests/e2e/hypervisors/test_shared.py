@@ -19,7 +19,7 @@ class SharedFolderTest(faulty.EndsOfQemu, faulty.FaultyTestCase):
         self.assertEqual({0}, self.copied_disks(uuid))
 
     def copied_disks(self, uuid):
-        """Bytes, as libvirt told Nova of each migration."""
+        """Bytes of each migration as libvirt reported them to Nova."""
         return {row['disk_processed'] or 0 for row in self.cloud.database.query(
             'nova_cell1', 'SELECT disk_processed FROM migrations WHERE instance_uuid = %s', uuid)}
 

@@ -1,4 +1,4 @@
-"""What owners do to their servers while these are moved; and a conductor dies meanwhile."""
+"""Actions of owners on servers that are moved; and a conductor dies meanwhile."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from tests.e2e.executor import base as executor_base
 from tests.e2e.hypervisors import faulty
 
 AWKWARD = '<a href="&amp;">\'"\\ {{ $(x) `y` %s %(z)s ]]> --'
-"""What is told of a guest, its name too, is in descriptions of it in XML, in logs and labels."""
+"""Data of a guest, its name too: they are in its XML, in logs and labels."""
 
 SOON = 0.01
 

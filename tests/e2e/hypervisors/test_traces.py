@@ -87,7 +87,7 @@ class TracesTest(HostsTestCase):
         return script, root
 
     def outside(self):
-        """What there is of networks, mounts, and libvirt's and the guests' files."""
+        """List the networks, mounts, and libvirt's and the guests' files."""
         return {'links': run('ip', '-brief', 'address'), 'mounts': run('cat', '/proc/self/mounts'),
                 'namespaces': run('ip', 'netns', 'list'),
                 **{path: sorted((str(file), file.stat().st_mtime)

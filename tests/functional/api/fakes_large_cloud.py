@@ -134,7 +134,7 @@ class Filled:
             blocked={self.server(61): 'every host is full'})])
 
     def start(self, plan, count):
-        """Let a plan run, and so many of its moves be under way."""
+        """Let a plan run, and so many of its moves be in progress."""
         now = clock.utcnow()
         with self.database.writer() as session:
             session.execute(sa.update(models.PlanRow).where(models.PlanRow.uuid == plan).values(
@@ -147,7 +147,7 @@ class Filled:
             self.journal.advance(taken, moves.MIGRATING, now, requested_at=now, **self.copied(0.0))
 
     def progress(self, plan, share):
-        """Have that share of the memory of all moves under way be copied."""
+        """Let that share of the memory of all moves in progress be copied."""
         with self.database.writer() as session:
             session.execute(sa.update(models.MoveRow).where(
                 models.MoveRow.plan_uuid == plan, models.MoveRow.state == moves.MIGRATING,

@@ -23,7 +23,7 @@ UPDATES = 60
 """One a second."""
 
 FEWEST_SEEN = UPDATES // 3
-"""Of them by a page that shares two processors with its server and whoever fills."""
+"""Updates seen at least by a page that shares two processors with its server and the writer."""
 
 WATCH = """
 longTasks.length = 0;

@@ -1,4 +1,4 @@
-"""What operators have Kronos do over the page: each asks first, and does it."""
+"""Operations of the page: each asks first, and is carried out."""
 
 import contextlib
 import dataclasses

@@ -1,4 +1,4 @@
-"""A page that stays open: tokens end, keystone is away, and kronos-api starts anew."""
+"""A page that stays open: tokens end, keystone is away, and kronos-api restarts."""
 
 import datetime
 import time
@@ -14,7 +14,7 @@ from tests.functional.api import pages
 from tests.unit.api import base
 
 MOST_REFUSED = 4
-"""Requests that were under way with a token when it ended: three of a look, and that for events."""
+"""Requests in progress with a token when it ended: three of a look, and that for events."""
 
 
 class TokenTest(pages.PageTestCase):

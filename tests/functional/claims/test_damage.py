@@ -157,7 +157,7 @@ class DamageTest(StockTestCase):
 
 
 class CountersTest(StockTestCase):
-    """What the scheduler's filters and weighers look at."""
+    """Counters that the scheduler's filters and weighers read."""
 
     def setUp(self):
         super().setUp()

@@ -1,4 +1,4 @@
-"""What a nova-compute that comes back knows, and how it comes to know it."""
+"""The claims of a nova-compute after a restart, and the calls by which it reads them."""
 
 import os
 import sqlite3
@@ -23,7 +23,7 @@ class StartTest(base.ClaimsTestCase):
             strict=True))
 
     def calls_of_stock(self, host):
-        """What Nova's own tracker asks of the conductor when it starts."""
+        """Return the calls of Nova's own tracker to the conductor when it starts."""
         manager = self.computes[host].manager
         tracker = stock.ResourceTracker(host, manager.driver, report.SchedulerReportClient())
         tracker.set_service_ref(manager.service_ref)

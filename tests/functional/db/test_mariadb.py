@@ -32,7 +32,7 @@ class MariaDBTestCase(testtools.TestCase):
 
 
 class ModelsTest(test_migrate.ControlModels, MariaDBTestCase):
-    """What the revisions build is what the models say."""
+    """The revisions build the schema of the models."""
 
 
 class WithDataTest(test_migrate.WithData, MariaDBTestCase):

@@ -85,7 +85,7 @@ class DatabaseTest(OlderWorkerTestCase):
 
 
 class WordsTest(OlderWorkerTestCase):
-    """What this code writes is read by the older one, which knows no other words."""
+    """Words that this code writes are known to the older one."""
 
     def test_moves_and_plans_have_the_states_that_it_knows(self):
         self.assertEqual(self.facts['transitions'],

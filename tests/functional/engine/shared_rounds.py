@@ -2,7 +2,7 @@
 
 Run it for long with ``python -m tests.functional.engine.shared_rounds --rounds 200 [--mariadb]``.
 Each round both workers plan at the same time, then some of the moves are carried out as the
-conductor does it, by one POST of both consumers; some stay under way for rounds. Now and then a
+conductor does it, by one POST of both consumers; some stay in progress for rounds. Now and then a
 host joins an aggregate or leaves it.
 """
 
@@ -159,7 +159,7 @@ class Cloud:
                                     for name, value in values.items()))
 
     def claim(self, move, migration):
-        """What the conductor does: the migration takes over the source, the instance gets the
+        """Claim as the conductor does: the migration takes over the source, the instance gets the
         destination, or nothing changes.
 
         :raises InsufficientInventory: there is no room
@@ -248,7 +248,7 @@ class Worker(cycle_scheduler.CycleScheduler):
 
 @dataclasses.dataclass
 class Tally:
-    """What came of it. ``twice`` are instances with moves of two plans at a time, ``refused`` moves
+    """The result. ``twice`` are instances with moves of two plans at a time, ``refused`` moves
     that placement had no room for."""
 
     plans: int = 0
@@ -341,7 +341,7 @@ class Rounds:
         self.tally.twice += [each for each, count in counts.items() if count > 1]
 
     def _carry_out(self):
-        """Let go what may go; of what is under way some ends."""
+        """Start the moves that may start, and end some of those in progress."""
         for _wave in range(3):
             for move in self.executor.dispatch(CAPS, self.clock):
                 self._begin(self.executor.claim(move.uuid, self.clock()))

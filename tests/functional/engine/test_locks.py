@@ -29,7 +29,7 @@ time.sleep(600)
 
 
 class LocksTest:
-    """What every back end has to do. ``url`` is set by the subclasses, ``expiry`` is how many
+    """The contract of back ends. ``url`` is set by the subclasses, ``expiry`` is how many
     seconds the lock of a dead process may last."""
 
     expiry = 15

@@ -71,7 +71,7 @@ class BrokerTest(testtools.TestCase):
         return made
 
     def executor(self, name, *aggregates):
-        """A queue of the uuids that an executor of these aggregates is told of."""
+        """A queue of the uuids that an executor of these aggregates receives."""
         told = queue.Queue()
         listening = broker.listen_for_tasks(self.transports(), aggregates, name, told.put,
                                             pending_stops.PendingStops())

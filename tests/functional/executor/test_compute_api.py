@@ -22,7 +22,7 @@ def record(server, source, destination):
 
 
 class ForgottenRequestTest(base.NovaTestCase):
-    """An instance marked as migrating by somebody who died before there was a migration."""
+    """An instance marked as migrating by a process that died before there was a migration."""
 
     def setUp(self):
         super().setUp()
@@ -50,9 +50,9 @@ class ForgottenRequestTest(base.NovaTestCase):
 
 
 class LiveMigrationTest(base.NovaTestCase):
-    """A hypervisor is asked for the same as by Nova's API: whether disks are copied is its to know.
+    """A hypervisor gets the same request as from Nova's API: it decides whether disks are copied.
 
-    Where Nova is told to copy disks, it refuses instances on storage that hosts share.
+    A request of Nova to copy disks is refused for instances on storage that hosts share.
     """
 
     def setUp(self):

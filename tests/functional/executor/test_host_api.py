@@ -1,4 +1,4 @@
-"""What is on a host, in-process and by the public API."""
+"""The servers of a host, in-process and by the public API."""
 
 from kronos_nova.executor.openstack_hosts import OpenStackHostApi
 from kronos_nova.plugin import host_api

@@ -1,4 +1,5 @@
-"""A move during which something that Nova needs does not answer, told from one that is refused."""
+"""A move during which a service that Nova needs does not answer, as opposed to one that is
+refused."""
 
 import datetime
 

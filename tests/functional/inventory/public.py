@@ -18,7 +18,7 @@ def public_inventory(test, **rest) -> OpenStackInventory:
 
 
 def public_connection(test) -> openstack.connection.Connection:
-    """Of an administrator."""
+    """The connection of an administrator."""
     nova = test.api.base_url
     plain = session.Session(token_endpoint.Token(nova, 'admin'), additional_headers=ADMIN)
     region = cloud_region.from_session(

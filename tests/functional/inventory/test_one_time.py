@@ -1,4 +1,4 @@
-"""What is read of a cell on a real server, while the cell changes."""
+"""Reading a cell on a real server, while the cell changes."""
 
 import json
 
@@ -49,7 +49,7 @@ class OneTimeTest(testtools.TestCase):
         return uuid
 
     def elsewhere(self):
-        """A transaction of somebody else's."""
+        """A transaction of another connection."""
         other = nova_context.get_admin_context()
         other.db_connection = self.cell.db_connection
         return main_db.get_context_manager(other).writer.using(other)

@@ -1,4 +1,4 @@
-"""What is read of the cloud, and what is not: Nova's tables by columns, placement by generation."""
+"""Reading the cloud, and no more than needed: Nova's tables by columns, placement by generation."""
 
 import dataclasses
 import datetime
@@ -272,7 +272,7 @@ class ColumnsTest(test_two_ways.QemuTestCase):
 
 
 class ProviderCacheTest(test_two_ways.QemuTestCase):
-    """What is kept of placement, against a real placement."""
+    """The cache of providers, against a real placement."""
 
     hosts = ('host1', 'host2')
 
@@ -282,8 +282,8 @@ class ProviderCacheTest(test_two_ways.QemuTestCase):
         self.servers = [self.boot(host) for host in self.hosts]
 
     def read(self, asked):
-        """The snapshot, having asked placement for ``asked`` single providers: the same as what
-        somebody says who has kept nothing."""
+        """Read the snapshot with requests for ``asked`` single providers, and compare it with that
+        of an inventory without a cache."""
         self.placement_fixture.requests.clear()
         found = self.inventory.read()
         single = {path.split('/')[2] for _method, path, _body, _status

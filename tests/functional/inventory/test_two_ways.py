@@ -59,14 +59,14 @@ class QemuTestCase(base.NovaTestCase):
         self.api.put_service(disabled['id'], {'status': 'disabled', 'disabled_reason': 'RAM'})
 
     def set_image_properties(self, uuid, **properties):
-        """What Nova keeps of the image that a server was booted from."""
+        """Set the properties that Nova keeps of the image that a server was booted from."""
         instance = objects.Instance.get_by_uuid(nova_context.get_admin_context(), uuid)
         for key, value in properties.items():
             instance.system_metadata[f'image_{key}'] = value
         instance.save()
 
     def begin_migration(self, uuid, source, destination):
-        """A record as Nova keeps it of a migration that is under way."""
+        """Make a record as Nova keeps it of a migration in progress."""
         objects.Migration(
             nova_context.get_admin_context(), instance_uuid=uuid, migration_type='live-migration',
             status='running', source_compute=source, source_node=source, hidden=False,
@@ -110,7 +110,8 @@ class TwoWaysTest(QemuTestCase):
         self.assertEqual({'PCPU': 3, 'MEMORY_MB': 1024, 'DISK_GB': 4 + 2 + 2}, pinned.resources)
 
     def check_used(self, snapshot, resized):
-        """What waits for its confirmation keeps room on the host that it has left."""
+        """Check that a resize that waits for confirmation keeps room on the host that it has
+        left."""
         listed = collections.defaultdict(collections.Counter)
         for instance in snapshot.instances:
             listed[instance.host].update(instance.resources)

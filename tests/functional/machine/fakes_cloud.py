@@ -16,7 +16,7 @@ from tests.functional.placement import base
 HOSTS = ('a', 'b', 'c', 'd')
 POOLS = {'a': 'pool', 'b': 'pool', 'c': 'other pool'}
 SHARING = 'MISC_SHARES_VIA_AGGREGATE'
-# Long enough for whatever is under way to be over, longer than AuditLimits.grace.
+# Long enough for any operation to end, longer than AuditLimits.grace.
 SETTLED = 3600.0
 # What Nova's records say of an instance's migrations without being asked for one: a day of them.
 RECENT = 86400.0
@@ -54,13 +54,13 @@ class Server:
 
     @property
     def move(self) -> Move | None:
-        """The one that is under way."""
+        """The move in progress."""
         last = self.moves[-1] if self.moves else None
         return None if last is None or last.status in migration_status.ENDED else last
 
 
 class Cloud:
-    """What Nova has on record, by the port that an audit asks; ``now`` is its clock, in seconds.
+    """Nova's records, by the port that an audit asks; ``now`` is its clock, in seconds.
 
     ``providers`` is {name: uuid}: a host, ``<host> gpu``, and the pools.
     """
@@ -87,7 +87,7 @@ class Cloud:
                 {'VGPU': 2}, parent=self.providers[host])
 
     def wanted(self, host, flavor):
-        """What an instance holds on a host, and on the storage that it reaches."""
+        """The allocations of an instance on a host, and on the storage that it reaches."""
         held = {self.providers[host]: {'VCPU': flavor.vcpus, 'MEMORY_MB': 512}}
         disk = held.setdefault(self.providers[POOLS.get(host, host)], {})
         disk['DISK_GB'] = flavor.disk_gb

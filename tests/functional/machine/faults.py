@@ -1,4 +1,4 @@
-"""What may happen to the requests of one step: a conflict, a lost answer, a crash."""
+"""Faults of the requests of one step: a conflict, a lost answer, a crash."""
 
 import dataclasses
 

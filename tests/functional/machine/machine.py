@@ -1,9 +1,10 @@
 """The state machine: up to five instances on four hosts.
 
 A live migration's allocations are Kronos' from the claim to the rollback; those of cold migrations
-and resizes are swapped and claimed by Nova's two writes, and given back by Kronos. Whoever carries
-a step out may die in it. In the end everything that was under way ends in some way, an audit heals
-what it finds, and then each instance holds exactly what it should, and nobody else anything.
+and resizes are swapped and claimed by Nova's two writes, and given back by Kronos. The
+process that carries a step out may die in it. In the end all operations end in some way, an audit
+heals its findings, and then each instance holds exactly what it should, and no other consumer
+anything.
 """
 
 import contextlib
@@ -72,7 +73,7 @@ class StillClient(PlacementClient):
 
 
 class World:
-    """What outlives one run of the machine: the placement service and the providers.
+    """The parts that outlive one run of the machine: the placement service and the providers.
 
     :param service: a PlacementTestCase that is set up
     """
@@ -103,7 +104,8 @@ class World:
         return found
 
     def _interfere(self, body):
-        """Somebody else writes what a consumer holds anyway: its generation is another then."""
+        """Write a consumer's allocations again as another client would, which changes its
+        generation."""
         for uuid in body or {}:
             consumer = self.client.consumer(uuid)
             if consumer.allocations:
@@ -148,7 +150,7 @@ class Machine(RuleBasedStateMachine):
         self.world = world
         world.clear()
         self.cloud, self.client = world.cloud, world.client
-        # Servers of which somebody removed what kept their room.
+        # Servers whose held room was removed.
         self.stripped = set()
         self.changed = ()
 
@@ -347,7 +349,7 @@ class Machine(RuleBasedStateMachine):
         for server in self.cloud.servers:
             self.come_to_rest(server)
         self.cloud.now += clouds.SETTLED * 2
-        # What was allocated anew beside what was left may have the wrong amount yet.
+        # A new allocation next to a left one may have the wrong amount yet.
         for _look in range(LOOKS):
             homeless = {outcome.finding.instance for outcome in self.audit_and_heal()
                         if outcome.state == 'failed'}
@@ -358,7 +360,7 @@ class Machine(RuleBasedStateMachine):
         for uuid in homeless & self.stripped:
             wanted.pop(uuid)
             held.pop(uuid, None)
-        # What a resize gave one besides, and only its migration could have told, may stay with it:
+        # An additional allocation of a resize, known to its migration alone, may stay:
         # an audit takes it for another service's.
         for uuid in self.stripped & wanted.keys() & held.keys():
             others = ownership.classes(held[uuid]) - audit.EVERY_SERVER
@@ -420,7 +422,7 @@ class Machine(RuleBasedStateMachine):
                 f'/allocations/{uuid}', raise_exc=False)
 
     def come_to_rest(self, server):
-        """Whatever was under way ends, and nobody cleans up after it."""
+        """End all operations in progress without cleaning up after them."""
         move = server.move
         if server.task_state == 'deleting':
             server.is_deleted = True

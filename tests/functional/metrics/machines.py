@@ -287,7 +287,7 @@ class Machines:
         return server
 
     def snapshot(self):
-        """What Nova has."""
+        """The snapshot of Nova."""
         return objects.Snapshot(
             taken_at='', aggregates=(objects.Aggregate(
                 name='agg', uuid='agg', hosts=tuple(each.name for each in self.machines)),),

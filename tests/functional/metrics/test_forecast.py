@@ -1,4 +1,4 @@
-"""Hours to come, told by nine days that a real Prometheus has."""
+"""Forecasts of hours to come from nine days that a real Prometheus has."""
 
 import os
 import pathlib
@@ -46,7 +46,7 @@ policies:
 
 
 def busy(number, at, rises_at):
-    """What a guest uses: the first three are busy for eight hours of each day."""
+    """The use of a guest: the first three are busy for eight hours of each day."""
     hour = (at // HOUR - rises_at) % 24
     return .25 if number < 3 and hour < 8 else .02
 

@@ -1,5 +1,5 @@
-"""What ``kronos-test-config`` says, on a real Prometheus, of policies as they were shipped once:
-each of these clouds was taken for balanced, or for half as busy as it is."""
+"""The findings of ``kronos-test-config``, on a real Prometheus, for policies as they were shipped
+once: each of these clouds was taken for balanced, or for half as busy as it is."""
 
 import json
 import pathlib

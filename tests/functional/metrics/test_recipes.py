@@ -104,7 +104,7 @@ def io_of_host(seconds):
 
 
 def io_of_guest(labels, seconds):
-    """What every guest reads and sends."""
+    """The input and output of every guest."""
     for what in ('interface_stats_receive_bytes', 'interface_stats_transmit_bytes',
                  'block_stats_read_requests', 'block_stats_write_requests'):
         yield f'libvirt_domain_{what}_total{{{labels},target_device="a"}} {100 * seconds}'
@@ -179,7 +179,7 @@ class RecipesTestCase(testtools.TestCase):
         return values
 
     def shares(self, policy):
-        """What each guest is of its host."""
+        """The share of each guest in its host."""
         samples = self.ask(policy, VM_PROFILE, policy.vm_profile_query)
         if policy.host_capacity_query is None:
             return samples

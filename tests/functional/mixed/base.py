@@ -63,7 +63,7 @@ class MixedCloud(base.NovaTestCase):
         return server
 
     def assert_holds_alone(self, server, *hosts, disk=SMALL_DISK, besides=None):
-        """Of all consumers, the server holds what it should on ``hosts``, and no other holds
+        """Check that the server holds what it should on ``hosts``, and that no other consumer holds
         anything, but for what ``leaked`` before."""
         expected = dict(besides or {})
         for host in hosts:
@@ -72,7 +72,7 @@ class MixedCloud(base.NovaTestCase):
             {server['id']: expected} if hosts else {}, self.held_by_others()))
 
     def held_by_others(self):
-        """What is held by anybody but those of which it is known that they ``leaked``."""
+        """The allocations of all consumers but those that are known to have ``leaked``."""
         return {consumer: held for consumer, held in self.held_by_anybody().items()
                 if consumer not in self.leaked}
 

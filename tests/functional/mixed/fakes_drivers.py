@@ -26,7 +26,7 @@ class Course:
         self._status = None
 
     def let_go(self, status=None):
-        """With the status of the migration record if it fails, None if it completes."""
+        """End it, with the status of the migration record if it fails, None if it completes."""
         self._status = status
         self._told.set()
 

@@ -1,4 +1,5 @@
-"""What instances hold besides VCPU and memory, and where: one class for each kind of cloud.
+"""Resources of instances besides VCPU and memory, and their providers: one class for each kind of
+cloud.
 
 Each tells Nova's fixtures what they need, and what an instance holds on a host.
 """
@@ -39,7 +40,7 @@ class LocalDisk:
         return {host: COMPUTE | {'DISK_GB': disk}}
 
     def left_by_evacuation(self, host, disk):
-        """What an evacuated instance still holds when its old host is back."""
+        """The allocations of an evacuated instance when its old host is back."""
         return {}
 
 

@@ -32,7 +32,7 @@ class RollingCloud(base.MixedCloud):
         for role in order:
             self.cold_migrations_outlast(role, has_kronos)
             for status in (None, 'failed'):
-                if role != base.SOURCE:     # with it, whatever it has under way ends
+                if role != base.SOURCE:     # its operations end with it
                     self.a_live_migration_outlasts(role, has_kronos, status)
             self.a_server_moves()
         self.assertEqual({}, self.held_by_anybody())

@@ -30,7 +30,7 @@ def _tests(kind):
 
 
 class EverythingTest(base.MixedCloud):
-    """With Kronos in all services, a server that holds all of it at once."""
+    """A server that holds all of it at once, with Kronos in all services."""
 
     kind = kinds.Everything()
 

@@ -22,7 +22,7 @@ class RequestsTest(base.MixedCloud):
         return len(asked), sum(method != 'GET' for method, *_ in asked)
 
     def asked_for(self):
-        """What a boot, and what a live migration asked."""
+        """The requests of a boot and of a live migration."""
         asked = self.placement_fixture.requests
         before = len(asked)
         server = self._create_server(

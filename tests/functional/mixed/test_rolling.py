@@ -42,7 +42,7 @@ globals().update(_clouds())
 
 
 class ClaimsTest(rolling.RollingCloud):
-    """Of what a nova-compute kept before."""
+    """Claims that a nova-compute kept before the upgrade."""
 
     def test_they_are_not_believed_after_a_time_without_kronos(self):
         gone, stays = self.boot_server(), None

@@ -148,7 +148,7 @@ class DashboardsTest(test_exporter.ExporterTestCase):
         self.assertEqual([], different)
 
     def grow(self):
-        """What was counted once is counted again."""
+        """Count everything once more."""
         with self.database.writer() as session:
             session.connection().exec_driver_sql('UPDATE counters SET value = value + 1')
 

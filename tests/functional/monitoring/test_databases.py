@@ -1,4 +1,4 @@
-"""What the exporter tells of a control database on a real server, and of one that is silent."""
+"""The metrics of a control database on a real server, and of one that is silent."""
 
 import socket
 import time
@@ -13,7 +13,7 @@ from kronos_nova.db import migrate
 from tests.functional.db import test_mariadb
 
 SCRAPE_SECONDS = 10
-"""Prometheus gives up then, if it is not told otherwise."""
+"""Seconds after which Prometheus gives up, by default."""
 
 
 class DatabasesTest(test_mariadb.MariaDBTestCase):

@@ -21,7 +21,7 @@ def free_port():
 
 
 def wait_for(url, process, log):
-    """Until somebody answers over HTTP, whatever the answer is."""
+    """Wait for any answer over HTTP."""
     deadline = time.monotonic() + 120
     while True:
         try:
@@ -94,7 +94,7 @@ class Keystone(fixtures.Fixture):
             raise RuntimeError(f'{words[0]}: {done.stdout}{done.stderr}')
 
     def login(self, user, project):
-        """What openstack.connect() takes."""
+        """The arguments of openstack.connect()."""
         return {'auth_url': self.url, 'username': user, 'password': PASSWORD,
                 'project_name': project, 'user_domain_name': 'Default',
                 'project_domain_name': 'Default', 'region_name': 'one',

@@ -51,7 +51,7 @@ class OpenStackTest(testtools.TestCase):
         return db_engine.Database(engine)
 
     def openstack(self, user, project, *words, expected=0):
-        """What the command of a person writes."""
+        """Return the output of a user's command."""
         command = pathlib.Path(sys.executable).with_name('openstack')
         done = subprocess.run([command, 'kronos', *words], capture_output=True, text=True,
                               timeout=120, env={

@@ -35,14 +35,14 @@ class MoveTestCase(base.PlacementTestCase):
         self.start = functools.partial(moves.start, self.client, self.move)
 
     def give(self, allocations, uuid=None):
-        """What somebody else wrote, whatever was there before."""
+        """Write allocations as another client, in place of those that are there."""
         held = self.client.consumer(uuid or self.instance)
         self.client.post(AllocationSet.from_consumers(dataclasses.replace(
             held, allocations=allocations, consumer_type=INSTANCE, project_id=base.PROJECT,
             user_id=base.USER)))
 
     def finish(self):
-        """What nova-compute does when the guest has moved."""
+        """Finish as nova-compute does when the guest has moved."""
         self.give({}, uuid=self.move.migration)
 
     def revert(self, is_gone=alive, **kwargs):

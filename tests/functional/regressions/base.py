@@ -1,4 +1,4 @@
-"""What the regression tests start from."""
+"""The base of the regression tests."""
 
 import functools
 import threading
@@ -20,7 +20,7 @@ class RegressionTestCase(base.MixedCloud):
     """Two hosts with Kronos everywhere."""
 
     def reconcile(self, **limits):
-        """What a nova-conductor with Kronos does from time to time, without being asked.
+        """Reconcile as a nova-conductor with Kronos does periodically.
 
         :param limits: of :class:`audit.AuditLimits`, other than it has them
         """
@@ -75,7 +75,7 @@ class RegressionTestCase(base.MixedCloud):
 
 
 def conflict():
-    """Somebody else was faster."""
+    """The error of a write after another client's."""
     return functional.answer(409, 'placement.concurrent_update',
                              'consumer generation conflict - expected 1 but got 2')
 

@@ -1,6 +1,6 @@
 """A conductor dies as soon as it has got a request for a live migration.
 
-Nova marks the server before it sends the request, and nobody takes the mark away: the server stays
+Nova marks the server before it sends the request, and no process clears the mark: the server stays
 as it is until an operator resets its state.
 """
 

@@ -31,7 +31,7 @@ class Ending:
 
 
 class Driver:
-    """Of libvirt's, what matters here."""
+    """The part of libvirt's driver that matters here."""
 
     def __init__(self):
         self._host = libvirt_host.Host('qemu:///system')

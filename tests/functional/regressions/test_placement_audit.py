@@ -1,4 +1,4 @@
-"""``nova-manage placement audit --delete`` while a live migration is under way.
+"""``nova-manage placement audit --delete`` during a live migration.
 
 It takes what the instance holds at the destination for an orphan, as Nova's record has the instance
 at the source still: the instance ends there with nothing.

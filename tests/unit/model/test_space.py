@@ -69,7 +69,7 @@ class PriceRowsTest(testtools.TestCase):
         self.assertGreater(min(seen[what] for what in ('free', 'priced', 'never')), 50)
 
     def test_rows_behind_the_hosts_are_where_nothing_may_go(self):
-        """Of hosts that are not touched a space has only the ends, and no instance goes there."""
+        """A space has only the ends of hosts that are not touched, and no instance goes there."""
         @settings(max_examples=50, derandomize=True, database=None, deadline=None)
         @given(spaces())
         def look(space):

@@ -1,4 +1,4 @@
-"""What Prometheus reads of real hosts: Debian's node_exporter and libvirt exporter on each."""
+"""Exporters of real hosts: Debian's node_exporter and libvirt exporter on each."""
 
 import sys
 
@@ -7,15 +7,15 @@ from tests.e2e.box.rabbitmq import listens
 from tests.e2e.box.settings import LOOPBACK
 
 COLLECTORS = 'cpu', 'meminfo', 'pressure', 'uname'
-"""Of node_exporter, those that see the host. Others would tell of this machine."""
+"""Collectors of node_exporter that see the host. Others would report this machine."""
 
 PORTS = {'node': 9100, 'libvirt': 9177}
-"""Where they listen in a cloud, by Prometheus' job. Here all share an address, so each has a port
-of its own; Prometheus is told to call it as in a cloud."""
+"""Their ports in a cloud, by Prometheus' job. Here all share an address, so each has a port
+of its own; Prometheus is configured to name it as in a cloud."""
 
 
 class Exporters:
-    """Of all hosts of a box; ``targets`` is {job: {what Prometheus calls it: its address}}.
+    """The exporters of all hosts of a box; ``targets`` is {job: {name in Prometheus: address}}.
 
     :param hosts: name -> HypervisorHost
     """

@@ -1,4 +1,4 @@
-"""Guests that do what they are told on their kernel's command line; see tools/guest/init.c."""
+"""Guests whose work is given on their kernel's command line; see tools/guest/init.c."""
 
 import functools
 import os
@@ -20,7 +20,7 @@ def built():
 
 
 class Guests:
-    """What guests are booted from: a kernel and a ramdisk, and an image for each kind of work."""
+    """Images of guests: a kernel and a ramdisk, and an image for each kind of work."""
 
     def __init__(self, client):
         self._client = client

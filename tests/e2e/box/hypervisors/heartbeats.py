@@ -1,7 +1,7 @@
 """Guests' heartbeats, read from their consoles by a clock that does not stop when they do.
 
 A console is the terminal that QEMU opens for it. Its log, ``console.log``, would not do: where
-hosts share a folder it is one for both ends of a live migration, and the other begins it anew.
+hosts share a folder it is one for both ends of a live migration, and the other truncates it.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ class Console:
         self._file = os.open(path, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
 
     def read(self):
-        """What it has said since; None: QEMU is gone."""
+        """Return its output since the last call; None: QEMU is gone."""
         try:
             return os.read(self._file, CHUNK)
         except BlockingIOError:
@@ -49,7 +49,7 @@ class Console:
 
 
 class Heartbeats(threading.Thread):
-    """Reads the consoles of all guests on all hosts until it is told to ``stop``.
+    """Reads the consoles of all guests on all hosts until :meth:`stop`.
 
     :param folders: {host: where its libvirt writes down which guests it has}
     """
@@ -77,7 +77,7 @@ class Heartbeats(threading.Thread):
 
     def _look_for_new(self, host, folder):
         for name in os.listdir(folder):
-            # It may be gone, or its terminal; or it tells of none yet, and is written anew.
+            # It may be gone, or its terminal; or it has none yet, and is written again.
             with contextlib.suppress(OSError):
                 path = folder / name
                 written = path.stat().st_mtime_ns

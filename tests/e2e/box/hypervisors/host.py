@@ -28,8 +28,8 @@ OURS = ('/run', '/etc/libvirt', '/var/lib', '/var/cache', '/var/log')
 
 ACCOUNTS = {'/etc/passwd': 'libvirt-qemu:x:64055:64055::/var/lib/libvirt:/usr/sbin/nologin',
             '/etc/group': 'libvirt-qemu:x:64055:'}
-"""Of whom libvirt wants to know, whoever QEMU then runs as. Debian's libvirt-daemon-system makes
-them; it would also start libvirt on this machine."""
+"""Users and groups that libvirt looks up, even if QEMU runs as another. Debian's
+libvirt-daemon-system makes them; it would also start libvirt on this machine."""
 
 BINDINGS = pathlib.Path('/usr/lib/python3/dist-packages')
 """Where Debian has libvirt's Python bindings, those of this libvirt."""
@@ -44,7 +44,7 @@ unix_sock_rw_perms = "0777"
 host_uuid = "{uuid}"
 '''
 
-# No virtlogd, no cgroups, no other user: there is nobody but root in the namespaces.
+# No virtlogd, no cgroups, no other user: the namespaces have root alone.
 QEMU = '''
 stdio_handler = "file"
 security_driver = "none"
@@ -169,7 +169,7 @@ class HypervisorHost:
         self.libvirtd.wait_ready(timeout)
 
     def virsh(self, *arguments):
-        """What virsh printed.
+        """Run virsh and return its output.
 
         :raises BoxError: it failed
         """
@@ -181,11 +181,11 @@ class HypervisorHost:
         return [*self.share.enter(), *self.machine.enter(network=False)]
 
     def options(self, virt_type):
-        """Of nova-compute, in sections."""
+        """The options of nova-compute, in sections."""
         return {
             'DEFAULT': {'compute_driver': 'libvirt.LibvirtDriver',
                         'instances_path': self._instances_path,
-                        # Guests do not listen when they are told to end.
+                        # Guests ignore the request to shut down.
                         'shutdown_timeout': 1},
             'libvirt': {'virt_type': virt_type, 'cpu_mode': 'none', 'images_type': 'flat',
                         'sysinfo_serial': 'none',

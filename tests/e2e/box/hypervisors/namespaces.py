@@ -15,10 +15,10 @@ from tests.e2e.box import processes
 from tests.e2e.box.settings import BoxError
 
 SUBNET = '10.77.0'
-"""Of the network between the machines; nobody else is in it."""
+"""The network between the machines; it has no others."""
 
 STORAGE_BYTES = 2 ** 30
-"""Of memory, for what is there: a guest's files are 16 MiB."""
+"""Size of the storage in memory: a guest's files are 16 MiB."""
 STORAGE_FILES = 2 ** 16
 """Once there is no limit, the kernel takes none."""
 
@@ -63,19 +63,19 @@ class Machine:
                 *(['--net'] if network else []), '--']
 
     def run(self, *command):
-        """What it printed.
+        """Run a command in it and return the output.
 
         :raises BoxError: it failed
         """
         return _run(*self.enter(), *command)
 
     def kill(self):
-        """End all that runs in it, whoever started it: QEMU is nobody's child."""
+        """End all processes in it, also those without a parent in it: QEMU has none."""
         processes.end_namespace(self._mark)
 
 
 class Switch(Machine):
-    """What the cables of all machines lead to."""
+    """The switch that the cables of all machines lead to."""
 
     def start(self, timeout):
         super().start(timeout)
@@ -138,7 +138,7 @@ class Storage(Machine):
 
 
 def address(number):
-    """Of the machine that is connected as this one."""
+    """The address of the machine with this number."""
     return f'{SUBNET}.{number}'
 
 

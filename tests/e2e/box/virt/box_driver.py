@@ -1,4 +1,4 @@
-"""A hypervisor that keeps its guests in a file and migrates as it is told.
+"""A hypervisor that keeps its guests in a file and migrates as a test sets.
 
 Loaded by nova-compute as ``compute_driver = box_driver.BoxDriver``. Unlike Nova's own fake
 driver it survives a restart (node uuid and guests are files under ``state_path``), says it is
@@ -10,8 +10,8 @@ QEMU, and reads ``faults.json`` of the box while a live migration runs::
 
 ``seconds`` (how long it takes), ``outcome``: ``complete``, ``fail`` (rolls back half-way), ``hang``
 (until this file says otherwise, or it is aborted or forced) or ``refuse`` (the destination's
-check). What is said of an instance goes before what is said of its source host, and that before
-the default; a change counts for migrations under way too.
+check). The entry of an instance goes before that of its source host, and that before
+the default; a change also applies to migrations in progress.
 """
 
 import collections
@@ -49,7 +49,7 @@ class BoxDriver(fake.FakeDriverWithoutFakeNodes):
         self.host_status_base['hypervisor_version'] = 8002002
         self._guests = Guests(pathlib.Path(CONF.state_path) / 'guests.json')
         self.instances = self._guests.load()
-        # What was asked of a migration under way: instance uuid -> 'abort' or 'force'.
+        # Requests for migrations in progress: instance uuid -> 'abort' or 'force'.
         self._asked = {}
 
     def _set_nodes(self, nodes):
@@ -152,7 +152,7 @@ class Guests:
 
 
 def _orders(instance):
-    """What faults.json says now of this instance's live migration."""
+    """The entry of faults.json for this instance's live migration."""
     try:
         said = json.loads(pathlib.Path(CONF.box.faults).read_text())
     except FileNotFoundError:
