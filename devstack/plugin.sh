@@ -82,7 +82,7 @@ if is_service_enabled kronos; then
     esac
     case "${1:-}" in
         unstack)
-            # Kronos ends with Nova's services; a Prometheus of our own has to be told.
+            # Kronos ends with Nova's services; a Prometheus of our own has to be stopped.
             if [[ "$KRONOS_INSTALL_PROMETHEUS" == "True" ]]; then
                 stop_service prometheus
             fi

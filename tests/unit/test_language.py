@@ -1,4 +1,4 @@
-"""Docstrings and comments are in plain words, as those of Nova and placement are.
+"""Docstrings, comments and documentation are in plain words, as those of Nova and placement are.
 
 A docstring begins with a verb in the imperative or a noun phrase, not with a clause. Words that
 readers of another first language look up, or that name a person where a component is meant, are
@@ -58,3 +58,11 @@ class LanguageTest(testtools.TestCase):
         self.assertGreater(len(modules), least)
         self.assertEqual([], [f'{path.relative_to(CHECKOUT)}:{each}' for path in modules
                               for each in findings(path.read_text())])
+
+    def test_the_documentation_uses_no_unusual_words(self):
+        pages = [CHECKOUT / 'README.rst', *sorted(CHECKOUT.joinpath('doc/source').rglob('*.rst'))]
+        self.assertGreater(len(pages), 40)
+        self.assertEqual([], [
+            f'{page.relative_to(CHECKOUT)}:{number}: "{word[0]}"' for page in pages
+            for number, line in enumerate(page.read_text().splitlines(), 1)
+            for word in UNUSUAL.finditer(line)])
