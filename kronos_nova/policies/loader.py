@@ -102,6 +102,14 @@ def parse(content: bytes | str,
         raise _error(path, lines) from error
 
 
+_A_MAPPING = 'must be a mapping, of lines "key: value"'
+_IN_YAML = {'dataclass_type': _A_MAPPING, 'dict_type': _A_MAPPING, 'model_type': _A_MAPPING,
+            'list_type': 'must be a list', 'tuple_type': 'must be a list',
+            'string_type': 'must be a text', 'missing': 'is missing',
+            'extra_forbidden': 'is not a key that there is here'}
+"""{pydantic's code of an error: words of a YAML file in place of Python's}"""
+
+
 def _error(path: str | os.PathLike[str], problems: Sequence[str]) -> exception.PolicyError:
     lines = [boundary.shown(problem) for problem in problems[:MOST_PROBLEMS]]
     if len(problems) > MOST_PROBLEMS:
@@ -119,7 +127,8 @@ def _line(problem: Mapping[str, Any], tree: Any) -> str:
             name = tree[part].get('name', 'no name')
             place += f' ({boundary.shown(name, _LONGEST_NAME)})'
         tree = _step(tree, part)
-    return f'{place or "policies"}: {problem["msg"].removeprefix("Value error, ")}'
+    said = _IN_YAML.get(problem['type']) or problem['msg'].removeprefix('Value error, ')
+    return f'{place or "policies"}: {said}'
 
 
 def _step(tree: Any, part: str | int) -> Any:

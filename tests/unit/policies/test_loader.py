@@ -83,6 +83,20 @@ class LoaderTest(testtools.TestCase):
         for text in ('', '- a', 'just text', '42', 'policies: []', 'policies: {}'):
             self.assertIn('polic', problems_of(text))
 
+    def test_errors_speak_of_yaml_and_not_of_python(self):
+        for rules, said in (
+                ('rules: never', 'rules: must be a list'),
+                ('rules:\n- {name: a, servers: [b], never_move: true}',
+                 'rules[0] (a).servers: must be a mapping'),
+                ('rules:\n- {name: a, servers: {name: b}, must_run_on: [c]}',
+                 'rules[0] (a).must_run_on: must be a mapping'),
+                ('rules:\n- {name: 5, servers: {name: b}, never_move: true}',
+                 'rules[0] (5).name: must be a text'),
+                ('rules:\n- {name: a, never_move: true}', 'rules[0] (a).servers: is missing'),
+                ('rules:\n- {name: a, servers: {host: b}, never_move: true}',
+                 'rules[0] (a).servers.host: is not a key that there is here')):
+            self.assertIn(said, problems_of(f'policies: []\n{rules}'))
+
     def test_what_is_no_yaml_is_refused(self):
         for text in ('a: [', 'a: &x 1\nb: *x', 'a: 1\na: 2', '\x00', '!!python/object:os.x {}',
                      '? [1, 2]\n: 3', '[' * 5000):
