@@ -30,8 +30,13 @@ def text() -> str:
 def document() -> dict:
     types = [each for operation in routes.OPERATIONS for each in (
         operation.gives, operation.body, *(operation.events or {}).values()) if each is not None]
+    requests = dict.fromkeys(operation.contract.request for operation in routes.OPERATIONS
+                             if operation.contract is not None)
     _schemas, components = msgspec.json.schema_components(
-        [*dict.fromkeys(types), Errors], ref_template=REF)
+        [*dict.fromkeys(types), Errors, *requests], ref_template=REF)
+    # Their fields stand in the path, the query and the body of each operation.
+    for each in requests:
+        components.pop(each.__name__)
     paths = {}
     for operation in routes.OPERATIONS:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
@@ -57,6 +62,8 @@ def _operation(operation: Operation) -> dict:
             str(status): _given('Errors', why) for status, why in sorted(failures.items())}}}
     if operation.body is not None:
         found['requestBody'] = {'content': _json(operation.body.__name__)}
+    elif operation.contract is not None and operation.contract.has_body:
+        found |= _body(operation.contract)
     if operation.events is not None:
         found['parameters'].append(LAST_EVENT_ID)
     return found
@@ -71,11 +78,29 @@ def _in_query(operation):
     given, in_path = operation.query, ()
     if operation.contract is not None and not operation.contract.has_body:
         given, in_path = operation.contract.request, operation.contract.path_fields
+    fields, required = _fields(given, in_path)
+    return [{'name': name, 'in': 'query', 'required': name in required, 'schema': field}
+            for name, field in fields.items()]
+
+
+def _body(contract):
+    """The part of an operation that describes its body; nothing where all stands in the path."""
+    fields, required = _fields(contract.request, contract.path_fields)
+    if not fields:
+        return {}
+    schema = {'type': 'object', 'properties': fields, 'required': required,
+              'additionalProperties': False}
+    return {'requestBody': {'required': bool(required),
+                            'content': {'application/json': {'schema': schema}}}}
+
+
+def _fields(given, in_path):
+    """({name: schema} of the fields of a struct that do not stand in the path, the names of those
+    that are required)"""
     [schema], components = msgspec.json.schema_components([given], ref_template=REF)
-    fields = components[schema['$ref'].rpartition('/')[2]]
-    return [{'name': name, 'in': 'query', 'required': name in fields.get('required', ()),
-             'schema': field} for name, field in fields['properties'].items()
-            if name not in in_path]
+    struct = components[schema['$ref'].rpartition('/')[2]]
+    fields = {name: field for name, field in struct['properties'].items() if name not in in_path}
+    return fields, [name for name in struct.get('required', ()) if name in fields]
 
 
 def _success(operation):

@@ -38,6 +38,21 @@ class DocumentTest(test_host.WithRecordedCloud, base.ApiTestCase):
                  for operation in methods.values()]
         self.assertEqual(len(routes.OPERATIONS), len({*found}))
 
+    def test_each_field_of_a_request_stands_in_one_place(self):
+        bodies = 0
+        for operation in routes.OPERATIONS:
+            if operation.contract is None:
+                continue
+            found = self.document['paths'][operation.path][operation.method.lower()]
+            body = found.get('requestBody', {'content': {'application/json': {'schema': {
+                'properties': {}}}}})['content']['application/json']['schema']
+            bodies += bool(body['properties'])
+            self.assertEqual(
+                sorted(operation.contract.request.__struct_fields__),
+                sorted([*(each['name'] for each in found['parameters']), *body['properties']]),
+                operation.name)
+        self.assertGreater(bodies, 5)
+
     def test_what_the_documentation_has_is_made_of_it(self):
         """KRONOS_WRITE_SAMPLES=1 writes it again."""
         made = {'openapi.json': f'{openapi.text()}\n', 'api-operations.inc': table()}
