@@ -45,6 +45,11 @@ class ProgramsTest(testtools.TestCase):
         self.assert_version(name, done.stdout)
 
 
+def _heed_interrupts():
+    """Undo that a shell starts background processes with SIGINT ignored, tests among them."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @ddt.ddt
 class InterruptTest(testtools.TestCase):
     @ddt.data(('kronos-manage', 'status'), ('kronos-record', 'snapshot'), ('kronos-test-config',),
@@ -55,7 +60,7 @@ class InterruptTest(testtools.TestCase):
         name, *arguments = words
         program = subprocess.Popen(
             [*command('kronos-nova', name), '--config-file', str(config), *arguments], text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=_heed_interrupts)
         self.addCleanup(program.wait)
         self.addCleanup(program.kill)
         # The writer's end opens once the program reads its configuration.
