@@ -83,7 +83,7 @@ check 'mypy' .venv/bin/mypy
 check 'shellcheck' shellcheck tools/*.sh tools/compare-plans devstack/settings devstack/plugin.sh \
     tests/e2e/devstack/stack.sh .ci/run
 check 'doc8' .venv/bin/doc8 -q --max-line-length 120 doc/source README.rst CONTRIBUTING.rst
-check 'codespell' .venv/bin/codespell kronos_nova tests bench doc/source devstack tools README.rst
+check 'codespell' .venv/bin/codespell kronos_nova tests bench doc/source devstack tools README.rst CONTRIBUTING.rst
 check 'release notes' .venv/bin/reno lint
 if [ "${1:-}" = --quick ]; then
     export KRONOS_EXAMPLES=0.1

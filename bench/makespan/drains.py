@@ -73,8 +73,8 @@ class TellingCloud(pipeline.Cloud):
     def migration(self, move):
         vm = self._number[move.instance_uuid]
         copy = self.world.migrations.get(vm)
-        told = self.world.told.get(vm, (0.0, 0.0)) if copy is None else copy.told
-        copied, left = (int(mib * 2 ** 20) or None for mib in told)
+        reported = self.world.reported.get(vm, (0.0, 0.0)) if copy is None else copy.reported
+        copied, left = (int(mib * 2 ** 20) or None for mib in reported)
         return dataclasses.replace(super().migration(move), memory_processed=copied,
                                    memory_remaining=left)
 

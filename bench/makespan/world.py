@@ -47,7 +47,7 @@ class _Copy:
     def __init__(self, source, destination, prepare, finish):
         self.source, self.destination, self.finish = source, destination, finish
         self.stage, self.left, self.rate = 'prepare', prepare, 1.0
-        self.round, self.copied, self.told, self.begun_at = 0.0, 0.0, (0.0, 0.0), None
+        self.round, self.copied, self.reported, self.begun_at = 0.0, 0.0, (0.0, 0.0), None
 
     @property
     def is_copying(self):
@@ -62,7 +62,7 @@ class SharedLinks(world.World):
         self.network, self.guests, self._seed = network, guests, seed
         self.took = {}      # {server: seconds of its last migration}
         self.copied = {}    # {server: MiB of its last migration}
-        self.told = {}      # {server: the reports of it to Nova, and of the rest}
+        self.reported = {}      # {server: the reports of it to Nova, and of the rest}
         self._rng = {}
 
     def start(self, vm, destination):
@@ -102,7 +102,7 @@ class SharedLinks(world.World):
         """Nova writes every five seconds how much is copied."""
         taken = self.now - copy.begun_at
         if taken // TELLING > (taken - step) // TELLING:
-            copy.told = copy.copied, max(copy.left, 0.0)
+            copy.reported = copy.copied, max(copy.left, 0.0)
 
     def _next_stage(self, vm, copy):
         if copy.stage == 'prepare':
@@ -125,7 +125,7 @@ class SharedLinks(world.World):
     def _end(self, vm, copy):
         del self.migrations[vm]
         self.took[vm], self.copied[vm] = self.now - copy.begun_at, copy.copied
-        self.told[vm] = copy.told
+        self.reported[vm] = copy.reported
         self.place[vm] = copy.destination
         self.ended.append((self.now, vm, copy.source, copy.destination))
         self.tally.moved(self, vm, copy)

@@ -105,13 +105,13 @@ class Observer:
             problems=sorted(self._problems(aggregates, workers, drained, switches, now),
                             key=lambda each: status.SEVERITIES.index(each.severity)))
 
-    def aggregates(self, last: Sequence[models.CycleRow]) -> list[status.Aggregate]:
+    def aggregates(self, last: Sequence[models.CycleRow],
+                   now: datetime.datetime) -> list[status.Aggregate]:
         """The aggregates of :meth:`read`, for a caller that needs no more.
 
         :raises ConfigurationError: nova.conf names a level or a window that there is not
         """
-        return self._aggregates(last, db_switches.SwitchBoard(self.database).read(),
-                                self.utcnow())
+        return self._aggregates(last, db_switches.SwitchBoard(self.database).read(), now)
 
     def _aggregates(self, last, switches, now):
         last = {row.aggregate: row for row in last}

@@ -346,9 +346,9 @@ def _refuse_lowering(context: Context, moves: Sequence[contract.RoomMove],
     from kronos_nova.cycle import options as engine_options
     from kronos_nova.cycle import room_requests
     from kronos_nova.room.making import RoomMove
-    options = engine_options.from_conf(context.conf)
-    if not moves or not (options.failover_hosts or options.failover_domains):
+    if not moves:
         return
+    options = engine_options.from_conf(context.conf)
     try:
         chosen = policies.load(context.conf.kronos.policies_file)
     except exception.ConfigurationError:

@@ -16,10 +16,11 @@ def show(context: Context, _request: Request) -> contract.Status:
 
 def list_aggregates(context: Context, _request: Request) -> contract.Aggregates:
     observer = _observer(context)
-    last = observer.cycles.last()
-    hosts, drained = overview.hosts_measured(last), observer.drains(context.utcnow())
+    last, now = observer.cycles.last(), context.utcnow()
+    hosts, drained = overview.hosts_measured(last), observer.drains(now)
     return contract.Aggregates(aggregates=[
-        _measured(each, hosts.get(each.name, {}), drained) for each in observer.aggregates(last)])
+        _measured(each, hosts.get(each.name, {}), drained)
+        for each in observer.aggregates(last, now)])
 
 
 def show_aggregate(context: Context, request: contract.OneAggregate) -> contract.Aggregate:
