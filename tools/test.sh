@@ -2,7 +2,8 @@
 # Every test that fits into half an hour: style, documentation, unit, hostile and functional
 # tests on Nova 34, a smoke set on Nova 33, and the demo in its fast form. Sets up what they need
 # (tools/setup.sh) where that has not been done.
-# The last line counts: N passed, N failed, N skipped. Exit status 1 when anything failed.
+# The last line counts: N passed, N failed, N skipped; the lines before it name what failed.
+# Exit status 1 when anything failed.
 #
 #   tools/test.sh            all of this
 #   tools/test.sh --quick    style and unit tests alone, with fewer examples and without the slowest
@@ -32,6 +33,7 @@ check() {
     else
         failed=$((failed + 1))
         echo "== $name: FAILED"
+        echo "$name" >>"$beside/failed"
     fi
 }
 
@@ -44,7 +46,11 @@ suite() {
     rm -rf .stestr
     "$python" -m stestr --test-path "$path" run --slowest "$@" || true
     local counts
-    counts=$("$python" tools/count_results.py) || { failed=$((failed + 1)); return; }
+    counts=$("$python" tools/count_results.py "$beside/failed") || {
+        failed=$((failed + 1))
+        echo "$name: no test ran" >>"$beside/failed"
+        return
+    }
     echo "== $name: $counts"
     local p f s
     read -r p _ f _ s _ <<<"${counts//,/}"
@@ -66,8 +72,9 @@ end() {
     cat "$beside/$1"
 }
 
-# finish: print the counts and exit
+# finish: print what failed and the counts, and exit
 finish() {
+    [ ! -s "$beside/failed" ] || sed 's/^/failed: /' "$beside/failed"
     echo "$passed passed, $failed failed, $skipped skipped"
     [ "$failed" -eq 0 ]
     exit
