@@ -71,10 +71,6 @@ driver = kronos
 [kronos]
 aggregates = general
 policies_file = {policies}
-[kronos_api]
-port = {api}
-[kronos_exporter]
-port = {exporter}
 [keystone_authtoken]
 auth_type = none
 """
@@ -145,11 +141,9 @@ class PackageTest(testtools.TestCase):
         cls.sdist, cls.wheel, cls.newer_client, cls.client = build(cls.folder / 'dist')
         cls.env = cls.folder / 'env'
         make_environment(cls.env, 'nova', cls.wheel, cls.client)
-        cls.ports = {'api': free_port(), 'exporter': free_port()}
         cls.conf = cls.folder / 'nova.conf'
         cls.conf.write_text(NOVA_CONF.format(
-            folder=cls.folder, policies=cls.env / 'share/kronos/policies/cpu-memory.yaml',
-            **cls.ports))
+            folder=cls.folder, policies=cls.env / 'share/kronos/policies/cpu-memory.yaml'))
         cls.command('kronos-manage', '--config-file', cls.conf, 'db', 'sync', 'control')
 
     @classmethod
@@ -226,17 +220,21 @@ class PackageTest(testtools.TestCase):
 
     def served(self, name, path):
         """Return the first answer of a daemon."""
+        # Chosen just before the start: others on the machine take free ports too.
+        port = free_port()
+        conf = self.folder / f'{name}.conf'
+        conf.write_text(f'[kronos_{name}]\nport = {port}\n')
         with open(self.folder / f'{name}.log', 'wb') as log:
             process = subprocess.Popen(
-                [self.env / f'bin/kronos-{name}', '--config-file', self.conf], stdout=log,
-                stderr=log, cwd=self.folder)
+                [self.env / f'bin/kronos-{name}', '--config-file', self.conf, '--config-file',
+                 conf], stdout=log, stderr=log, cwd=self.folder)
         self.addCleanup(process.wait, 60)
         self.addCleanup(process.send_signal, signal.SIGTERM)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + SECONDS
         while True:
             try:
                 with urllib.request.urlopen(
-                        f'http://127.0.0.1:{self.ports[name]}{path}', timeout=30) as answer:
+                        f'http://127.0.0.1:{port}{path}', timeout=30) as answer:
                     return answer.read().decode()
             except OSError:
                 if process.poll() is not None or time.monotonic() > deadline:
