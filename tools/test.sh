@@ -105,11 +105,16 @@ check 'end-to-end tests are found' sh -c \
 # Random clouds: fewer than by default; doc/source/testing.rst has the command for more.
 # Tests wait, and some workers have more to do than others: one more worker than there are processors.
 workers=$(($(nproc) + 1))
-KRONOS_EXAMPLES=0.25 suite unit .venv/bin/python ./tests/unit --concurrency "$workers"
+# Those that take longest or go into every corner have commands of their own, which it has too.
+KRONOS_EXAMPLES=0.15 suite unit .venv/bin/python ./tests/unit --concurrency "$workers" \
+    --exclude-regex "$(cat tests/unit/long.txt)"
 suite hostile .venv/bin/python ./tests/hostile --concurrency "$workers"
-# Those that go into every corner have a command of their own; doc/source/testing.rst has it.
 suite functional .venv/bin/python ./tests/functional --concurrency "$workers" \
     --exclude-regex "$(cat tests/functional/long.txt)"
+# Those of Nova's own tests that migrate or allocate the most in a short time; doc/source/nova-suite.rst
+# has the command for all.
+check 'nova-suite' tools/nova-suite.sh --tests-from tests/nova_suite/gate.txt \
+    --results .nova-suite/gate --afresh --repeat 1
 # Nova 33's conductor and scheduler, and its test fixtures, are at home under eventlet. There a thread
 # cannot be made to die alone, as one of the tests does.
 export OS_NOVA_DISABLE_EVENTLET_PATCHING=false
@@ -121,12 +126,7 @@ suite nova-33 .venv-33/bin/python ./tests/functional --concurrency "$workers" --
     'claims.*(boot_and_delete|never_counted_twice|survives_audit)' 'cmd.test_commands'
 unset OS_NOVA_DISABLE_EVENTLET_PATCHING HYPOTHESIS_NO_PLUGINS
 begin demo env KRONOS_DEMO_VENV="$PWD/.venv" tools/demo.sh --fast
-# Those of Nova's own tests that migrate or allocate the most in a short time; doc/source/nova-suite.rst
-# has the command for all.
-begin nova-suite tools/nova-suite.sh --tests-from tests/nova_suite/gate.txt \
-    --results .nova-suite/gate --afresh --repeat 1
 # The wheel, in an environment of its own beside a stock Nova; one environment for all of them.
 suite packaging .venv/bin/python ./tests/packaging --concurrency 1
 end demo
-end nova-suite
 finish
