@@ -136,12 +136,13 @@ Related options: ``repair_automation``, ``max_rule_repairs_per_cycle``.
 """),
     cfg.StrOpt('repair_automation', mutable=True, choices=['off', 'observe', 'approve', 'auto'],
                help="""
-Level of automation of the repairs of violated ``rules``. By default, repairs have the level of
-their aggregate, and are part of its plans. With another level they get plans of their own, with
-the purpose ``repair``: where their level is higher, rules are repaired before anything else is
-planned; where it is lower, once nothing else is to be moved. "kronos-manage automation set
---repairs" goes before it, for all aggregates or for one; ``max_automation`` limits both. In an
-aggregate whose level is ``off`` nothing is repaired. Set it to ``approve`` where load may be
+Level of automation of the repairs of violated ``rules``, and of moves after which a host may be
+lost again (``failover_hosts``). By default, repairs have the level of their aggregate, and those of
+rules are part of its plans. With another level they get plans of their own, with the purpose
+``repair``: where their level is higher, rules are repaired before anything else is planned; where
+it is lower, once nothing else is to be moved. "kronos-manage automation set --repairs" goes before
+it, for all aggregates or for one; ``max_automation`` limits both. In an aggregate whose level is
+``off`` nothing is repaired. Set it to ``approve`` where load may be
 balanced without approval, and a new rule should not move servers before an operator has seen
 which; to ``auto`` where only rules should move servers.
 
@@ -382,10 +383,11 @@ look at it. With 1, no plan ends so that a host cannot be lost any more whose se
 plan, were proven to restart elsewhere; moves that would do so are left out. With 2 or 3 the same
 holds for each pair, or three, of hosts too, which takes as many judgements as there are such sets.
 A drain, a maintenance, or room that an operator asks for is refused where fewer hosts could be lost
-after it, unless it is forced. What empties a disabled host is never left out. 1 is an initial
-value.
+after it, unless it is forced. What empties a disabled host is never left out. Where new servers
+have made it worse, plans move others so that a host may be lost again, at the level of
+``repair_automation``. 1 is an initial value.
 
-Related options: ``failover_domains``, ``planning_time_limit``.
+Related options: ``failover_domains``, ``planning_time_limit``, ``repair_automation``.
 """),
     cfg.IntOpt('failover_domains', mutable=True, default=0, min=0, max=3, help="""
 The same for failure domains: how many of one level of ``failure_domain_key`` may fail together

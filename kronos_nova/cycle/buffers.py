@@ -61,13 +61,22 @@ class KeptBuffers:
             report, warnings=(*report.warnings, *self.warnings.get(report.name, ())),
             buffers=self.rooms.get(report.name, ()))
         moves = self.moves.get(report.name, ())
-        if not moves or any(move.phase not in plans.BY_LOAD for move in report.moves):
-            return report
-        return dataclasses.replace(
-            report, outcome=plans.PLANNED, moves=moves, planner=automation.MAKE_ROOM,
-            combined_after=report.combined_before, hosts_emptied=(), not_moved=(), policies=tuple(
-                dataclasses.replace(each, imbalance_after=each.imbalance_before)
-                for each in report.policies))
+        return with_room_moves(report, moves) if moves and gives_way(report) else report
+
+
+def gives_way(report: AggregateReport) -> bool:
+    """Whether the plan of a report is for load alone, or has no moves, so that room goes before
+    it."""
+    return all(move.phase in plans.BY_LOAD for move in report.moves)
+
+
+def with_room_moves(report: AggregateReport, moves: tuple[PlannedMove, ...]) -> AggregateReport:
+    """The report with a plan that makes room in the place of its own."""
+    return dataclasses.replace(
+        report, outcome=plans.PLANNED, moves=moves, planner=automation.MAKE_ROOM,
+        combined_after=report.combined_before, hosts_emptied=(), not_moved=(), policies=tuple(
+            dataclasses.replace(each, imbalance_after=each.imbalance_before)
+            for each in report.policies))
 
 
 def keep_buffers(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,

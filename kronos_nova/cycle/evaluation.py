@@ -13,6 +13,7 @@ from oslo_log import log as logging
 from kronos_nova import exception
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cycle import buffers
+from kronos_nova.cycle import covering
 from kronos_nova.cycle import observe
 from kronos_nova.cycle import persist
 from kronos_nova.cycle import steps
@@ -88,6 +89,8 @@ class Cycle:
                                   planner_ports, history, measurements)
         if kept:
             report = dataclasses.replace(report, aggregates=kept.applied(report.aggregates))
+        report = self._with_covering_plans(report, kept.snapshot if kept else seen.snapshot,
+                                           options, planner_ports, history)
         report = self._with_losses(report, seen.snapshot, options, planner_ports, begun)
         self._make_sure_of_our_turn()
         return writer.persist(report, seen.snapshot)
@@ -120,6 +123,17 @@ class Cycle:
             return None
         return buffers.keep_buffers(snapshot, self.policies, options, planner_ports, history,
                                     self.cycle_ports.inventory)
+
+    def _with_covering_plans(self, report: plans.CycleReport, snapshot: Snapshot,
+                             options: EngineOptions, planner_ports: PlannerPorts,
+                             history: PlanningHistory) -> plans.CycleReport:
+        """The reports with plans that let hosts be lost again. Whatever is wrong with these keeps
+        no other plan from being made."""
+        found = [report]
+        persist.alone('Moves after which a host may be lost again', lambda: found.append(
+            covering.with_covering_plans(report, snapshot, self.policies, options, planner_ports,
+                                         history)))
+        return found[-1]
 
     def _with_losses(self, report: plans.CycleReport, snapshot: Snapshot, options: EngineOptions,
                      planner_ports: PlannerPorts, begun: float) -> plans.CycleReport:

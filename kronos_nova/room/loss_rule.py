@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 from kronos_nova.constraints.base import ConstraintRules
@@ -16,6 +17,7 @@ from kronos_nova.room import failover
 from kronos_nova.room import losses
 from kronos_nova.room.failover import FITS
 from kronos_nova.room.losses import HOST
+from kronos_nova.room.losses import JudgedLoss
 from kronos_nova.room.losses import Loss
 from kronos_nova.room.losses import LossMemory
 
@@ -46,12 +48,23 @@ class LossRule:
 
         :param among: those that are judged; None for all
         """
+        return [loss for loss, each in self._judged(moves, among).items()
+                if each.verdict is not None and each.verdict.verdict == FITS]
+
+    def uncovered(self) -> list[Loss]:
+        """The losses that do not fit, or of which that is not known, before any move; those of
+        which most servers restart nowhere first. A loss that there was no time to judge is not
+        among them."""
+        found = [(len(each.verdict.left), loss) for loss, each in self._judged((), None).items()
+                 if each.verdict is not None and each.verdict.verdict != FITS]
+        return [loss for _left, loss in sorted(found, key=lambda each: -each[0])]
+
+    def _judged(self, moves: Iterable[PlannedMove],
+                among: Sequence[Loss] | None) -> Mapping[Loss, JudgedLoss]:
         cloud = defragmenting.after(self._snapshot, _last_of_each(moves), self._rules)
         judge = failover.failover_of(cloud, self._rules)
-        found = losses.judged(judge, self.losses if among is None else among, self._memory,
-                              self._left)
-        return [loss for loss, each in found.items()
-                if each.verdict is not None and each.verdict.verdict == FITS]
+        return losses.judged(judge, self.losses if among is None else among, self._memory,
+                             self._left)
 
 
 def cut(rule: LossRule, moves: Sequence[PlannedMove]) -> dict[int, str]:

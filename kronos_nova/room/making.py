@@ -111,11 +111,17 @@ def pinned(snapshot: Snapshot, rules: ConstraintRules, opt_out: OptOut) -> list[
             or eligibility.obstacle(each, opt_out, eligibility.TO_BALANCE)]
 
 
-def moves_of(problem: Problem, steps: Iterable[Step]) -> tuple[RoomMove, ...]:
-    """The moves of servers that exist. None of them waits for a new server, which only takes
-    room."""
+def moves_of(problem: Problem, steps: Iterable[Step],
+             only_thought_of: Collection[str] = ()) -> tuple[RoomMove, ...]:
+    """The moves of servers that exist. None of them waits for another server, which only takes
+    room.
+
+    :param only_thought_of: uuids of servers that exist and are left out too
+    """
     steps = tuple(steps)
-    real = [number for number, step in enumerate(steps) if not shapes.is_new(problem.vms[step.vm])]
+    real = [number for number, step in enumerate(steps)
+            if not shapes.is_new(problem.vms[step.vm])
+            and problem.vms[step.vm] not in only_thought_of]
     position = {number: n for n, number in enumerate(real)}
     return tuple(RoomMove(
         instance_uuid=problem.vms[step.vm], source=problem.hosts[step.source],

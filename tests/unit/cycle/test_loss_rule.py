@@ -9,6 +9,17 @@ VCPUS = {'vm1': 16, 'vm2': 16, 'vm3': 16, 'vm4': 60}
 HELD = dataclasses.replace(test_evaluation.OPTIONS, failover_hosts=1)
 
 
+def with_host_c(real, vcpus):
+    """Return a read() of a cloud that has one host more, and servers of some sizes."""
+    def read(*args):
+        found = real(*args)
+        return dataclasses.replace(found, hosts=(*found.hosts, dataclasses.replace(
+            found.hosts[1], name='c', uuid='rp-c')), instances=tuple(
+            dataclasses.replace(each, resources={'VCPU': vcpus[each.uuid]})
+            for each in found.instances))
+    return read
+
+
 class LossRuleTest(test_evaluation.CycleTestCase):
     """Host c has none of the load, and is the only one that takes the large server of b."""
 
@@ -16,15 +27,7 @@ class LossRuleTest(test_evaluation.CycleTestCase):
         super().setUp()
         self.cloud.aggregates = {'gpu': ('a', 'c')}
         self.cloud.load = {'c': 0.0}
-        real = self.cloud.read
-
-        def read(*args):
-            found = real(*args)
-            return dataclasses.replace(found, hosts=(*found.hosts, dataclasses.replace(
-                found.hosts[0], name='c', uuid='rp-c')), instances=tuple(
-                dataclasses.replace(each, resources={'VCPU': VCPUS[each.uuid]})
-                for each in found.instances))
-        self.cloud.read = read
+        self.cloud.read = with_host_c(self.cloud.read, VCPUS)
 
     def test_a_plan_that_does_is_not_made_and_says_why(self):
         [report] = self.run_cycle(engine_options=HELD).aggregates

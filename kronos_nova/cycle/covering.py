@@ -1,0 +1,89 @@
+"""Plans the moves after which hosts and failure domains may be lost again."""
+
+import dataclasses
+from collections.abc import Iterator
+
+from kronos_nova.cooldown import PlanningHistory
+from kronos_nova.cycle import buffers
+from kronos_nova.cycle import loss_rule
+from kronos_nova.cycle import room_requests
+from kronos_nova.cycle.inputs import PlannerPorts
+from kronos_nova.cycle.inputs import room_rules
+from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.objects import automation
+from kronos_nova.objects.plan import AggregateReport
+from kronos_nova.objects.plan import CycleReport
+from kronos_nova.objects.plan import PlannedMove
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.policies import PolicySet
+from kronos_nova.room import covering
+from kronos_nova.room import making
+from kronos_nova.room.loss_rule import LossRule
+from kronos_nova.room.losses import Loss
+
+TRIED = 3
+"""Losses of an aggregate of which moves are looked for in one evaluation, at most. Raised, a loss
+that can be covered is found sooner among many that cannot, in longer evaluations; lowered, later.
+Not measured: it bounds the time that full clouds take."""
+
+
+def with_covering_plans(report: CycleReport, snapshot: Snapshot, policies: PolicySet,
+                        options: EngineOptions, planner_ports: PlannerPorts,
+                        history: PlanningHistory) -> CycleReport:
+    """The reports with plans that let a host or failure domain be lost again, one loss a plan, in
+    the place of those for load alone; as the options ``failover_hosts`` and ``failover_domains``
+    say. These plans are repairs, and have the level of repairs.
+
+    :param snapshot: with room that is held, and that of buffers, in use
+    """
+    rule = loss_rule.rule_of(snapshot, policies, options, planner_ports)
+    wanted = [each.name for each in report.aggregates if _is_open(each, options, history)]
+    open_losses = rule.uncovered() if rule is not None and wanted else []
+    if rule is None or not open_losses:
+        return report
+    plans = {name: found for name in wanted for found in [_plan(
+        name, rule, open_losses, snapshot, policies, options, planner_ports, history)] if found}
+    return dataclasses.replace(report, aggregates=tuple(
+        dataclasses.replace(buffers.with_room_moves(each, plans[each.name]),
+                            purpose=automation.REPAIR)
+        if each.name in plans else each for each in report.aggregates))
+
+
+def _is_open(report: AggregateReport, options: EngineOptions, history: PlanningHistory) -> bool:
+    """Whether an aggregate may have such a plan now."""
+    name = report.name
+    order = options.repair_order.get(name, automation.TOGETHER)
+    if order == automation.NEVER or (order == automation.LAST and report.moves):
+        return False
+    is_busy = name in history.under_way or history.aggregates.get(name, 0.0) > 0
+    return not is_busy and buffers.gives_way(report)
+
+
+def _plan(aggregate: str, rule: LossRule, open_losses: list[Loss], snapshot: Snapshot,
+          policies: PolicySet, options: EngineOptions, planner_ports: PlannerPorts,
+          history: PlanningHistory) -> tuple[PlannedMove, ...]:
+    """The moves after which one more of the losses of an aggregate is covered, and none less; none
+    where no such moves were found."""
+    inside = making.within(snapshot, aggregate)
+    rules = room_rules(options, policies, snapshot)
+    pinned = {*making.pinned(snapshot, rules, options.opt_out), *history.quarantines,
+              *history.instances}
+    limits = planner_ports.limits(options, options.moves(policies.budget))
+    for loss in _of(inside, open_losses):
+        if limits.is_past:
+            break
+        found = covering.plan(inside, rules, loss, limits, pinned)
+        if not found or len(found) > limits.budget:
+            continue
+        moves = room_requests.planned(
+            found, f'all servers of {loss.name} restart elsewhere after it if {loss.name} is lost')
+        if (rule.fitting(moves, [loss]) and not loss_rule.lowering(rule, moves)
+                and not room_requests.refused(found, snapshot, planner_ports)):
+            return moves
+    return ()
+
+
+def _of(inside: Snapshot, open_losses: list[Loss]) -> Iterator[Loss]:
+    """The first losses of hosts that are all in service in an aggregate."""
+    there = {host.name for host in inside.hosts if host.service.is_available}
+    yield from [loss for loss in open_losses if there.issuperset(loss.hosts)][:TRIED]

@@ -1,0 +1,34 @@
+"""The moves after which all servers of lost hosts restart elsewhere.
+
+The servers of the lost hosts are instances that have to leave them, so the planner that makes room
+for new servers finds who gives way. Only the moves of those others are made.
+"""
+
+import dataclasses
+from collections.abc import Collection
+
+from kronos_nova.constraints.base import ConstraintRules
+from kronos_nova.model import State
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.planners.base import Limits
+from kronos_nova.planners.make_room import RoomMaker
+from kronos_nova.room import making
+from kronos_nova.room import whole
+from kronos_nova.room.losses import Loss
+from kronos_nova.room.making import RoomMove
+
+
+def plan(snapshot: Snapshot, rules: ConstraintRules, loss: Loss, limits: Limits,
+         pinned: Collection[str] = ()) -> tuple[RoomMove, ...]:
+    """Plan the moves with the least memory to copy, in an order in which they may run; none where
+    none were found. Whether the loss is covered after them is to be judged by the caller: servers
+    that no host takes, and those that Nova does not restart, are left out of account here.
+
+    :param snapshot: of the hosts whose servers may give way, the lost ones among them
+    :param pinned: uuids of servers that do not move
+    """
+    lost = {*loss.hosts}
+    leaving = {each.uuid for each in snapshot.instances if each.host in lost}
+    state = State(whole.model_of(snapshot, rules, loss.hosts, tuple({*pinned} - leaving)))
+    steps = RoomMaker().plan(state, dataclasses.replace(limits, unplaced={}))
+    return making.moves_of(state.problem, steps, leaving)

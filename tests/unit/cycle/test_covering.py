@@ -1,0 +1,81 @@
+"""Evaluations plan moves after which a host may be lost again."""
+
+import dataclasses
+
+import fixtures
+
+from kronos_nova.objects import automation
+from kronos_nova.objects import plan as plans
+from kronos_nova.objects.automation import PAUSE
+from kronos_nova.objects.automation import Switch
+from kronos_nova.objects.dry_run import Verdict
+from tests.unit.cycle import test_evaluation
+from tests.unit.cycle import test_loss_rule
+
+VCPUS = {'vm1': 16, 'vm2': 8, 'vm4': 60}
+
+
+class CoveringTest(test_evaluation.CycleTestCase):
+    """The large server of b restarts nowhere until one of the small ones leaves its host."""
+
+    def setUp(self):
+        super().setUp()
+        self.cloud.aggregates = {'gpu': ('a', 'b', 'c')}
+        self.cloud.placed = {'vm1': 'a', 'vm2': 'c', 'vm4': 'b'}
+        self.cloud.load = dict.fromkeys('abc', 0.3)
+        self.cloud.read = test_loss_rule.with_host_c(self.cloud.read, VCPUS)
+
+    def evaluate(self, rules=test_evaluation.RULES, options=test_loss_rule.HELD):
+        [report] = self.run_cycle(rules, engine_options=options).aggregates
+        return report
+
+    def test_a_small_one_gives_way(self):
+        report = self.evaluate()
+        [move] = report.moves
+        self.assertEqual((plans.PLANNED, plans.MAKE_ROOM, automation.REPAIR),
+                         (report.outcome, move.phase, report.purpose))
+        self.assertEqual({'a', 'c'}, {move.source, move.destination})
+        self.assertIn('all servers of b restart elsewhere', move.reason)
+        [plan] = self.journal.plans()
+        self.assertEqual((automation.REPAIR, plans.EXECUTING), (plan.purpose, plan.state))
+
+    def test_by_default_nothing_moves(self):
+        self.assertEqual((), self.evaluate(options=test_evaluation.OPTIONS).moves)
+
+    def test_once_it_is_covered_nothing_moves(self):
+        self.cloud.placed['vm2'] = 'a'
+        self.assertEqual((), self.evaluate().moves)
+
+    def test_it_goes_before_balancing(self):
+        self.cloud.load = {'a': 0.9, 'b': 0.3, 'c': 0.1}
+        self.assertEqual(plans.MAKE_ROOM, self.evaluate().moves[0].phase)
+
+    def test_it_does_not_go_before_a_host_is_emptied(self):
+        self.cloud.status['a'] = 'disabled'
+        report = self.evaluate(options=dataclasses.replace(
+            test_loss_rule.HELD, evacuate_disabled_hosts=True))
+        self.assertEqual([plans.EVACUATE], [move.phase for move in report.moves])
+
+    def test_an_error_in_it_keeps_no_plan_from_being_made(self):
+        self.useFixture(fixtures.MonkeyPatch(
+            'kronos_nova.cycle.covering.with_covering_plans', lambda *_args: 1 // 0))
+        self.cloud.load = {'a': 0.9, 'b': 0.3, 'c': 0.1}
+        self.assertEqual([plans.SPREAD], [move.phase for move in self.evaluate().moves])
+
+    def test_it_has_the_level_of_repairs(self):
+        for repairs, state in (('off', None), ('observe', plans.OBSERVED),
+                               ('approve', plans.PROPOSED)):
+            self.evaluate(dataclasses.replace(test_evaluation.RULES, automation=(
+                automation.Defaults(level='auto', repairs=repairs))))
+            states = [plan.state for plan in self.journal.plans()]
+            self.assertEqual([state] if state else [], states[:1], repairs)
+
+    def test_nothing_is_planned_to_start_while_it_is_paused(self):
+        self.ports().switches.set(Switch(
+            kind=PAUSE, aggregate='gpu', value='pause', set_at=self.clock(), set_by='jane'))
+        self.evaluate()
+        self.assertEqual([plans.OBSERVED], [plan.state for plan in self.journal.plans()])
+
+    def test_what_the_scheduler_refuses_is_not_planned(self):
+        self.dry_run = lambda *_args: Verdict(refused='NUMATopologyFilter')
+        self.assertEqual((), self.evaluate().moves)
