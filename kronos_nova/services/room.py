@@ -63,11 +63,29 @@ def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capac
         verdicts = [judge.judge((host,)) for host in judge.hosts_with_servers()]
     left = slots.after_losses(counter, verdicts) if request.loss else [None] * len(wanted)
     trends = _trends(context, request)
+    moved = _after_moves(context, request, asked, wanted)
     return contract.Capacity(
-        slots=[_slots(counter.slots(number), after, trends.get(wanted[number].name))
-               for number, after in enumerate(left)],
+        slots=[_slots(counter.slots(number), after, trends.get(wanted[number].name),
+                      moved.get(number)) for number, after in enumerate(left)],
         not_restarting=[name for verdict in verdicts if verdict.verdict != failover.FITS
                         for name in verdict.lost], outcome=asked.outcome)
+
+
+def _after_moves(context: Context, request: contract.ShowCapacity, asked: '_Asked',
+                 wanted: Sequence[Shape]) -> dict[int, int]:
+    """How many servers of each shape fit after the moves that may be made for it; empty where none
+    may."""
+    from kronos_nova.room import defragmenting  # as above
+    if request.moves is None:
+        return {}
+    rules = _rules(context, asked.operator_rules, asked.snapshot, moves=True)
+    pinned = _pinned(context, asked.snapshot, rules)
+    found = {}
+    for number, shape in enumerate(wanted):
+        limits = _limits(context, request.moves, len(wanted))
+        found[number] = defragmenting.plan(asked.snapshot, rules, shape, limits, pinned,
+                                           request.project or '').after.total
+    return found
 
 
 def check_failover(context: Context, request: contract.CheckFailover) -> contract.Failover:
@@ -185,12 +203,16 @@ def _wanted(context: Context, request: contract.CheckRoom | contract.ShowFragmen
     return asked, shape, _rules(context, asked.operator_rules, asked.snapshot, moves=True)
 
 
-def _limits(context: Context, moves: int) -> 'Limits':
-    """Limits of a plan of so many moves."""
+def _limits(context: Context, moves: int, parts: int = 1) -> 'Limits':
+    """Limits of a plan of so many moves, from now on.
+
+    :param parts: of the time limit of a plan, of which this plan has one
+    """
     from kronos_nova.cycle import options as engine_options  # as above
     from kronos_nova.planners.base import Limits
     seconds = engine_options.from_conf(context.conf).planning_time_limit
-    return Limits(budget=moves, clock=time.monotonic, deadline=time.monotonic() + seconds)
+    return Limits(budget=moves, clock=time.monotonic,
+                  deadline=time.monotonic() + seconds / parts)
 
 
 def _pinned(context: Context, snapshot: Snapshot, rules: 'ConstraintRules') -> list[str]:
@@ -296,8 +318,9 @@ def _trends(context: Context, request: contract.ShowCapacity) -> dict[str, 'Tren
     return {flavor: each for flavor, each in found.items() if each is not None}
 
 
-def _slots(found, after, trend):
+def _slots(found, after, trend, after_moves):
     return contract.FlavorSlots(
+        after_moves=after_moves,
         full_in_days=trend and trend.days, full_in_days_error=trend and trend.error,
         flavor=found.shape.name, now=found.total, after_loss=after, short=found.short or None,
         unusable=dict(found.unusable),

@@ -98,6 +98,11 @@ class RoomTest(RoomTestCase):
         [move] = found['moves']
         self.assertEqual(('small', 'a', 'b'),
                          (move['instance_name'], move['source'], move['destination']))
+        [slots] = self.ask('/v1/capacity?flavors=8:1024&moves=5')['slots']
+        self.assertEqual((0, 1), (slots['now'], slots['after_moves']))
+        [slots] = self.ask('/v1/capacity?flavors=8:1024')['slots']
+        self.assertIsNone(slots['after_moves'])
+        self.ask('/v1/capacity?flavors=8:1024&moves=0', expected=400)
         self.ask('/v1/fragments?flavor=m1.huge', expected=400)
         self.ask('/v1/fragments?flavor=1:1&moves=0', expected=400)
 

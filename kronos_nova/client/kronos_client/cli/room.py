@@ -58,6 +58,9 @@ class Capacity(_AboutRoom):
     With --loss, slots are also counted after the loss of any one host, once its servers have
     restarted on the others; empty where they do not all restart, which "failover" explains.
 
+    With --moves, slots are also counted after at most so many moves of servers, for each flavor as
+    if it were the only one; "room fragments" has the moves.
+
     With --aggregate, Full in says in about how many days none fits any more, by the counts that
     evaluations kept of the flavors of [kronos] slot_flavors.
 
@@ -76,12 +79,15 @@ class Capacity(_AboutRoom):
                             help='Count hosts that take servers of this project.')
         parser.add_argument('--loss', action='store_true',
                             help='Count also after the loss of any one host.')
+        parser.add_argument('--moves', metavar='<n>', type=arguments.POSITIVE,
+                            help='Count also after at most so many moves of servers.')
         return parser
 
     def take_action(self, parsed_args):
         found = self.call(contract.CAPACITY, contract.ShowCapacity(
             flavors=parsed_args.flavor, aggregate=parsed_args.aggregate,
-            project=parsed_args.project, loss=parsed_args.loss, **changes(parsed_args)))
+            project=parsed_args.project, loss=parsed_args.loss, moves=parsed_args.moves,
+            **changes(parsed_args)))
         self.say_outcome(found.outcome)
         if found.not_restarting:
             self.say(f'Servers of {len(found.not_restarting)} hosts do not all restart if their '
@@ -89,10 +95,12 @@ class Capacity(_AboutRoom):
                      'reasons.')
         has_trend = any(each.full_in_days is not None for each in found.slots)
         shown = ('Flavor', 'Now', *(['After loss'] if parsed_args.loss else []),
+                 *(['After moves'] if parsed_args.moves else []),
                  *(['Full in'] if has_trend else []), 'Hosts', 'Short', 'Unusable')
         return shown, [
             (each.flavor, each.now,
              *([columns.Optional(each.after_loss)] if parsed_args.loss else []),
+             *([each.after_moves] if parsed_args.moves else []),
              *([columns.Optional(_full_in(each))] if has_trend else []), len(each.hosts),
              columns.Optional(each.short),
              columns.Lines([f'{amount:g} {name}' for name, amount in each.unusable.items()],

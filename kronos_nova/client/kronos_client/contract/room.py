@@ -18,9 +18,11 @@ FITS, DOES_NOT, NOT_FOUND = VERDICTS = ('fits', 'does_not_fit', 'not_found')
 """Verdicts on the servers of a lost host: a placement is known on which all restart; there is none;
 none was found, and none is excluded."""
 
-
 Several = Annotated[list[Name], msgspec.Meta(max_length=100)]
 """Changes of one kind in a request. Each has the whole cloud looked at."""
+
+MoveCount = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+"""Moves that may be made so that more servers fit. Each takes time to find."""
 
 
 class Changes(Request):
@@ -66,6 +68,7 @@ class FlavorSlots(Response):
     full_in_days : in about how many days none fits any more, by the counts of past evaluations;
         null where no aggregate was named, or where there is no certain trend
     full_in_days_error : by how many days that may be off, twice its standard error
+    after_moves : at least, after the moves that were asked for; null where none were
     """
 
     flavor: str
@@ -76,6 +79,7 @@ class FlavorSlots(Response):
     short: str | None
     full_in_days: float | None = None
     full_in_days_error: float | None = None
+    after_moves: int | None = None
 
 
 class Capacity(Response):
@@ -89,12 +93,14 @@ class Capacity(Response):
 
 class ShowCapacity(Changes):
     """``flavors`` are names of flavors, or sizes such as 4:8192:40 (VCPUs, MiB, GiB); without any,
-    all flavors count. With ``loss`` slots are also counted after the loss of any one host."""
+    all flavors count. With ``loss`` slots are also counted after the loss of any one host; with
+    ``moves`` after as many moves at most, of each flavor for itself."""
 
     flavors: Names = []
     aggregate: Name | None = None
     project: Name | None = None
     loss: bool = False
+    moves: MoveCount | None = None
 
 
 class HostLoss(Response):
@@ -263,7 +269,7 @@ class ShowFragments(Changes, kw_only=True):
     most."""
 
     flavor: Name
-    moves: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 50
+    moves: MoveCount = 50
     aggregate: Name | None = None
     project: Name | None = None
 
