@@ -207,8 +207,7 @@ class Cycle:
         known = {aggregate.name for aggregate in seen.snapshot.aggregates}
         for name in sorted(set(names or ()) - known):
             writer.missing(name, self.policies.mode)
-        return dataclasses.replace(
-            self.options, aggregates=names and tuple(name for name in names if name in known))
+        return self.options.existing(known)
 
     def _make_sure_of_our_turn(self) -> None:
         if not self.may_write():

@@ -138,6 +138,14 @@ class EngineOptions:
         wanted = sorted(names) if self.aggregates is None else sorted(set(self.aggregates))
         return (*wanted, *([UNASSIGNED] if self.include_unassigned_hosts else []))
 
+    def existing(self, known: Collection[str]) -> 'EngineOptions':
+        """The same without the aggregates that do not exist.
+
+        :param known: names of those that do
+        """
+        return dataclasses.replace(self, aggregates=self.aggregates and tuple(
+            name for name in self.aggregates if name in known))
+
     def without(self, names: Collection[str]) -> 'EngineOptions':
         """The same without some aggregates."""
         return dataclasses.replace(

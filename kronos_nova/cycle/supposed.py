@@ -66,14 +66,17 @@ class Supposed:
     """
     loads : of each aggregate its imbalance in each policy, then the loads of its hosts
     report : of the evaluation after the changes
+    missing : names of aggregates that the options name and that do not exist
     """
 
     loads: tuple[SupposedLoad, ...]
     report: CycleReport
+    missing: tuple[str, ...] = ()
 
     def problems(self) -> list[str]:
         """Why the load is not known in an aggregate or policy."""
-        return [f'aggregate {report.name}, policy {each.name}: {each.detail}'
+        return [f'aggregate {name}: there is no aggregate of that name; correct [kronos] '
+                'aggregates, or create it' for name in self.missing] + [f'aggregate {report.name}, policy {each.name}: {each.detail}'
                 for report in self.report.aggregates for each in report.policies
                 if each.imbalance_before is None]
 
@@ -85,8 +88,11 @@ def evaluate(snapshot: Snapshot, changed: Changed, policies: PolicySet, options:
 
     :param snapshot: as it is
     :param history: its cooldowns of aggregates and instances are passed over
-    :raises ConfigurationError: an aggregate or a planner that the options name does not exist
+    :raises ConfigurationError: a planner that the options name does not exist
     """
+    known = {each.name for each in snapshot.aggregates}
+    missing = tuple(sorted({*(options.aggregates or ())} - known))
+    options = options.existing(known)
     policies = policies.model_copy(update={'policies': [
         each.model_copy(update={'forecast': None}) for each in policies.policies]})
     options = dataclasses.replace(options, stabilization_cycles=1, windows=Windows())
@@ -101,7 +107,7 @@ def evaluate(snapshot: Snapshot, changed: Changed, policies: PolicySet, options:
         SupposedMeasurements(measurements, present, changed, policies.active))
     loads = tuple(row for each in report.aggregates if each.name in present
                   for row in _rows(present[each.name], each))
-    return Supposed(loads=loads, report=report)
+    return Supposed(loads=loads, report=report, missing=missing)
 
 
 class SupposedMeasurements(Measurements):

@@ -118,8 +118,8 @@ class RoomTest(RoomTestCase):
                          (found['hosts'], found['memory_mb'], found['missing']))
 
 
-class WhatIfTest(RoomTestCase):
-    """The load of the cloud as it would be."""
+class LoadTestCase(RoomTestCase):
+    """A cloud with load."""
 
     kronos = 'aggregates = gpu'
 
@@ -142,6 +142,10 @@ class WhatIfTest(RoomTestCase):
         label = 'host' if query.kind == 'imbalance' else 'uuid'
         return metrics.Vector(tuple(metrics.Sample({label: name}, value, 1e9)
                                     for name, value in self.values[query.kind].items()))
+
+
+class WhatIfTest(LoadTestCase):
+    """The load of the cloud as it would be."""
 
     def changed(self, found):
         return {each['host']: each['changed'] and round(each['changed'], 6)
@@ -173,6 +177,13 @@ class WhatIfTest(RoomTestCase):
         self.values['imbalance'] = {}
         found = self.ask('/v1/what-if?lose=a')
         self.assertIn('aggregate gpu, policy cpu', found['problems'][0])
+
+    def test_an_aggregate_of_the_configuration_that_does_not_exist_is_named(self):
+        self.conf.set_override('aggregates', ['gpu', 'gone'], 'kronos')
+        found = self.ask('/v1/what-if?lose=a')
+        [problem] = found['problems']
+        self.assertIn('aggregate gone: there is no aggregate of that name', problem)
+        self.assertEqual({'gpu'}, {each['aggregate'] for each in found['loads']})
 
     def test_what_cannot_be_answered_is_refused(self):
         self.ask('/v1/what-if?lose=nope', expected=404)
