@@ -76,7 +76,8 @@ class Supposed:
     def problems(self) -> list[str]:
         """Why the load is not known in an aggregate or policy."""
         return [f'aggregate {name}: there is no aggregate of that name; correct [kronos] '
-                'aggregates, or create it' for name in self.missing] + [f'aggregate {report.name}, policy {each.name}: {each.detail}'
+                'aggregates, or create it' for name in self.missing] + [
+                f'aggregate {report.name}, policy {each.name}: {each.detail}'
                 for report in self.report.aggregates for each in report.policies
                 if each.imbalance_before is None]
 

@@ -83,6 +83,16 @@ export const workersList = () => new List('workers', 'Processes', 'None was hear
   ['Process', worker => el('span', {class: 'host'}, worker.name), worker => worker.name, {class: 'full', 'data-label': null}], ['Does', worker => worker.role],
   ['Heard of', worker => [worker.is_alive ? badge('alive', 'good') : badge('silent', 'bad'), ` ${ago(worker.heard_at)}`], worker => [worker.is_alive, ago(worker.heard_at)]]]);
 
+const ROOMS = {proposed: 'plain', requested: 'plain', making: 'plain', held: 'good', failed: 'bad', expired: 'warn'};
+
+export const roomsList = () => new List('rooms', 'Room that is kept', 'None is; "kronos-manage room make" makes room.', room => room.uuid, [
+  ['For', room => `${room.count} of ${room.flavor}`, null, {class: 'full', 'data-label': null}],
+  ['State', room => [badge(room.state, ROOMS[room.state] ?? 'plain'), room.problem ? el('div', {class: 'effect'}, room.problem) : null], room => [room.state, room.problem]],
+  ['Used', room => `${Object.keys(room.used).length}`, room => room.used, {class: 'num'}], ['Aggregate', room => aggregateLink(room.aggregate)],
+  ['Hosts', room => Object.keys(room.hosts).map(name => el('div', {}, hostLink(name))), room => room.hosts],
+  ['Until', room => dated(room.expires_at), room => room.expires_at],
+  ['Asked for', room => [`${room.requested_by}, `, dated(room.requested_at), room.reason ? el('div', {class: 'effect'}, room.reason) : null], null, {class: 'full'}]]);
+
 export const serversList = () => new List('server-names', 'Servers', 'No server has such a name.', server => server.uuid, [
   ['Server', server => serverLink(server.name, server.uuid), null, {class: 'full', 'data-label': null}],
   ['Uuid', server => el('span', {class: 'uuid'}, server.uuid)], ['Name read', server => when(server.seen_at)]]);

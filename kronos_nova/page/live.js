@@ -16,6 +16,7 @@ import { Navigation, searchForm } from './navigation.js';
 import { OverviewView } from './overview.js';
 import { PlansView } from './plans.js';
 import { ReportsView } from './reports.js';
+import { RoomView } from './room.js';
 import { SearchView } from './search.js';
 import { ServerView } from './server.js';
 import { ServersView } from './servers.js';
@@ -37,7 +38,7 @@ const OF_ADDRESSES = [BAD_REQUEST, FORBIDDEN, NOT_FOUND, CONFLICT];
 
 /* {view: [what shows all, what shows one]} */
 const SHOWN_BY = {overview: [OverviewView], aggregates: [AggregateView], plans: [PlansView], hosts: [HostsView, HostView], servers: [ServersView, ServerView],
-  maintenance: [MaintenanceView], reports: [ReportsView], settings: [SettingsView], search: [SearchView]};
+  maintenance: [MaintenanceView], room: [RoomView], reports: [ReportsView], settings: [SettingsView], search: [SearchView]};
 
 const client = new Client();
 const go = address => { location.hash = address; };

@@ -3,7 +3,7 @@
 import { addressOf } from './address.js';
 import { el } from './elements.js';
 
-export const VIEWS = {overview: 'Overview', aggregates: 'Aggregate', plans: 'Plans', hosts: 'Hosts', servers: 'Servers', maintenance: 'Maintenance', reports: 'Reports', settings: 'Settings'};
+export const VIEWS = {overview: 'Overview', aggregates: 'Aggregate', plans: 'Plans', hosts: 'Hosts', servers: 'Servers', maintenance: 'Maintenance', room: 'Room', reports: 'Reports', settings: 'Settings'};
 
 export class Navigation {
   constructor() {

@@ -5,9 +5,11 @@ import datetime
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.select import Select
 
 from kronos_nova import clock
 from kronos_nova.db import drains as db_drains
+from kronos_nova.db import holds
 from kronos_nova.db import models
 from kronos_nova.db import server_names
 from kronos_nova.db import switches
@@ -17,6 +19,8 @@ from kronos_nova.objects import plan as plans
 from tests.functional.api import fakes_large_cloud
 from tests.functional.api import pages
 from tests.unit.api import base
+from tests.unit.api import test_room
+from tests.unit.db import test_holds
 
 Filled = fakes_large_cloud.Filled
 
@@ -68,7 +72,7 @@ class LargeTest(ViewsTestCase):
         self.places = (
             'overview', 'aggregates/racks', 'plans', f'plans/{self.plan_uuid}', 'hosts',
             f'hosts/{Filled.host(5)}', 'servers', f'servers/{Filled.server(3)}', 'maintenance',
-            'reports', 'settings', 'search?name=web-000')
+            'room', 'reports', 'settings', 'search?name=web-000')
 
     def test_every_view_is_sound_and_open_to_all(self):
         self.open(base.ADMIN, self.places[0])
@@ -115,6 +119,57 @@ class LargeTest(ViewsTestCase):
     def search(self, text):
         self.find('#search [name=name]').clear()
         self.find('#search [name=name]').send_keys(text, Keys.ENTER)
+
+
+class RoomTest(test_room.LoadTestCase, ViewsTestCase):
+    """Questions about room, of a cloud of three hosts."""
+
+    kronos = 'aggregates = gpu, racks, db'
+
+    flavor_reads = 0
+
+    def read_flavors(self):
+        self.flavor_reads += 1
+        return super().read_flavors()
+
+    def ask_for(self, what, expected, **fields):
+        """Fill in the form, and return what the page answers."""
+        Select(self.wait('[name=ask]')).select_by_value(what)
+        for name, value in fields.items():
+            field = self.find(f'#question [name={name}]')
+            field.clear()
+            field.send_keys(value)
+        self.click('#question button')
+        self.wait_for(lambda: expected in self.text('#answer'), expected)
+        return self.text('#answer')
+
+    def test_questions_are_answered(self):
+        now = clock.utcnow()
+        holds.Holds(self.database).request(test_holds.wish(
+            'r1', now, aggregate='gpu', expires_at=now + datetime.timedelta(hours=1)))
+        self.open(base.READER, 'room')
+        self.wait_for(lambda: 'requested' in self.text('#rooms'))
+        self.assertIn('1:1024', self.ask_for('capacity', 'm1.large', flavors='m1.large 1:1024',
+                                             moves='5'))
+        self.assertEqual(['m1.large', '1', '–', '2'], [
+            each.text for each in self.driver.find_elements(
+                By.CSS_SELECTOR, '#answer tbody tr:first-child > *')][:4])
+        self.driver.refresh()
+        self.wait_for(lambda: 'm1.large' in self.text('#answer'))
+        self.ask_for('failover', '3 of 3 hosts may fail', boot='1:1:1024')
+        self.assertIn('gpu, cpu', self.ask_for(
+            'what-if', 'Servers that restart elsewhere: 1', lose='a', boot=''))
+        self.assertSound()
+
+    def test_a_question_that_is_refused_is_asked_once(self):
+        self.open(base.READER, 'room')
+        self.driver.execute_script('location.hash = "#/room?ask=capacity&flavors=m1.huge"')
+        self.wait_for(lambda: 'm1.huge' in self.text('#refused'))
+        for _look in range(3):
+            self.look()
+        self.driver.execute_script('location.hash = "#/room?ask=capacity"')
+        self.wait_for(lambda: 'm1.small' in self.text('#answer'))
+        self.assertEqual(2, self.flavor_reads)
 
 
 class AddressTest(ViewsTestCase):
