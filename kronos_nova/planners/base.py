@@ -115,7 +115,9 @@ def load(name: str, **arguments: Any) -> Planner:
 Choice = tuple[int, int, str]
 """(instance, destination, what the move is for)"""
 DIGITS = range(3, 7)
-"""A change of less than a millionth is nothing that anybody wants to read."""
+"""Decimal digits of a figure in a reason: the fewest of these that show its change. Raised, reasons
+show changes that do not matter; lowered, small changes are not shown. A change of less than a
+millionth of a host is of no use to a reader."""
 
 
 class StepRecorder:

@@ -12,10 +12,12 @@ from kronos_nova.model import Model
 from kronos_nova.model import State
 
 ROUNDING = 1e-13
-"""Two ways to compute the same gain may differ by this much: some units in the last place of
-figures around 1."""
+"""Difference of two computed gains that counts as none, as a fraction of a host (no unit). Raised,
+more candidates are rated in full for nothing; lowered, the best one may be missed. Fixed by
+float64: some units in the last place of figures around 1."""
 
 EVERYWHERE = -1
+"""Index of a host that stands for all hosts (no unit). Fixed: no host has a negative index."""
 
 
 class BestMove:

@@ -51,7 +51,9 @@ CHECKED = 20_000
 """Moves that are tried once more, in all, to find those of others that make room for nothing.
 Raised, larger plans are looked through, at some 0.1 ms a move; lowered, fewer."""
 ROUNDS = 6
-"""Ends that are tried for an order before hosts are emptied in part."""
+"""End states of one program that are tried for an order of the moves, before hosts are emptied in
+part. Raised, more hosts that are nearly full are emptied, in more time; lowered, fewer. With this
+value all of 300 clouds of ``bench optimum`` are emptied."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

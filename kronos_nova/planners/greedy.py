@@ -27,8 +27,10 @@ from kronos_nova.planners.best_move import ROUNDING
 from kronos_nova.planners.best_move import BestMove
 
 FIRST_LOOK = 2048
-"""How many instances are tried at a bottom host before more are, four times as many. Most often the
-first of them gains all there is to gain; so few cost less than numpy's overhead for more arrays."""
+"""Instances that are rated for a bottom host in the first step; each further step rates four times
+as many. Raised, the first step takes longer; lowered, more steps are made. The first step mostly
+finds the best gain, and rating so few costs less than numpy's overhead of another array. Not
+measured in a bench."""
 
 
 class Greedy:

@@ -34,54 +34,88 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.spread import hosts_that_matter
 
 MIB_PER_GIB = 1024
+"""MiB in a GiB. Fixed by the units."""
 MOVE_PARTS = (0.5, 0.1)
-"""Cost of a move in addition to the memory that it copies, as parts of the memory of an instance
-of mean size: first, and once a way is found. With more, ways have fewer and larger moves; with
-less, more and smaller ones, and the search finds worse ways in the same time. Measured by ``bench
+"""Cost of a move in addition to the memory that it copies, as parts of the memory of an instance of
+mean size: first, and once a way is found. Raised, ways have fewer and larger moves; lowered, more
+and smaller ones, and the search finds worse ways in the same time. Chosen by ``bench
 installed``."""
 FEWER_MOVES = (1.0, 2.0, 4.0, 8.0)
-"""The same for ways of fewer and larger moves, tried where the cheapest one takes more plans than
-one."""
-FEW_PLANS, PREMIUM = 3, 1.25
-"""Plans up to which a way of one plan less is tried in addition, and its memory, relative to the
-cheapest way, up to which it is preferred. One plan less of a longer way is not worth it."""
-MOST_MOVES, REACH = 200, 2
-"""Moves of a way that are searched: this many, or this many times the budget if that is more.
-With fewer, what is left of a long way is estimated from less of it; with more, a plan for
-thousands of hosts takes longer than it needs to."""
-EFFORT, EFFORT_MOVE, STEP = 3e7, 8e5, 1e4
-"""Pairs of instance and host that are rated at most to make a way cheaper, and for each of its
-moves; and as how many one step counts in addition: about half a second of a processor at most. A
-quarter of it costs 2 % of memory on clusters of 32 and 100 hosts."""
-PLACES, SHORT = 12, 5000
-"""Other places that are tried for the band of each policy, as long as moves times hosts are no more
-than the second figure. In larger clusters another place always costs memory."""
+"""Cost of a move as in :data:`MOVE_PARTS`, for ways of fewer and larger moves. They are tried where
+the cheapest way takes more than one plan. Raised, fewer and larger moves are made; lowered, these
+ways are those of :data:`MOVE_PARTS`. Chosen by ``bench installed``."""
+FEW_PLANS = 3
+"""Plans of a way, up to which a way of one plan less is tried. Raised, longer ways copy more memory
+for one plan less of many; lowered, short ways take a plan more than they need. Not measured."""
+PREMIUM = 1.25
+"""Factor by which a way of one plan less may copy more memory than the cheapest way and still be
+preferred. Raised, a plan less may copy more memory; lowered, thresholds are reached one plan later.
+``bench installed`` allows 1.5 times the plans and 1.1 times the memory."""
+MOST_MOVES = 200
+"""Moves of a way that are searched at least, whatever the budget. Raised, plans for thousands of
+hosts take longer; lowered, the rest of a long way is estimated from fewer moves. Not measured."""
+REACH = 2
+"""Times the budget of moves that are searched, where that is more than :data:`MOST_MOVES`. Raised,
+plans with a large budget take longer; lowered, the next plans begin with worse moves. Not
+measured."""
+EFFORT = 3e7
+"""Pairs of instance and host that are rated at most to make a way cheaper. Raised, plans take
+longer; lowered, they copy more. The value is about half a second of a processor; a quarter of it
+costs 2 % of memory on clusters of 32 and 100 hosts."""
+EFFORT_MOVE = 8e5
+"""The same limit in pairs for each move of a way, where that is less than :data:`EFFORT`. Raised,
+short plans take longer; lowered, they copy more. Chosen together with :data:`EFFORT`."""
+STEP = 1e4
+"""Pairs that count for one step of a search in addition to those that it rates, because a step
+costs time in any case. Raised, searches of small clusters end sooner; lowered, later. Chosen
+together with :data:`EFFORT`."""
+PLACES = 12
+"""Other places of the band of each policy that are tried. Raised, small clusters are planned
+longer; lowered, a cheaper place is missed more often. Not measured."""
+SHORT = 5000
+"""Moves times hosts up to which other places of a band are tried. Raised, larger clusters are
+planned longer; lowered, smaller ones copy more. In larger clusters another place never copied less
+memory."""
 LEAST_TOGETHER = 0.1
 """Part of the excess of a host that the instances on it must be, together, for any of them to be
 moved off it. Raised, moves that help a little are left out; lowered, instances are copied off
 hosts that are loaded by themselves."""
 NOISE = 0.3
-"""Standard deviation of the logarithm by which ratings are blurred when a ruined part is built
-again. Without it the same part comes back; with 1, worse parts do."""
-TAKEN_BACK, MORE_TAKEN_BACK = 8, 3
-"""Moves of two hosts that a ruin takes back at most, and up to how many of others in addition."""
+"""Standard deviation of the logarithm of a rating (no unit) with which ratings are blurred while a
+ruined part is built again. Raised, worse parts are built; lowered, the same part comes back. Chosen
+between 0 and 1, which both find worse ways."""
+TAKEN_BACK = 8
+"""Moves of two hosts that a ruin takes back at most. Raised, a ruin costs more time and is rarely
+built better; lowered, the search stays with the same way. Not measured."""
+MORE_TAKEN_BACK = 3
+"""Moves of other hosts that a ruin takes back at most. Raised and lowered: see :data:`TAKEN_BACK`.
+Not measured."""
 DEVIATION = 0.5
-"""Mean costs of a move by which a way may be dearer than the best one to be worked on."""
+"""Mean costs of a move (a multiple) by which a way may be dearer than the best one and still be
+changed further. Raised, the search works on worse ways; lowered, it stays with one way. Not
+measured."""
 REBUILT = 6
-"""Moves that may be made again beyond the number that a ruin took back."""
+"""Moves that a ruined part may have in addition to those that were taken back. Raised, a step takes
+longer; lowered, ways of more and smaller moves are missed. Not measured."""
 TRIES = 8
-"""Best pairs of one host that are looked at before it is left alone, where groups forbid them."""
+"""Best pairs of one host that are tried where groups forbid them. Raised, hosts full of groups take
+longer; lowered, a host is left alone although a pair is allowed. Not measured."""
 SPARE = 0.96
-"""Part of the budget of fewer plans that their moves are to take. The rest is for instances that
-have to wait elsewhere until there is room."""
+"""Part of the budget of fewer plans that a way for them may use. Raised, no moves are left for
+instances that wait on another host until there is room; lowered, fewer ways are short enough. Not
+measured."""
 BEYOND = 4.0
-"""Cost of each move beyond those of fewer plans in addition, as a part of the memory of an
-instance of mean size. With less, ways stay a move or two too long for one plan."""
+"""Cost of a move beyond those of fewer plans, as a part of the memory of an instance of mean size.
+Raised, larger instances are moved to save a move; lowered, ways stay a move or two too long for one
+plan."""
 SEARCHES = 3
-"""Searches of a plan: where the moves of a way have no possible order, what is left of the budget
-continues from where the possible ones end. With 1, full hosts cost a plan more."""
+"""Searches of one plan. Where the moves of a way have no possible order, the next search continues
+with the rest of the budget where the possible moves end. Raised, plans of full hosts take longer;
+lowered to 1, full hosts need a plan more."""
 UNFIT = 1e9
-"""GiB that one unit of excess counts in a comparison of two ways: more than any cloud has."""
+"""GiB that one unit of excess counts when two ways are compared. Fixed: more than any cloud has, so
+that excess always decides first. Lowered below that, memory would be saved at the price of excess;
+raised, digits of the memory are lost."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -151,9 +185,12 @@ class Band:
 
 
 LEAST_WEIGHT = 1e-3
-"""Least weight of the excess of a policy."""
+"""Weight of a policy's excess (no unit) where the policy has none in the combined imbalance.
+Raised, such a policy competes with the others; lowered to 0, its threshold is not reached at all.
+Not measured."""
 BISECTIONS = 50
-"""Halvings of a range of load of about 1: exact to the last digit."""
+"""Halvings of a range of load of about 1. Raised, nothing changes; lowered, bands are less exact.
+Fixed by float64, whose 52 binary digits they determine."""
 
 
 class Level:
@@ -607,10 +644,11 @@ class Leveling:
 
 
 FREE_GIB = 0.01
-"""GiB that a move counts at least, so that one of an instance that is on its way anyhow comes
-first, and among such the one that takes away most."""
+"""GiB that a move counts at least. A move of an instance that moves anyhow costs 0 GiB and comes
+first; among several, the one that takes away most excess. Raised, small instances are rated alike;
+lowered to 0, ratings are infinite and those moves cannot be compared. Not measured."""
 DIGITS = 9
-"""Digits of an excess that count: those of :data:`TOLERANCE`."""
+"""Decimal digits of an excess that count. Fixed by :data:`TOLERANCE`, which has as many."""
 
 
 def possible(state: State, way: list[tuple[int, int]], limits: Limits) -> list[tuple[int, int]]:

@@ -22,39 +22,77 @@ from kronos_nova.planners.population import Plan
 from kronos_nova.planners.population import Population
 from kronos_nova.planners.population import SoftenedMax
 
-EFFORT, PER_MOVE, PER_ITEM = 6e7, 2.1e6, 1.1e5
-"""Search budget in estimated nanoseconds: a base, a share for each move of the budget, and a share
-for each instance and host. Measured: a tenth of it finds most of the improvement in clusters of any
-size. Longer plans take more swaps, and more items take longer to rate."""
-LONGER, WORTHWHILE = 2.5, 0.01
-"""The search continues for this many times as long as it took to find an end that is better than
-the one before by this part."""
-CHANCY, ALIKE, ENOUGH = range(3, 27), 5, 1.7e9
-"""Restart policy for small clusters and budgets of 3 to 26 moves: restart until 5 searches agree on
-the best cost, or 1.7 s of the budget are used. A single search of the same length misses the best
-plan more often. Plans of two moves are found at once, and longer ones end well without restarts."""
-STEP, RESTART, ITEM, PAIR = 4e5, 1e4, 60, 15
-"""Estimated nanoseconds of a round of swaps, of restarting an assignment, of finding an item, and
-of rating a pair."""
+EFFORT = 6e7
+"""Search budget in estimated nanoseconds of a processor, before the shares for moves and items.
+Raised, plans take longer; lowered, they are worse. A tenth of the whole budget already finds most
+of the improvement in clusters of any size."""
+PER_MOVE = 2.1e6
+"""Estimated nanoseconds of search for each move of the budget. Raised, plans of many moves take
+longer; lowered, they are worse: longer plans take more swaps."""
+PER_ITEM = 1.1e5
+"""Estimated nanoseconds of search for each instance and each host. Raised, plans of large clusters
+take longer; lowered, they are worse: more items take longer to rate."""
+LONGER = 2.5
+"""Times the effort so far for which the search continues after a better end. Raised, searches last
+longer where ends are still improved; lowered, they end while they still improve. Not measured."""
+WORTHWHILE = 0.01
+"""Part by which an end must be better than the last one to prolong the search. Raised, searches end
+sooner; lowered, improvements that do not matter prolong them. Not measured."""
+CHANCY = range(3, 27)
+"""Moves of the budgets of small clusters for which the search is restarted. Raised at its upper
+end, more plans take longer for nothing; lowered there, the best plan is missed more often. Plans of
+two moves are found at once, and longer plans than these end well without restarts."""
+ALIKE = 5
+"""Searches that must end at the same best cost before no other is started. Raised, plans of small
+clusters take longer; lowered, the best plan is missed more often. One longer search misses it more
+often than several short ones do."""
+ENOUGH = 1.7e9
+"""Estimated nanoseconds after which no search is restarted. Raised, plans of small clusters take
+longer; lowered, :data:`ALIKE` is reached less often. The value is 1.7 s of a processor."""
+STEP = 4e5
+"""Estimated nanoseconds of one round of swaps in addition to what it rates. Raised, searches end
+sooner for the same budget; lowered, later. An estimate for one core of a server; not measured in a
+bench."""
+RESTART = 1e4
+"""Estimated nanoseconds of restarting one assignment. Raised or lowered: as :data:`STEP`."""
+ITEM = 60
+"""Estimated nanoseconds of finding one item of an assignment. Raised or lowered: as
+:data:`STEP`."""
+PAIR = 15
+"""Estimated nanoseconds of rating one pair. Raised or lowered: as :data:`STEP`."""
 MOST_SIDE_BY_SIDE = 48
-"""Most assignments in a population. With few hosts, numpy costs little more for some dozens than
-for one; with more assignments the arrays grow out of a processor's cache."""
-ROUNDS, TIMES = 50, 3
-"""How many rounds, and how many times the length of a plan, the effort is to last for; with more
-assignments side by side than that allows none would get far."""
+"""Assignments in a population, at most. Raised, their arrays grow out of a processor's cache;
+lowered, small clusters pay numpy's overhead for fewer assignments. Not measured in a bench."""
+ROUNDS = 50
+"""Rounds of swaps for which the effort lasts at least. Raised, fewer assignments are searched side
+by side; lowered, none of them gets far. Not measured."""
+TIMES = 3
+"""Rounds for each move of the budget for which the effort lasts at least. Raised, fewer assignments
+are searched side by side; lowered, long plans do not get far. Not measured."""
 COOLED = 0.8
-"""Tables are made again once the temperature has changed by a fifth: less is not seen in plans."""
+"""Ratio of two temperatures (no unit) below which tables are made again. Raised, tables are made
+more often for no better plans; lowered, swaps are rated at the wrong temperature. Smaller changes
+are not seen in plans."""
 POOL = 16
-"""Best plans that are gone on from; one for every two assignments at most. Half as many in a small
-cluster soon all come from one, and a long search finds no better one."""
-TAKEN_BACK, PARTS = 5, (0.05, 0.15, 0.02)
-"""Fewer moves than that of a plan are taken back, and these parts of it beside: the more, the
-further from what was found."""
+"""Best plans from which assignments are restarted; at most one for every two assignments. Raised,
+good plans are refined less; lowered to half, the plans of a small cluster soon all come from one,
+and a long search finds no better one."""
+TAKEN_BACK = 5
+"""Moves of a plan that a restart takes back: fewer than this number. Raised, the plan is changed
+more than can be repaired; lowered, the search stays near it. Not measured."""
+PARTS = (0.05, 0.15, 0.02)
+"""Parts of a plan (no unit) that a restart takes back in addition, in turn. Raised, the search goes
+further from what was found; lowered, it stays near. Not measured."""
 KICKS = 2
-"""Every second restart adds one random move (a "kick"). Less often, small clusters converge to one
-local optimum; more often, no plan is refined long enough."""
-TINY_PAIRS, FEW_HOSTS = 200, 20
-"""Up to so many pairs of instance and host a cluster is tiny, and up to so many hosts small."""
+"""Restarts of which one adds a random move (a "kick"). Raised, small clusters converge to one local
+optimum; lowered, no plan is refined long enough. Not measured in a bench."""
+TINY_PAIRS = 200
+"""Pairs of instance and host up to which a cluster is tiny. Raised, more clusters are planned by
+one search for each budget, which takes longer; lowered, the best plan of tiny clusters is missed
+more often. Not measured."""
+FEW_HOSTS = 20
+"""Hosts up to which a cluster is small. Raised, more clusters are searched up to three times as
+long; lowered, fewer are planned as well as can be. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,10 +33,12 @@ MOVE_MB = 64.0
 instances give way; lowered, more and smaller ones."""
 CUTS = 8
 """Ends that are tried because Nova would choose other parts of hosts than a program. Raised, room
-is found more often where these are nearly full, in more time; of 60 clouds one needed more than
-1."""
+is found more often where hosts are nearly full, in more time; lowered, more rarely. Of 60 clouds
+one needed more than 1."""
 ROUNDS = 1, 2, 3
-"""Rounds of the programs that are tried, one after the other, until an end has an order."""
+"""Rounds of moves of the programs that are tried, one program after the other, until an end state
+has an order. More rounds permit more orders. Raised, a search without a result takes longer;
+lowered, room is found more rarely. Not measured."""
 
 
 class RoomMaker:

@@ -22,8 +22,9 @@ Plan = list[tuple[int, int]]
 """(instance, destination), each instance at most once and straight from where it is now; the order
 has no meaning yet."""
 KEPT = 48
-"""For many of the best end states there may be no order of moves that leads there. Mostly the first
-has one; of a hundred tight hosts it was the fifth, of a few that are full the twentieth."""
+"""Best end states that are kept, because no order of moves may lead to some of them. Raised, more
+memory and time are used; lowered, plans of full hosts are missed. Mostly the first end has an
+order; of a hundred full hosts the fifth had, of a few full hosts the twentieth."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,10 +65,17 @@ class Incumbents:
 
 
 COLDEST = 1e-4
-"""Below this the differences that an operator could measure would overflow the exponent."""
+"""Lowest temperature, as a fraction of a host. Raised, the softened value is further from the
+imbalance; lowered, the exponents of measurable differences overflow. Fixed by the range of single
+precision."""
 STEEPEST = 80.0
+"""Largest exponent in a rating (no unit). Raised, the result is no number in single precision;
+lowered, large changes are rated alike. Fixed by the range of single precision, which ends at
+exp(88)."""
 FAINTEST = 1e-35
-"""exp(STEEPEST) times this is still felt, and exp(STEEPEST) still a number in single precision."""
+"""Least part of a sum that a host counts (no unit). Raised, hosts in the middle seem to matter;
+lowered, it is 0 in single precision and multiplied by exp(STEEPEST) still 0. Fixed by the range of
+single precision."""
 
 
 class SoftenedMax:
@@ -120,19 +128,23 @@ class SoftenedMax:
 
 
 PARTNERS = 40
-"""Hosts that a host may swap with: those that contribute most to the softened value, which are
-the hottest and the coldest. What the others could do shows after some swaps. A host that only
-sends may do so to all: a destination costs little to rate, and one in the middle is often best."""
+"""Hosts that a host may swap with: those that contribute most to the softened value, which are the
+hottest and the coldest. Raised, rounds take longer; lowered, more rounds are needed. A host that
+only sends may do so to all: a destination costs little to rate, and one in the middle is often
+best. Not measured."""
 UNTRIED = 0.4
-"""An assignment is taken for a local optimum once the hosts that were drawn in vain contribute all
-but so much of the softened value: with less, few assignments get to where they could be changed
-again; with more, they are left too early."""
-HOMING, FIRST_ORDER = 0.3, 0.7
-"""Probability that the returning instance of a swap goes to its original host; with few moves only
-where a host sends. Without, no plan finds another instance for a host that needs one, but only
-another host for the instance. And probability that few moves are rated to first order, as if a host
-could be improved by its part of the softened value at most: the whole change goes for the furthest
-host first, which is worse where hosts are many."""
+"""Part of the softened value that untried hosts may still contribute when an assignment is taken
+for a local optimum. Raised, assignments are restarted too early; lowered, they are restarted too
+seldom. Not measured."""
+HOMING = 0.3
+"""Probability that the returning instance of a swap goes to its original host. With few moves, only
+for hosts that send. Raised, other swaps are tried less often; lowered to 0, a plan finds another
+host for an instance, but no other instance for a host that needs one. Not measured."""
+FIRST_ORDER = 0.7
+"""Probability that the moves of a short plan are rated to first order, as if a host could be
+improved by its part of the softened value at most. Raised, the exact change decides less often;
+lowered, plans of many hosts are worse, because the exact change favours the furthest host. Not
+measured."""
 
 
 class Population:

@@ -25,9 +25,9 @@ from kronos_nova.planners.hot_hosts import LEAST_TOGETHER
 from kronos_nova.planners.hot_hosts import Marks
 
 PATIENCE = 2000
-"""Sets of instances that are looked at for one host, the cheapest first. Of three of a hundred
-instances, which is what most hosts take, that is enough to be sure; where many small ones have to
-go, what is found by then is good, and no proof is worth more time."""
+"""Sets of instances that are tried for one host, the cheapest first. Raised, hosts of many small
+instances take longer; lowered, the cheapest set is missed more often. It is enough to prove the
+best three of a hundred instances, which is what most hosts need."""
 
 
 EXACT_PAIRS = 5000
@@ -37,8 +37,9 @@ NODES = 20
 """Nodes of its branch and bound. Raised, larger programs are solved to the end, in more time;
 lowered, more end with the best that was found."""
 GAP = 1e-4
-"""Part of all that a plan is worth by which it may be worse than the best: a small part, because
-the memory to copy is one."""
+"""Part of the worth of a plan by which the program's end may be worse than the best. Raised, plans
+copy more memory; lowered, programs take longer. It is small because the memory to copy is a small
+part of the worth."""
 
 
 class Relieve:

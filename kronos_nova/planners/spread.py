@@ -24,19 +24,30 @@ from kronos_nova.planners.population import KEPT
 from kronos_nova.planners.population import End
 from kronos_nova.planners.population import Incumbents
 
-STAIRS, TRIED = 16, 2
-"""Budgets that are searched one after the other in a tiny cluster, each from what those before it
-found: so a plan of more moves has met all that one of fewer has, and is not worse. So many searches
-take some times as long as that of a cluster of the usual size. The shortest plans are all tried: a
-single best one is easily missed where a policy may not get worse."""
-STUCK, SLACK, SEARCHES = 1e-3, 0.9, 3
-"""Where hosts are so full that there is no order for the best plans, and what can be ordered ends
-worse by so much, plans are looked for that leave some moves to put instances aside, and then of
-half as many moves again and again: for short plans there is an order more often. From what is found
-it is searched on with the moves that are left, so many times in all."""
+STAIRS = 16
+"""Moves of the budgets that are searched one after the other in a tiny cluster. Each search starts
+with what the ones before it found, so that a plan of more moves is never worse than one of fewer.
+Raised, tiny clusters take longer; lowered, larger budgets may plan worse than smaller ones (``bench
+budgets``)."""
+TRIED = 2
+"""Moves up to which all plans of a tiny cluster are tried. Raised, the number of plans grows by a
+power; lowered, a single best plan is missed where a policy may not get worse. Fixed by what can be
+tried."""
+STUCK = 1e-3
+"""Combined imbalance by which an ordered plan may end worse than the best end before shorter plans
+are looked for. Raised, plans of full hosts end worse; lowered, they take longer for gains that
+that cannot be noticed. Not measured."""
+SLACK = 0.9
+"""Part of the budget that such a shorter plan may use at first; later half of it, and so on.
+Raised, fewer moves are left to put instances aside; lowered, plans do less than they can. Not
+measured."""
+SEARCHES = 3
+"""Searches of one plan, each from the end of the one before it, with the moves that are left.
+Raised, plans of full hosts take longer; lowered, they end worse. Not measured."""
 ENDS = 50
-"""Hosts at each end of a policy that matter even to a plan of few moves: once the furthest are
-improved, those behind them are the ends."""
+"""Hosts at each end of a policy that are searched even for a plan of few moves. Raised, large
+clusters take longer; lowered, the next ends are missing once the furthest are improved. Not
+measured."""
 EXACT_PAIRS = 1500
 """Pairs of instance and host up to which the best end is worked out by an integer program, where
 groups are kept apart or the best ends have no order. Raised, larger clusters end as well as can be,
@@ -45,9 +56,9 @@ NODES = 50
 """Nodes of its branch and bound. Raised, larger programs are solved to the end, in more time;
 lowered, more end with the best that was found."""
 ROUNDS = 2, 3
-"""Rounds of moves in which orders are looked for by that program, where its best end has none. More
-rounds permit more orders, and take more time, 1 to 5 s each: a fourth made one plan better of 12
-whose best end has no order."""
+"""Rounds of moves in which the program looks for orders where its best end has none. More rounds
+permit more orders and take 1 to 5 s of a processor each. Raised to 4, one plan was better of 12
+whose best end has no order; lowered, fewer are found."""
 NEAR = 0.02
 """Part by which a plan may be worse than the best end before more rounds are tried. Raised, plans
 of tight clusters are worse and take less time; lowered, the other way round."""
@@ -56,9 +67,11 @@ TIGHT = 0.5
 more often, which takes longer where a search is as good; lowered, ends that a search does not find
 are missed more often."""
 GAP = 1e-3
-"""Part of the imbalance that is left by which that end may be worse than the best."""
+"""Part of the imbalance that is left by which the program's end may be worse than the best. Raised,
+programs end sooner with worse plans; lowered, they take longer. Not measured."""
 TRIED_WHEN_LATE = 8
-"""Plans for which an order is looked for, even after the deadline, as long as none has one."""
+"""Plans for which an order is looked for even after the deadline, while none has one. Raised,
+cycles pass their deadline by more; lowered, late cycles plan nothing. Not measured."""
 
 
 class Spread:
