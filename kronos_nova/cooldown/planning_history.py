@@ -8,6 +8,7 @@ from dataclasses import field
 from kronos_nova.objects.plan import AggregateReport
 
 INDEFINITE = -1
+"""Seconds of a quarantine without an end. Fixed: no quarantine has negative seconds."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,26 +20,36 @@ import dataclasses
 import numpy as np
 
 ORIGINS = 24
-"""Hours from which a forecast is made again to judge it: those of the last day."""
+"""Hours at which a forecast is made again in order to judge it: those of the last day. Raised, a
+change of habits is noticed later; lowered, hours of the day are not judged at all. Fixed by the
+day."""
 DAYS = 2 * ORIGINS + 1
-"""Hours until now of which means are needed: from each origin a day back, and one before that."""
+"""Hours until now whose means are needed: from each origin a day back, and one more. Fixed by
+:data:`ORIGINS`."""
 WEEK_AGO = 7 * 24 + ORIGINS + 1
-"""Hours ago at which the part of last week begins that is needed."""
+"""Hours ago at which the needed part of last week begins. Fixed by :data:`ORIGINS` and the week."""
 LEAST_KNOWN = 3
-"""Errors of a forecast that must be known before it has a weight."""
+"""Hours of known errors that a forecast needs to have a weight. Raised, forecasts are used later
+after a start; lowered, one lucky hour gives a forecast the weight of a good one. Not measured."""
 LEAST_ORIGINS = 12
-"""Hours of the last day of which must be known how good the forecast was."""
+"""Hours of the last day at which a forecast must have been judged. Raised, forecasts are used later
+after a start; lowered, a forecast that failed at night is used at night. Half a day; not
+measured."""
 LEAST_ERROR = 1e-6
-"""A hundred-thousandth of a host is nothing, squared or not: an exact forecast of some hours
-does not outweigh all others."""
+"""Square of an error, as a fraction of a host, that every forecast has at least. Raised, good
+forecasts count as much as moderate ones; lowered, a forecast that was exact for some hours
+outweighs all others. Not measured."""
 WORTH = 0.9
-"""Largest error of a useful forecast, as a part of the error of staying with the present. A
-slightly smaller error may be chance, which is no reason to move servers."""
+"""Largest error of a useful forecast, as a part of the error of staying with the present. Raised,
+servers are moved for an advantage that may be chance; lowered, useful forecasts are ignored. Not
+measured apart; ``bench days --known`` has the effect of forecasts."""
 FAR_OFF = 3.0
-"""By which factor all loads together may be off from any hour of the last day. Percent are 100
-times as much, and cores as many times as a host has."""
+"""Factor by which all loads together may differ from any hour of the last day. Raised, a query in
+another unit is taken for load; lowered, a cloud that wakes up is taken for an error. Percent are
+100 times as much, and cores as many times as a host has."""
 _ROWS = 4096
-"""Series that are looked at together, so that this takes some tens of MiB whatever there are."""
+"""Series that are judged together. Raised, a judgement takes more memory; lowered, more time. This
+many take some tens of MiB."""
 
 
 def weeks(horizon: int) -> int:

@@ -12,13 +12,14 @@ from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Vector
 
 NAMED = 3
-"""How many hosts a message names before it only counts."""
+"""Hosts that a message names before it only counts. Raised, messages are longer; lowered, an
+operator has fewer examples. Chosen to fit into a line."""
 ROUNDING = 0.1
 """Share of a host by which a value may be off [0, 1] because of rates at other moments. Raised,
 percentages of idle hosts are taken for these; lowered, hosts that are full. By the tolerance of
 profiles."""
 PERCENT = 100.0
-"""Largest value that is taken for a percentage; the definition of one."""
+"""Largest value in percent. Fixed by the definition of a percentage."""
 MOST_FULL = 2.0
 """Part of a host above which a capacity is taken to be in another unit. Raised, percentages of
 little used hosts pass without a warning; lowered, hosts whose memory is overcommitted have one.

@@ -24,6 +24,7 @@ ALIKE = 1.05
 for up to so much more or less than it is. Lowered, a few CPUs that are kept from Nova on some hosts
 make an operator say how big hosts are."""
 MIB = 1 << 20
+"""Bytes in a MiB. Fixed by the units."""
 CLASSES = {'VCPU': ('VCPU', 'PCPU'), 'MEMORY_MB': ('MEMORY_MB',)}
 """Resource classes of placement that are a host's size, by ``vm_profile_resource``."""
 _CPU, _MEMORY = re.compile(r'v?cpus?|cores?'), re.compile(r'mem(ory)?|rss|ram')

@@ -16,13 +16,15 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.policies import Policy
 
 FULL = 1.05
-"""How much of a host its instances may seem to use together: all of it, and what two averages over
-different times differ by."""
+"""Part of a host that its instances may seem to use together: all of it, and what two averages over
+different times differ by. Raised, profiles in the wrong unit are noticed later; lowered, full hosts
+are taken for errors. Not measured."""
 
 EXCESS = 1.5
-"""How much more than the host itself its instances may seem to use together. Guests' figures are
-taken at other moments than the host's, and one that has just left counts twice; but a profile by
-instance instead of by host is off by the number of vCPUs, which is more."""
+"""Times the load of a host that its instances may seem to have together. Raised, a profile by
+instance instead of by host, which is off by the number of vCPUs, is not noticed; lowered,
+differences of time are taken for errors: guests are measured at other moments than hosts, and an
+instance that has just left counts twice. Not measured."""
 
 
 ProfileSample = tuple[float, str]

@@ -19,20 +19,28 @@ import dataclasses
 import numpy as np
 
 DAY = 86400.0
+"""Seconds in a day. Fixed by the unit."""
 SOON = 900.0
-"""Seconds in which the weight of what comes, and of what was, falls to a third: most of it is
-within half an hour. Of 5, 10, 15 and 30 minutes, what a made-up week and days of PlanetLab together
-were best with."""
-AT_FIRST, AS_GOOD_AS = 0.5, 3 * 3600.0
-"""The slope that is assumed of an instance, as if it had been seen for so many seconds."""
+"""Seconds in which the weight of a sample in the mean of about a quarter of an hour falls to a
+third. Raised, new load is seen later; lowered, noise is taken for load. Of 5, 10, 15 and 30
+minutes, a generated week and days of PlanetLab together were best with this value."""
+AT_FIRST = 0.5
+"""Slope β (no unit) that is assumed of a new instance. Raised, the present load of new instances is
+expected to last; lowered, it is ignored. Chosen between both; not measured."""
+AS_GOOD_AS = 3 * 3600.0
+"""Seconds of samples that :data:`AT_FIRST` counts as. Raised, instances are known later; lowered, a
+few samples decide. Not measured."""
 FORGOTTEN = 6 * 3600.0
-"""Seconds without a sample after which statistics begin again."""
+"""Seconds without a sample after which statistics begin again. Raised, an old level is taken for
+the present one; lowered, an outage of Prometheus forgets all. Not measured."""
 LEAST_VARIANCE = 1e-10
-"""A load that varies by less than 0.00001 of a host is a constant."""
+"""Square of a fraction of a host, below which a load is constant. Fixed: that is 0.00001 of a host.
+Raised, quiet instances have no slope; lowered, rounding of the samples has one."""
 FIGURES = 5
-"""How many are kept of an instance in a policy."""
+"""Columns of the statistics of an instance in a policy. Fixed by :class:`LoadStats`, which lists
+them."""
 VARIANCE = 2
-"""Which of them is the variance."""
+"""Index of the column of the variance (no unit). Fixed by :class:`LoadStats`."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -9,15 +9,23 @@ Where a share of the hosts is left out at each end, the distance does not grow w
 
 import numpy as np
 
-_REACH, _STEPS = 6.0, 240
-"""Standard deviations up to which the distribution of the highest is summed up, and in how many
-steps. The error is below a thousandth of the range."""
+_REACH = 6.0
+"""Standard deviations up to which the distribution of the highest is summed up. Raised, steps are
+coarser; lowered, the tail is missing. With :data:`_STEPS` the error is below a thousandth of the
+range."""
+_STEPS = 240
+"""Number of steps of that sum. Raised, a sum takes longer; lowered, its error grows."""
 _TABLE = np.linspace(-8.0, 8.0, 3201)
 _DENSITY = np.exp(-_TABLE ** 2 / 2)
 _CUMULATED = (np.cumsum(_DENSITY) - _DENSITY / 2) / _DENSITY.sum()
+"""Probability [0, 1] of each place of the table. Fixed by the normal distribution."""
 _LEAST = 1e-300
+"""Probability (no unit) that stands for 0. Fixed by float64: nearly the smallest number whose
+logarithm is finite."""
 _DIGITS = 3
-"""Digits of the logarithm by which deviations are grouped; many hosts then share one."""
+"""Decimal digits of the logarithm by which deviations are grouped. Raised, fewer hosts share a
+group, and a sum takes longer; lowered, deviations are less exact. Three digits are a thousandth of
+a deviation."""
 
 
 def expected_range(deviations: np.ndarray, left_out: int = 0) -> float:

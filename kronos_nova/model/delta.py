@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from kronos_nova.model.state import State
 
 ITSELF = -2
-"""Stands for the rule that an instance does not move to where it is."""
+"""Index of the rule that an instance does not move to where it is (no unit). Fixed: no rule has a
+negative index."""
 NONE = -1
+"""Index where no rule is against a move (no unit). Fixed: no rule has a negative index."""
 
 
 class Delta:

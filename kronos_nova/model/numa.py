@@ -26,9 +26,10 @@ from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
 
 KIB = 1024
-"""KiB in a MiB."""
+"""KiB in a MiB. Fixed by the units."""
 NO_PAGE = -1
-"""Stands for the page size of a part on a cell that has no page sizes."""
+"""Index of the page size of a part on a cell without page sizes (no unit). Fixed: no page size has
+a negative index."""
 
 
 class Place(NamedTuple):

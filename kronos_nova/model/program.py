@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from kronos_nova.objects.numa import InstanceCell
 
 STAYS = 1e4
-"""Cost of an instance that does not leave, in moves of an instance of mean memory: more than all
-moves of others that could be worth one."""
+"""Cost of an instance that does not leave, in moves of an instance of mean memory. Fixed: more than
+all moves of others that could be worth one. Raised, the solver loses digits of the other costs;
+lowered, instances stay where leaving costs many moves."""
 PASSING = 100.0
-"""Cost of a host that passes its load limit by all of its size, in the same unit. Lowered,
-fewer other instances are moved to keep hosts below it."""
+"""Cost of a host that passes its load limit by all of its size, in moves of an instance of mean
+memory. Raised, more other instances are moved to keep hosts below the limit; lowered, fewer. Not
+measured."""
 SLOWED = 4.0
 """How many times as long as on an idle machine a program may take; HiGHS counts wall time. Raised,
 a plan depends less on other processes, and may pass its deadline by more; lowered, the other way
@@ -36,8 +38,9 @@ SMALL = 1e-4
 of two ways that cost the same, the one that copies less is taken. Raised, cheap preferences are not
 kept; lowered, it is lost in the tolerance of the solver."""
 LOADED = 0.01
-"""Cost of a destination of load 1 rather than 0, in the same unit: of two
-ways that cost the same, the one to the less loaded hosts is taken."""
+"""Cost of a destination of load 1 rather than 0, in moves of an instance of mean memory. Of two
+solutions that cost the same it selects the one on less loaded hosts. Raised, more memory is copied
+for that; lowered, it is lost in the tolerance of the solver. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ NOTHING = ResourceInventory(total=0)
 DEVICE = 'device'
 """How the names of devices begin that count like resource classes; those have no lower case."""
 ENOUGH = 1 << 20
-"""Devices of a host of which it is not known what it has: more than all servers of one need."""
+"""Devices of a host whose devices are not known. Fixed: more than all servers of one host need.
+Lowered below that, instances seem to have no room; raised, nothing changes."""
 T = TypeVar('T')
 
 

@@ -22,8 +22,10 @@ KINDS = 8
 """Scales of hosts that have a matrix of their own. Raised, each costs memory and time; lowered,
 more hosts are rated one by one. Clouds have few kinds of hosts."""
 ROWS = 256
-"""Instances whose prices are asked at once: enough for speed, and little memory."""
+"""Instances whose prices are asked together. Raised, a question takes more memory; lowered, more
+questions are asked, each with numpy's overhead. Not measured."""
 NOWHERE = -1
+"""Index of the host of a dummy item (no unit). Fixed: no host has a negative index."""
 NEVER = np.float32(1e30)
 """Stands for a price that cannot be paid: more than any other, and finite, so that what is the
 difference of two of them, or a product with 0, is a number."""

@@ -19,12 +19,13 @@ VPMEM_SERVICE = 51
 VDPA_SERVICE = 63
 VTPM_SERVICE = 72
 COLD_WITH_SHARES_SERVICE = 74
-"""Versions of nova-compute since which Nova permits a move of each kind, if no older nova-compute
-is in the cell. From ``nova.compute.api`` and ``nova.conductor.tasks.live_migrate`` of Nova 34."""
+"""Versions of nova-compute (no unit) since which Nova permits a move of each kind, if no older
+nova-compute is in the cell. Fixed by ``nova.compute.api`` and ``nova.conductor.tasks.live_migrate``
+of Nova 34."""
 
 MEDIATED_QEMU = 8_001_000
-"""Version of QEMU since which libvirt's driver migrates mediated devices live, as Nova counts
-versions. From ``MIN_MDEV_LIVEMIG_QEMU_VERSION`` of Nova 33 and 34."""
+"""Version of QEMU (no unit) since which libvirt's driver migrates mediated devices live, as Nova
+counts versions. Fixed by ``MIN_MDEV_LIVEMIG_QEMU_VERSION`` of Nova 33 and 34."""
 
 ACCELERATOR = 'accel:device_profile'
 ACCELERATOR_PORTS = frozenset(('accelerator-direct', 'accelerator-direct-physical'))
@@ -32,7 +33,8 @@ VDPA_PORT = 'vdpa'
 VPMEM = 'CUSTOM_PMEM_NAMESPACE_'
 VGPU = 'VGPU'
 POWERED = frozenset((1, 3))
-"""Power states in which Nova's conductor migrates a server live: running and paused."""
+"""Power states (no unit) in which Nova's conductor migrates a server live: running and paused.
+Fixed by Nova."""
 
 IN_A_FLAVOR = 'Cyborg accelerators of the flavor cannot be moved'
 AT_A_PORT = 'a port has a Cyborg accelerator, which cannot be moved'

@@ -15,7 +15,8 @@ COMPUTE_MIGRATIONS = '2.59'
 """Migrations by uuid, and the type of each, since then."""
 
 PLACEMENT_ALLOCATIONS = (1, 38)
-"""Consumers have types; where placement does not offer it, moves work without."""
+"""Microversion of placement (no unit) in which consumers have types. Fixed by placement; moves work
+without it."""
 
 PLACEMENT_NEEDED = {
     (1, 13): 'POST /allocations', (1, 28): 'consumer generations',

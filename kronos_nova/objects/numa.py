@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import field
 
 SMALL, LARGE, ANY = -1, -2, -3
-"""Page sizes that a server may ask for in place of one in KiB: the smallest of the cell, any but
-that, and any (``nova.virt.hardware.MEMPAGES_SMALL`` and the others)."""
+"""Page sizes (no unit) that a server may ask for in place of one in KiB: the smallest of the cell,
+any but that, and any. Fixed by ``nova.virt.hardware.MEMPAGES_SMALL`` and the others."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +93,7 @@ DEDICATED, MIXED = 'dedicated', 'mixed'
 """CPU policies of servers all or some of whose CPUs are pinned."""
 PAGE_SIZES = {'small': SMALL, 'large': LARGE, 'any': ANY}
 UNIT_KB = {'k': 1, 'm': 1 << 10, 'g': 1 << 20, 't': 1 << 30}
+"""KiB of each unit of a page size. Fixed by the units."""
 NUMBER = re.compile(r'[0-9]{1,12}')
 """An amount in an extra spec. More digits are more than any host has, and are not read."""
 PAGE_SIZE = re.compile(r'([0-9]{1,12})\s*([kmgt])i?b?', re.IGNORECASE)

@@ -32,7 +32,8 @@ BLIND = (NO_DATA, FAILED)
 OUTCOMES = (PLANNED, BALANCED, COOLING, NO_DATA, NO_MOVE, FAILED)
 
 HOT_SCORE = 0.9
-"""A score above this is a host that has next to nothing left."""
+"""Fraction of a host above which it has next to nothing left. Raised, fewer hosts count as hot;
+lowered, hosts with room do. Reports and ``bench days`` have used this value from the start."""
 
 FULL = 1.0
 """Load of a host, as a fraction, from which its servers want all it has or more. Raised, contention

@@ -70,23 +70,39 @@ class _ConcurrencyHistory:
 
 
 FIXED = 10.0
-"""Seconds before and after the copying where nothing is known: what Nova takes to check, to bind
-ports and to clean up."""
+"""Seconds of a move before and after the copying, where nothing is known: for checks, ports and
+cleaning up. Raised, moves are predicted longer at first; lowered, shorter. Past moves replace
+it."""
 BANDWIDTH = 1000.0
-"""MiB a second where nothing is known: most of a link of 10 Gbit/s."""
-LEAST_FIXED, LEAST_BANDWIDTH = 0.5, 1.0
+"""MiB a second where nothing is known: most of a link of 10 Gbit/s. Raised, moves are predicted
+shorter at first; lowered, longer. Past moves replace it."""
+LEAST_FIXED = 0.5
+"""Seconds that a move takes at least. Raised, fast clouds are predicted too slow; lowered to 0, a
+fit may be negative. Not measured."""
+LEAST_BANDWIDTH = 1.0
+"""MiB a second that are copied at least. Raised, slow links are predicted too fast; lowered, one
+move that hung makes all others seem endless. Not measured."""
 SPREAD = 0.2
-"""Relative error that a duration has anyhow. What is assumed counts as if it had one of 1."""
+"""Relative error (no unit) that a duration has in any case; assumptions count as one with an error
+of 1. Raised, assumptions last longer; lowered, single moves decide. See ``bench makespan`` for
+errors."""
 SURE = 0.1
-"""Relative error of a bandwidth that an operator gave."""
+"""Relative error (no unit) of a bandwidth that an operator configured. Raised, past moves correct
+it sooner; lowered, later. Not measured."""
 HUBER = 1.5
-"""Errors beyond this many SPREAD count less; the usual constant, which loses little where errors
-are normal."""
+"""Errors, in multiples of :data:`SPREAD` (no unit), beyond which an observation counts less.
+Raised, outliers count more; lowered, ordinary errors are ignored. The usual constant of Huber's
+estimator."""
 ROUNDS = 10
+"""Number of steps of the fit. Raised, nothing changes once it has converged; lowered, it may not
+converge. Not measured."""
 SHRINKAGE = 2.0
-"""Observations for which a factor has to stand before half of it is believed."""
+"""Observations of a factor after which half of it is believed. Raised, moves of one instance or
+pair of hosts are learnt later; lowered, chance is learnt. Not measured."""
 MOST = 8.0
-"""A factor is not larger, nor smaller than its reciprocal: then it is something else."""
+"""Largest factor (no unit) by which an instance or pair of hosts differs; the smallest is its
+reciprocal. Raised, a move that hung is taken for a slow one; lowered, slow pairs are predicted too
+fast. Not measured."""
 
 Key = float | str | tuple[str, str]
 """The key of a factor: MiB of memory, the uuid of an instance, or a pair of hosts."""

@@ -10,11 +10,12 @@ import dataclasses
 import math
 
 DOWNTIME = 0.5
-"""Seconds for which a guest may be stopped: ``live_migration_downtime`` of Nova's default."""
+"""Seconds for which a guest may be stopped. Fixed by the default of Nova's
+``live_migration_downtime``."""
 
 MOST_ROUNDS = 1000
-"""Most rounds that are computed, for a guest that writes nearly as fast as it is copied. No
-migration makes as many."""
+"""Rounds of copying that are computed. Fixed: more than any migration makes, so that a guest which
+writes nearly as fast as it is copied has an end."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -15,13 +15,19 @@ from kronos_nova import exception
 from kronos_nova.policies import models
 
 MAX_BYTES = 1 << 18
-"""PyYAML takes 20 s of the processor for a megabyte of short values."""
+"""Bytes of a policies file. Raised, a faulty file takes longer; lowered, large clouds have no room.
+PyYAML takes 20 s of the processor for a megabyte of short values."""
 
 MOST_POLICIES = 100
+"""Number of policies of a file. Raised, each evaluation may take longer; lowered, a large cloud is
+refused. Chosen as far more than the metrics of a host."""
 MOST_PROBLEMS = 50
-"""Lines of a message; the file is corrected and checked again."""
+"""Lines of a message. Raised, a message fills a screen; lowered, a file is checked more often until
+it is right. Not measured."""
 
 _LONGEST_NAME = 63
+"""Characters of a name in a message. Raised, messages are longer; lowered, long names are cut. Not
+measured."""
 
 
 class _Loader(yaml.SafeLoader):

@@ -15,8 +15,13 @@ from kronos_nova.policies.rules import OperatorRule
 from kronos_nova.policies.rules import repeated_names
 
 WEIGHT_TOLERANCE = 1e-6
+"""Difference of a sum of weights from 1 (no unit) that counts as none. Raised, weights that do not
+add up pass; lowered, weights such as three thirds are refused. Not measured."""
 _LARGEST = 10**9
+"""Largest whole number as a weight (no unit). Fixed: larger ones are not exact as floats, and no
+weight is above 1."""
 _ROUNDING = 1e-9
+"""Number of hosts (a part of one) that counts as rounding. Fixed by float64."""
 
 LABEL = r'^[a-zA-Z_][a-zA-Z0-9_]*$'
 
@@ -37,7 +42,8 @@ def _query(default: Any = ..., /, *, about: str) -> Any:
 
 
 LONGEST_HORIZON = 12
-"""Hours: further ahead nothing is planned, and the memory that a forecast takes grows with it."""
+"""Hours of a forecast, at most. Raised, a forecast takes more memory; lowered, a night cannot be
+foreseen. Nothing is planned further ahead."""
 
 
 class Forecast(pydantic.BaseModel):

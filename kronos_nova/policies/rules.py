@@ -20,9 +20,9 @@ HOST = 'host'
 """The level of the smallest domain: every host is one."""
 
 DEFAULT_COST = 0.02
-"""Combined imbalance that a server is worth that is where a rule would not have it, unless the rule
-says more. Raised, the rule is kept at the price of evenness; lowered, it yields to load. The same
-as the start value of ``soft_group_cost``."""
+"""Combined imbalance (no unit) that keeping the rule for one server is worth, unless the rule says
+more. Raised, the rule is kept at the price of evenness; lowered, it yields to load. The same as the
+start value of ``soft_group_cost``."""
 
 MOST_NAMES = 10_000
 """Names that one key of a rule lists. Raised, a file may be read longer; lowered, a rule has not

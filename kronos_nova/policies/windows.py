@@ -25,15 +25,18 @@ EVERY = '*'
 FORM = 'AGGREGATE; CRON; MINUTES[; TIME ZONE]'
 
 LONGEST_MINUTES = 31 * 24 * 60
-"""A window that lasts longer than a month is always open."""
+"""Minutes of a window, at most. Fixed: a window of more than a month is always open."""
 
 # croniter takes more than cron does, random times among it.
 _FIELD = re.compile(r'[0-9*/,#L?-]+|[a-z0-9,*/-]{1,60}', re.ASCII | re.IGNORECASE)
 _RANDOM = re.compile(r'(^|,)[hr](\W|$)', re.ASCII | re.IGNORECASE)
 _LONGEST_CRON = 200
+"""Characters of a cron expression. Raised, a faulty line fills a message; lowered, long lists are
+refused. Not measured."""
 
-# Where a leap day is skipped there are eight years between two.
 _YEARS = 9
+"""Years in which a cron expression must match once. Fixed: where a leap day is skipped there are
+eight years between two."""
 _BEFORE = datetime.datetime(2024, 1, 1)
 
 # No clock is put back or forward by more.
@@ -41,6 +44,7 @@ _CLOCK_CHANGE = datetime.timedelta(hours=3)
 _AROUND = datetime.timedelta(days=1)
 _SECOND = datetime.timedelta(seconds=1)
 _YEAR_OF_DAYS = 400
+"""Number of days that are searched for an open window. Fixed: more than a year."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -48,12 +48,14 @@ NODES = 2_000
 :data:`NOT_FOUND`, and a full cloud takes longer; lowered, the other way round."""
 SECONDS = 10.0
 """Seconds that one integer program may take on an idle machine: a stop for models whose single node
-is slow, not what ends most of them. Raised, as :data:`NODES`."""
+is slow. Raised, slow models are decided more often; lowered, more verdicts are :data:`NOT_FOUND`.
+Other programs end by :data:`NODES`."""
 
 
 CUTS = 8
 """Placements that are tried because Nova would choose other NUMA cells. Raised, fewer verdicts are
-:data:`NOT_FOUND` where cells are nearly full, and these take longer."""
+:data:`NOT_FOUND` where cells are nearly full, and these take longer; lowered, more are. Not
+measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
