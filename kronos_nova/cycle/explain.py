@@ -113,12 +113,17 @@ def _roomiest_but(state: State, step: Step) -> Alternative | None:
 
 
 LOOKED_AT = 2000
-"""Instances on the coldest hosts that pack explains; others were not in its way."""
+"""Instances on the coldest hosts whose staying ``pack`` explains. Raised, a report takes longer;
+lowered, instances have no explanation more often. Instances on other hosts did not keep a host in
+use; not measured."""
 
 NEAREST = 16
-"""Hosts that are asked what they have against an instance."""
+"""Hosts whose rules are asked about one instance. Raised, a report takes longer; lowered, the
+reason of the nearest hosts alone is known. Not measured."""
 
 PAIRS_AT_ONCE = 1_000_000
+"""Pairs of instance and host in one question. Raised, a question takes more memory; lowered, more
+questions are asked. A million pairs take some MiB."""
 
 
 def with_next_best(start: State, steps: Sequence[tuple[str, Step]],

@@ -27,14 +27,16 @@ from kronos_nova.objects.plan import ForecastReport
 from kronos_nova.policies import Policy
 
 HOUR = 3600
+"""Seconds in an hour. Fixed by the unit."""
 MOST_SERIES = 200_000
-"""Most series of an answer: more servers than a cloud of one Nova has."""
+"""Series of one answer of Prometheus. Raised, a query without the right labels takes more memory;
+lowered, large clouds have no forecast. Chosen as more than the servers of one Nova."""
 MOST_POINTS = 200_000
-"""Most points of an answer: some 30 MiB while it is read. A query asks for as many hours as keep to
-it."""
+"""Points of one answer of Prometheus, which limit the hours of a query. Raised, reading takes more
+memory; lowered, more queries are asked. This many take some 30 MiB."""
 PAUSE = 900.0
-"""Seconds before it is asked again for what could not be read: the cycles between have no time to
-lose with it."""
+"""Seconds after which a query that failed is asked again. Raised, forecasts are missing longer
+after an outage; lowered, more cycles wait for a Prometheus that does not answer. Not measured."""
 
 
 class HourlyHistory:

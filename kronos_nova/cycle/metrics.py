@@ -482,6 +482,7 @@ def _occupied(given: 'Inputs', scope: 'Scope') -> Occupied:
 
 
 MIB = 2**20
+"""Bytes in a MiB. Fixed by the units."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

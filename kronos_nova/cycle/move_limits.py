@@ -19,7 +19,8 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.policies.selection import Selections
 
 MOST_NAMED = 3
-"""Projects that are named of those that a move is good for: a person reads them."""
+"""Projects that a reason names. Raised, reasons are longer; lowered, an operator knows fewer of
+those concerned. Chosen to fit into a line."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,6 +66,7 @@ def _mib_per_second(mbps: int) -> float | None:
 
 
 DAY = 86400
+"""Seconds in a day. Fixed by the unit."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,9 +31,10 @@ from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners.base import Limits
 
 ENOUGH = 3
-"""Refusals after which an instance is left alone. What a filter has against an instance (pinned
-CPUs, a device, an image) it mostly has on every host, and each question costs a call of the
-scheduler; two hosts may happen to be special."""
+"""Refusals of the scheduler after which no other host is asked for an instance. Raised, each
+instance costs more calls of the scheduler; lowered, a host that happens to be special keeps it. A
+filter that refuses an instance for pinned CPUs, a device or an image mostly refuses it everywhere;
+not measured."""
 
 FEW_HOSTS = 10
 """Hosts that an instance can go to up to which all are tried before it is left alone, where it

@@ -22,9 +22,12 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.risk import risk
 
 MIB_PER_GIB = 1024
+"""MiB in a GiB. Fixed by the units."""
 HOUR = 3600.0
+"""Seconds in an hour. Fixed by the unit."""
 COPY_CORES = 2.0
-"""Cores that a live migration keeps busy: one at either end."""
+"""Cores that a live migration keeps busy, one at each end. Raised, moves are dearer and fewer are
+made; lowered, more are. An estimate; not measured."""
 FULL_HOST = 4.0
 """Core-hours that servers lack on a host that is to be expected full, until it is not. Raised, more
 moves pay; lowered, fewer. Chosen by ``bench days`` on 17 rows, relative to plans before there was a

@@ -25,9 +25,9 @@ from kronos_nova.planners.bound import least_imbalances
 from kronos_nova.planners.level import Level
 
 LEAST_TARGET = 0.8
-"""Part of the threshold. A target leaves room for what noise makes of an imbalance, but is never
-below this part. With less, plans copy more for hosts that are no calmer; with more, unforeseeable
-load is above the threshold again soon. Measured by ``bench days``."""
+"""Part of the threshold that a target has at least, whatever noise makes of an imbalance. Raised,
+unforeseeable load is above the threshold again soon; lowered, plans copy more for hosts that are no
+calmer. Chosen by ``bench days``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

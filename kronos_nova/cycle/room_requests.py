@@ -39,7 +39,7 @@ REFUSALS = 5
 often where few hosts take a server, for more questions; lowered, it is given up sooner. As many as
 an evaluation takes for the moves of a plan that balances."""
 MOVES = 100_000
-"""Moves that may make room; the time limit of a plan ends the search sooner."""
+"""Moves that may make room. Fixed: more than a search finds within the time limit of a plan."""
 
 
 class RoomRequests:

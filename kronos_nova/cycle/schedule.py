@@ -31,28 +31,34 @@ from kronos_nova.pacing.schedule import best
 from kronos_nova.planners.base import Limits
 
 MIB_PER_GIB = 1024
+"""MiB in a GiB. Fixed by the units."""
 BEFORE = {plan.EVACUATE: 3.0, plan.AFFINITY: 2.0, plan.RELIEVE: 1.0}
-"""Addition to the score of the host that a move relieves, by phase. A score is at most 1, so the
-phases go one after the other."""
+"""Addition to the score of the host that a move relieves, by phase (no unit). Fixed: a score is at
+most 1, so that the phases begin one after the other."""
 MIGRATING = 'migrating'
 ROUNDS = 5
-"""Plans that are made until all moves of one can begin in time. Two are mostly enough; where moves
-off one host wait for each other it takes more."""
+"""Number of plans that are made until all moves of one can begin in time. Raised, an evaluation
+takes longer; lowered, more plans are cut. Two are mostly enough; moves that wait for each other on
+one host need more."""
 SURE = 0.98
-"""Part of the moves that were in time for which the third plan and those after it are made. With 1,
-other moves than before are a little longer, and one or two of them are late again and again."""
+"""Part of the moves that were in time, for which the third plan and those after it are made. Raised
+to 1, the moves of the next plan differ and one or two of them are late again and again; lowered,
+time is left unused."""
 LARGER = 1.04
-"""By how much a plan must be larger to be worth a search of its own, where the one before leaves
-time. Lowered, plans take one search more for a few moves; raised, up to that part of the moves
-that could begin in time is left out."""
+"""Factor by which a plan must be larger to be searched for, where the one before leaves time.
+Raised, up to that part of the moves that could begin in time is left out; lowered, plans take one
+search more for a few moves."""
 SAMPLED = 256
-"""Instances of which it is worked out what moving one takes, to know how many fit into a time."""
+"""Instances whose moves are predicted, to know how many fit into a time. Raised, a prediction takes
+longer; lowered, it is less exact. Not measured."""
 AMPLE = 2.0
-"""Times as many moves as would fit if all were typical may be planned at first: short ones may be
-chosen."""
+"""Times the number of typical moves that fit into a time, up to which moves are planned at first.
+Raised, the first plan has more late moves; lowered, plans of short moves use less than the time.
+Not measured."""
 MOST_SCHEDULED = 2000
-"""Moves of a plan; what it takes to play them through grows with the square. More, which no night
-has room for, begin in the order in which they were planned."""
+"""Moves of a plan whose start is predicted; further moves begin in the order in which they were
+planned. Raised, a schedule takes longer, by the square; lowered, the order of long plans is worse.
+Chosen as more than fit into a night."""
 
 
 class Pace:

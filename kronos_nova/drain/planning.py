@@ -46,18 +46,21 @@ from kronos_nova.policies.windows import Windows
 
 ROOM = 'allocated'
 ROOM_WEIGHT = 0.2
-"""Weight of the allocation beside the policies of the operator, where there are any. It decides
-between hosts of equal load, and is too small to overrule a measured load."""
+"""Weight of the allocation in addition to the policies of the operator [0, 1]. Raised, it overrules
+a measured load; lowered, hosts of equal load are filled unevenly. Not measured."""
 
 ANY_IMBALANCE = 1e6
-"""A threshold that nothing exceeds: a host that is emptied is not to be balanced."""
+"""Threshold, as a fraction of a host, that no imbalance exceeds. Fixed: a host that is drained is
+not balanced."""
 
 WITHOUT_END = 100_000
-"""Moves that may be planned; the time limit ends it sooner."""
+"""Moves that may be planned for a drain. Fixed: more than a search finds within the time limit of a
+plan."""
 
 FAILURES = 2
-"""How often moving a server may fail for good, after all its retries, before a person has to look:
-the second time may still be bad luck."""
+"""Number of times that moving a server may fail, after all its retries, before the drain is
+blocked. Raised, an operator learns later of a server that cannot move; lowered, bad luck blocks a
+drain. Chosen: a second failure is seldom bad luck."""
 
 WORDS = {
     'not_active': 'it is {status}, and only what is ACTIVE, PAUSED or SHUTOFF is moved',

@@ -35,19 +35,22 @@ from kronos_nova.objects import automation
 LOG = logging.getLogger(__name__)
 
 SOON = 10
-"""Seconds between two attempts to start an approved plan, should the first one fail."""
+"""Seconds between two attempts to start an approved plan. Raised, it starts later after a failure;
+lowered, a plan that cannot start uses more time. Not measured."""
 
 HEAD_START = 10
-"""Seconds for which an aggregate that is due is left to the worker that planned it last: its child
-has loaded everything and knows most of what there is to read."""
+"""Seconds for which an aggregate that is due is left to the worker that planned it last, whose
+process has everything loaded. Raised, a dead worker delays its aggregates more; lowered, other
+workers take them and read everything again. Not measured."""
 
 TAKING_PATIENCE = 60
-"""Seconds for which workers wait for one that takes aggregates, which is done in one or two."""
+"""Seconds for which workers wait for one that takes aggregates, which takes one or two. Raised, a
+hung worker stops all evaluations for longer; lowered, a slow one is passed over. Not measured."""
 
 LEAVE_SECONDS = 5
-"""For a child that was asked to end, and again for one that was killed: the conductor waits
-meanwhile. A killed process that is still there waits for a disk or a network file system, and ends
-when that answers."""
+"""Seconds that a child has to end, and again after it was killed. Raised, a conductor that ends
+waits longer; lowered, a child is killed while it ends. A killed process that remains waits for a
+disk or a network file system."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

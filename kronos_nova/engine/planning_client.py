@@ -26,6 +26,7 @@ would leave the memory that it took in an arena that is never shrunk; answers of
 come from the heap once the first was freed, would leave holes in it."""
 
 NICEST = 19
+"""Niceness (no unit) of a process, at most. Fixed by POSIX."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

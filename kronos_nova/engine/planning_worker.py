@@ -46,14 +46,17 @@ from kronos_nova.policies import loader
 LOG = logging.getLogger(__name__)
 
 PR_SET_PDEATHSIG = 1
+"""Number of an option of ``prctl`` (no unit). Fixed by Linux."""
 
-# Answers. An unforeseen error, or a signal, ends the process without one.
 PLANNED, NOT_PLANNED = 0, 3
+"""Exit codes (no unit) of a process that answers. An unforeseen error or a signal ends it with
+another one. Fixed by the protocol of this module."""
 STAYS, LEAVES = 'stays', 'leaves'
 
 OOM_SCORE = 500
-"""Score for the kernel's out-of-memory killer, of 1000. The kernel ends this process before any
-that serves requests."""
+"""Score of this process for the kernel's out-of-memory killer (no unit, at most 1000). Raised, the
+kernel ends it before other processes that are as large; lowered, it may end one that serves
+requests. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

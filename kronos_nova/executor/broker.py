@@ -13,9 +13,13 @@ from kronos_nova.executor.pending_stops import PendingStop
 
 LOG = logging.getLogger(__name__)
 
-# A cast or a notification that does not get out at once is given up: the journal is asked again.
 SEND_RETRIES = 1
+"""Number of retries of a cast or a notification. Raised, a broker that is down stops the executor
+for longer; lowered, a connection that was closed costs a message. The journal repeats what was not
+sent."""
 POOL_SIZE = 2
+"""Number of threads that answer messages. Raised, more messages of one executor are handled
+together; lowered, a slow one delays all others. Not measured."""
 
 CONTROL_EXCHANGE = 'nova'
 """Nova's own, so that a conductor, a daemon and a command find each other."""

@@ -11,13 +11,20 @@ from kronos_nova.db.outbox import Outbox
 LOG = logging.getLogger(__name__)
 
 LEASE_SECONDS = 60
-"""For BATCH at a broker that is slow; then another process may take over, and send some again."""
+"""Seconds for which one process sends all notifications. Raised, another one takes over later after
+a crash; lowered, a slow broker lets two processes send the same ones. It is long enough for
+:data:`BATCH`."""
 
 BATCH = 20
-"""Notifications that a process that dies has sent at most without having marked them."""
+"""Notifications that are sent before they are marked as sent. Raised, a crash repeats more of them;
+lowered, the database has more transactions. Not measured."""
 
-FIRST_PAUSE, LONGEST_PAUSE = 1, 60
-"""Seconds before a broker that refused is tried again; twice as many each time."""
+FIRST_PAUSE = 1
+"""Seconds before a broker that refused is tried again; each further pause is twice as long. Raised,
+notifications are late after a short outage; lowered, the log has more lines."""
+LONGEST_PAUSE = 60
+"""Seconds of the longest of these pauses. Raised, notifications are late after a long outage;
+lowered, the log has more lines."""
 
 
 class Deliverer:

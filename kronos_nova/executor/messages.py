@@ -19,10 +19,12 @@ COMPLETED = 'migration.completed'
 FAILED = 'migration.failed'
 ABANDONED = 'migration.abandoned'
 
-# AMQP allows 255 bytes, of which a queue's name needs some for prefix and priority.
 MAX_NAME = 200
+"""Characters of the name of a queue. Fixed by AMQP, which allows 255 bytes, of which prefix and
+priority need some."""
 
 UUID_CHARACTERS = 36
+"""Characters of a uuid. Fixed by its text form."""
 
 
 def migrations_topic(aggregate):

@@ -20,12 +20,13 @@ from kronos_nova.objects.nova_facts import COMPUTE_EXECUTION
 LOG = logging.getLogger(__name__)
 
 NOT_FOUND = 404
+"""HTTP status (no unit) of what does not exist. Fixed by HTTP."""
 ABOUT_US = (401, 403, 408, 413, 429)
-"""Answers that say nothing about the instance."""
+"""HTTP statuses (no unit) of answers about the caller and not about the instance. Fixed by HTTP."""
 
 
-# Of an instance that is gone, or that is busy or locked.
 NOT_AS_PLANNED = (404, 409)
+"""HTTP statuses (no unit) for an instance that is gone, busy or locked. Fixed by Nova's API."""
 
 
 class OpenStackComputeApi:

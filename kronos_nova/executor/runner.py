@@ -23,10 +23,13 @@ from kronos_nova.objects import plan as plans
 LOG = logging.getLogger(__name__)
 
 BACKOFF_CEILING_SECONDS = 600
+"""Seconds between two tries of a move, at most. Raised, a move continues later after an outage;
+lowered, a Nova that is overloaded gets more requests. Not measured."""
 
 ABORT_AGAIN_SECONDS = 10
-"""After which Nova is asked once more to end a migration that it said it would: its message may be
-lost. Asked with every look, a compute that has several to end is busy with the questions."""
+"""Seconds after which Nova is asked again to end a migration, because its message may be lost.
+Raised, a move that has to end lasts longer; lowered, a compute that has several to end is busy with
+the questions. Not measured."""
 
 STATUSES = {drains.LIVE: eligibility.LIVE_STATUSES, drains.COLD: ('SHUTOFF',),
             drains.RESTART: ('ACTIVE',)}
