@@ -20,9 +20,10 @@ from kronos_nova.plugin.candidates import Candidate
 
 LOG = logging.getLogger(__name__)
 
-# The more providers a host has, the more ways an instance fits on it. One that was free a moment
-# ago and is taken now is rare; more than a few in a row means that the host is full.
 CANDIDATES_TO_TRY = 5
+"""Number of allocation candidates of a host that are tried. Raised, a full host takes longer to
+refuse; lowered, a provider that was taken a moment ago makes a host seem full. More than a few
+failures in a row mean that the host is full; not measured."""
 
 
 class AllocationClaim:

@@ -19,11 +19,13 @@ NAMESPACE = 'kronos_claims'
 STORE_NAMESPACE = 'kronos_claim_store'
 VERSION = '1.0'
 
-# The host was up a moment ago, and a tick of the executor waits.
 TIMEOUT_SECONDS = 10
+"""Seconds that a nova-compute has to answer. Raised, a host that has just failed stops the executor
+for longer; lowered, a busy one counts as failed. Not measured."""
 
-# Other claims of the host wait meanwhile.
 STORE_TIMEOUT_SECONDS = 5
+"""Seconds that storing a claim may take. Raised, other claims of the host wait longer; lowered,
+more claims are not kept. Not measured."""
 
 # Errors of oslo.messaging where the other end does not serve a namespace.
 UNSERVED = (messaging.UnsupportedVersion, messaging.NoSuchMethod)

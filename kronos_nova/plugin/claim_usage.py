@@ -7,6 +7,7 @@ from oslo_serialization import jsonutils
 from kronos_nova.objects.claim import Amount
 
 MB_PER_GB = 1024
+"""MiB in a GiB. Fixed by Nova, which rounds swap in this way."""
 
 
 def to_amount(usage, devices):

@@ -23,6 +23,8 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 ORPHANS_SPACING_SECONDS = 60
+"""Seconds between two searches for claims without an instance. Raised, such a claim keeps its room
+longer; lowered, nova-compute works more. The default spacing of Nova's periodic tasks."""
 
 _TRACKER = 'nova.compute.resource_tracker:ResourceTracker'
 _MANAGER = 'nova.compute.manager:ComputeManager'

@@ -45,12 +45,17 @@ def main(argv=None):
 
 
 REST_TIME = 5
-"""Seconds that a cycle may take longer, so that RPCs beside it need not."""
+"""Seconds by which a cycle may be prolonged by pauses between its statements. Raised, cycles take
+longer; lowered, RPCs of the same nova-conductor wait longer. Not measured."""
 
 
-PATIENCE, SHORT_PATIENCE = 30, 5
-"""Seconds for cells to answer, and the same for commands. Only the next cycle waits for this
-process, which runs at low priority and must not take its own slowness for that of a database."""
+PATIENCE = 30
+"""Seconds that cells have to answer a cycle. Raised, a dead cell delays a cycle for longer;
+lowered, this process of low priority takes its own slowness for that of a database. Not
+measured."""
+SHORT_PATIENCE = 5
+"""Seconds that cells have to answer a command. Raised, a person waits longer for a dead cell;
+lowered, a slow cell counts as unreachable. Not measured."""
 
 
 def make_sources():

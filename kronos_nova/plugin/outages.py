@@ -7,7 +7,8 @@ from nova import exception as nova_exception
 from kronos_nova.executor import outages
 
 CODE = 503
-"""The ``code`` of the instance fault that Nova keeps of a live migration that an outage ended."""
+"""Code of the instance fault (no unit) that Nova keeps for a live migration which an outage ended.
+Fixed by HTTP's status for an unavailable service."""
 
 OUTAGES = (
     *outages.OUTAGES,

@@ -11,17 +11,24 @@ from kronos_nova.placement import reconcile
 from kronos_nova.plugin import nova_records
 
 BEAT_SECONDS = 5
-# Longer than a tick may be late.
+"""Seconds between two calls of :meth:`Reconciling.tick`. Raised, a worker that died is noticed
+later; lowered, the database has more writes. Not measured."""
 SILENCE_SECONDS = 20
-# For how long the others leave the looking to a worker that says nothing.
+"""Seconds without a beat after which a worker assumes that all workers were delayed. Raised,
+workers that were delayed are taken for dead; lowered, a tick that is a little late counts as a
+delay. Several times :data:`BEAT_SECONDS`."""
 LEASE_SECONDS = 60
-# A tenth of the time between two ticks: the rest is for RPC, and a worker that does not beat in
-# time counts as dead.
+"""Seconds for which other workers leave the reconciling to one worker that is silent. Raised,
+another takes over later; lowered, two workers reconcile at once. Not measured."""
 BUDGET_SECONDS = 0.5
-# Between two instances, in which other threads get the interpreter.
+"""Seconds of one tick. Raised, RPCs wait longer and a worker may be taken for dead; lowered,
+reconciling takes longer. Chosen as a tenth of :data:`BEAT_SECONDS`."""
 PAUSE_SECONDS = 0.005
-# How much further back than the last look began the next one goes.
+"""Seconds between two instances, in which other threads run. Raised, reconciling takes longer;
+lowered, RPCs wait longer. Not measured."""
 OVERLAP_SECONDS = 300
+"""Seconds by which a look begins before the last one. Raised, more instances are examined twice;
+lowered, clocks that differ hide a migration. Not measured."""
 
 
 class Reconciling:

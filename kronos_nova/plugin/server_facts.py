@@ -22,12 +22,13 @@ from kronos_nova.objects.movability import Devices
 LOG = logging.getLogger(__name__)
 
 MEMBERS = 200
-"""Instances that one statement names. More make fewer statements, and each takes the database
-longer; a few hundred take it a hundredth of a second."""
+"""Instances in one statement. Raised, a statement takes the database longer; lowered, there are
+more statements. A few hundred take a hundredth of a second."""
 
 READ_ALL_EVERY = 20
-"""Readings of a cell after which the facts of an instance are read although it has not changed: a
-share or a port may come without a change of its record. More leave a new one unseen for longer."""
+"""Number of readings of a cell after which the facts of an instance are read again, although its
+record has not changed. Raised, a new share or port is seen later; lowered, readings take longer.
+Not measured."""
 
 PORT_TYPES = frozenset((*ACCELERATOR_PORTS, VDPA_PORT))
 

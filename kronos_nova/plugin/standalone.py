@@ -15,7 +15,8 @@ import warnings
 from kronos_nova.engine import gc_tuning
 
 IMPORTS_EVENTLET = 33
-"""The last release of Nova that does in threads."""
+"""Release of Nova (no unit): the last one that imports eventlet when it runs in threads. Fixed by
+Nova."""
 
 
 class _WithoutEventlet:

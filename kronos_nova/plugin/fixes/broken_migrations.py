@@ -32,13 +32,21 @@ from kronos_nova.plugin.fixes import post_migration_retry
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
-# libvirtd restarts within seconds; an instance that cannot be looked at is not to be set free.
 PATIENCE_SECONDS = 120
-# Until libvirt at the destination sees, by its keepalive, that the source is gone.
+"""Seconds for which an instance that cannot be looked at is tried again. Raised, its migration
+stays open longer; lowered, a restart of libvirtd, which takes seconds, leaves the migration failed.
+Not measured."""
 SETTLING_SECONDS = 60
-# One pass over the memory of a large guest.
+"""Seconds until libvirt at the destination has seen that the source is gone. Raised, a migration is
+repaired later; lowered, a guest in transfer is taken for one that runs. Fixed by libvirt's
+keepalive."""
 COPY_SECONDS = 3600
+"""Seconds that the remaining pages of a guest may take to be copied. Raised, a hung copy is
+reported later; lowered, a large guest is taken for a hung one. Chosen as one pass over the memory
+of a large guest."""
 INTERVAL_SECONDS = 0.5
+"""Seconds between two looks at a guest. Raised, a repair ends later; lowered, libvirt answers more
+questions. Not measured."""
 
 # By name: there are compute hosts without libvirt.
 LIBVIRT_ERROR = 'libvirtError'

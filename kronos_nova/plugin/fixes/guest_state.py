@@ -14,11 +14,13 @@ from kronos_nova.plugin import claim_rpc
 NAMESPACE = 'kronos_guests'
 VERSION = '1.0'
 
-# It is asked while a guest may be without network.
 TIMEOUT_SECONDS = 10
+"""Seconds that a nova-compute has to answer. Raised, a guest may be without network for longer;
+lowered, a busy nova-compute counts as failed. Not measured."""
 
-# libvirt's VIR_DOMAIN_JOB_BOUNDED and _UNBOUNDED: there are compute hosts without libvirt.
 JOBS = (1, 2)
+"""Types of a job (no unit): libvirt's VIR_DOMAIN_JOB_BOUNDED and _UNBOUNDED. Fixed by libvirt,
+which cannot be imported here: there are compute hosts without it."""
 
 
 class GuestStateEndpoint:

@@ -15,6 +15,7 @@ from oslo_serialization import jsonutils
 
 FOLDER = 'live-migrations'
 UUID_LENGTH = 36
+"""Characters of a uuid. Fixed by its text form."""
 
 
 class MigrationCheckpoints:

@@ -17,8 +17,9 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 180
-"""Longer than a conductor that died owes an answer (``rpc_response_timeout``) or a service needs to
-restart; less than a live migration is left to a worker that died when it handed it over."""
+"""Seconds for which a status is saved again. Raised, a migration may be taken over meanwhile by
+another worker; lowered, a restart of a service loses the status. It is longer than
+``rpc_response_timeout``, and shorter than a migration is left to a worker that died."""
 
 EXPECTED = {
     'nova.compute.manager:ComputeManager._set_migration_status': ('migration', 'status'),
