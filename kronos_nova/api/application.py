@@ -27,11 +27,12 @@ from kronos_nova.api.operation import Services
 LOG = logging.getLogger(__name__)
 
 SLOW_AT_ONCE = 2
-"""Slow operations at once. Each reads a whole cloud and takes seconds."""
+"""Slow operations at once. Raised, a process takes more memory and processors, as each operation
+reads a whole cloud; lowered, more requests are refused with 503. Not measured."""
 
 KEYSTONE_SECONDS = 5
-"""For keystone to answer, unless nova.conf says: without any limit one that is silent would hold
-thread after thread."""
+"""Seconds that keystone has to answer, unless nova.conf has a limit. Raised, a silent keystone
+holds threads longer; lowered, a slow one refuses users. Not measured."""
 
 AWAY = 'kronos.keystone_is_away'
 """Key in the environment of a request whose token could not be validated, as keystone did not

@@ -26,14 +26,16 @@ from kronos_nova import exception
 LOG = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
-"""Between two looks: a person who watches takes a second for "at once"."""
+"""Seconds between two readings of the database. Raised, pages change later; lowered, the database
+answers more questions. A person who watches takes a second for "at once"."""
 
 HEARTBEAT_SECONDS = 10.0
-"""Proxies cut connections on which nothing comes for a minute or half of one; and only who writes
-notices that a listener is gone."""
+"""Seconds between two signs of life on a stream. Raised, proxies cut quiet connections, some after
+half a minute; lowered, more is sent for nothing. Only a write shows that a listener is gone."""
 
 LONGEST_SECONDS = 600.0
-"""Longest time of one stream. A listener whose token was revoked meanwhile does not come back."""
+"""Seconds of one stream, at most. Raised, a listener whose token was revoked listens longer;
+lowered, pages connect more often. Not measured."""
 
 KEPT = datetime.timedelta(minutes=10)
 """How long new listeners are given what has ended: the largest difference between the clocks of
@@ -43,18 +45,25 @@ OVERLAP = datetime.timedelta(minutes=1)
 """By how much more than the last look a look goes back: the clocks of controllers differ."""
 
 MOST_KEPT = 2 ** 24
-"""Bytes of past events: ten thousand or so."""
+"""Bytes of past events that are kept: about ten thousand events. Raised, a process takes more
+memory; lowered, listeners that come back start again more often. Not measured."""
 
 MOST_GIVEN = 2 ** 16
-"""Bytes that are given to a server at a time."""
+"""Bytes that are passed to the server at once. Raised, a slow listener holds more memory; lowered,
+each event takes more calls. Not measured."""
 
 FIRST_LOOK_SECONDS = 20.0
-"""For the first look to come: longer than a database that is asked again and again."""
+"""Seconds that a listener waits for the first reading. Raised, a database that is down is reported
+later; lowered, a slow one is taken for one that is down. It is longer than the retries of a
+transaction."""
 
 IDLE_SECONDS = 30.0
-"""How long the thread goes on without listeners, so that listeners that come back do not wait."""
+"""Seconds for which the thread continues without listeners. Raised, the database is read for
+nothing; lowered, a page that is reloaded waits for a first reading. Not measured."""
 
 RETRY_MILLISECONDS = 2000
+"""Milliseconds after which a page connects again. Raised, pages are stale for longer; lowered, a
+restarted service gets all of them at once. Not measured."""
 
 SYNCED, RESET, STALE = 'synced', 'reset', 'stale'
 

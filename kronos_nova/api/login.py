@@ -29,11 +29,12 @@ from kronos_nova.api import client_address
 LOG = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS = 10
-"""For keystone to answer; people wait in front of it."""
+"""Seconds that keystone has to answer. Raised, people wait longer for an error; lowered, a slow
+keystone refuses all users. Not measured."""
 
 AT_ONCE = 2
-"""Logins at once. Each holds one of the threads that answer requests, and keystone's hashing of
-passwords takes a good part of a second."""
+"""Logins at once. Raised, logins can use more of the threads that answer requests; lowered, people
+wait. Keystone takes a good part of a second to hash a password."""
 
 KEYSTONE = 'keystone_authtoken'
 

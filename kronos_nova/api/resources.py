@@ -25,11 +25,11 @@ EVENT_STREAM = 'text/event-stream'
 LOG = logging.getLogger(__name__)
 
 LONGEST_NAME = 200
-"""Characters of who did something; the columns have 255."""
+"""Characters of the name of a user in the journal. Fixed by its columns, which have 255."""
 
 AGAIN_SECONDS = 5
-"""Seconds after which a client asks again that found all slow slots in use. A slow operation takes
-seconds."""
+"""Seconds after which a client should repeat a request for which no slow slot was free. Raised, it
+waits longer than it must; lowered, it is refused more often. A slow operation takes seconds."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -35,21 +35,25 @@ ERRORS = (db_exc.DBError, sa_exc.DBAPIError, sqlite3.Error)
 them on."""
 
 BUSY_TIMEOUT_MS = 250
-"""Wait for another process's lock. All other claims of the host wait meanwhile: one claim that is
-not kept costs less than all of them standing still."""
+"""Milliseconds to wait for another process's lock. Raised, all other claims of the host wait
+longer; lowered, more claims are not kept, which costs less than a host that stands still. Not
+measured."""
 
 MOST_SECONDS = 1.0
-"""Limit of the work that SQLite does for opening a file. Raised, a start with a damaged file takes
-longer. Lowered, a slow disk makes a good file look damaged. 10,000 claims take 0.05 s."""
+"""Seconds of work that SQLite may do to open a file. Raised, a start with a damaged file takes
+longer; lowered, a slow disk makes a good file look damaged. 10,000 claims take 0.05 s."""
 
 MOST_ROWS = 50_000
-"""Limit of the claims in a file, several times what the largest host has."""
+"""Claims of one file. Raised, a damaged file takes more memory; lowered, large hosts have none.
+Several times what the largest host has."""
 
 MOST_BYTES = 1 << 20
-"""Limit of one value in the file."""
+"""Bytes of one value of the file. Raised, a damaged file takes more memory; lowered, large
+topologies are refused. Chosen far above :data:`_TOPOLOGY_CHARACTERS` of a message."""
 
 _STEPS = 10_000
-"""Instructions of SQLite's virtual machine between two looks at the clock: less than 1 ms."""
+"""Number of instructions of SQLite's virtual machine between two looks at the clock. Raised, a
+limit of time is passed by more; lowered, queries take longer. This many take less than 1 ms."""
 
 # With these two files next to it SQLite can still open what was set aside.
 COMPANIONS = ('-wal', '-shm')

@@ -25,8 +25,8 @@ from kronos_nova.placement import heal
 from kronos_nova.placement import holdings
 from kronos_nova.plugin import standalone
 
-# Exit codes, documented in allocations.rst.
 CLEAN, ERROR, FOUND, LEFT = 0, 1, 3, 4
+"""Exit codes (no unit), documented in allocations.rst. Fixed: scripts depend on them."""
 
 SILENT = 'silent_cell'
 """The kind, for monitoring, of a cell that could not be judged."""

@@ -31,10 +31,12 @@ NAME = 'kronos-api'
 HEALTHCHECK = '/healthcheck'
 
 MOST_UNSENT = 2 ** 20
-"""Bytes that wait for a client which does not take them. A thread that writes more waits too."""
+"""Bytes that wait for a client that does not read. Raised, slow clients hold more memory; lowered,
+threads wait for them sooner. Not measured."""
 
 STUCK_SECONDS = 30
-"""After which a connection is cut whose other end takes nothing."""
+"""Seconds after which a connection is cut whose client reads nothing. Raised, stalled clients hold
+a thread longer; lowered, clients on bad lines are cut. Not measured."""
 
 WAITING = 4
 """Requests for each of ``[kronos_api] threads`` that may be in progress or wait, for keystone or
@@ -42,22 +44,27 @@ for a slot. More are refused at once with 503. Raised, a keystone that is frozen
 Lowered, bursts of requests are refused that would be answered within a second."""
 
 SPARE = 2
-"""Threads for what needs none of that: the health check, and requests that are refused."""
+"""Threads for health checks and refusals, which need neither keystone nor a slot. Raised, a process
+takes more memory; lowered, a frozen keystone hides the health of the service. Not measured."""
 
 AGAIN_SECONDS = 5
-"""After which a client that was refused may ask again."""
+"""Seconds after which a refused client may repeat its request. Raised, it waits longer than it
+must; lowered, it is refused more often. Not measured."""
 
 LARGER = 10
-"""Times max_request_body_size: a body from there on is refused while it comes in. Any that is
-smaller is kept until the API says what is wrong with it, for people without a token too."""
+"""Times ``max_request_body_size`` from which a body is refused while it arrives. Raised, people
+without a token can use more memory; lowered, a body that is a little too large gets no explanation.
+Not measured."""
 
 ANSWER_SECONDS = 5
-"""For the control database to connect, and to answer: what the slowest answer takes is a hundredth
-of it, and a page gives up after 20 s."""
+"""Seconds that the control database has to connect, and to answer. Raised, threads wait longer for
+a dead database; lowered, a busy one counts as dead. The slowest answer takes a hundredth of it, and
+a page waits 20 s."""
 
 SILENT_SECONDS = 5
-"""For which a control database that did not answer is not asked again: longer than a transaction is
-tried again and again."""
+"""Seconds for which a control database that did not answer is not asked again. Raised, the service
+is back later; lowered, threads wait for a dead database. It is longer than the retries of a
+transaction."""
 
 LOG = logging.getLogger(__name__)
 

@@ -15,13 +15,13 @@ from waitress import server
 from waitress import task
 
 HEAD_SECONDS = 10
-"""Time for the head of a request, from the first byte, or from the connection where there is none.
-Raised, slow connections hold their place longer; lowered, clients behind slow lines are cut. A head
-is one packet, and TCP repeats a lost one three times within seven seconds."""
+"""Seconds for the head of a request, from the first byte, or from the connection where there is
+none. Raised, slow connections hold their place longer; lowered, clients behind slow lines are cut.
+A head is one packet, and TCP repeats a lost one three times within seven seconds."""
 
 WHOLE_SECONDS = 60
-"""Time for a whole request with its body. Raised, slow bodies hold their place longer; lowered, a
-snapshot of many MiB cannot be sent over a slow line."""
+"""Seconds for a whole request with its body. Raised, slow bodies hold their place longer; lowered,
+a snapshot of many MiB cannot be sent over a slow line."""
 
 SLOWEST_BYTES = 1024
 """Bytes a second that a client has to take of an answer that is whole, after WHOLE_SECONDS. Raised,
@@ -35,12 +35,13 @@ rest between requests have to connect again. With 1,100 that drip, or take a byt
 now and then, the health check takes less than a second on a loaded machine of two cores."""
 
 PATIENCE_SECONDS = 1.0
-"""Time that a connection has before it makes room for others. Raised, a burst of connections is
+"""Seconds that a connection has before it makes room for others. Raised, a burst of connections is
 accepted later; lowered, a client that has just connected is cut before its request has come."""
 
 MARGIN = 100
-"""Connections above MOST_CONNECTIONS that are accepted while others make room, and files for what
-is no connection: the database, keystone, the log, what listens."""
+"""Connections above the limit that are accepted while others make room, and files for the database,
+keystone and the log. Raised, the process needs more file descriptors; lowered, it runs out of them.
+Not measured."""
 
 
 class Channel(channel.HTTPChannel):

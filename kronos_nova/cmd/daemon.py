@@ -38,7 +38,8 @@ from kronos_nova.policies import windows
 LOG = logging.getLogger(__name__)
 
 LAST_SECONDS = 30
-"""Seconds that ending may take beyond ``drain_timeout``."""
+"""Seconds that ending may take in addition to ``drain_timeout``. Raised, a hung process is killed
+later; lowered, it is killed while it writes its last state. Not measured."""
 
 
 def load_config(prog, arguments):

@@ -10,8 +10,10 @@ from kronos_nova.objects.metrics import Vector
 from kronos_nova.objects.snapshot import Snapshot
 
 NAMED = 3
-"""Exporters that a message names before it only counts."""
+"""Exporters that a message names before it only counts. Raised, messages are longer; lowered, an
+operator has fewer examples. Chosen to fit into a line."""
 GIB = 1 << 30
+"""Bytes in a GiB. Fixed by the units."""
 
 STOPPED = 'libvirt_up == 0'
 OTHER_PAGES = ('(node_memory_Hugetlb_bytes '

@@ -7,6 +7,8 @@ import pwd
 
 LOGIN_UID = pathlib.Path('/proc/self/loginuid')
 NOBODY_LOGGED_IN = 2 ** 32 - 1
+"""User number (no unit) of a process without a session of a user. Fixed by Linux
+(``loginuid``)."""
 
 
 def user() -> str:

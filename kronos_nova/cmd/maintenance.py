@@ -26,10 +26,12 @@ from kronos_nova.executor import outages
 from kronos_nova.objects import maintenance as m
 from kronos_nova.services.maintenance import SILENT
 
-# Exit codes, documented in maintenance.rst.
 DONE, STOPPED, FAILED = 0, 3, 4
+"""Exit codes (no unit), documented in maintenance.rst. Fixed: scripts depend on them."""
 
 LOOK_SECONDS = 2.0
+"""Seconds between two looks at a maintenance in progress. Raised, its output is later; lowered, the
+database answers more questions. Not measured."""
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end a run in an orderly way: its hooks are ended, and it may be resumed at once."""

@@ -16,9 +16,12 @@ from kronos_nova import exception
 from kronos_nova.cmd import manage
 
 FAILED, USAGE = 1, 2
+"""Exit codes (no unit) of errors and of wrong arguments. Fixed: scripts depend on them, and
+argparse uses 2."""
 
 LONGEST = 2000
-"""Characters of a line of an error: what is wrong may be in a file of any size."""
+"""Characters of a line of an error, which may quote a file of any size. Raised, an error fills a
+screen; lowered, its cause is cut off. Not measured."""
 
 
 class Program:

@@ -24,6 +24,7 @@ DEFAULT_RECIPE = 'cpu-memory'
 OF_CEILOMETER = {'cpu-memory': 'cpu-memory-ceilometer'}
 """The recipe in place of another one where ceilometer has the servers and no libvirt exporter."""
 MIB = 1 << 20
+"""Bytes in a MiB. Fixed by the units."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

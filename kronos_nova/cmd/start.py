@@ -8,7 +8,7 @@ from kronos_nova.engine import gc_tuning
 from kronos_nova.plugin import standalone
 
 INTERRUPTED = 130
-"""The exit code after Ctrl-C: 128 and the number of the signal, as of shells and of cliff."""
+"""Exit code (no unit) after Ctrl-C. Fixed by shells: 128 and the number of the signal."""
 
 
 def _run(module):

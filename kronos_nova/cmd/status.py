@@ -18,6 +18,7 @@ from kronos_nova.db import engine as db_engine
 from kronos_nova.db import migrate
 
 BROKEN = 255
+"""Exit code (no unit) of a check that could not be made. Fixed by oslo.upgradecheck."""
 
 
 class Checks(upgradecheck.UpgradeCommands):

@@ -9,10 +9,11 @@ from oslo_config import cfg
 from oslo_config import types
 
 LARGEST = 10**9
-"""Largest value of an option. In seconds, three decades. Larger values, such as an operator writes
-for "for ever", are out of the range of a date."""
+"""Largest value of an option, whatever its unit; in seconds, three decades. Raised, times leave the
+range of a date; lowered, long limits are refused. Fixed by the range of a date."""
 
 MOST_DAYS = 36_500
+"""Days of an option, at most. Fixed by the range of a date, as :data:`LARGEST`."""
 
 
 class Finite(types.Float):

@@ -15,6 +15,8 @@ from kronos_nova import exception
 from kronos_nova.db import shared_clock
 
 SQLITE_BUSY_TIMEOUT_MS = 10000
+"""Milliseconds to wait for another process's lock of a SQLite file. Raised, a command waits longer
+for a hung process; lowered, commands fail beside a busy one. Not measured."""
 
 SMALLEST_ROOM = 1 << 20
 """Bytes of free space below which an error of SQLite's disk is put down to a full file system.

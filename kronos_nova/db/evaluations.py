@@ -15,7 +15,8 @@ from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import Contention
 
 MOST_POINTS = 20_000
-"""Evaluations that are read for one history: a week of one every half minute."""
+"""Evaluations that are read for one history. Raised, a page takes more memory; lowered, the history
+of short intervals is shorter. A week of one every half minute has as many."""
 
 
 COVERED = datetime.timedelta(hours=1)

@@ -12,10 +12,13 @@ RETENTION = 'retention'
 NOTIFICATIONS = 'notifications'
 
 CLOCKS_APART = 60
-"""Seconds by which the clocks of a database's nodes may differ."""
+"""Seconds by which the clocks of a database's nodes may differ. Raised, a lease with a wrong time
+holds longer; lowered, a small difference ends a lease that is held. Not measured."""
 
 LONGER = 2
-"""How many times as long as this process another may have asked for: an option was changed."""
+"""Times the duration of a lease that another process may have asked for. Raised, a lease with a
+wrong time holds longer; lowered, a process with a longer duration loses its lease. Chosen for an
+option that is doubled."""
 
 
 class Leases:

@@ -23,11 +23,12 @@ from kronos_nova.db.engine import one_kind_of_error
 LOG = logging.getLogger(__name__)
 
 SYNC_SECONDS = 300
-"""Wait for another process that upgrades the same database. Raised, one that hangs is reported
-later. Lowered, a slow one is taken for one that hangs. An empty database takes some seconds."""
+"""Seconds to wait for another process that upgrades the same database. Raised, a hung one is
+reported later; lowered, a slow one is taken for a hung one. An empty database takes some
+seconds."""
 
 POSTGRESQL_KEY = 0x6B726F6E6F73
-"""Key of the lock of an upgrade on PostgreSQL, where locks have numbers: "kronos"."""
+"""Number of the advisory lock of an upgrade (no unit). Fixed: "kronos" in ASCII."""
 
 MIGRATIONS = pathlib.Path(__file__).with_name('migrations')
 
@@ -220,9 +221,9 @@ def _version_error(history, found):
         database=history.name, found=found or 'none', expected=head(history), remedy=remedy)
 
 
-# MySQL's and MariaDB's numbers for what a statement would make or drop that is made or dropped
-# already: a table, a column, an index, a row; a column or an index that is not there.
 _DONE_BEFORE = {1050, 1060, 1061, 1062, 1091}
+"""Error numbers of MySQL and MariaDB (no unit) of a statement that was executed before: a table,
+column, index or row that exists; a column or index that does not. Fixed by MySQL."""
 
 
 def run(context):

@@ -16,10 +16,12 @@ from kronos_nova.db.retry import retried
 from kronos_nova.db.retry import retried_as_update
 
 LONGEST = 200
-"""Characters of a name; how many more there were has to fit in as well."""
+"""Characters of a name. Fixed by its column of 255, in which a remark on what was cut off has to
+fit too."""
 
 CHUNK = 500
-"""Values in one query; SQLite and MySQL take more, but a statement should stay readable."""
+"""Number of values in one query. Raised, statements are hard to read in a log; lowered, there are
+more of them. SQLite and MySQL take more; not measured."""
 
 
 FRESH = datetime.timedelta(hours=6)

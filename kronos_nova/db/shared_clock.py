@@ -23,14 +23,14 @@ from kronos_nova import exception
 LOG = logging.getLogger(__name__)
 
 MOST_SKEW_SECONDS = 5.0
-"""Difference between a host's clock and the database's above which the host neither plans nor
-adopts moves. Raised, samples of a Prometheus seem younger or older than they are by as much.
-Lowered, a slow answer of the database is taken for a wrong clock. Synchronised clocks differ by
+"""Seconds between a host's clock and the database's from which the host neither plans nor adopts
+moves. Raised, samples of a Prometheus seem younger or older than they are by as much; lowered, a
+slow answer of the database is taken for a wrong clock. Synchronised clocks differ by
 milliseconds."""
 
 INTERVAL_SECONDS = 10.0
-"""Between two questions to the database. Raised, a wrong clock is noticed later. Lowered, the
-database answers more of them: one takes 0.2 ms."""
+"""Seconds between two questions to the database. Raised, a wrong clock is noticed later; lowered,
+the database answers more questions: one takes 0.2 ms."""
 
 _QUESTIONS = {
     'sqlite': "SELECT strftime('%Y-%m-%d %H:%M:%f', 'now')",

@@ -40,6 +40,7 @@ from kronos_nova.placement.shortcut import Shortcut
 LOG = logging.getLogger(__name__)
 
 PAGE = 1000
+"""Entries of one page of an answer. Fixed by Nova's ``max_limit``, which is 1000 by default."""
 
 
 class OpenStackInventory:

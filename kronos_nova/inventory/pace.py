@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable
 
 LONGEST_REST = 0.05
-"""Seconds after a step, at most: so long a statement takes that reads some hundred instances."""
+"""Seconds of a pause after a step, at most. Raised, cycles take longer; lowered, RPCs wait longer.
+A statement that reads some hundred instances takes as long."""
 
 
 class ReadingPace:

@@ -21,17 +21,23 @@ from kronos_nova.placement.client import PlacementClient
 
 LOG = logging.getLogger(__name__)
 
-# Placement has no way to ask for all providers' inventories at once. More at a time would take the
-# processors, of placement and its database, from the nova-conductor that is served beside it, and
-# few are soon read one after the other.
 PARALLEL_READS = 2
+"""Number of providers that are read from placement at once, where there are many. Raised, the
+nova-conductor that is served beside it has less of the processors; lowered, a cycle takes longer.
+Placement cannot report the inventories of all providers in one answer; not measured."""
 FEW = 100
+"""Number of providers up to which one is read at a time. Raised, a cycle takes longer; lowered,
+small clouds use more processors at once for no gain. Not measured."""
 SLOW = .15
-"""Seconds for a provider, ten times what it takes: something else is waited for than processors.
-To wait for several at once takes none from anybody, and a cycle that is killed at its limit has
-read everything in vain."""
+"""Seconds for one provider, ten times the usual, from which the delay is not that of processors.
+Raised, a slow network makes a cycle pass its limit; lowered, a busy controller gets more work. Not
+measured."""
 PARALLEL_SLOW_READS = 8
+"""Number of providers that are read at once where each is slow. Raised, placement gets more
+requests at once; lowered, a cycle may be killed at its limit. Not measured."""
 READS_BETWEEN_TWO_LOOKS_AT_THE_CLOCK = 20
+"""Number of reads between two looks at the clock. Raised, a change of pace is seen later; lowered,
+threads wait for each other more often. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +53,9 @@ class Trees:
 
 
 READ_ALL_EVERY = 20
-"""Readings after which nothing that was kept is believed any more: ``DELETE /allocations`` leaves a
-provider's generation as it was. What that hides until then is capacity, never a lack of it."""
+"""Number of readings after which all providers are read again. Raised, room that ``DELETE
+/allocations`` made without a new generation is seen later; lowered, readings take longer. Not
+measured."""
 
 
 class ProviderCache:

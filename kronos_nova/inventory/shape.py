@@ -39,15 +39,20 @@ NAMES = {'name': 'OS-EXT-SRV-ATTR:instance_name', 'display_name': 'name'}
 """The names of an Instance, and what Nova's API calls them."""
 
 MOST = 1 << 53
-"""Largest figure: placement keeps 31 bits, and sums stay exact as floats."""
+"""Largest figure (no unit). Fixed by float64, whose sums are exact up to it; placement keeps 31
+bits."""
 
 MOST_RULE = 1 << 64
-"""Nova takes any whole number for ``max_server_per_host``; it is clamped where groups are used."""
+"""Number of instances in ``max_server_per_host``, at most. Fixed: Nova takes any whole number, and
+groups clamp it."""
 
 MOST_KEYS = 10_000
-"""Keys of metadata or extra specs; Nova's own quota for servers is 128."""
+"""Number of keys of metadata or extra specs. Raised, a faulty record takes more memory; lowered, a
+cloud with a larger quota is refused. Nova's own quota for servers is 128."""
 
 LONGEST_VALUE = 65_535
+"""Characters of a value of metadata or extra specs. Fixed by the width of the TEXT column in
+MySQL."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -18,14 +18,16 @@ from kronos_nova.objects.metrics import Series
 from kronos_nova.objects.metrics import Vector
 
 MOST_WARNINGS = 20
-"""Thanos warns once a store that did not answer; one that warns more says nothing new."""
+"""Number of warnings of one answer that are kept. Raised, messages are longer; lowered, a store
+that did not answer is not named. Thanos warns once for each such store; not measured."""
 
 MOST_LABELS = 100
-"""Labels of a series; Prometheus' own default limits, where they are set, are lower."""
+"""Number of labels of one series. Raised, a faulty exporter takes more memory; lowered, rich series
+are refused. Prometheus' own default limits, where set, are lower."""
 
 HEAD = 4096
-"""Bytes of a body in which its first line is looked for. More would only be read for a page that
-has a long head before its title."""
+"""Bytes of a body in which its first line is looked for. Raised, more of a foreign page is read for
+nothing; lowered, the title of a page with a long head is missed. Not measured."""
 
 _TITLE = re.compile(r'<title[^<>]{0,99}>([^<]{1,300})</title>', re.IGNORECASE)
 _MESSAGE = re.compile(r'"(?:message|error)"\s{0,9}:\s{0,9}"([^"]{1,300})"')

@@ -11,12 +11,14 @@ from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Vector
 
 FEW = 10
-"""One instance in so many may have two series without a warning, and one always. Raised, fewer live
-migrations at once make a warning; lowered, a host that is scraped twice makes none. A tenth is more
-than move at once, and less than a host of any aggregate of up to ten hosts has."""
+"""Number of instances of which one may have two series without a warning; one may in any case.
+Raised, fewer live migrations at once make a warning; lowered, a host that is scraped twice makes
+none. A tenth is more than migrate at once, and less than a host has in an aggregate of up to ten
+hosts."""
 
 TOLERANCE = 1e-9
-"""Largest distance from [0, 1] that is taken for rounding, as in the engine."""
+"""Distance from [0, 1], as a fraction of a host, that counts as rounding. Fixed by the tolerance of
+the planners."""
 
 
 class AnswerHealth(enum.Enum):

@@ -41,8 +41,11 @@ _NO_TLS = {'WRONG_VERSION_NUMBER', 'HTTP_REQUEST', 'RECORD_LAYER_FAILURE', 'UNKN
 """OpenSSL's reasons where the first bytes of the other side are not TLS."""
 
 _EXPIRED = {9, 10}
+"""Codes of OpenSSL (no unit): X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED. Fixed
+by OpenSSL."""
 _OTHER_NAME = {62, 64}
-"""OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH."""
+"""Codes of OpenSSL (no unit): X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH.
+Fixed by OpenSSL."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

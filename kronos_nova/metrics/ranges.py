@@ -15,15 +15,17 @@ from kronos_nova import exception
 from kronos_nova.objects.metrics import Vector
 
 ENOUGH = 4
-"""Samples that a window should have: one may be missing, and another late. More would propose
-windows that follow load more slowly; fewer would propose ones that fail with one lost scrape."""
+"""Samples that a window should have. Raised, proposed windows follow load more slowly; lowered,
+they fail with one lost scrape. One sample may be missing, and another late."""
 
 LONGER = (2, 3, 4, 6, 8, 12, 24)
-"""Multiples of a window in which samples are counted. 24 times five minutes are two hours, beyond
-any scrape interval."""
+"""Multiples of a window (no unit) in which samples are counted. Raised, more queries are asked;
+lowered, a long scrape interval is not found. 24 times five minutes are two hours, beyond any scrape
+interval."""
 
 _NEED_TWO = {'rate', 'irate', 'increase', 'delta', 'idelta', 'deriv', 'predict_linear'}
 _UNITS = {'ms': 0.001, 's': 1, 'm': 60, 'h': 3600, 'd': 86400, 'w': 604800, 'y': 31536000}
+"""Seconds of each unit of a duration. Fixed by PromQL."""
 _TEXT = r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`[^`]*`'
 _COMMENT = re.compile(rf'({_TEXT})|#[^\n]*')
 _SELECTOR = re.compile(

@@ -9,18 +9,22 @@ from kronos_nova.drain import states as drains
 from kronos_nova.objects import plan as plans
 
 BEST = 100.0
+"""Points of an aggregate with nothing wrong (no unit). Fixed: a part of a hundred is read at
+once."""
 
-# What can be lost, at most. Together they are all there is: an aggregate with everything wrong at
-# once has no health.
 IMBALANCE = 40.0
 HOT = 25.0
 DRAINS = 15.0
 GROUPS = 10.0
 DATA = 10.0
+"""Points that each kind of trouble costs at most (no unit). Together they are :data:`BEST`: an
+aggregate with everything wrong at once has no health. Raised, a kind hides the others; lowered, it
+is hidden by them. Not measured."""
 
 MANY = 0.25
-"""The part of the hosts at which all that hot hosts can cost is lost: balancing does not help where
-a quarter of them has next to nothing left, capacity does."""
+"""Part of the hosts that must be hot for all points of :data:`HOT` to be lost. Raised, few hot
+hosts cost less; lowered, more. Where a quarter of the hosts has next to nothing left, capacity
+helps and balancing does not."""
 
 
 def score(aggregate: Aggregate, hosts: Mapping[str, int],

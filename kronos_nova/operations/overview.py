@@ -33,8 +33,8 @@ from kronos_nova.operations import switching
 from kronos_nova.policies import windows
 
 OVERDUE_INTERVALS = 3
-"""How many evaluations in a row may be missed before that is a problem: one may fail, and the next
-takes its time."""
+"""Number of evaluations in a row that may be missed before that is a problem. Raised, a stopped
+engine is reported later; lowered, one slow evaluation is reported. Not measured."""
 
 FAR_ABOVE = 2.0
 """Times its threshold from which an imbalance makes a plan that waits a warning. Raised, operators
@@ -45,8 +45,9 @@ LEVEL_OFF = 'the level is off: nothing is planned'
 """The reason of an aggregate that is not evaluated; that of its last evaluation is outdated."""
 
 MOST_PARSED = 100
-"""Reports that are kept parsed: those of the aggregates of a large cloud. Of 3,000 servers one has
-about half a MiB."""
+"""Reports that are kept parsed. Raised, a process takes more memory, half a MiB for a report of
+3,000 servers; lowered, a page of a large cloud parses them again. Chosen as the aggregates of a
+large cloud."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

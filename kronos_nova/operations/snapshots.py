@@ -20,16 +20,20 @@ from kronos_nova import exception
 META = 'meta.json'
 
 MOST_LISTED = 1000
-"""Three weeks of one every half hour."""
+"""Snapshots in a list. Raised, answers are larger; lowered, old snapshots are not found. Three
+weeks of one every half hour are as many."""
 
 LARGEST_META = 2 ** 16
-"""Bytes. It has four short entries."""
+"""Bytes of a file that describes a snapshot. Raised, a damaged file takes more memory; lowered,
+nothing changes until the four short entries do not fit. Not measured."""
 
 LONGEST_PROBLEM = 2000
-"""Characters: a wrong file of policies has a line for each thing that is wrong with it."""
+"""Characters of an error: a wrong file of policies has a line for each fault. Raised, an error
+fills a screen; lowered, faults are cut off. Not measured."""
 
 TOO_LARGE = 70
-"""Exit status of a replay whose memory does not suffice; sysexits.h has it for a fault within."""
+"""Exit code (no unit) of a replay whose memory does not suffice. Fixed by sysexits.h
+(EX_SOFTWARE)."""
 
 CHILD = f"""
 import os, resource, sys

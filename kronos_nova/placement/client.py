@@ -22,8 +22,9 @@ from kronos_nova.placement.allocations import Consumer
 
 LOG = logging.getLogger(__name__)
 
-# Characters of what placement says of an error; a body that breaks its schema is quoted there.
 MOST_DETAIL = 1000
+"""Characters of an error of placement, which may quote a whole body. Raised, a message fills a
+screen; lowered, its cause is cut off. Not measured."""
 CONCURRENT_UPDATE = 'placement.concurrent_update'
 RESOURCE_CLASS = re.compile('[A-Z0-9_]+')
 SHARING = 'MISC_SHARES_VIA_AGGREGATE'

@@ -27,10 +27,13 @@ from kronos_nova.placement.records import NovaRecords
 
 LOG = logging.getLogger(__name__)
 
-# Instances that are read at once: they are looked at within a second or two.
 CHUNK = 50
-# A worker that died when it was about to send the request to the source compute may have sent it.
+"""Instances that are read at once. Raised, the first are examined with older facts; lowered, there
+are more queries. This many are examined within a second or two."""
 HANDED_OVER_PATIENCE = 5
+"""Times the patience with a dead worker for one that died when it was about to send the request to
+the source compute. Raised, its move stays open longer; lowered, a migration that is running is
+repaired. Not measured."""
 # How long after its last sign of life a worker may have lived.
 LAST_BREATH = datetime.timedelta(seconds=15)
 

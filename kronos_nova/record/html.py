@@ -11,7 +11,8 @@ from kronos_nova.objects.plan import CycleReport
 from kronos_nova.objects.snapshot import Snapshot
 
 LISTED = 200
-"""How many of the instances that stayed for the same reason are named."""
+"""Instances that stayed for one reason and are named. Raised, pages are larger; lowered, fewer are
+named. Not measured."""
 
 
 class Page:

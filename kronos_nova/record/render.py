@@ -17,9 +17,11 @@ from kronos_nova.objects.plan import CycleReport
 from kronos_nova.room.whatif import Changed
 
 FORMAT = 1
+"""Version of the JSON output (no unit). Fixed: raised when a key changes its meaning."""
 
 LONGEST = 2000
-"""Characters of a cell or a line."""
+"""Characters of a cell or a line. Raised, foreign text fills a screen; lowered, names are cut off.
+Not measured."""
 
 
 class Replayed(NamedTuple):

@@ -35,12 +35,13 @@ if typing.TYPE_CHECKING:    # pydantic and planning are slow to load
     from kronos_nova.room.whatif import Changed
 
 MOVES = 100_000
-"""Moves that may make room: as many as it takes. The time limit of a plan ends it sooner."""
+"""Moves that may make room. Fixed: more than a search finds within the time limit of a plan."""
 HISTORY = datetime.timedelta(days=28)
 """Time whose counts make a trend. Raised, a change of pace is seen later; lowered, single weeks
 count more. Chosen: four weeks have each day of a week as often."""
 RELEASES = 10
-"""Tries to release room whose state changes meanwhile; an evaluation changes it a few times."""
+"""Number of tries to release room whose state changes meanwhile. Raised, a command takes longer;
+lowered, it fails. An evaluation changes the state a few times."""
 
 
 def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capacity:

@@ -9,14 +9,15 @@ import re
 from kronos_client import sanitize
 
 LARGEST = 10 ** 9
-"""The largest number that may be typed. Raised, sums of seconds overflow a date; lowered, long
-times are refused. The limit of the options in nova.conf."""
+"""Largest number that may be typed (no unit). Raised, sums of seconds overflow a date; lowered,
+long times are refused. Fixed by the limit of the options in nova.conf."""
 
 PAST = 'a local time (03:12, 2026-11-22T18:00) or how long ago (90m, 2h, 3d)'
 """The forms of a time that :func:`past` takes, for the help of arguments."""
 
 AGO = re.compile(r'(\d{1,6})([mhd])')
 UNITS = {'m': 60, 'h': 3600, 'd': 86400}
+"""Seconds of each unit of time. Fixed by the units."""
 TIME_OF_DAY = re.compile(r'\d{1,2}:\d{2}(:\d{2})?')
 
 
@@ -35,7 +36,8 @@ def at_least(least: int, most: int = LARGEST):
 
 
 MINUTES_DIGITS = 6
-"""Digits of a number of minutes from now, which is two years at most. 20261122 is a day."""
+"""Digits of a number of minutes. Fixed: two years have six digits, and a date such as 20261122 has
+eight."""
 
 COUNT = at_least(0)
 POSITIVE = at_least(1)

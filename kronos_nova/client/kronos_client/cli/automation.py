@@ -14,8 +14,8 @@ COLUMNS = ('Aggregate', 'Level', 'Set by', 'Since', 'Reason', 'Paused', 'Rule re
 EVENTS = ('At', 'Aggregate', 'What', 'By', 'Reason')
 PAUSES = ('Aggregate', 'What', 'By', 'Since', 'Reason', 'Ended')
 
-# Exit codes, documented in operating.rst.
 QUIET, NOT_QUIET, STILL_PAUSED = 0, 3, 3
+"""Exit codes (no unit), documented in operating.rst. Fixed: scripts depend on them."""
 
 LOOK_SECONDS = 0.5
 """Seconds between two looks at moves in progress. Raised, their ends are shown later; lowered, the

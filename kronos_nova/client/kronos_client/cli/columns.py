@@ -11,7 +11,7 @@ import msgspec
 from cliff import columns
 
 WIDE = 100_000
-"""Width of output that no terminal shows, in characters: no line is cut or folded."""
+"""Characters of a line. Fixed: more than any terminal shows, so that no line is cut or folded."""
 
 
 class Missing(columns.FormattableColumn):

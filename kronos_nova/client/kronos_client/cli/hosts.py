@@ -13,8 +13,8 @@ from kronos_client.contract import drains as contract
 from kronos_client.contract import errors
 from kronos_client.contract.base import OneHost
 
-# Exit codes, documented in maintenance.rst.
 EMPTY, NOT_YET, BLOCKED, DOWN = 0, 3, 4, 5
+"""Exit codes (no unit), documented in maintenance.rst. Fixed: scripts depend on them."""
 CODES = dict(zip(contract.OCCUPANCY, (EMPTY, NOT_YET, BLOCKED, DOWN), strict=True))
 REFUSALS = {'kronos.drain_refused': BLOCKED, 'kronos.host_down': DOWN}
 """Exit codes of refusals, by the code of the error."""

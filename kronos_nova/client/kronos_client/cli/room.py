@@ -6,7 +6,8 @@ from kronos_client.cli import command
 from kronos_client.contract import room as contract
 
 LOST = 4
-"""Exit code: the servers of a host do not all restart, or new servers find no room."""
+"""Exit code (no unit): the servers of a host do not all restart, or new servers find no room.
+Fixed: scripts depend on it."""
 VERDICTS = {contract.FITS: 'all restart', contract.DOES_NOT: 'not all restart',
             contract.NOT_FOUND: 'not known'}
 

@@ -13,9 +13,10 @@ from kronos_client.cli import watching
 from kronos_client.contract import moves
 from kronos_client.contract import status as contract
 
-# Exit codes, documented in operating.rst.
 EXIT = {None: 0, contract.NOTICE: 0, contract.WARNING: 3, contract.CRITICAL: 4}
+"""Exit codes (no unit), documented in operating.rst. Fixed: scripts depend on them."""
 FORMAT = 1
+"""Version of the JSON output (no unit). Fixed: raised when a key changes its meaning."""
 
 
 class Status(command.Command):

@@ -9,7 +9,7 @@ DETAIL_CHARACTERS = 2000
 long lists of names are cut. Chosen as the programs of Kronos cut a line of an error."""
 
 SERVER_ERROR = 500
-"""From this HTTP status on the cause is in the log of kronos-api."""
+"""HTTP status (no unit) from which the cause is in the log of kronos-api. Fixed by HTTP."""
 
 
 class Error(msgspec.Struct):
