@@ -7,6 +7,7 @@ left to the thing's own name.
 
 import ast
 import io
+import itertools
 import pathlib
 import re
 import tokenize
@@ -20,6 +21,69 @@ CLAUSE = re.compile(r'(What|Who|Whoever|Whatever|Of|With|Those)\b')
 UNUSUAL = re.compile(
     r'\b(told|tells? of|mends?|mended|whoever|somebody|nobody|anew|under way|goes by|gone on with|'
     r'as it were|is let|stays as it is|at hand|amiss)\b', re.IGNORECASE)
+
+UNIT = re.compile(
+    r'no unit|^(The )?(\S+ ){0,4}?[A-Za-z-]+s\b|'
+    r'\b([KMG]iB|digits|parts?|share|ratio|fraction|factor|probability|weight|cost|seconds?|percent|'
+    r'bytes|characters|deviations?|imbalance|threshold)\b', re.IGNORECASE)
+"""A unit in the first sentence of a constant, a thing that is counted included."""
+
+
+def is_number(value: ast.expr) -> bool:
+    """Whether an expression is a number, or a collection of numbers alone."""
+    match value:
+        case ast.Constant():
+            return isinstance(value.value, int | float) and not isinstance(value.value, bool)
+        case ast.UnaryOp():
+            return is_number(value.operand)
+        case ast.BinOp():
+            return is_number(value.left) or is_number(value.right)
+        case ast.Tuple() | ast.List() | ast.Set():
+            return bool(value.elts) and all(map(is_number, value.elts))
+        case ast.Dict():
+            return bool(value.values) and all(map(is_number, value.values))
+        case ast.Call(func=ast.Name(id='range' | 'frozenset')):
+            return all(map(is_number, value.args))
+    return False
+
+
+def is_constant(node: ast.stmt) -> bool:
+    """Whether a statement names a number, or numbers, in capitals."""
+    if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+        return False
+    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+    first = target.elts[0] if isinstance(target, ast.Tuple) else target
+    return isinstance(first, ast.Name) and first.id.isupper() and is_number(node.value)
+
+
+def constants(source: str) -> list[tuple[int, str]]:
+    """(line, docstring) of the numbers of a module. Lines that follow each other may share one."""
+    found, shared = [], ''
+    body = ast.parse(source).body
+    for node, after in reversed([*itertools.zip_longest(body, body[1:])]):
+        match after:
+            case ast.Expr(value=ast.Constant(value=str() as docstring)):
+                shared = docstring
+            case ast.Assign() | ast.AnnAssign() if after.lineno == node.end_lineno + 1:
+                pass
+            case _:
+                shared = ''
+        if is_constant(node):
+            found.append((node.lineno, shared))
+    return found[::-1]
+
+
+def unexplained(source: str) -> list[str]:
+    """The numbers of a module whose docstring has no unit, or neither the effect of another value
+    nor what fixes this one."""
+    found = []
+    for line, docstring in constants(source):
+        text = docstring.lower()
+        if not UNIT.search(' '.join(docstring.split('. ')[0].split())):
+            found.append(f'{line}: has no unit')
+        if 'fixed' not in text and not ('raised' in text and 'lowered' in text):
+            found.append(f'{line}: has no effect when raised and lowered, and is not fixed')
+    return found
 
 
 def texts(source: str) -> list[tuple[int, str, bool]]:
@@ -50,6 +114,23 @@ class LanguageTest(testtools.TestCase):
             ['1: begins with "What"', '3: begins with "Of"', '4: "whoever"', '2: "told"'],
             findings('"""What it is."""\nx = 1  # as it is told\n"""Of x."""\n'
                      '"""Ask whoever is there."""\n'))
+
+    def test_a_number_without_a_meaning_is_found(self):
+        fault = 'has no effect when raised and lowered, and is not fixed'
+        self.assertEqual(
+            [f'1: {fault}', '3: has no unit', f'3: {fault}', f'5: {fault}', f'6: {fault}'],
+            unexplained('A = 3\n"""Seconds."""\nB = 4\n\nC = 5\nD = 6\n"""Hosts of it. '
+                        'Raised, more."""\nE = 1\n"""Hosts. Raised, more; lowered, fewer."""\n'
+                        'F = 2\n"""Hosts. Fixed by Nova."""\nG = "a"\n'))
+
+    def test_every_number_has_a_unit_and_an_effect(self):
+        found, count = [], 0
+        for path in sorted(CHECKOUT.joinpath('kronos_nova').rglob('*.py')):
+            source = path.read_text()
+            count += len(constants(source))
+            found += [f'{path.relative_to(CHECKOUT)}:{each}' for each in unexplained(source)]
+        self.assertGreater(count, 400)
+        self.assertEqual([], found)
 
     @ddt.data(('kronos_nova', 300), ('bench', 60), ('tests', 400), ('tools', 5))
     @ddt.unpack
