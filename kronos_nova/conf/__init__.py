@@ -18,6 +18,7 @@ from kronos_nova.conf import database
 from kronos_nova.conf import executor
 from kronos_nova.conf import exporter
 from kronos_nova.conf import fixes
+from kronos_nova.conf import help_text
 from kronos_nova.conf import kronos
 from kronos_nova.conf import nova
 from kronos_nova.conf import paths
@@ -29,6 +30,7 @@ GROUPS = (kronos, prometheus, database, executor, nova, claims, scheduler, alloc
 
 for _module in GROUPS:
     bounds.bound(_module.OPTS)
+    help_text.unwrap(_module.OPTS)
 
 
 def register_opts(conf: cfg.ConfigOpts, with_login: bool = True) -> None:

@@ -12,25 +12,46 @@ runs. "kronos-manage allocations" does the same for everything else that may be 
 
 OPTS = [
     cfg.IntOpt('reconcile_interval', default=60, min=0, help="""
-Seconds between two looks at recent migrations; 0 to never look. One conductor worker of all looks,
-and another takes over when it dies. Nothing is done either where
-``[kronos] atomic_moves`` is ``off``.
+Seconds between two looks at recent migrations. One worker of all nova-conductors looks, and another
+takes over when it dies. Nothing is done where ``[kronos] atomic_moves`` is ``off``.
+
+By default, a minute. 0 never looks.
+
+Raise it where the database is busy. Lower it where room that a broken migration holds is missed
+sooner.
+
+Related options: ``reconcile_window``, ``grace``, ``[kronos] atomic_moves``.
 """),
     cfg.IntOpt('reconcile_window', default=86400, min=60, help="""
-How many seconds a conductor looks back at most when it starts: as a rule to where the last look
-began, whichever worker made it. Longer than any outage of your control plane after which moves
-should be put right without an operator.
+Seconds that a nova-conductor looks back at most when it starts. It usually looks back to where the
+last look of any worker began.
+
+By default, a day.
+
+Set it longer than any outage of your control plane after which migrations should be repaired
+without an operator. A start takes longer with a larger value.
+
+Related options: ``reconcile_interval``.
 """),
     cfg.FloatOpt('grace', default=60.0, min=0.0, help="""
-Seconds that a migration and its instance must not have changed for before anything is concluded
-from them. Longer than the slowest of Nova's steps at the end of a migration; lower it in tests
-only.
+Seconds for which a migration and its instance must not have changed before they are repaired.
+
+By default, a minute.
+
+Raise it above the slowest of Nova's steps at the end of a migration. Lower it in tests only: a
+migration that is still in progress would be repaired.
+
+Related options: ``reconcile_interval``.
 """),
     cfg.FloatOpt('task_timeout', default=60.0, min=5.0, help="""
 Seconds without a sign of life after which the conductor worker that prepares a live migration
-counts as dead. What it had claimed is given back and the instance is set free. Longer than your
-conductors may be held up and their clocks may differ; a worker that was wrongly taken for dead
-stops before it starts the migration.
+counts as dead. Its claims are then released, and the instance can be moved again. A worker that was
+wrongly counted as dead stops before it starts the migration.
+
+By default, a minute.
+
+Raise it above the longest delay of your conductors and the difference between their clocks. Lower
+it where instances should be free sooner after a crash.
 """),
 ]
 

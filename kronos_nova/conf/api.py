@@ -13,68 +13,132 @@ asks keystone, as for every service of OpenStack; ``[oslo_middleware]`` has the 
 
 OPTS = [
     cfg.PortOpt('port', default=9790, help="""
-TCP port at which ``kronos-api`` listens. Change it where something else has it. A web server that
-loads ``kronos_nova.cmd.wsgi`` itself has its own.
+TCP port at which ``kronos-api`` listens. A web server that loads ``kronos_nova.cmd.wsgi`` has a
+port of its own.
+
+By default, 9790.
+
+Change it where another program has this port.
+
+Related options: ``address``.
 """),
     cfg.HostAddressOpt('address', default='127.0.0.1', help="""
-Address at which ``port`` listens. It speaks HTTP: let a proxy that ends TLS stand before it where
-tokens cross a network.
+Address at which ``port`` listens. ``kronos-api`` speaks HTTP without TLS.
+
+By default, only programs on the same host can connect.
+
+Change it where a proxy on another host ends TLS. Never let tokens cross a network without TLS.
+
+Related options: ``port``.
 """),
     cfg.IntOpt('threads', default=8, min=1, help="""
-How many requests are answered at the same time; each may hold a connection to the control database.
-Beside them two of those that take seconds are: drains, which read the cloud first, and snapshots. A
-third of those is refused with 503 and asked to come back.
+Requests that are answered at the same time. Each may hold a connection to the control database. Two
+operations that take seconds (drains, which read the cloud first, and snapshots) run in addition; a
+third one is refused with 503 and a time to try again.
+
+By default, eight.
+
+Raise it where many people and programs ask at once and answers wait. Lower it where the control
+database has few connections left.
+
+Related options: ``listeners``.
 """),
     cfg.IntOpt('listeners', default=128, min=1, help="""
-How many may listen to events at the same time; others are refused with 429. Each has a thread that
-waits, beside ``threads``, but no connection to the control database: that is read once a second for
-all of them together, and not at all without listeners. A web server that loads
-``kronos_nova.cmd.wsgi`` itself must have more threads in a process than this, or no other request
-is answered while so many listen.
+Clients that may listen to events at the same time; others are refused with 429. Each has a thread
+in addition to ``threads``, but no connection to the control database, which is read once a second
+for all of them.
+
+By default, 128.
+
+Raise it where more pages are open at a time. Lower it to save the memory of threads. A web server
+that loads ``kronos_nova.cmd.wsgi`` must have more threads in a process than this number, or no
+other request is answered while so many listen.
+
+Related options: ``threads``.
 """),
     cfg.StrOpt('cloud_name', help="""
 Name of this cloud in the header of the page and in "GET /v1/status".
 
-By default, the ``region_name`` of ``[kronos_nova]`` is used, and no name where there is none. Set
-it where operators look after several clouds, such as ``production, Vienna``.
+By default, the ``region_name`` of ``[kronos_nova]`` is used, and no name where there is none.
+
+Set it where operators look after several clouds, such as ``production, Vienna``.
+
+Related options: ``[kronos_nova] region_name``.
 """),
     cfg.StrOpt('snapshots_path', help="""
-Folder of the snapshots that ``kronos-api`` lists, gives away and replays: one folder for each, as
-``kronos-record`` writes it, for instance by a timer. They have names and metadata of all servers:
-only operators may download one. Not set: there are none.
+Folder of the snapshots that ``kronos-api`` lists, offers for download and replays. Each snapshot is
+a folder in it, as ``kronos-record`` writes it, for instance by a timer. Snapshots have names and
+metadata of all servers, so that only operators may download one.
+
+By default, there is no folder and the list is empty.
+
+Set it where plans should be replayed from the page.
+
+Related options: ``replay_seconds``, ``replay_memory``.
 """),
     cfg.IntOpt('replay_seconds', default=60, min=1, help="""
-Seconds that a replay of a snapshot may take, for which its client waits. One runs at a time, in
-a process of its own and with a low priority. Keep it below what a proxy waits for an answer.
+Seconds that a replay of a snapshot may take. Its client waits meanwhile. One replay runs at a time,
+in a process of its own with a low priority.
+
+By default, a minute.
+
+Raise it for large clouds, but keep it below the time that a proxy waits for an answer. Lower it
+where replays take processors from other services.
+
+Related options: ``snapshots_path``, ``replay_memory``.
 """),
     cfg.IntOpt('replay_memory', default=2048, min=256, help="""
-Address space in MiB that a replay may use; 30,000 servers need about half a GiB.
+Address space in MiB that a replay may use.
+
+By default, 2048; 30,000 servers need about 512.
+
+Raise it where a replay is refused for its size. Lower it where the host is short of memory.
+
+Related options: ``snapshots_path``, ``replay_seconds``.
 """),
     cfg.BoolOpt('password_login', default=True, help="""
-Whether the page takes user names and passwords: ``kronos-api`` then asks keystone for a token, at
-the ``auth_url`` of ``[keystone_authtoken]``. Otherwise, or where keystone wants more than a
-password, people paste a token that they got elsewhere ("openstack token issue").
+Whether the page takes user names and passwords. ``kronos-api`` then asks keystone for a token, at
+the ``auth_url`` of ``[keystone_authtoken]``.
+
+By default, it does.
+
+Turn it off where keystone wants more than a password, or where passwords must not pass through
+``kronos-api``. People then paste a token ("openstack token issue").
+
+Related options: ``login_tries``, ``login_lockout``.
 """),
     cfg.IntOpt('login_tries', default=5, min=0, help="""
 Wrong passwords after which logins of the page are refused for ``login_lockout`` seconds.
 
 By default, the fifth wrong password of one user from one address locks that user out at that
 address; four times as many of one address lock the address out, ten times as many of one user from
-anywhere lock the user out. Raise it where many people share the address of a proxy that does not
-report theirs (``[oslo_middleware] enable_proxy_headers_parsing``). 0 sets no limit. Each process
-counts for itself, and keystone's own limits hold in addition.
+anywhere lock the user out. 0 sets no limit. Each process counts for itself, and keystone's own
+limits hold in addition.
+
+Raise it where many people share the address of a proxy that does not report theirs
+(``[oslo_middleware] enable_proxy_headers_parsing``). Lower it where passwords are attacked.
+
+Related options: ``login_lockout``, ``password_login``.
 """),
     cfg.IntOpt('login_lockout', default=300, min=1, help="""
-Seconds for which a wrong password counts, and for which logins are refused after
-``login_tries`` of them.
+Seconds for which a wrong password counts, and for which logins are refused after ``login_tries`` of
+them.
 
-Raise it where passwords are attacked; lower it where people lock themselves out too often.
+By default, five minutes.
+
+Raise it where passwords are attacked. Lower it where people lock themselves out too often.
+
+Related options: ``login_tries``.
 """),
     cfg.StrOpt('policy_file', default='kronos-policy.yaml', help="""
-File of rules for oslo.policy, beside nova.conf or an absolute path; it is read again when it
-changes. Without one the defaults hold: the role ``admin`` may do everything, ``kronos_operator``
-all but set levels, ``kronos_reader`` and a reader of the system may look. Nova's own policy file is
-not used.
+File of rules for oslo.policy: a path relative to the folder of nova.conf, or an absolute one. It is
+read again when it changes. Nova's own policy file is not used.
+
+By default, the file need not exist. Without it the role ``admin`` may do everything,
+``kronos_operator`` everything except setting levels, and ``kronos_reader`` and a reader of the
+system may read.
+
+Change it where the file has another name or place.
 """),
 ]
 

@@ -10,27 +10,53 @@ The resource claims of a compute node, kept so that they survive a restart of no
 
 OPTS = [
     cfg.StrOpt('store', default='sqlite', help="""
-Where the claims are kept: ``sqlite`` (default), a file on the compute host, or ``central``, the
-control database, which nova-compute reaches through nova-conductor. ``central`` gives one view of
-all hosts and adds a call to nova-conductor to every claim; nova-conductor has to be configured
-with it too, or it does not serve that call. Others may be installed as entry points
-of ``kronos_nova.claim_stores``. Change it while nova-compute is stopped; the new store is built
-from the instances and migrations of the host.
+Place where the claims of a host are kept: ``sqlite``, a file on the compute host, or ``central``,
+the control database, which nova-compute reaches through nova-conductor. Others may be installed as
+entry points of ``kronos_nova.claim_stores``.
+
+By default, ``sqlite``.
+
+Set it to ``central`` for one view of all hosts, at the price of a call to nova-conductor for each
+claim. nova-conductor must have the same value, or it does not answer that call. Change it while
+nova-compute is stopped; the new store is built from the instances and migrations of the host.
+
+Related options: ``claim_db``.
 """),
     cfg.StrOpt('claim_db', default='claim.sqlite', help="""
-The SQLite file of the claims, relative to ``[DEFAULT] state_path``. It must be on a local disk.
+Path of the SQLite file of the claims, relative to ``[DEFAULT] state_path``.
+
+By default, ``claim.sqlite``.
+
+Change it where ``state_path`` is not on a local disk: SQLite's locks do not work on network file
+systems.
+
+Related options: ``store``, ``[DEFAULT] state_path``.
 """),
     cfg.IntOpt('claim_expiry_time', default=300, min=1, help="""
-Seconds after which a claim that belongs to no instance and no migration is released. It must be
-longer than the slowest step between a claim and the moment at which Nova records it.
+Seconds after which a claim that belongs to no instance and no migration is released.
+
+By default, five minutes.
+
+Raise it above the slowest step between a claim and the moment at which Nova records it. Lower it
+where room that a crash left claimed should be free sooner.
 """),
     cfg.PortOpt('metrics_port', help="""
-TCP port at which nova-compute serves the metrics of its claims to Prometheus. Unset (default), it
-serves none. Related: ``metrics_address``.
+TCP port at which nova-compute serves the metrics of its claims to Prometheus.
+
+By default, none is served.
+
+Set it where claims are to be watched.
+
+Related options: ``metrics_address``.
 """),
     cfg.HostAddressOpt('metrics_address', default='127.0.0.1', help="""
-Address at which ``metrics_port`` listens. Only ever one that your Prometheus alone can reach: the
-metrics are served without authentication.
+Address at which ``metrics_port`` listens. The metrics are served without authentication.
+
+By default, only programs on the same host can connect.
+
+Change it to an address that only your Prometheus can reach.
+
+Related options: ``metrics_port``.
 """),
 ]
 

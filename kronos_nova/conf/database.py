@@ -16,56 +16,113 @@ answer, and the services ask again.
 
 OPTS = [
     cfg.IntOpt('plans_retention_days', mutable=True, default=90, min=0, help="""
-Days for which a plan is kept after it has ended or was last seen, as a row of figures. It is kept
-for as long as its moves in any case (``moves_retention_days``). 0 keeps plans for ever.
+Days for which the row of a plan is kept after the plan has ended or was last seen. A plan is kept
+at least as long as its moves.
+
+By default, 90 days. 0 keeps plans for ever.
+
+Raise it to look further back. Lower it to save room in the control database.
+
+Related options: ``moves_retention_days``, ``reports_retention_days``.
 """),
     cfg.IntOpt('moves_retention_days', mutable=True, default=90, min=0, help="""
-Days for which a move is kept after it has ended: what became of it, why, and how long it took, with
-the names of the servers that plans spoke of. Not less than ``[kronos] experience_window``, which
-learns from them. 0 keeps moves for ever.
+Days for which a move is kept after it has ended: its result, reason and duration, with the names of
+the servers of plans.
+
+By default, 90 days. 0 keeps moves for ever.
+
+Raise it to look further back. Lower it to save room in the control database, but not below
+``[kronos] experience_window``, which learns from these moves.
+
+Related options: ``plans_retention_days``, ``events_retention_days``, ``[kronos]
+experience_window``.
 """),
     cfg.IntOpt('events_retention_days', mutable=True, default=30, min=0, help="""
-Days for which every step of a move is kept, with its time and reason ("kronos-manage move show").
-There are about nine for each move. 0 keeps them for as long as the move.
+Days for which every step of a move is kept, with its time and reason ("kronos-manage move show"). A
+move has about nine steps.
+
+By default, 30 days. 0 keeps them as long as the move.
+
+Raise it to look further back. Lower it to save room in the control database.
+
+Related options: ``moves_retention_days``.
 """),
     cfg.IntOpt('reports_retention_days', mutable=True, default=7, min=0, help="""
 Days for which the report of a plan that has ended or was only observed is kept: its moves with
-their reasons, and how many instances stayed and why. These are the largest rows by far: a cloud of
-twenty aggregates in ``observe`` may write 20 MB a day. 0 keeps reports for as long as their plans.
+their reasons, and the number of instances that stayed for each reason. These are the largest rows
+by far: a cloud of twenty aggregates in ``observe`` may write 20 MB a day.
+
+By default, 7 days. 0 keeps reports as long as their plans.
+
+Raise it to look further back. Lower it to save room in the control database.
+
+Related options: ``plans_retention_days``.
 """),
     cfg.IntOpt('repairs_retention_days', mutable=True, default=365, min=0, help="""
-Days for which a repair of allocations is kept. It can be undone for as long. 0 keeps repairs for
-ever.
+Days for which a repair of allocations is kept. It can be undone for as long.
+
+By default, 365 days. 0 keeps repairs for ever.
+
+Raise it where repairs may be questioned later. Lower it to save room in the control database.
 """),
     cfg.IntOpt('quarantines_retention_days', mutable=True, default=7, min=0, help="""
-Days for which a quarantine is kept after its end. One that only an operator ends is kept until
-then. 0 keeps them for ever.
+Days for which a quarantine is kept after its end. A quarantine that only an operator ends is kept
+until then.
+
+By default, 7 days. 0 keeps them for ever.
+
+Raise it to look further back. Lower it to save room in the control database.
+
+Related options: ``[kronos] instance_quarantine_seconds``.
 """),
     cfg.IntOpt('tasks_retention_days', mutable=True, default=7, min=0, help="""
-Days for which a live migration task whose conductor worker died is kept when it could not be ended,
-as its source compute is down. 0 keeps it until that answers again.
+Days for which the live migration task of a dead conductor worker is kept when it cannot be ended
+because its source compute is down.
+
+By default, 7 days. 0 keeps it until that compute answers again.
+
+Raise it where compute hosts may be down for longer. Lower it where such hosts never come back.
 """),
     cfg.IntOpt('operations_retention_days', mutable=True, default=365, min=0, help="""
-Days for which it is kept what operators did: who set which level or pause, when and why
-("kronos-manage automation history"), drains whose hosts were released and maintenances that are
-done. A drain is kept until its host is released, whatever its age. 0 keeps them for ever.
+Days for which actions of operators are kept: levels and pauses with their author, time and reason
+("kronos-manage automation history"), drains whose hosts were released, and maintenances that are
+done. A drain is kept until its host is released, whatever its age.
+
+By default, 365 days. 0 keeps them for ever.
+
+Raise it where an audit looks further back. Lower it to save room in the control database.
 """),
     cfg.IntOpt('notifications_retention_days', mutable=True, default=7, min=0, help="""
-Days for which a notification is kept, sent or not: one that no broker took for so long is dropped.
-0 keeps those that were sent for ever, and of the others ``[kronos] notification_backlog``.
+Days for which a notification is kept, sent or not. One that no broker accepted in that time is
+dropped.
+
+By default, 7 days. 0 keeps those that were sent for ever; the others are limited by ``[kronos]
+notification_backlog``.
+
+Raise it where a broker may be down for longer. Lower it to save room in the control database.
+
+Related options: ``[kronos] notification_topics``, ``[kronos] notification_backlog``.
 """),
     cfg.IntOpt('evaluations_retention_days', mutable=True, default=14, min=0, help="""
-Days for which the imbalance that each evaluation found is kept; the page of ``kronos-api`` draws
-it. A row of some hundred bytes for each aggregate and evaluation: twenty aggregates with an
-``evaluation_interval`` of 300 make one MB a day. 0 keeps it for ever.
+Days for which the imbalance of each evaluation is kept. The page of ``kronos-api`` draws it. An
+evaluation of an aggregate is a row of some hundred bytes: twenty aggregates with an
+``evaluation_interval`` of 300 make one MB a day.
+
+By default, 14 days. 0 keeps it for ever.
+
+Raise it for longer charts. Lower it to save room in the control database.
+
+Related options: ``[kronos] evaluation_interval``, ``[kronos] slot_flavors``.
 """),
     cfg.IntOpt('sums_retention_days', mutable=True, default=731, min=0, help="""
-Days for which sums of days are kept, for "kronos-manage report": moves that were dropped, and
-minutes of hot hosts and of contention.
+Days for which daily sums are kept for "kronos-manage report": moves, minutes of hot hosts and of
+contention. There is a row of some hundred bytes for each aggregate and day, and one for each
+aggregate, project and day with moves: 20 aggregates and 300 moves a day make some 30 MB in two
+years.
 
-A row of some hundred bytes for each aggregate and day, and one for each aggregate, project and day
-with moves: 20 aggregates and 300 moves a day make some 30 MB in two years. Raise it to compare
-longer times. 0 keeps them for ever.
+By default, two years. 0 keeps them for ever.
+
+Raise it to compare longer times. Lower it to save room in the control database.
 """),
 ]
 

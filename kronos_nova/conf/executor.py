@@ -10,107 +10,227 @@ How fast and how carefully the moves of a plan are carried out.
 
 OPTS = [
     cfg.IntOpt('max_concurrent_migrations', mutable=True, default=4, min=1, help="""
-How many moves may run in the whole cloud at once.
+Moves that may run in the whole cloud at once.
+
+By default, four.
+
+Raise it in large clouds where plans do not end within ``stale_plan_age``. Lower it where migrations
+slow down the network.
+
+Related options: ``max_concurrent_per_source``, ``max_concurrent_per_destination``,
+``stale_plan_age``.
 """),
     cfg.IntOpt('max_concurrent_per_source', mutable=True, default=1, min=1, help="""
-How many moves may leave one host at once. More than ``[DEFAULT] max_concurrent_live_migrations`` of
-nova-compute is of no use: Nova queues the rest.
+Moves that may leave one host at once.
+
+By default, one.
+
+Raise it where hosts have to be emptied fast. More than ``[DEFAULT] max_concurrent_live_migrations``
+of nova-compute is of no use, because Nova queues the rest.
+
+Related options: ``max_concurrent_migrations``, ``[DEFAULT] max_concurrent_live_migrations``.
 """),
     cfg.IntOpt('max_concurrent_per_destination', mutable=True, default=2, min=1, help="""
-How many moves may arrive at one host at once.
+Moves that may arrive at one host at once.
+
+By default, two.
+
+Raise it where links are fast. Lower it where a host is slow while servers arrive.
+
+Related options: ``max_concurrent_migrations``.
 """),
     cfg.IntOpt('link_mbps', mutable=True, default=0, min=0, max=10_000_000, help="""
-What each host's link for live migration carries, in megabits a second each way. By it and by what
-was copied before, Kronos predicts how long moves take, and lets them begin in an order in which all
-of a plan are over soon. 0 takes it for what one migration gets. 10000 for links of 10 Gbit/s that
-carry little else.
+Capacity of each host's link for live migration, in megabits a second each way. Kronos predicts from
+it, and from past migrations, how long moves take, and starts them in an order in which all moves of
+a plan end soon.
+
+By default, 0: the link carries as much as one migration gets.
+
+Set it to the speed of the link, such as 10000 for 10 Gbit/s, where the link carries little else.
+Lower it by the share of other traffic.
+
+Related options: ``stream_mbps``.
 """),
     cfg.IntOpt('stream_mbps', mutable=True, default=0, min=0, max=10_000_000, help="""
-What one live migration gets at most of a link that is idle, in megabits a second. 0 learns it from
-moves that ended. One thread of QEMU copies some 8000 to 10000; set it where that is less than
-``link_mbps``, to your ``[libvirt] live_migration_bandwidth`` (which is in MiB) times 8.4, or higher
-where ``live_migration_parallel_connections`` is above 1.
+Bandwidth that one live migration gets at most on an idle link, in megabits a second. One thread of
+QEMU copies some 8000 to 10000.
+
+By default, 0: it is learnt from moves that ended.
+
+Set it where one migration gets less than ``link_mbps``: to your ``[libvirt]
+live_migration_bandwidth`` (in MiB) times 8.4. Raise it where
+``live_migration_parallel_connections`` is above 1.
+
+Related options: ``link_mbps``, ``[libvirt] live_migration_bandwidth``.
 """),
     cfg.IntOpt('downtime_ms', mutable=True, default=500, min=1, max=600_000, help="""
-Milliseconds for which a guest may be stopped at the end of its live migration: ``[libvirt]
-live_migration_downtime`` of your nova-computes.
+Milliseconds for which a guest may be stopped at the end of its live migration.
+
+By default, 500, as in Nova.
+
+Set it to ``[libvirt] live_migration_downtime`` of your nova-computes. With another value, predicted
+durations are wrong.
+
+Related options: ``[libvirt] live_migration_downtime``.
 """),
     cfg.BoolOpt('copies_local_disks', mutable=True, default=False, help="""
-Whether instances have disks on their hosts that live migration copies (block migration). Leave it
-off where disks are on Ceph, NFS or volumes: nothing of them is copied then, whatever placement says
-of ``DISK_GB``.
+Whether instances have disks on their hosts that live migration copies (block migration).
+
+By default, only memory is expected to be copied.
+
+Set it where disks are local. Leave it off where they are on Ceph, NFS or volumes: their data stays
+in place, whatever ``DISK_GB`` placement reports.
 """),
     cfg.IntOpt('migration_timeout', mutable=True, default=1800, min=1, help="""
-Seconds after which a live migration that has not ended is aborted and counted as failed. Large or
-busy instances need longer: memory in MiB divided by what your network copies in a second, times
-three, is a start.
+Seconds after which a live migration that has not ended is treated as ``timeout_action`` says.
+
+By default, half an hour.
+
+Raise it where instances are large or busy. An initial value is their memory in MiB, divided by the
+MiB that your network copies in a second, times three. Lower it where a migration that hangs should
+make room for others sooner.
+
+Related options: ``timeout_action``.
 """),
     cfg.StrOpt('timeout_action', mutable=True, default='abort', choices=[
         ('abort', 'End it; the instance stays where it is.'),
         ('force_complete', 'Let Nova pause the instance until it is over. If it is not over '
                            'after as much time again, end it.'),
     ], help="""
-What to do with a live migration that takes longer than ``migration_timeout``. Forcing stops the
-guest for as long as the rest of its memory takes to copy.
+Treatment of a live migration that takes longer than ``migration_timeout``.
+
+By default, it is ended and counts as failed.
+
+Set it to ``force_complete`` where a move must end although the guest writes faster than the network
+copies. The guest then stops for as long as the rest of its memory takes to copy.
+
+Related options: ``migration_timeout``.
 """),
     cfg.FloatOpt('start_interval', deprecated_name='stagger', mutable=True, default=0.0, min=0.0,
                  max=3600.0, help="""
-Seconds by which every move of a plan is due after the one before it, for networks or storage that
-many migrations beginning at once would hurt. 0 lets all go as soon as the caps above have room.
+Seconds between the due times of two moves of a plan.
+
+By default, 0: moves start as soon as the limits on concurrent moves permit it.
+
+Raise it for networks or storage that many migrations starting at once would hurt.
 ``start_interval`` times the moves of a plan must stay well below ``stale_plan_age``.
+
+Related options: ``max_concurrent_migrations``, ``stale_plan_age``.
 """),
     cfg.IntOpt('worker_threads', default=8, min=1, help="""
-How many moves one worker attends to at the same time. A Nova that is slow to answer holds up that
-many; the rest of a worker goes on.
+Moves that one worker handles at the same time. A Nova that is slow to answer holds up as many
+moves; the other tasks of the worker continue.
+
+By default, eight.
+
+Raise it where ``max_concurrent_migrations`` is higher and one worker has to carry them all. Lower
+it where a worker takes too much memory.
+
+Related options: ``max_concurrent_migrations``.
 """),
     cfg.FloatOpt('poll_interval', mutable=True, default=2.0, min=0.1, help="""
 Seconds between two looks at a migration in progress.
+
+By default, two seconds.
+
+Raise it where many moves in progress load Nova's API. Lower it where moves that wait for others
+should start sooner.
+
+Related options: ``worker_timeout``.
 """),
     cfg.IntOpt('max_retries', mutable=True, default=2, min=0, help="""
-How often a move that failed is tried again before it is failed for good.
+Number of times that a failed move is tried again before it counts as failed for good.
+
+By default, two.
+
+Raise it where migrations often fail for passing reasons. Lower it where each try harms users.
+
+Related options: ``retry_interval``, ``[kronos] instance_quarantine_seconds``.
 """),
     cfg.FloatOpt('retry_interval', mutable=True, default=30.0, min=1.0, help="""
-Seconds before a move that failed is tried again; each further try waits twice as long, up to ten
-minutes, and some more by chance.
+Seconds before a failed move is tried again. Each further try waits twice as long, up to ten
+minutes, and a random part more.
+
+By default, half a minute.
+
+Raise it where causes of failures last longer. Lower it where a plan should end sooner.
+
+Related options: ``max_retries``.
 """),
     cfg.FloatOpt('request_grace', mutable=True, default=60.0, min=5.0, help="""
-Seconds that Nova has to begin a migration it was asked for before the request counts as lost. Raise
-it where conductors are so busy that requests wait for longer.
+Seconds that Nova has to begin a requested migration before the request counts as lost.
+
+By default, a minute.
+
+Raise it where nova-conductors are so busy that requests wait longer. Lower it where lost requests
+should be repeated sooner.
+
+Related options: ``message_grace``.
 """),
     cfg.FloatOpt('message_grace', mutable=True, default=30.0, min=1.0, help="""
-Seconds after which a message counts as lost: a move that was dispatched and no worker accepted is
-dispatched again, the result of one that ended is taken from the journal. Raise it where executors
-take longer to answer.
+Seconds after which a message counts as lost. A move that no worker accepted is then dispatched
+again, and the result of a move that ended is read from the journal.
+
+By default, half a minute.
+
+Raise it where executors take longer to answer. Lower it where a broker loses messages.
+
+Related options: ``request_grace``.
 """),
     cfg.FloatOpt('worker_timeout', mutable=True, default=60.0, min=5.0, help="""
-Seconds without a sign of life after which a worker counts as dead and others adopt its moves, each
-measuring by its own monotonic clock. Raise it where workers stand still for long under load; lower
-it for moves to be adopted sooner. A good value is some poll intervals. Related option:
-``poll_interval``.
+Seconds without a sign of life after which a worker counts as dead and others adopt its moves. Each
+worker measures them by its own monotonic clock.
+
+By default, a minute.
+
+Raise it where workers stand still for long under load. Lower it for moves to be adopted sooner. An
+initial value is several times ``poll_interval``.
+
+Related options: ``poll_interval``.
 """),
     cfg.FloatOpt('drain_timeout', mutable=True, default=60.0, min=0.0, help="""
-Seconds for which a ``kronos-executor`` goes on with its moves after a signal to end.
-Then it leaves them to others, and where there are none, to its own next start.
+Seconds for which a ``kronos-executor`` continues its moves after a signal to end. It then leaves
+them to other executors, or to its own next start.
+
+By default, a minute.
+
+Raise it where no other executor runs and moves should end first. Lower it where a host has to stop
+fast.
 """),
     cfg.IntOpt('stale_plan_age', mutable=True, default=1800, min=1, help="""
-Seconds after which a planned move that was not started is abandoned: the load it was planned for is
-no longer the load there is.
+Seconds after which a planned move that was not started is abandoned, because the load has changed
+since it was planned.
+
+By default, half an hour.
+
+Raise it where plans are long and load changes slowly. Lower it where load changes fast.
+
+Related options: ``max_concurrent_migrations``, ``start_interval``.
 """),
     cfg.BoolOpt('masakari', default=False, help="""
-Whether drains keep masakari from acting on their hosts. A drain sets ``on_maintenance`` of its host
-in every segment that has it, and clears it when the host is released or enabled; what was set
-before the drain stays. By default masakari takes a host that is rebooted while it is drained for a
-failed one. Set it where masakari watches the hosts of the aggregates. Related options:
-``[kronos_nova]`` has to name a user who may update hosts of masakari, also where Kronos runs in
-nova-conductor; ``ha_disabled_reasons``.
+Whether drains keep masakari from acting on their hosts. A drain then sets ``on_maintenance`` of its
+host in every segment that has it, and clears it when the host is released or enabled. A value that
+was set before the drain stays.
+
+By default, off: masakari takes a host that is rebooted during a drain for a failed one.
+
+Set it where masakari watches the hosts of the aggregates. ``[kronos_nova]`` then has to name a user
+who may update hosts of masakari, also where Kronos runs in nova-conductor.
+
+Related options: ``[kronos_nova]``, ``ha_disabled_reasons``.
 """),
     cfg.ListOpt('ha_disabled_reasons', mutable=True, default=['Masakari', 'instanceha'], help="""
-Beginnings of the reasons with which a service for high availability disables nova-compute. By
-default those of masakari and of instanceha. Such a service takes a host that is rebooted while
-Kronos drains it for a failed one, and writes its reason over that of the drain. When the host is
-released, Kronos enables it all the same, if the drain had disabled it. Add the beginning of your
-own reason where you have set another (``[host_failure] service_disable_reason`` of masakari). An
-empty list leaves such hosts disabled.
+Beginnings of the reasons with which a service for high availability disables nova-compute. Such a
+service takes a host that is rebooted during a drain for a failed one, and replaces the reason of
+the drain with its own. When the host is released, Kronos enables it in spite of that reason, if the
+drain had disabled it.
+
+By default, those of masakari and of instanceha. An empty list leaves such hosts disabled.
+
+Add the beginning of your own reason where you have set another (``[host_failure]
+service_disable_reason`` of masakari).
+
+Related options: ``masakari``.
 """),
 ]
 

@@ -11,11 +11,23 @@ Prometheus. One is enough; where several run, scrape one of them.
 
 OPTS = [
     cfg.PortOpt('port', default=9789, help="""
-TCP port at which ``kronos-exporter`` serves ``/metrics``. Change it where something else has it.
+TCP port at which ``kronos-exporter`` serves ``/metrics``.
+
+By default, 9789.
+
+Change it where another program has this port.
+
+Related options: ``address``.
 """),
     cfg.HostAddressOpt('address', default='127.0.0.1', help="""
-Address at which ``port`` listens. The metrics are served without authentication and name aggregates
-and hosts: set it to an address that your Prometheus alone can reach.
+Address at which ``port`` listens. The metrics are served without authentication, and name
+aggregates and hosts.
+
+By default, only programs on the same host can connect.
+
+Change it to an address that only your Prometheus can reach.
+
+Related options: ``port``.
 """),
 ]
 

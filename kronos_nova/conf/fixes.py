@@ -15,76 +15,79 @@ OPTS = [
 Decide how a live migration that breaks off ends by asking the hypervisors of both hosts where the
 guest runs. In nova-compute, at the source.
 
-If disabled, Nova decides by what its driver raised: an instance whose guest runs on may be put into
-ERROR, and a guest whose QEMU died may be recorded as moved. An instance whose guest has arrived is
-put into ERROR if placement does not delete the allocation of the migration.
+By default, it is on. If disabled, Nova decides by what its driver raised: an instance whose guest
+runs on may be put into ERROR, and a guest whose QEMU died may be recorded as moved. An instance
+whose guest has arrived is put into ERROR if placement does not delete the allocation of the
+migration.
 
-Related: ``interrupted_migrations`` has no effect without it.
+Related options: ``interrupted_migrations``, which needs this one.
 """),
     cfg.BoolOpt('interrupted_migrations', default=True, help="""
 Complete or roll back the live migrations that were in progress when nova-compute at the source
 ended, once it has started again. What this needs is written below ``$state_path/live-migrations``.
 
-If disabled, Nova aborts the copy and clears the task state of the instance: what was prepared at
-the destination stays there, and a guest that has arrived is recorded at the source.
+By default, it is on. If disabled, Nova aborts the copy and clears the task state of the instance:
+what was prepared at the destination stays there, and a guest that has arrived is recorded at the
+source.
 
-Related: needs ``broken_migrations``.
+Related options: ``broken_migrations``, which it needs.
 """),
     cfg.BoolOpt('post_migration_retry', default=True, help="""
 Repeat the request that completes a live migration at its destination if nova-compute there was
 restarted in the meantime. In nova-compute, at the source.
 
-If disabled, Nova asks once, and puts an instance whose guest has arrived into ERROR after
-``[DEFAULT] rpc_response_timeout``.
+By default, it is on. If disabled, Nova asks once, and puts an instance whose guest has arrived into
+ERROR after ``[DEFAULT] rpc_response_timeout``.
 """),
     cfg.BoolOpt('status_retry', default=True, help="""
 Repeat a change of the status of a migration that no nova-conductor answered, for up to three
 minutes. In nova-compute.
 
-If disabled, Nova asks once: a migration whose end could not be recorded looks as if it were still
-in progress.
+By default, it is on. If disabled, Nova asks once: a migration whose end could not be recorded looks
+as if it were still in progress.
 """),
     cfg.BoolOpt('libvirt_connection', default=True, help="""
 Replace the lock around Nova's connection to libvirt by one that a thread may take again. In
 nova-compute with native threads and the libvirt driver.
 
-If disabled, nova-compute may wait for itself forever after libvirtd was restarted, and has to be
-killed.
+By default, it is on. If disabled, nova-compute may wait for itself forever after libvirtd was
+restarted, and has to be killed.
 """),
     cfg.BoolOpt('fork_safety', default=True, help="""
 Give each worker of nova-conductor a placement client of its own.
 
-If disabled, workers share the connections that the parent process had opened before it forked, and
-may read each other's answers.
+By default, it is on. If disabled, workers share the connections that the parent process had opened
+before it forked, and may read each other's answers.
 """),
     cfg.BoolOpt('image_credentials', default=True, help="""
 Fetch images from Glance as ``[service_user]`` if a move was requested without a token, as the moves
 of a plan are. In nova-compute.
 
-If disabled, moves of a plan to hosts with local disks fail where the destination has to fetch an
-image.
+By default, it is on. If disabled, moves of a plan to hosts with local disks fail where the
+destination has to fetch an image.
 """),
     cfg.BoolOpt('cold_migration_rollback', default=True, help="""
 Give back the allocations of a cold migration or resize that could not begin in one request to
 placement, and none to an instance that was deleted in the meantime. In nova-conductor.
 
-If disabled, Nova does this in several requests, also for a deleted instance (bug 1848343).
+By default, it is on. If disabled, Nova does this in several requests, also for a deleted instance
+(bug 1848343).
 
-Related: has no effect if ``[kronos] atomic_moves`` is ``off``.
+Related options: ``[kronos] atomic_moves``; turned off there, this fix has no effect.
 """),
     cfg.BoolOpt('request_clock', default=True, help="""
 Measure the time between requests to other services by a clock that no correction changes. In
 nova-compute, nova-conductor and nova-scheduler.
 
-If disabled, a service whose clock is set back sends no request to placement, neutron, glance or
-cinder for as long as the step was: after a step of an hour nova-compute answers nothing for an
-hour.
+By default, it is on. If disabled, a service whose clock is set back sends no request to placement,
+neutron, glance or cinder for as long as the step was: after a step of an hour nova-compute answers
+nothing for an hour.
 """),
     cfg.BoolOpt('log_filters', default=True, help="""
 Drop the deprecation warning of neutronclient that Nova causes in every step of every migration. In
 nova-conductor.
 
-If disabled, the warning is logged each time.
+By default, it is on. If disabled, the warning is logged each time.
 """),
 ]
 

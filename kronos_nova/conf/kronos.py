@@ -10,170 +10,303 @@ HINTS = ('project', 'project:balance', 'project:evacuate', 'flavor', 'flavor:bal
 
 CHECKS = ('traits', 'aggregates', 'image', 'hypervisor', 'cpu')
 
+LEVELS = [
+    ('off', 'Plan nothing.'),
+    ('observe', 'Plan and report. Nothing is moved.'),
+    ('approve', 'Plan, and move after "kronos-manage plan approve".'),
+    ('auto', 'Plan and move.'),
+]
+
 GROUP = cfg.OptGroup('kronos', title='Rebalancing', help="""
 What Kronos balances, when, and how far it may go on its own.
 """)
 
 OPTS = [
-    cfg.StrOpt('automation', mutable=True, default='observe', choices=[
-        ('off', 'Plan nothing.'),
-        ('observe', 'Plan and report. Nothing is moved.'),
-        ('approve', 'Plan, and move after "kronos-manage plan approve".'),
-        ('auto', 'Plan and move.'),
-    ], help="""
-How far Kronos may go without being asked, where no level was set by "kronos-manage
-automation set". Start with ``observe`` and read some days of reports ("kronos-manage plan list");
-go on to ``approve`` or ``auto`` when they are what you would have done yourself. The command needs
-no restart and is heeded by every worker within seconds.
+    cfg.StrOpt('automation', mutable=True, default='observe', choices=LEVELS, help="""
+How far Kronos may go without an order, where no level was set by "kronos-manage automation set".
+That command needs no restart, and every worker obeys it within seconds.
+
+By default, ``observe``: plans are made and reported, and nothing is moved.
+
+Read some days of reports first ("kronos-manage plan list"). Raise it to ``approve`` or ``auto``
+when the plans are what you would have done yourself.
+
+Related options: ``max_automation``, ``aggregate_automation``, ``repair_automation``.
 """),
-    cfg.StrOpt('max_automation', mutable=True, default='auto',
-               choices=['off', 'observe', 'approve', 'auto'], help="""
-The highest level that "kronos-manage automation set" may give, and that any aggregate has. Set it
-to ``approve`` where nothing may ever be moved without an approval. What an operator orders by
-"kronos-manage host drain" is done at every level. It has to be the same on every controller.
+    cfg.StrOpt('max_automation', mutable=True, default='auto', choices=LEVELS, help="""
+Highest level that "kronos-manage automation set" accepts, and that any aggregate has. An operator's
+"kronos-manage host drain" is carried out at every level. The value has to be the same on every
+controller.
+
+By default, ``auto``: there is no limit.
+
+Lower it to ``approve`` where nothing may ever be moved without an approval.
+
+Related options: ``automation``, ``aggregate_automation``.
 """),
     cfg.StrOpt('run_in', default='conductor', choices=[
         ('conductor', 'nova-conductor plans and carries out, in its own process.'),
         ('daemons', 'kronos-engine plans and kronos-executor carries out, through the public API; '
                     'nova-conductor only makes live migrations atomic.'),
     ], help="""
-Where planning and moving is done. ``daemons`` keeps both out of the control plane's processes and
-needs the credentials of ``[kronos_nova]``; it must be set alike for conductors and daemons.
+Processes that plan and move.
+
+By default, those of nova-conductor.
+
+Set it to ``daemons`` to keep this work out of the processes of the control plane. The daemons need
+the credentials of ``[kronos_nova]``. The value must be the same for conductors and daemons.
+
+Related options: ``[kronos_nova]``.
 """),
     cfg.DictOpt('aggregate_automation', default={}, help="""
 Levels of ``automation`` for single aggregates, as ``name:level`` separated by commas, such as
-``test:auto,database:approve``; the others have the level above. "kronos-manage automation set LEVEL
---aggregate NAME" goes before it; without ``--aggregate`` that command lowers these levels but never
-raises them. ``off`` leaves an aggregate alone
-without taking it out of ``aggregates``. The pool of hosts in no aggregate is ``_unassigned_``.
+``test:auto,database:approve``. The pool of hosts in no aggregate is ``_unassigned_``.
+"kronos-manage automation set LEVEL --aggregate NAME" takes precedence; without ``--aggregate`` that
+command lowers these levels but never raises them.
+
+By default, all aggregates have the level of ``automation``.
+
+Set it to try a level in one aggregate first, or to ``off`` to leave an aggregate alone without
+removing it from ``aggregates``.
+
+Related options: ``automation``, ``max_automation``, ``aggregates``.
 """),
     cfg.ListOpt('aggregates', default=[], help="""
-Names of the host aggregates to balance, separated by commas. Each is planned on its own and no
-instance ever leaves its aggregate. With an empty list and ``include_unassigned_hosts`` off there is
-nothing to do, which Kronos reports as an error when it starts.
+Names of the host aggregates to balance, separated by commas. Each is planned separately, and no
+instance ever leaves its aggregate.
+
+By default, none. Where ``include_unassigned_hosts`` is off too there is nothing to do, which Kronos
+reports as an error when it starts.
+
+Add an aggregate once its policies are right; ``aggregate_automation`` gives each one a level of its
+own.
+
+Related options: ``include_unassigned_hosts``, ``aggregate_automation``.
 """),
     cfg.BoolOpt('include_unassigned_hosts', default=False, help="""
-Balance the hosts that are in no aggregate too, as one more pool. Usual for a small cloud without
-aggregates.
+Balance the hosts that are in no aggregate, as one more pool.
+
+By default, these hosts are left alone.
+
+Set it in a small cloud without aggregates.
+
+Related options: ``aggregates``.
 """),
     cfg.StrOpt('policies_file', default='/etc/nova/kronos-policies.yaml', help="""
-The policies: which PromQL says how loaded a host is, and what imbalance is worth a migration. Read
-again when it changes. "kronos-test-config" checks it.
+Path of the policies file. It has the PromQL queries that measure the load of a host, and the
+imbalance from which migrations pay. It is read again when it changes.
+
+By default, ``/etc/nova/kronos-policies.yaml``.
+
+Change it where the file is elsewhere. "kronos-test-config" checks its content.
+
+Related options: ``[kronos_prometheus] url``.
 """),
     cfg.IntOpt('evaluation_interval', mutable=True, default=300, min=1, max=604800, help="""
-Seconds between two evaluations of an aggregate. Shorter than your Prometheus' scrape interval is of
-no use; a start value is 300.
+Seconds between two evaluations of an aggregate.
+
+By default, five minutes.
+
+Lower it where hot hosts should be relieved sooner; below the scrape interval of your Prometheus it
+is of no use. Raise it where evaluations take much of a controller's time.
+
+Related options: ``cooldown``, ``cycle_timeout``.
 """),
     cfg.IntOpt('aggregates_per_cycle', mutable=True, default=0, min=0, help="""
-How many aggregates one worker plans at a time; others that are due are left to other workers, which
-plan them side by side. Each of them reads the whole cloud, so this is worth it only where planning
-takes longer than reading. 0 plans all that are due together.
+Aggregates that one worker plans at a time. Others that are due are left to other workers, which
+plan them at the same time.
+
+By default, 0: one worker plans all that are due together.
+
+Set it where planning takes longer than reading, because each worker reads the whole cloud. Lower
+it, to 1 at least, to use more workers.
+
+Related options: ``cycle_timeout``.
 """),
     cfg.IntOpt('cycle_timeout', mutable=True, default=900, min=10, help="""
-Seconds that a planning process may take for reading, planning and writing down. One that takes
-longer is killed, the log says so, and each of its aggregates is tried again alone, after pauses
-that grow to an hour. Raise it where reading the cloud takes minutes; a start value is three times
-what a cycle takes, and more than ``[kronos_prometheus] total_timeout``.
+Seconds that a planning process may take to read, plan and save. One that takes longer is killed and
+logged, and each of its aggregates is tried again alone, after pauses that grow to an hour.
+
+By default, a quarter of an hour.
+
+Raise it where reading the cloud takes minutes. An initial value is three times what a cycle takes,
+and more than ``[kronos_prometheus] total_timeout``. Lower it where a process that hangs should be
+replaced sooner.
+
+Related options: ``planning_time_limit``, ``[kronos_prometheus] total_timeout``.
 """),
     cfg.IntOpt('planner_niceness', mutable=True, default=19, min=0, max=19, help="""
-By how much a planning process is nicer to others than the service that started it, as nice(1) has
-it. With 19 it runs under the kernel's SCHED_IDLE too (see sched(7)): it has what others leave, and
-RPCs of the nova-conductor do not wait for it. On a controller whose processors are always busy
-nothing may be left: where evaluations take minutes, lower it; a start value is then 10.
+Niceness of a planning process, relative to the service that started it (nice(1)). With 19 it also
+runs under the kernel's SCHED_IDLE (sched(7)): it uses the time that others leave, and RPCs of
+nova-conductor do not wait for it.
+
+By default, 19.
+
+Lower it where the processors of a controller are always busy and evaluations take minutes; an
+initial value is then 10.
+
+Related options: ``cycle_timeout``.
 """),
     cfg.IntOpt('planner_idle_time', mutable=True, default=900, min=0, help="""
-Seconds for which a planning process stays after a cycle, as the one to plan next: it has loaded
-Nova, which takes seconds of the processor, and remembers what placement said. Longer than
-``evaluation_interval``, or there is none left to plan next; 0 ends it after each cycle. While it
-stays it needs no processor, and some 150 MiB and 1 KiB for every instance of memory.
+Seconds for which a planning process stays after a cycle to plan the next one. It has loaded Nova,
+which takes seconds of a processor, and keeps the answers of placement. Meanwhile it needs no
+processor, and some 150 MiB of memory and 1 KiB for every instance.
+
+By default, a quarter of an hour. 0 ends it after each cycle.
+
+Raise it above ``evaluation_interval``; otherwise it has always ended before the next cycle. Lower
+it where controllers are short of memory.
+
+Related options: ``evaluation_interval``, ``planner_max_memory``.
 """),
     cfg.IntOpt('planner_max_cycles', mutable=True, default=200, min=1, help="""
-After how many cycles a planning process ends and the next one starts. There is no need to
-change it; lower it if the process should ever grow from cycle to cycle.
+Cycles after which a planning process ends and the next one starts.
+
+By default, 200.
+
+Lower it if the process should ever grow from cycle to cycle. There is no need to raise it.
+
+Related options: ``planner_max_memory``.
 """),
     cfg.IntOpt('planner_max_memory', mutable=True, default=2048, min=64, help="""
-MiB of memory that a planning process may keep after a cycle; with more it ends, and the next cycle
-begins in a new one. Lower it where controllers are short of memory: a start value is twice what the
-process has after a cycle.
+MiB of memory that a planning process may have after a cycle. With more it ends, and the next cycle
+begins in a new process.
+
+By default, 2048 MiB.
+
+Raise it where the process of a large cloud ends after each cycle. Lower it where controllers are
+short of memory. An initial value is twice what the process has after a cycle.
+
+Related options: ``planner_idle_time``, ``planner_max_cycles``.
 """),
     cfg.IntOpt('cooldown', mutable=True, default=600, min=0, help="""
-Seconds during which an aggregate is left alone after a plan for it was carried out, so that the
-next decision sees the load as the moves left it. Make it longer than the window of your PromQL's
-``rate()``.
+Seconds for which an aggregate is left alone after a plan for it was carried out, so that the next
+plan sees the load that the moves lead to.
+
+By default, ten minutes.
+
+Raise it above the window of ``rate()`` in your PromQL. Lower it where hot hosts come one after the
+other.
+
+Related options: ``instance_cooldown``, ``spread_interval``.
 """),
     cfg.IntOpt('instance_cooldown', mutable=True, default=3600, min=0, help="""
-Seconds during which an instance that was part of a plan is not moved again.
+Seconds for which an instance that was moved is not moved again.
+
+By default, an hour.
+
+Raise it where users notice migrations. Lower it where load changes fast.
+
+Related options: ``instance_cooldown_factor``, ``instance_cooldown_max``.
 """),
     cfg.IntOpt('instance_quarantine_seconds', mutable=True, default=86400, min=-1, help="""
-Seconds during which an instance is not tried again after its migration failed for good; -1 until an
-operator releases it ("kronos-manage quarantine remove"). A migration that Nova refused to begin is
-none: see ``rejection_backoff_cycles``.
+Seconds for which an instance is not tried again after its migration failed for good. A migration
+that Nova refused to begin does not count; see ``rejection_backoff_cycles``.
+
+By default, a day. With -1 an operator has to release it ("kronos-manage quarantine remove").
+
+Raise it where a failed migration harms the guest. Lower it where causes of failures are removed
+soon.
+
+Related options: ``rejection_backoff_cycles``, ``[kronos_executor] max_retries``.
 """),
     cfg.BoolOpt('evacuate_disabled_hosts', mutable=True, default=False, help="""
-Live migrate everything off hosts whose nova-compute service is disabled but up, before any
-balancing. Turn it on where disabling a host means that it is to be serviced.
+Live migrate all instances off hosts whose nova-compute service is disabled but up, before any
+balancing.
+
+By default, such hosts keep their instances.
+
+Set it where a host is disabled only in order to be serviced.
+
+Related options: ``reserve_hosts``.
 """),
     cfg.BoolOpt('enforce_hard_affinity', mutable=True, default=False, help="""
-Repair existing violations of ``affinity`` and ``anti-affinity`` server groups, before any
-balancing.
+Repair violations of ``affinity`` and ``anti-affinity`` server groups, before any balancing.
+
+By default, existing violations stay; no move makes new ones.
+
+Set it where evacuations or resizes have left groups broken.
+
+Related options: ``enforce_soft_affinity``.
 """),
     cfg.BoolOpt('enforce_soft_affinity', mutable=True, default=False, help="""
-Repair existing violations of ``soft-affinity`` and ``soft-anti-affinity`` server groups, before any
+Repair violations of ``soft-affinity`` and ``soft-anti-affinity`` server groups, before any
 balancing.
+
+By default, existing violations stay.
+
+Set it where soft groups should hold whenever there is room.
+
+Related options: ``enforce_hard_affinity``, ``soft_group_cost``.
 """),
     cfg.StrOpt('repair_rules', mutable=True, default='all', choices=[
         ('off', 'Keep moves to the rules, and move nothing because of them.'),
         ('must', 'Move servers that are where a rule must not have them.'),
         ('all', 'Move also servers that should be elsewhere, where that pays.'),
     ], help="""
-Which violations of the policies file's ``rules`` are repaired, before any balancing. By default,
-``all``. A preference is repaired where the ``cost`` of the rule is more than what the move costs
-and adds to the imbalance. Repairs are carried out at the level of ``repair_automation``.
+Violations of the policies file's ``rules`` that are repaired, before any balancing. Repairs are
+carried out at the level of ``repair_automation``.
+
+By default, ``all``. A preference is repaired where the ``cost`` of the rule is more than the move
+costs and adds to the imbalance.
+
 Set it to ``off`` where rules are introduced in a cloud that violates them, and raise it step by
 step.
 
 Related options: ``repair_automation``, ``max_rule_repairs_per_cycle``.
 """),
-    cfg.StrOpt('repair_automation', mutable=True, choices=['off', 'observe', 'approve', 'auto'],
-               help="""
+    cfg.StrOpt('repair_automation', mutable=True, choices=LEVELS, help="""
 Level of automation of the repairs of violated ``rules``, and of moves after which a host may be
-lost again (``failover_hosts``). By default, repairs have the level of their aggregate, and those of
-rules are part of its plans. With another level they get plans of their own, with the purpose
-``repair``: where their level is higher, rules are repaired before anything else is planned; where
-it is lower, once nothing else is to be moved. "kronos-manage automation set --repairs" goes before
-it, for all aggregates or for one; ``max_automation`` limits both. In an aggregate whose level is
-``off`` nothing is repaired. Set it to ``approve`` where load may be
-balanced without approval, and a new rule should not move servers before an operator has seen
-which; to ``auto`` where only rules should move servers.
+lost again (``failover_hosts``). "kronos-manage automation set --repairs" takes precedence, for all
+aggregates or for one; ``max_automation`` limits both. In an aggregate whose level is ``off``
+nothing is repaired.
+
+By default, repairs have the level of their aggregate, and are part of its plans. With another level
+they get plans of their own, with the purpose ``repair``: with a higher level, rules are repaired
+before anything else is planned; with a lower one, once nothing else is to be moved.
+
+Set it to ``approve`` where load may be balanced without approval, but a new rule should not move
+servers before an operator has seen which. Set it to ``auto`` where only rules should move servers.
 
 Related options: ``repair_rules``, ``max_rule_repairs_per_cycle``, ``automation``.
 """),
     cfg.IntOpt('max_rule_repairs_per_cycle', mutable=True, default=0, min=0, help="""
-How many moves of a plan repair rules at most. By default, 0: as many as the plan has
-(``max_migrations_per_cycle`` of the policies). Lower it where a new rule concerns many servers; 2
-is an initial value.
+Moves of a plan that may repair rules.
+
+By default, 0: as many as the plan has (``max_migrations_per_cycle`` of the policies).
+
+Set it where a new rule concerns many servers; 2 is an initial value. Raise it once the repairs are
+what you expect.
 
 Related options: ``repair_rules``, ``repair_automation``.
 """),
     cfg.ListOpt('failure_domain_key', default=[], help="""
 Keys of host aggregates' metadata that name failure domains: parts of the cloud that fail as a
-whole. By default, none, and no domain is known. Name the largest domains first, separated by
-commas, such as ``room, rack``: a rack is then a rack of its room. A host has the values of the
-aggregates that it is in; where two of these disagree, the value that sorts first holds. Set it
-where rules are to keep servers in or out of racks, or apart by them.
+whole. Name the largest domains first, separated by commas: with ``room, rack`` a rack belongs to
+its room. A host has the values of all its aggregates; where two of them disagree, the value that
+sorts first holds.
+
+By default, none, and no domain is known.
+
+Set it where rules are to keep servers in or out of racks, or apart by them.
 
 Example: ``failure_domain_key = room, rack``, with ``openstack aggregate set --property rack=r3``
 
-Related options: ``policies_file``, whose ``rules`` use the domains.
+Related options: ``policies_file``, ``failover_domains``.
 """),
     cfg.BoolOpt('restrict_to_az', mutable=True, default=False, help="""
-Never move an instance to a host of another availability zone. Only matters to an aggregate that
-spans several.
+Never move an instance to a host of another availability zone.
+
+By default, an instance may go to any host of its aggregate that Nova permits.
+
+Set it where an aggregate spans several zones that should keep their instances.
+
+Related options: ``host_checks``.
 """),
     cfg.ListOpt('host_checks', mutable=True, default=list(CHECKS),
                 item_type=types.String(choices=CHECKS), help="""
-What is compared between a server and a host before a move is planned, so that no move is planned
-that Nova refuses. By default, everything. Nova is asked about the moves of a plan in any case.
+Properties that are compared between a server and a host before a move is planned, so that no move
+is planned that Nova refuses. Nova is asked about the moves of a plan in any case.
 
 * ``traits``: required and forbidden traits of the flavor and the image
 * ``aggregates``: the availability zone that a server is pinned to, and aggregates with the metadata
@@ -184,288 +317,513 @@ that Nova refuses. By default, everything. Nova is asked about the moves of a pl
   of the guest's
 * ``numa``: NUMA cells with free CPUs, memory and pages for a server that needs cells
 
-Leave ``hypervisor`` out where ``[workarounds] skip_hypervisor_version_check_on_lm`` is set, and
-``cpu`` where ``[workarounds] skip_cpu_compare_on_dest`` is, where guests are emulated
+By default, everything is compared. A name that is left out is compared by Nova alone.
+
+Leave ``hypervisor`` out where ``[workarounds] skip_hypervisor_version_check_on_lm`` is set. Leave
+``cpu`` out where ``[workarounds] skip_cpu_compare_on_dest`` is set, where guests are emulated
 (``virt_type = qemu``), or where guests have named models (``cpu_mode = custom``) and Kronos runs
-outside Nova. A name that is left out is compared by Nova alone.
+outside Nova.
+
+Related options: ``rejection_backoff_cycles``.
 """),
     cfg.StrOpt('spread_planner', mutable=True, default='spread', help="""
-Which planner spreads load: ``spread`` (default) looks for the best plan within the budget,
-``greedy`` takes the best single move again and again. Others may be installed as entry points of
+Planner that spreads load: ``spread`` looks for the best plan within the budget, ``greedy`` takes
+the best single move again and again. Others may be installed as entry points of
 ``kronos_nova.planners``.
+
+By default, ``spread``.
+
+Set it to ``greedy`` where plans must be simple to follow.
+
+Related options: ``pack_planner``, ``planning_time_limit``.
 """),
     cfg.StrOpt('pack_planner', mutable=True, default='pack', help="""
-Which planner frees hosts: ``pack`` (default) frees the most hosts within the budget, ``ffd`` is the
-simple first fit decreasing. Others may be installed as entry points of ``kronos_nova.planners``.
+Planner that frees hosts: ``pack`` frees the most hosts within the budget, ``ffd`` is the simple
+first fit decreasing. Others may be installed as entry points of ``kronos_nova.planners``.
+
+By default, ``pack``.
+
+Set it to ``ffd`` where plans must be simple to follow.
+
+Related options: ``spread_planner``, ``planning_time_limit``.
 """),
     cfg.FloatOpt('planning_time_limit', mutable=True, default=10.0, min=0.1, help="""
 Seconds after which planning an aggregate stops and the best plan so far is used. The report then
-has a warning that names this option. Before the limit, plans do not depend on the time. Only
-clusters of thousands of hosts come near the default, and some that are nearly full and may have
-long plans.
+has a warning that names this option. Before the limit, plans do not depend on the time.
+
+By default, ten seconds. Only clusters of thousands of hosts come near that, and some that are
+nearly full and may have long plans.
+
+Raise it where the warning appears. Lower it where controllers have little time for planning.
+
+Related options: ``cycle_timeout``.
 """),
     cfg.FloatOpt('overload_ceiling', mutable=True, default=0.95, min=0.0, max=1.0, help="""
-Load (0 to 1) that no host may pass in any policy while a plan is carried out, unless it already
-did. A disabled host is emptied past it where no other host is left to take an instance. Packing
-uses the ``capacity_threshold`` of each policy instead.
+Load (0 to 1) that no host may pass in any policy while a plan is carried out, unless it did before.
+A disabled host is emptied past it where no other host is left for an instance. Packing uses the
+``capacity_threshold`` of each policy instead.
+
+By default, 0.95.
+
+Raise it where hosts work well at full load and plans find no destination. Lower it where hosts need
+a reserve for peaks.
+
+Related options: ``policies_file``.
 """),
     cfg.FloatOpt('min_coverage', mutable=True, default=1.0, min=0.0, max=1.0, help="""
 Part (0 to 1) of an aggregate's available hosts that must have a sample for a policy to count in a
-cycle; below, the policy has no data. With less than 1, hosts without a sample are left out of the
-plan, as source and as destination. Lower it in a large aggregate where some exporter is always
-down: 0.9 is a start value.
+cycle. Below it the policy has no data.
+
+By default, all hosts need a sample. With less than 1, hosts without a sample are neither sources
+nor destinations.
+
+Lower it in a large aggregate where some exporter is always down; an initial value is 0.9.
+
+Related options: ``min_known_servers``, ``max_sample_age``.
 """),
     cfg.FloatOpt('min_known_servers', mutable=True, default=0.8, min=0.0, max=1.0, help="""
 Part (0 to 1) of a host's running servers that must have a series in a policy's profile for the host
-to be believed. By default, 0.8. A host below it has no score in that policy: it is neither a
-destination nor a source, but for drains, and is named in reports. Lower it where some servers never
-have a series; 0 believes every host. With a ``vm_profile_fallback`` other than ``skip``, a host is
-believed unless none of its servers has a series while this part of those on other hosts has one.
+to be believed. A host below it has no score in that policy: only drains use it as a source, nothing
+as a destination, and reports name it. With a ``vm_profile_fallback`` other than ``skip``, a host is
+believed unless none of its servers has a series while this part of the servers of other hosts has
+one.
+
+By default, 0.8. 0 believes every host.
+
+Lower it where some servers never have a series. Raise it where missing series have led to wrong
+moves.
+
 Related options: ``server_grace``, ``min_coverage``.
 """),
     cfg.FloatOpt('profile_tolerance', mutable=True, default=0.1, min=0.0, help="""
-Part of a host by which the profiles of its servers may together be more than 1.5 times its score,
-and by which its score may be above 0 where all profiles are 0. By default, 0.1. Beyond, the servers
-of the host are not moved for load, while its score still protects it as a destination. Raise it
-where loads change faster than the queries average; 1 never doubts a profile.
+Part of a host by which the profiles of its servers together may exceed 1.5 times its score, and by
+which its score may be above 0 where all profiles are 0. Beyond it the servers of the host are not
+moved for load, while its score still protects it as a destination.
+
+By default, 0.1.
+
+Raise it where loads change faster than the queries average; 1 never doubts a profile. Lower it to
+notice queries that do not fit together sooner.
+
+Related options: ``min_known_servers``.
 """),
     cfg.IntOpt('server_grace', mutable=True, default=600, min=0, help="""
-Seconds after its launch or its last live migration during which a server need not have a series. By
-default, 600. Set it to the longest ``rate()`` window of the policies and two scrape intervals. See
-``min_known_servers``.
+Seconds after its launch or its last live migration for which a server need not have a series.
+
+By default, ten minutes.
+
+Set it to the longest ``rate()`` window of the policies plus two scrape intervals. With less, hosts
+with new servers are not believed.
+
+Related options: ``min_known_servers``.
 """),
     cfg.BoolOpt('accept_partial_metrics', mutable=True, default=False, help="""
-Plan with answers of which the source itself says that they are not whole: those that come with
-warnings (Thanos names the stores that did not answer, Prometheus the remote storage) or are marked
-as partial (VictoriaMetrics). Sums in them may lack a part of the load without any host missing, so
-the policy has no data then, and instances take the policy's fallback where it was their profile.
+Plan with answers that their source itself calls incomplete: those with warnings (Thanos names the
+stores that did not answer, Prometheus the remote storage), and those marked as partial
+(VictoriaMetrics). Sums in them may lack a part of the load although no host is missing.
+
+By default, a policy has no data with such an answer. Instances take the policy's fallback where it
+was their profile.
+
 Set it only where a store that never answers holds nothing that the policies ask for.
+
+Related options: ``min_coverage``.
 """),
     cfg.FloatOpt('max_sample_age', mutable=True, default=300.0, min=1.0, help="""
-Maximum age of a sample in seconds, by its timestamp. An older sample is none. Samples that are from
-the future by more than this are used, and a warning says so: their age is not known. Prometheus
-stamps the answer to a query with the time at which it computed it, so the option finds a cache that
-serves old answers, and clocks that differ. By default, 300. Set it to some scrape intervals, and
-above the difference between the clocks of controllers and of Prometheus.
+Maximum age of a sample in seconds, by its timestamp. An older sample is ignored. Samples that are
+from the future by more than this are used with a warning, because their age is not known.
+Prometheus stamps an answer with the time at which it computed it, so that this option finds a cache
+that serves old answers, and clocks that differ.
+
+By default, five minutes.
+
+Set it to several scrape intervals, and above the difference between the clocks of controllers and
+of Prometheus.
+
+Related options: ``evaluation_interval``.
 """),
     cfg.IntOpt('stabilization_cycles', deprecated_name='hold_cycles', mutable=True, default=1,
                min=1, help="""
-How many evaluations in a row must find an aggregate imbalanced before its load is spread: 1 acts at
-once, 3 lets a short peak pass. Neither packing, nor the evacuation of disabled hosts, nor the
-repair of server groups waits for it.
+Evaluations in a row that must find an aggregate imbalanced before its load is spread. Packing, the
+evacuation of disabled hosts and the repair of server groups do not wait for it.
+
+By default, one: load is spread at once.
+
+Raise it to let short peaks pass; an initial value is 3.
+
+Related options: ``evaluation_interval``, ``restraint``.
 """),
     cfg.IntOpt('spread_interval', mutable=True, default=0, min=0, max=31536000, help="""
-Seconds for which the load of an aggregate is not spread again after a plan did so. Hosts above the
-``high`` of a policy are relieved, disabled hosts emptied and groups repaired meanwhile, after
-``cooldown``. 0 spreads whenever there is an imbalance. Set it where hot hosts should be relieved at
-once and evenness can wait: 21600 spreads at most four times a day. Of use only where policies have
-``high``; otherwise ``cooldown`` does the same.
+Seconds for which the load of an aggregate is not spread again after a plan did so. Meanwhile hosts
+above the ``high`` of a policy are relieved, disabled hosts are emptied and groups repaired, after
+``cooldown``.
+
+By default, 0: load is spread whenever there is an imbalance.
+
+Set it where hot hosts should be relieved at once and evenness can wait: 21600 spreads at most four
+times a day. It is of use only where policies have ``high``; otherwise ``cooldown`` does the same.
+
+Related options: ``cooldown``.
 """),
     cfg.FloatOpt('restraint', mutable=True, default=1.0, min=0.0, max=100.0, help="""
-How reluctantly load is spread.
+Reluctance to move instances in order to spread load (no unit). With 0, a plan is for the present
+load and goes as far as the planner can. With more, plans are for the load that is likely in the
+next half hour, by the habits of each instance in the last day.
 
-With 0, a plan is for the load of this moment, and goes as far as the planner can. With more, plans
-are for the load that the next half hour is likely to bring, by what each instance was like in the
-last day. Once a policy is above its threshold by that load, and by more than noise makes, the plan
-takes the way to the threshold that copies least, and no move of it has to pay. Optional moves,
-which make a host less likely to become full (above 0.9), are made only if they save more core-hours
-than their copy costs. No instance goes back within a day to a host that it left.
+By default, 1. A plan is then made once that load is above the threshold of a policy, by more than
+noise makes. The plan copies the least memory that brings the policy to its threshold; a single move
+of it need not pay. Optional moves, which make a host less likely to become full (above 0.9), are
+made only if they save more core-hours than their copy costs. No instance returns within a day to a
+host that it left. Compared with 0, a fraction of the moves is made, and fewer hosts are full.
 
-The default, 1, has a fraction of the moves of 0 and fewer hosts that are full. Raise it where
-migrations are dear: expected load then looks further ahead, and what is optional has to save as
-many times more. Set it to 0 where evenness is all that counts, such as in tests.
+Raise it where migrations are expensive: expected load then looks further ahead, and optional moves
+have to save as many times more. Lower it to 0 where evenness is all that counts, such as in tests.
 
-It is fully of use some hours after Kronos was started for the first time, when it has seen what
-instances are like. A replay uses what its snapshot recorded of that.
+It is fully effective some hours after Kronos was started for the first time, when the habits of
+instances are known. A replay uses the habits in its snapshot.
 
 Related options: ``stabilization_cycles``, ``min_gain``, ``no_return_window``,
 ``max_moves_per_instance_and_week``.
 """),
     cfg.FloatOpt('min_gain', mutable=True, default=0.0, min=0.0, max=1.0, help="""
-By how much every move of a spread plan must lower the combined imbalance (0 to 1), or with
-``restraint`` what its two hosts have above or below where they are to be. The planner ``spread``
-weighs each move's gain against it; of other planners' plans the end that gains less on
-average is cut off. 0 takes every gain. Raise it where plans contain many moves that change little:
-0.005 is a start value.
+Amount (0 to 1) by which every move of a spread plan must lower the combined imbalance. With
+``restraint`` it is the amount by which the move must bring its two hosts closer to their target.
+The planner ``spread`` weighs each move against it; plans of other planners lose their last moves,
+which gain less on average.
+
+By default, 0: every gain counts.
+
+Raise it where plans contain many moves that change little; an initial value is 0.005.
+
+Related options: ``min_gain_per_gib``, ``min_gain_per_minute``, ``min_gain_per_failure``,
+``restraint``.
 """),
     cfg.FloatOpt('min_gain_per_gib', mutable=True, default=0.0, min=0.0, max=1.0, help="""
-What is added to ``min_gain`` for every GiB of memory that a move copies, so that a large instance
-moves only for a large gain. 0 makes all moves equal; 0.0001 is a start value.
+Amount that is added to ``min_gain`` for every GiB of memory that a move copies, so that a large
+instance moves only for a large gain.
+
+By default, 0: all moves are equal.
+
+Raise it where copying loads the network; an initial value is 0.0001.
+
+Related options: ``min_gain``.
 """),
     cfg.FloatOpt('min_gain_per_minute', mutable=True, default=0.0, min=0.0, max=1.0, help="""
-What is added to ``min_gain`` for every minute that a move is expected to take: as long as this
-instance took before, or else as long as others took for a GiB, and longer between two hosts where
-moves took longer. 0 lets time cost nothing; 0.0005 is a start value.
+Amount that is added to ``min_gain`` for every minute that a move is expected to take. The
+expectation comes from earlier moves of the instance, or else from the time that others took for a
+GiB, and from moves between the same two hosts.
+
+By default, 0: time costs nothing.
+
+Raise it where long migrations harm users; an initial value is 0.0005.
+
+Related options: ``min_gain``, ``experience_window``.
 """),
     cfg.FloatOpt('min_gain_per_failure', mutable=True, default=0.0, min=0.0, max=1.0, help="""
-What is added to ``min_gain`` for every move of this instance, and for every move between these two
-hosts, that failed for good within ``experience_window``. 0 forgives all; 0.01 is a start value.
+Amount that is added to ``min_gain`` for every move of the instance, and for every move between the
+same two hosts, that failed for good within ``experience_window``.
+
+By default, 0: failures cost nothing.
+
+Raise it where the same moves fail again and again; an initial value is 0.01.
+
+Related options: ``min_gain``, ``experience_window``.
 """),
     cfg.IntOpt('experience_window', mutable=True, default=2592000, min=0, help="""
-Seconds for which moves that ended count in what the next ones are expected to cost
-(``min_gain_per_minute``, ``min_gain_per_failure``). Of no use longer than the journal keeps them.
+Seconds for which moves that ended count in the expected cost of the next ones.
+
+By default, 30 days.
+
+Raise it where few moves are made; longer than the journal keeps moves it is of no use. Lower it
+where hosts or networks were changed.
+
+Related options: ``min_gain_per_minute``, ``min_gain_per_failure``, ``[kronos_database]
+moves_retention_days``.
 """),
     cfg.FloatOpt('soft_group_cost', min=0.0, max=1.0, help="""
-What a spread plan must lower the combined imbalance by (0 to 1) for every member of a
-``soft-affinity`` or ``soft-anti-affinity`` server group that it puts where the group does not want
-it; what gains less is cut off the plan's end. Unset, the soft policies are as strict as the hard
-ones, and only ``kronos-manage host drain`` passes them over where a host could not be emptied
-otherwise. Once set, packing and the evacuation of disabled hosts pass them over. 0.02 is a start
-value.
+Amount (0 to 1) by which a spread plan must lower the combined imbalance for every member of a
+``soft-affinity`` or ``soft-anti-affinity`` server group that it moves against the group's policy.
+Moves at the end of a plan that gain less are left out.
+
+By default, it is not set: soft policies are as strict as hard ones, and only "kronos-manage host
+drain" violates them, where a host could not be emptied otherwise. Once it is set, packing and the
+evacuation of disabled hosts violate them too.
+
+Set it where soft groups keep hosts from being relieved or emptied; an initial value is 0.02. Raise
+it where groups matter more than load.
+
+Related options: ``enforce_soft_affinity``, ``min_gain``.
 """),
     cfg.FloatOpt('instance_cooldown_factor', mutable=True, default=2.0, min=1.0, max=100.0, help="""
-How many times longer ``instance_cooldown`` gets each time that an instance is moved again, so that
-one which keeps being chosen moves less and less. 1 keeps it as it is.
+Factor by which ``instance_cooldown`` grows each time that an instance is moved again, so that an
+instance which is chosen often moves less and less.
+
+By default, 2. 1 keeps the cooldown as it is.
+
+Raise it where single instances move too often. Lower it where load follows a few instances.
+
+Related options: ``instance_cooldown``, ``instance_cooldown_max``.
 """),
     cfg.IntOpt('instance_cooldown_max', mutable=True, default=86400, min=0, help="""
-Seconds that ``instance_cooldown`` grows to at most. How often an instance was moved is forgotten
-once it was left alone for as long.
+Seconds that ``instance_cooldown`` grows to at most. The number of moves of an instance is forgotten
+once the instance was left alone for as long.
+
+By default, a day.
+
+Raise it where single instances move too often. Lower it where load follows a few instances.
+
+Related options: ``instance_cooldown``, ``instance_cooldown_factor``.
 """),
     cfg.IntOpt('rejection_backoff_cycles', deprecated_name='refusal_rest_cycles', mutable=True,
                default=12, min=0, max=1000, help="""
-For how many ``evaluation_interval`` an instance is left alone for which Nova refused three hosts
-beforehand, or all there are: what it asks for (pinned CPUs, a device, a trait) does not come and go
-by the minute, and asking again in every cycle costs calls of the scheduler. ``kronos-manage refusal
-list`` shows these instances and Nova's reason. For as long, no instance of the same kind (flavor,
-image, project, requirements and server groups) is moved to a host to which Nova refused to begin a
-move. 0 asks again in the next cycle. Lower it where such instances should be tried soon after room
+Evaluation intervals for which an instance is left alone after Nova refused three hosts for it
+beforehand, or all hosts that there are. The cause (pinned CPUs, a device, a trait) seldom changes
+within minutes, and every question costs calls of the scheduler. For as long, no instance of the
+same kind (flavor, image, project, requirements and server groups) is moved to a host to which Nova
+refused to begin a move. "kronos-manage refusal list" shows these instances and Nova's reason.
+
+By default, 12: an hour with the default ``evaluation_interval``. 0 asks again in the next cycle.
+
+Raise it where the scheduler is busy. Lower it where such instances should be tried soon after room
 was made for them.
+
+Related options: ``evaluation_interval``, ``instance_quarantine_seconds``, ``host_checks``.
 """),
     cfg.IntOpt('no_return_window', deprecated_name='return_window', mutable=True, default=21600,
                min=0, help="""
-Seconds during which an instance is not moved back to a host that it left in a move of Kronos or of
-others: going from one host to another and back is the sign of two rules at odds. 0 permits it.
-Needs the migrations that Nova keeps; a longer window than they are kept is of no use.
+Seconds for which an instance is not moved back to a host that it left in a move of Kronos or of
+others. An instance that goes to and fro is the sign of two conflicting rules.
+
+By default, six hours. 0 permits every return.
+
+Raise it where instances go to and fro; longer than Nova keeps migrations it is of no use. Lower it
+where an aggregate has few hosts.
+
+Related options: ``restraint``, ``instance_cooldown``.
 """),
     cfg.IntOpt('max_moves_per_project', mutable=True, default=0, min=0, help="""
-How many instances of one project a plan may move at most; 0 is no limit. What empties a disabled
-host is not counted, here and in the three options below. Set it where a tenant with many servers of
-one kind should not see all of them move at once: half of ``max_migrations_per_cycle`` is a start
-value.
+Instances of one project that a plan may move. Moves that empty a disabled host are not counted.
+
+By default, 0: no limit.
+
+Set it where not all servers of a tenant should move at once; an initial value is half of
+``max_migrations_per_cycle``. Lower it where tenants notice migrations.
+
+Related options: ``max_moves_per_project_and_day``.
 """),
     cfg.IntOpt('max_moves_per_project_and_day', mutable=True, default=0, min=0, help="""
-How many moves of one project's instances may be made within 24 hours at most, in all aggregates
-together; 0 is no limit. Plans that wait for an approval are not counted before they start.
+Moves of one project's instances within 24 hours, in all aggregates together. Plans that wait for an
+approval are not counted before they start, and moves that empty a disabled host never.
+
+By default, 0: no limit.
+
+Set it where tenants notice migrations. Raise it where plans leave out moves for it that are worth
+more.
+
+Related options: ``max_moves_per_project``.
 """),
     cfg.IntOpt('max_moves_per_cause_and_day', mutable=True, default=0, min=0, help="""
-How many moves of other instances the load of one may cause within 24 hours at most; 0 is no limit.
-A move that spreads load is put down to the instance with the largest load on the host that it
-leaves, unless it moves that very instance. So one that is busy now and idle then cannot move its
-neighbours about all day: once its number is used, its host is left as loaded as it is, and only it
-may still leave. 10 is a start value.
+Moves of other instances that the load of one instance may cause within 24 hours. A move that
+spreads load counts for the instance with the largest load on the host that it leaves, unless it
+moves that instance itself. Once the number is reached, that host is left as loaded as it is, and
+only the instance itself may still leave. Moves that empty a disabled host are not counted.
+
+By default, 0: no limit.
+
+Set it where one instance whose load comes and goes moves its neighbours all day; an initial value
+is 10.
+
+Related options: ``max_moves_per_instance_and_day``.
 """),
     cfg.IntOpt('max_moves_per_instance_and_week', mutable=True, default=4, min=0, help="""
-How many times one instance may be moved within seven times 24 hours at most; 0 is no limit. What
-``instance_cooldown`` and its factor make rare this makes certain. What empties a disabled host is
-not held by it. Lower it where users notice migrations.
+Moves of one instance within seven times 24 hours. ``instance_cooldown`` makes many moves of an
+instance rare, and this option excludes them. Moves that empty a disabled host are not limited.
+
+By default, four. 0 is no limit.
+
+Lower it where users notice migrations. Raise it where few instances carry the load.
+
+Related options: ``max_moves_per_instance_and_day``, ``instance_cooldown``.
 """),
     cfg.IntOpt('max_moves_per_instance_and_day', mutable=True, default=0, min=0, help="""
-How many times one instance may be moved within 24 hours at most; 0 is no limit. 1 is a start value.
+Moves of one instance within 24 hours. Moves that empty a disabled host are not limited.
+
+By default, 0: no limit.
+
+Set it where users notice migrations; an initial value is 1.
+
+Related options: ``max_moves_per_instance_and_week``, ``instance_cooldown``.
 """),
     cfg.IntOpt('reserve_hosts', mutable=True, default=0, min=0, help="""
-How many hosts' worth of room stays free in an aggregate, on the hosts that have instances: what the
+Hosts whose room stays free in an aggregate, on the hosts that have instances: as much as the
 largest of them can take, in every resource class. Packing stops there, and a disabled host is not
-emptied into it. 1 lets one host fail with room for its instances elsewhere.
+emptied into that room.
+
+By default, 0: no room is reserved.
+
+Set it to 1 to keep room for the instances of one host that fails. Raise it in large aggregates.
+
+Related options: ``failover_hosts``, ``evacuate_disabled_hosts``.
 """),
     cfg.ListOpt('slot_flavors', mutable=True, default=[], help="""
-Names of flavors, or sizes such as ``4:8192:40`` (VCPUs, MiB, GiB), separated by commas, of which
-evaluations count how many more servers fit in each aggregate. By default, none. The metric
-``kronos_slots`` shows the counts, and "kronos-manage capacity --aggregate" says from their history
-in about how many days nothing fits any more. Name the few flavors that say whether the cloud is
-full; each takes time of ``failover_check_percent``. Ten count at most.
+Names of flavors, or sizes such as ``4:8192:40`` (VCPUs, MiB, GiB), separated by commas. Evaluations
+count how many more servers of each fit in each aggregate. The metric ``kronos_slots`` shows the
+counts, and "kronos-manage capacity --aggregate" predicts from their history in about how many days
+nothing fits any more. At most ten count.
+
+By default, none.
+
+Set it to the few flavors that show whether the cloud is full; each takes time of
+``failover_check_percent``.
 
 Related options: ``failover_check_percent``, which must not be 0; ``[kronos_database]
 evaluations_retention_days`` for the history.
 """),
     cfg.IntOpt('failover_hosts', mutable=True, default=0, min=0, max=3, help="""
-How many hosts may fail together without a plan having made that worse. By default, 0: plans do not
-look at it. With 1, no plan ends so that a host cannot be lost any more whose servers, before the
-plan, were proven to restart elsewhere; moves that would do so are left out. With 2 or 3 the same
-holds for each pair, or three, of hosts too, which takes as many judgements as there are such sets.
-A drain, a maintenance, or room that an operator asks for is refused where fewer hosts could be lost
-after it, unless it is forced. What empties a disabled host is never left out. Where new servers
-have made it worse, plans move others so that a host may be lost again, at the level of
-``repair_automation``. 1 is an initial value.
+Hosts that may fail together, and whose loss no plan may make worse. With 1, a host whose servers
+were proven to restart elsewhere before a plan can still be lost after it; moves that would change
+this are left out. With 2 or 3 the same holds for each pair, or three, of hosts too, which takes as
+many judgements as there are such sets. A drain, a maintenance, or room that an operator asks for is
+refused where fewer hosts could be lost after it, unless it is forced. Moves that empty a disabled
+host are never left out. Where new servers have made a loss worse, plans move others so that the
+host may be lost again, at the level of ``repair_automation``.
+
+By default, 0: plans do not regard it.
+
+Set it to 1 where servers must restart after the loss of any host. Raise it where several hosts may
+fail together.
 
 Related options: ``failover_domains``, ``planning_time_limit``, ``repair_automation``.
 """),
     cfg.IntOpt('failover_domains', mutable=True, default=0, min=0, max=3, help="""
-The same for failure domains: how many of one level of ``failure_domain_key`` may fail together
-without a plan having made that worse. By default, 0: plans do not look at it. 1 is an initial value
-where racks fail as a whole.
+Failure domains, of one level of ``failure_domain_key``, that may fail together, and whose loss no
+plan may make worse.
+
+By default, 0: plans do not regard it.
+
+Set it to 1 where racks fail as a whole.
 
 Related options: ``failure_domain_key``, ``failover_hosts``.
 """),
     cfg.IntOpt('failover_check_percent', mutable=True, default=5, min=0, max=100, help="""
 Part of the time of evaluations, in percent, in which Kronos judges which hosts and failure domains
-may be lost with all of their servers restarting elsewhere. The time is saved up from evaluation to
-evaluation: where judging takes longer than one of them allows, some evaluations show the verdicts
-of an earlier one. By default, 5. Raise it where ``kronos_failover_hosts`` counts hosts that were
-not judged, or ``kronos_failover_judged_timestamp_seconds`` is old. 0 judges nothing.
+may be lost with all of their servers restarting elsewhere. The time accumulates: where judging
+takes longer than one evaluation allows, some evaluations show the verdicts of an earlier one.
 
-Related options: ``failure_domain_key``, ``evaluation_interval``.
+By default, 5. 0 judges nothing.
+
+Raise it where ``kronos_failover_hosts`` counts hosts that were not judged, or
+``kronos_failover_judged_timestamp_seconds`` is old. Lower it where controllers are busy.
+
+Related options: ``failure_domain_key``, ``evaluation_interval``, ``slot_flavors``.
 """),
     cfg.ListOpt('never_move_projects', mutable=True, default=[], help="""
 IDs of projects whose instances are never moved, separated by commas, not even off hosts that are
 disabled or drained. A single instance is excluded by server metadata or flavor extra spec
-``kronos:move``: ``never``, ``only-evacuate`` or ``always``. The strictest word counts, so neither
-permits what this list forbids. See ``move_hints``.
+``kronos:move`` with ``never``, ``only-evacuate`` or ``always``. The strictest value counts, so that
+neither permits what this list forbids.
+
+By default, none.
+
+Add projects whose servers do not survive a live migration.
+
+Related options: ``only_evacuate_projects``, ``move_hints``.
 """),
     cfg.ListOpt('only_evacuate_projects', mutable=True, default=[], help="""
-IDs of projects whose instances are only moved off disabled hosts, separated by commas.
+IDs of projects whose instances are only moved off disabled and drained hosts, separated by commas.
+
+By default, none.
+
+Add projects that should not be moved to balance load.
+
+Related options: ``never_move_projects``, ``move_hints``.
 """),
     cfg.ListOpt('move_hints', mutable=True, default=['project', 'flavor', 'metadata'],
                 item_type=types.String(choices=HINTS), help="""
-Who has a say in whether a server is moved: ``project`` (the options ``never_move_projects`` and
-``only_evacuate_projects``), ``flavor`` (its extra spec ``kronos:move``) and ``metadata`` (the same
-key of the server's own metadata, which its owner sets). ``project`` and ``flavor`` are heeded
-whatever a move is for; with ``:balance`` behind it one is heeded only when load is balanced, hosts
-are packed or groups repaired, with ``:evacuate`` only when a host is emptied. ``metadata`` is never
-heeded when a host is emptied, nor is a server's lock: an owner cannot keep a host from being
-serviced. Leave ``metadata`` out where tenants may not decide on placement at all.
+Sources that decide whether a server may be moved: ``project`` (the options ``never_move_projects``
+and ``only_evacuate_projects``), ``flavor`` (its extra spec ``kronos:move``) and ``metadata`` (the
+same key of the server's own metadata, which its owner sets). ``project`` and ``flavor`` hold for
+every move; with ``:balance`` added they hold only when load is balanced, hosts are packed or groups
+repaired, with ``:evacuate`` only when a host is emptied. ``metadata`` never holds when a host is
+emptied, nor does a server's lock: an owner cannot keep a host from being serviced.
+
+By default, all three.
+
+Leave ``metadata`` out where tenants may not decide on placement at all.
 
 Example: ``move_hints = project, flavor:balance`` moves servers of every flavor off disabled hosts.
+
+Related options: ``never_move_projects``, ``only_evacuate_projects``.
 """),
     cfg.MultiStrOpt('maintenance_window', mutable=True, default=[], help="""
-When moves may be made: ``AGGREGATE; CRON; MINUTES; TIME ZONE``, the cron expression (five fields)
-telling when the window opens and MINUTES how long it stays open; without a time zone it is UTC. The
-option may be given several times. ``*`` stands for every aggregate; an aggregate that no window
-names may be moved about at any time. Outside its windows an aggregate is evaluated and reported,
-but nothing is planned, and no planned move is started; moves in progress are carried to their end.
-Where clocks are put back, an hour that comes twice counts the first time; where they are put
-forward, a window in the hour that is left out opens as much later. A window that can never open is
-refused.
+Times at which moves may be made, as ``AGGREGATE; CRON; MINUTES; TIME ZONE``. The cron expression
+(five fields) is the time at which the window opens, and MINUTES its length; without a time zone it
+is UTC. ``*`` stands for every aggregate. The option may be given several times. Outside its windows
+an aggregate is evaluated and reported, but nothing is planned, and no planned move is started;
+moves in progress continue to their end. Where clocks are put back, an hour that comes twice counts
+the first time; where they are put forward, a window in the hour that is left out opens as much
+later. A window that can never open is refused.
+
+By default, an aggregate that no window names may be moved at any time.
+
+Set it where users expect migrations only at night or on some days.
 
 Example: ``maintenance_window = gpu; 0 22 * * sat; 360; Europe/Berlin``
+
+Related options: ``[kronos_executor] stale_plan_age``.
 """),
     cfg.StrOpt('coordination_url', secret=True, help="""
-Where the conductors agree who plans an aggregate: a tooz URL, such as
+URL of tooz through which the conductors agree which of them plans an aggregate, such as
 ``etcd3+http://controller:2379``, ``redis://controller:6379`` or
-``mysql://user:password@controller/kronos``. Unset, a lock file under ``[DEFAULT] state_path`` is
-used, which serves one controller with any number of workers; with several controllers it must be
-set. A lock of MySQL's lasts as long as its connection, on which nothing is said meanwhile: let the
-server's ``wait_timeout``, and those of proxies before it, be longer than ``cycle_timeout``.
+``mysql://user:password@controller/kronos``.
+
+By default, a lock file below ``[DEFAULT] state_path`` is used, which serves one controller with any
+number of workers.
+
+Set it where there are several controllers. A lock of MySQL lasts as long as its connection, which
+is idle meanwhile: the server's ``wait_timeout``, and those of proxies in front of it, must be
+longer than ``cycle_timeout``.
+
+Related options: ``cycle_timeout``, ``[DEFAULT] state_path``.
 """),
     cfg.ListOpt('notification_topics', default=[], help="""
-Topics on which Kronos tells other programs what it does, as versioned notifications: plans, moves,
-levels and drains; see "Notifications" in the documentation. They go to the broker of
-``[oslo_messaging_notifications] transport_url``. Empty, nothing is sent. Use a topic that has a
-listener, such as ``kronos_notifications``: messages that are not fetched stay in the broker. Set it
-to the same in the nova.conf of every controller, also where only commands are run.
+Topics on which Kronos sends versioned notifications of plans, moves, levels and drains to other
+programs; see "Notifications" in the documentation. They go to the broker of
+``[oslo_messaging_notifications] transport_url``. The value has to be the same in the nova.conf of
+every controller, also where only commands are run.
+
+By default, nothing is sent.
+
+Set it to a topic that has a listener, such as ``kronos_notifications``: messages that are not
+fetched stay in the broker.
+
+Related options: ``notification_backlog``, ``[oslo_messaging_notifications] transport_url``.
 """),
     cfg.IntOpt('notification_backlog', mutable=True, default=10000, min=100, help="""
-How many notifications wait for a broker that is away; the oldest beyond that are dropped, which the
-log tells and a gap in the sequence numbers shows. A move makes two: the default is 5,000 moves, and
-about 15 MB in the control database.
+Notifications that wait for a broker that is down. The oldest beyond that number are dropped, which
+is logged and leaves a gap in the sequence numbers. A move makes two.
+
+By default, 10,000: 5,000 moves, and about 15 MB in the control database.
+
+Raise it where a broker may be down for long. Lower it to save room in the control database.
+
+Related options: ``notification_topics``, ``[kronos_database] notifications_retention_days``.
 """),
     cfg.StrOpt('atomic_moves', mutable=True, default='all', choices=[
         ('all', 'Every live migration in this cloud changes its allocations in one transaction.'),
         ('kronos', 'Only those that Kronos asks for; others take the way of Nova.'),
         ('off', 'None; Nova\'s own task does all of them.'),
     ], help="""
-Which live migrations use the atomic task: the source's allocation goes to the migration and the
+Live migrations that use the atomic task: the source's allocation goes to the migration and the
 destination's to the instance in one request to placement, so that neither is ever missing or
 counted twice.
+
+By default, ``all``.
+
+Set it to ``kronos`` or ``off`` to find out whether the task is the cause of a fault. Allocations
+that Nova then leaves behind are not repaired with ``off``.
+
+Related options: ``[kronos_allocations] reconcile_interval``.
 """),
 ]
 

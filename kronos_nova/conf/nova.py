@@ -13,16 +13,40 @@ keystoneauth's options. Not needed inside Nova.
 
 OPTS = [
     cfg.StrOpt('region_name', help="""
-Region whose Nova and placement are used. Needed only where the catalogue has several.
+Region whose Nova and placement are used.
+
+By default, the only region of the catalogue.
+
+Set it where the catalogue has several regions.
+
+Related options: ``[kronos_api] cloud_name``.
 """),
     cfg.ListOpt('valid_interfaces', default=['internal', 'public'], help="""
-Kinds of endpoints to use, best first.
+Kinds of endpoints to use, the preferred one first.
+
+By default, ``internal``, and ``public`` where there is none.
+
+Change it where the daemons reach other endpoints only.
+
+Related options: ``endpoint_override``.
 """),
     urls.url_opt('endpoint_override', help="""
-URL of Nova (``http://controller:8774/v2.1``), instead of the catalogue's. Seldom needed.
+URL of Nova, such as ``http://controller:8774/v2.1``.
+
+By default, that of the catalogue.
+
+Set it where the catalogue's URL cannot be reached from the daemons.
+
+Related options: ``valid_interfaces``.
 """),
     urls.url_opt('placement_endpoint_override', help="""
-URL of placement (``http://controller:8778``), instead of the catalogue's. Seldom needed.
+URL of placement, such as ``http://controller:8778``.
+
+By default, that of the catalogue.
+
+Set it where the catalogue's URL cannot be reached from the daemons.
+
+Related options: ``valid_interfaces``.
 """),
 ]
 

@@ -4,7 +4,11 @@ from oslo_config import cfg
 
 OPTS = [
     cfg.StrOpt('state_path', help="""
-The directory of Nova's state, as in Nova itself. The SQLite files of Kronos are kept there.
+Directory of Nova's state, as in Nova itself. The SQLite files of Kronos are kept there.
+
+By default, Nova's own.
+
+Change it where Nova's is changed.
 """),
 ]
 

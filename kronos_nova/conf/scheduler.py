@@ -11,21 +11,35 @@ What KronosFilter and KronosWeigher go by. They take effect when they are named 
 
 OPTS = [
     cfg.FloatOpt('weight_multiplier', default=1.0, help="""
-How much the load that Kronos measured counts beside Nova's other weighers. 0 turns the weigher off;
-negative values turn it round.
+Weight of the load that Kronos measured, among Nova's other weighers.
+
+By default, 1, as that of Nova's own weighers.
+
+Raise it where new servers should follow load more than room. 0 turns the weigher off; negative
+values prefer loaded hosts.
+
+Related options: ``score_max_age``.
 """),
     cfg.IntOpt('score_max_age', default=900, min=1, help="""
-Seconds after which a measured load is too old to go by and the weigher keeps neutral. Some
-evaluation intervals.
+Seconds after which a measured load is too old and the weigher has no preference.
+
+By default, a quarter of an hour.
+
+Set it to several times ``[kronos] evaluation_interval``. Lower it where load changes fast.
+
+Related options: ``weight_multiplier``, ``[kronos] evaluation_interval``.
 """),
     cfg.BoolOpt('heed_rules', default=False, help="""
 Heed the ``rules`` of ``[kronos] policies_file`` when Nova chooses a host for a boot, a resize or an
-evacuation. By default, off. KronosFilter then refuses hosts that a rule does not let a server go
-to, and KronosWeigher prefers those that rules would rather have. The file and
-``failure_domain_key`` have to be the same on the hosts of nova-scheduler. Rules that select servers
-by ``name``, ``tag`` or ``metadata``, rules that name hosts by ``trait``, and rules about several
-servers that do not select them by ``server_group`` are left to evaluations. Set it where rules must
-hold from the beginning; a server for which no host is left is not booted.
+evacuation. KronosFilter then refuses hosts that a rule does not let a server go to, and
+KronosWeigher prefers those that rules would rather have. Rules that select servers by ``name``,
+``tag`` or ``metadata``, rules that name hosts by ``trait``, and rules about several servers that do
+not select them by ``server_group`` are left to evaluations.
+
+By default, off: evaluations alone heed rules.
+
+Set it where rules must hold from the beginning; a server for which no host is left is not booted.
+The file and ``failure_domain_key`` have to be the same on the hosts of nova-scheduler.
 
 Related options: ``[kronos] policies_file``, ``[kronos] failure_domain_key``.
 """),

@@ -1,8 +1,11 @@
+import re
+
 import fixtures
 import testtools
 from oslo_config import cfg
 
 from kronos_nova import conf as kronos_conf
+from kronos_nova.conf import help_text
 
 
 def make_conf():
@@ -41,3 +44,41 @@ class SeparateTest(testtools.TestCase):
         conf.set_override('aggregates', ['rack'], 'kronos')
         kronos_conf.register_opts(conf)
         self.assertEqual(['rack'], conf.kronos.aggregates)
+
+
+class HelpTest(testtools.TestCase):
+    """Help has the shape of placement's: what it is, the default, when to change it."""
+
+    OPTIONS = [(module.GROUP.name, option) for module in kronos_conf.GROUPS
+               for option in module.OPTS]
+    CHANGE = re.compile(
+        r'^(Raise|Lower|Set|Change|Turn|Leave|Add|Read some days) |If disabled, ', re.MULTILINE)
+
+    def test_help_names_the_default_and_when_to_change_it(self):
+        self.assertGreater(len(self.OPTIONS), 140)
+        self.assertEqual([], [f'[{group}] {option.name}' for group, option in self.OPTIONS
+                              if '\n\nBy default, ' not in option.help
+                              or not self.CHANGE.search(option.help)])
+
+    def test_help_is_in_whole_sentences(self):
+        self.assertEqual([], [
+            f'[{group}] {option.name}: {paragraph[-40:]}' for group, option in self.OPTIONS
+            for paragraph in option.help.rstrip().split('\n\n')
+            if not paragraph.startswith(('* ', 'Example: ')) and paragraph[-1] not in '.:'])
+
+    def test_related_options_exist(self):
+        own = {option.name for _group, option in self.OPTIONS} | {'state_path'}
+        unknown = []
+        for group, option in self.OPTIONS:
+            _help, _, related = option.help.partition('\n\nRelated options: ')
+            for word in re.findall('``([^`]+)``', related):
+                section, _, name = word.rpartition(' ')
+                if (not section or section.startswith('[kronos')) and name not in own and \
+                        not name.startswith('[kronos'):
+                    unknown.append(f'[{group}] {option.name}: {word}')
+        self.assertEqual([], unknown)
+
+    def test_each_paragraph_is_one_line(self):
+        option = cfg.StrOpt('a', help='\nOne\ntwo.\n\n* three\n  four\n* five\n\nSix.\n')
+        help_text.unwrap([option])
+        self.assertEqual('One two.\n\n* three four\n* five\n\nSix.\n', option.help)
