@@ -36,8 +36,9 @@ of how its output is written."""
 LONGEST_LINE = 72
 """Characters of a line of a synopsis."""
 
-DAEMON_EXITS = {0: 'It was told to end.', 1: 'The configuration does not do; one line on standard '
-                'error says what, and what to do about it.'}
+DAEMON_EXITS = {0: 'The daemon ended after a signal to end.',
+                1: 'The configuration has a fault. One line on standard error names it and its '
+                   'remedy.'}
 NOVA_CONF = ('nova.conf of the files that Nova\'s own services read, below /etc/nova, unless '
              '--config-file names others. The options are in the documentation, under '
              '"Configuration".')
@@ -69,7 +70,7 @@ def pages() -> dict[str, Page]:
              _program('kronos-test-config', test_config.TestConfig,
                       'check whether what is configured works'),
              _daemon('kronos-api', 'answer programs over HTTP', """
-                 Tells what Kronos does, and lets operators decide on plans, levels and drains, over
+                 Reports what Kronos does, and lets operators decide on plans, levels and drains, over
                  HTTP and with tokens of keystone. It listens on [kronos_api] address and port."""),
              _daemon('kronos-engine', 'plan, outside nova-conductor', """
                  Plans every aggregate of [kronos] aggregates and sends out what was planned, where
@@ -240,8 +241,10 @@ def _options(actions):
             continue
         names = ', '.join(action.option_strings) or _value(action)
         value = _value(action) if action.option_strings else ''
-        text = ' '.join(((action.help or '') % vars(action)).split())
-        rows.append(f'``{names} {value}'.strip() + f'``\n    {_escaped(text) or "See above."}\n')
+        if not action.help:
+            raise ValueError(f'the argument {names} has no help')
+        text = ' '.join((action.help % vars(action)).split())
+        rows.append(f'``{names} {value}'.strip() + f'``\n    {_escaped(text)}\n')
     return '\n'.join(rows)
 
 

@@ -51,7 +51,8 @@ class Show(command.ShowOne):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('id', type=arguments.COUNT, metavar='ID')
+        parser.add_argument('id', type=arguments.COUNT, metavar='ID',
+                            help='The number of a claim, as "claims list" shows it.')
         return parser
 
     def take_action(self, parsed_args):

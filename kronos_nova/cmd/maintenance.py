@@ -204,7 +204,7 @@ class Run(_Running):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('hosts', nargs='*', metavar='HOST')
+        parser.add_argument('hosts', nargs='*', metavar='HOST', help='A host to service.')
         parser.add_argument('--aggregate', metavar='NAME',
                             help='Service all hosts of this aggregate, instead of naming them.')
         host_commands.add_domain_argument(parser)

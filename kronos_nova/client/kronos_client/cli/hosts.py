@@ -121,7 +121,7 @@ class Drain(_OfHosts):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('hosts', nargs='*', metavar='<host>')
+        parser.add_argument('hosts', nargs='*', metavar='<host>', help='A host to drain.')
         add_domain_argument(parser)
         parser.add_argument('--check', action='store_true', help='Change nothing.')
         parser.add_argument('--force', action='store_true',
@@ -202,7 +202,8 @@ class Status(_OfHosts):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('hosts', nargs='*', metavar='<host>')
+        parser.add_argument('hosts', nargs='*', metavar='<host>',
+                            help='A host to show. Without one, all drained hosts are shown.')
         parser.add_argument('--wait', action='store_true',
                             help='Return when they are empty, or nothing changes any more.')
         columns.add_text_or_json(parser)
@@ -269,7 +270,7 @@ class Release(command.Command):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('hosts', nargs='+', metavar='<host>')
+        parser.add_argument('hosts', nargs='+', metavar='<host>', help='A host to release.')
         return parser
 
     def take_action(self, parsed_args):

@@ -65,7 +65,7 @@ class Done(command.Command):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('host', metavar='<host>')
+        parser.add_argument('host', metavar='<host>', help='The host that was serviced.')
         return parser
 
     def take_action(self, parsed_args):
