@@ -70,8 +70,9 @@ def pages() -> dict[str, Page]:
              _program('kronos-test-config', test_config.TestConfig,
                       'check whether what is configured works'),
              _daemon('kronos-api', 'answer programs over HTTP', """
-                 Reports what Kronos does, and lets operators decide on plans, levels and drains, over
-                 HTTP and with tokens of keystone. It listens on [kronos_api] address and port."""),
+                 Reports what Kronos does, and lets operators decide on plans, levels and drains,
+                 over HTTP and with tokens of keystone. It listens on [kronos_api] address and
+                 port."""),
              _daemon('kronos-engine', 'plan, outside nova-conductor', """
                  Plans every aggregate of [kronos] aggregates and sends out what was planned, where
                  [kronos] run_in is "daemons". Any number may run."""),

@@ -592,12 +592,12 @@ Related options: ``evaluation_interval``, ``instance_quarantine_seconds``, ``hos
     cfg.IntOpt('no_return_window', deprecated_name='return_window', mutable=True, default=21600,
                min=0, help="""
 Seconds for which an instance is not moved back to a host that it left in a move of Kronos or of
-others. An instance that goes to and fro is the sign of two conflicting rules.
+others. An instance that goes back and forth is the sign of two conflicting rules.
 
 By default, six hours. 0 permits every return.
 
-Raise it where instances go to and fro; longer than Nova keeps migrations it is of no use. Lower it
-where an aggregate has few hosts.
+Raise it where instances go back and forth; longer than Nova keeps migrations it is of no use. Lower
+it where an aggregate has few hosts.
 
 Related options: ``restraint``, ``instance_cooldown``.
 """),
