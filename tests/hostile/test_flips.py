@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kronos_nova.claims import message
 from kronos_nova.claims import sqlite
 from tests.hostile import flips
+from tests.unit.planners import clouds
 
 COLUMNS = ('host', 'node', 'instance_uuid', 'vcpus', 'memory_mb', 'disk_gb', 'pci', 'resize_target',
            'created_at', 'state', 'migration_uuid', 'numa_topology')
@@ -28,7 +29,7 @@ class ContentTest(testtools.TestCase):
         self.useFixture(fixtures.FakeLogger())
         self.files = flips.ClaimFiles(pathlib.Path(self.useFixture(fixtures.TempDir()).path))
 
-    def judged(self, content):
+    def outcomes_of(self, content):
         verdict = flips.Verdict()
         self.files.judge((), verdict, content)
         self.assertEqual([], verdict.wrong)
@@ -49,15 +50,16 @@ class ContentTest(testtools.TestCase):
     def test_random_bytes(self):
         drawn = random.Random(1)
         for size in (0, 1, 15, 16, 100, 4096, 100_000):
-            self.judged(drawn.randbytes(size))
-            self.judged(self.files.content[:100] + drawn.randbytes(size))
-            self.judged(self.files.content[:size])
+            self.outcomes_of(drawn.randbytes(size))
+            self.outcomes_of(self.files.content[:100] + drawn.randbytes(size))
+            self.outcomes_of(self.files.content[:size])
 
     def test_the_schema_has_bytes_that_are_no_text(self):
         place = self.files.content.index(b'CREATE TABLE') + 20
-        self.assertEqual(['set aside'], list(self.judged(
+        self.assertEqual(['set aside'], list(self.outcomes_of(
             self.files.content[:place] + b'\xff' + self.files.content[place + 1:])))
 
+    @clouds.judges(4)
     @hypothesis.settings(max_examples=60, deadline=None)
     @hypothesis.given(st.lists(st.fixed_dictionaries(dict.fromkeys(COLUMNS, VALUES)), max_size=3))
     def test_random_rows(self, rows):
@@ -71,7 +73,9 @@ class ContentTest(testtools.TestCase):
         store = self.files.store()
         self.addCleanup(store.close)
         store.open()
-        for claim in store.load():
+        claims = store.load()
+        self.judged += len(claims)
+        for claim in claims:
             self.assertIsInstance(claim.amount.vcpus, int)
             self.assertIn(claim.state, (message.CLAIMED, message.PREPARED))
 
@@ -90,9 +94,9 @@ class ContentTest(testtools.TestCase):
 
     def test_more_claims_than_any_host_has(self):
         self.patch(sqlite, 'MOST_ROWS', 10)
-        self.assertEqual(['set aside'], list(self.judged(self.files.content)))
+        self.assertEqual(['set aside'], list(self.outcomes_of(self.files.content)))
 
     def test_a_file_that_takes_too_long_is_set_aside(self):
         self.patch(sqlite, 'MOST_SECONDS', -1)
         self.patch(sqlite, '_STEPS', 1)
-        self.assertEqual(['set aside'], list(self.judged(self.files.content)))
+        self.assertEqual(['set aside'], list(self.outcomes_of(self.files.content)))

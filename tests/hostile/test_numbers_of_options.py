@@ -31,6 +31,9 @@ def value_of(group, name, text):
 
 
 class NumbersTest(testtools.TestCase):
+    def test_there_are_numbers(self):
+        self.assertGreater(len([*numbers()]), 60)
+
     def test_none_is_infinite_or_no_number_at_all(self):
         for group, option in numbers():
             for text in ('nan', 'inf', '-inf', '1e400'):

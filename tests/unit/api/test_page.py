@@ -73,19 +73,22 @@ class ServedTest(base.ApiTestCase):
 
 class ComponentsTest(testtools.TestCase):
     def test_no_file_names_another_place(self):
+        self.assertGreater(len(page.served()), 20)
         for name, (_type, content) in page.served().items():
             found = re.findall(r'https?://[^\s\'"]+', content.decode())
             self.assertEqual([], [each for each in found if 'www.w3.org' not in each], name)
 
     def test_what_is_imported_is_there(self):
-        files = page.served()
+        files, imported = page.served(), set()
         for name, (_type, content) in files.items():
             for names, source in re.findall(r"^import \{([^}]*)\} from '\./([\w.]+)';",
                                             content.decode(), re.MULTILINE):
                 exported = files[source][1].decode()
+                imported.add(source)
                 for each in names.split(','):
                     self.assertRegex(exported, rf'(?m)^export (async )?\w+ {each.strip()}\b',
                                      f'{name} imports {each} from {source}')
+        self.assertGreater(len(imported), 10)
 
     def test_joined_modules_name_nothing_twice_and_import_nothing(self):
         text = page.joined('replay.js')

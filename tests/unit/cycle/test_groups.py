@@ -50,6 +50,7 @@ class GroupsTest(testtools.TestCase):
         moves = self.chosen((plans.SPREAD, Example.FIRST), (plans.SPREAD, Example.ALONE),
                             (plans.SPREAD, Example.SECOND))
         state = State(self.model)
+        self.assertEqual(3, len(moves))
         for move in moves:
             state.move(state.problem.vms.index(move.instance_uuid),
                        state.problem.hosts.index(move.destination))

@@ -81,6 +81,7 @@ class CasesTest(testtools.TestCase):
 
 
 class DeltaTest(testtools.TestCase):
+    @clouds.judges(4)
     @settings(max_examples=120 * clouds.MANY, deadline=None)
     @given(cases())
     def test_single_moves(self, case):
@@ -95,6 +96,7 @@ class DeltaTest(testtools.TestCase):
                 continue
             wrong = referee.against(state.vm_host, vm, host)
             self.assertEqual(not wrong, delta.feasible[vm, host], wrong)
+            self.judged += 1
             if wrong:
                 rule = state.model.rules[delta.against[vm, host]]
                 self.assertEqual(REASON[wrong[0]], rule.reason)
@@ -116,6 +118,7 @@ class DeltaTest(testtools.TestCase):
         spoils = (after > before + 1e-9) & (after > state.problem.thresholds + 1e-9)
         self.assertEqual(not spoils.any(), delta.accepted[index])
 
+    @clouds.judges(4)
     @settings(max_examples=80 * clouds.MANY, deadline=None)
     @given(cases(), st.integers(2, 4), st.integers(0, 1 << 30))
     def test_moves_together(self, case, length, seed):
@@ -127,6 +130,7 @@ class DeltaTest(testtools.TestCase):
         start = referee.imbalances(state.vm_host), referee.price(prices, state.vm_host)
         for n, moves in enumerate(zip(vms, hosts, strict=True)):
             moves = list(zip(*(part.tolist() for part in moves), strict=True))
+            self.judged += 1
             self.assertEqual(all(self.allows_last(referee, state, moves, move) for move in moves),
                              delta.feasible[n])
             self.judge_figures(referee, prices, state, moves, start, delta, n)

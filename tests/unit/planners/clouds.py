@@ -1,7 +1,10 @@
 """Small random clouds as problems, for hypothesis, and their models."""
 
 import dataclasses
+import functools
 import os
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -30,6 +33,25 @@ class Factor:
 
 MANY = Factor(os.environ.get('KRONOS_EXAMPLES', '1'))
 """How many times as many examples as in the gate; below 1, fewer."""
+
+
+def judges(least: int) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
+    """Decorate a property test that counts the cases which it judges in ``self.judged``.
+
+    A test whose assertions are in a loop passes although no example enters the loop. With the
+    decorator it fails.
+
+    :param least: cases that are judged with ``MANY`` at 1; in proportion with less
+    """
+    def decorate(test: Callable[[Any], None]) -> Callable[[Any], None]:
+        @functools.wraps(test)
+        def counting(self: Any) -> None:
+            self.judged = 0
+            test(self)
+            self.assertGreaterEqual(self.judged, int(least * MANY.value))
+        return counting
+    return decorate
+
 
 # Few different figures, so that ties are common.
 FIGURES = st.sampled_from([0.0, 0.05, 0.1, 0.1, 0.15, 0.2, 0.25, 0.3])
@@ -194,7 +216,7 @@ def step(state, vm, destination):
 
 def replayed(test, problem, steps, **limits):
     """Each step of a plan with the state after it, when the test has seen that every rule held
-    and that the step says what the state shows.
+    and that the step says what the state shows. Each is counted in ``judged`` of the test.
 
     :param limits: as Referee takes them
     """
@@ -204,4 +226,5 @@ def replayed(test, problem, steps, **limits):
         test.assertTrue(referee.allows(state.vm_host, made.vm, made.destination))
         test.assertEqual(made.source, state.move(made.vm, made.destination))
         test.assertAlmostEqual(made.combined_after, state.combined(), places=9)
+        test.judged = getattr(test, 'judged', 0) + 1
         yield made, state

@@ -57,6 +57,7 @@ class GreedyTest(testtools.TestCase):
         self.assertEqual(try_everything(problem, 6, ceiling),
                          [(step.vm, step.destination) for step in steps])
 
+    @clouds.judges(4)
     @settings(max_examples=40 * clouds.MANY, deadline=None)
     @given(clouds.problems())
     def test_no_host_passes_the_ceiling(self, problem):

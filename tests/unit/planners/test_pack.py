@@ -73,6 +73,7 @@ class PackTest(testtools.TestCase):
         _steps, state = plan(Pack(), problem, Limits(budget=budget))
         self.assertEqual(fewest_hosts(problem, budget), len(set(state.vm_host.tolist())))
 
+    @clouds.judges(4)
     @settings(max_examples=40 * clouds.MANY, deadline=None)
     @given(clouds.problems())
     def test_every_constraint_holds_after_every_step(self, problem):

@@ -34,6 +34,7 @@ def cloud(place, loads, memory=None, hosts=None):
 
 
 class RelieveTest(testtools.TestCase):
+    @clouds.judges(4)
     @settings(max_examples=150 * clouds.MANY, deadline=None)
     @given(clouds.problems(), st.sampled_from((.2, .4, .6)), st.sampled_from((.1, .3, np.inf)))
     def test_every_rule_holds_and_only_what_hurts_is_touched(self, problem, high, vm_high):
@@ -45,6 +46,7 @@ class RelieveTest(testtools.TestCase):
             self.assertTrue(hot[step.source] or step.why.startswith('makes room on'))
             self.assertTrue((state.scores[step.destination] <= .8 * high + 1e-9).all())
 
+    @clouds.judges(4)
     @settings(max_examples=100 * clouds.MANY, deadline=None)
     @given(st.lists(st.tuples(st.integers(1, 30), st.integers(1, 20)), min_size=2, max_size=9))
     def test_no_other_instances_would_do_with_less_memory(self, servers):
@@ -52,17 +54,18 @@ class RelieveTest(testtools.TestCase):
         problem = cloud([0] * len(servers), loads, memory, hosts=len(servers) + 1)
         excess = sum(loads) - .4
         steps, state = plan(problem, marks(.6, .4))
-        if sum(loads) <= .6 + 1e-9:
-            self.assertEqual([], steps)
-            return
-        least = min((sum(memory[vm] for vm in chosen)
-                     for count in range(len(loads) + 1)
-                     for chosen in itertools.combinations(range(len(loads)), count)
-                     if sum(loads[vm] for vm in chosen) >= excess - 1e-9
-                     and all(loads[vm] <= .4 + 1e-9 for vm in chosen)), default=None)
+        is_hot = sum(loads) > .6 + 1e-9
+        enough = (chosen for count in range(len(loads) + 1)
+                  for chosen in itertools.combinations(range(len(loads)), count)
+                  if sum(loads[vm] for vm in chosen) >= excess - 1e-9
+                  and all(loads[vm] <= .4 + 1e-9 for vm in chosen))
+        least = min((sum(memory[vm] for vm in chosen) for chosen in enough), default=None)
+        if not is_hot:
+            least = 0
         if least is not None:
+            self.judged += is_hot
             self.assertEqual(least, sum(memory[step.vm] for step in steps))
-            self.assertLessEqual(state.scores[0, 0], .4 + 1e-9)
+            self.assertLessEqual(state.scores[0, 0], (.4 if is_hot else .6) + 1e-9)
 
     def test_a_host_at_its_mark_is_left_alone_however_uneven_hosts_are(self):
         self.assertEqual([], plan(cloud([0, 0, 0], [.3, .3, .3]), marks(.9, .7))[0])

@@ -42,6 +42,7 @@ def plan(problem, budget=5, ceiling=9.0, price=0.0):
 
 
 class LowerRiskTest(testtools.TestCase):
+    @clouds.judges(4)
     @settings(max_examples=60 * clouds.MANY, deadline=None)
     @given(flickering())
     def test_every_rule_holds_after_every_step(self, problem):
