@@ -1,0 +1,144 @@
+"""The filter and the weigher of nova-scheduler, by what the manager has read."""
+
+import datetime
+import types
+
+import fixtures
+import testtools
+from nova import objects
+
+from kronos_nova.objects.hold import Hold
+from kronos_nova.objects.shape import Shape
+from kronos_nova.plugin import held_room
+from kronos_nova.plugin import scheduler
+
+NOW = datetime.datetime(2026, 7, 1)
+ONE, TWO, GROUP = (f'{number}' * 8 + '-0000-4000-8000-000000000000' for number in (1, 2, 3))
+"""Uuids of two servers and of their group."""
+
+
+def spec(memory_mb=1024, **more):
+    return objects.RequestSpec(**{
+        'instance_uuid': ONE, 'project_id': 'p', 'force_hosts': None, 'numa_topology': None,
+        'requested_destination': None, 'instance_group': None, 'image': None,
+        'availability_zone': None, 'ignore_hosts': None, 'is_bfv': False,
+        'flavor': objects.Flavor(name='m1', vcpus=1, memory_mb=memory_mb, root_gb=1,
+                                 ephemeral_gb=0, swap=0, extra_specs={}), **more})
+
+
+def host(name='a', free_mb=4096):
+    return types.SimpleNamespace(
+        host=name, numa_topology=None, total_usable_ram_mb=8192, free_ram_mb=free_mb,
+        ram_allocation_ratio=1.0, total_usable_disk_gb=100, free_disk_mb=50 * 1024,
+        disk_allocation_ratio=1.0, vcpus_total=8, vcpus_used=2, cpu_allocation_ratio=1.0,
+        instances={})
+
+
+def hold(count=1, memory_mb=2048, project_id='', used=()):
+    return Hold(uuid='h', aggregate='agg', count=count, state='held', requested_by='jane',
+                requested_at=NOW, expires_at=NOW, hold_seconds=60, project_id=project_id,
+                shape=Shape(name='m1', vcpus=1, memory_mb=memory_mb), hosts={'a': count},
+                used=dict.fromkeys(used, 'a'))
+
+
+class SchedulerTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        objects.register_all()
+        self.log = self.useFixture(fixtures.FakeLogger())
+
+
+class ScoreTest(SchedulerTestCase):
+    def setUp(self):
+        super().setUp()
+        self.view = scheduler.LastRead()
+
+    def test_an_unknown_host_is_as_good_as_the_others_on_average(self):
+        self.view.update({'a': ('spread', 0.2), 'b': ('spread', 0.6)}, (), ())
+        self.assertAlmostEqual(0.4, self.view.score('c'))
+        self.assertEqual(0.6, self.view.score('b'))
+
+    def test_where_hosts_are_packed_the_loaded_one_is_wanted(self):
+        self.view.update({'a': ('pack', 0.2), 'b': ('pack', 0.6)}, (), ())
+        self.assertLess(self.view.score('b'), self.view.score('a'))
+
+    def test_without_any_score_all_hosts_are_equal(self):
+        self.assertEqual(0.0, self.view.score('a'))
+
+    def test_what_is_forgotten_is_not_used_any_more(self):
+        self.view.update({'a': ('spread', 0.2)}, ['a'], [hold()])
+        self.view.forget()
+        self.assertEqual(({}, frozenset()), (self.view.scores, self.view.emptied))
+        self.assertTrue(self.view.held.leaves_room(host(free_mb=0), spec()))
+
+
+class HeldRoomTest(SchedulerTestCase):
+    def leaves_room(self, *holds, free_mb=4096, **request):
+        return held_room.HeldRoom(holds).leaves_room(host(free_mb=free_mb), spec(**request))
+
+    def test_a_server_may_use_what_is_left_beside_the_held_room(self):
+        self.assertTrue(self.leaves_room(hold(project_id='other'), free_mb=3072))
+        self.assertFalse(self.leaves_room(hold(project_id='other'), free_mb=3071))
+
+    def test_a_server_that_the_room_is_for_takes_its_place(self):
+        self.assertTrue(self.leaves_room(hold(project_id='p'), free_mb=2048))
+
+    def test_the_rest_of_a_hold_stays_when_one_of_its_servers_comes(self):
+        self.assertTrue(self.leaves_room(hold(count=2), free_mb=3072))
+        self.assertFalse(self.leaves_room(hold(count=2), free_mb=3071))
+
+    def test_room_that_its_servers_use_already_is_not_kept_twice(self):
+        self.assertTrue(self.leaves_room(hold(project_id='other', used=['s1']), free_mb=1024))
+
+    def test_room_on_another_host_does_not_matter(self):
+        self.assertTrue(held_room.HeldRoom([hold(project_id='other')]).leaves_room(
+            host('b', free_mb=0), spec()))
+
+
+class FilterTest(SchedulerTestCase):
+    def setUp(self):
+        super().setUp()
+        self.view = scheduler.LastRead()
+        self.patch(scheduler, 'VIEW', self.view)
+        self.filter = scheduler.KronosFilter()
+
+    def test_a_host_that_is_emptied_takes_no_server(self):
+        self.view.update({}, ['a'], ())
+        self.assertEqual([False, True], [self.filter.host_passes(host(name), spec())
+                                         for name in ('a', 'b')])
+
+    def test_a_request_that_names_the_host_is_let_in(self):
+        self.view.update({}, ['a'], [hold(project_id='other')])
+        for more in ({'force_hosts': ['a']},
+                     {'requested_destination': objects.Destination(host='a')}):
+            self.assertTrue(self.filter.host_passes(host(free_mb=0), spec(**more)), more)
+        self.assertFalse(self.filter.host_passes(
+            host(free_mb=0), spec(requested_destination=objects.Destination(host='b'))))
+
+    def test_held_room_that_cannot_be_judged_keeps_no_server_out(self):
+        self.view.update({}, (), [hold(project_id='other')])
+        broken = host()
+        del broken.free_ram_mb
+        self.assertTrue(self.filter.host_passes(broken, spec()))
+        self.assertIn('Host a: room that is held there cannot be compared', self.log.output)
+
+
+class RequestedServerTest(SchedulerTestCase):
+    def test_its_own_host_is_none_of_the_others_of_its_group(self):
+        group = objects.InstanceGroup(uuid=GROUP, name='db', hosts=['a', 'b'], members=[ONE, TWO])
+        hosts = [host('a'), host('b')]
+        hosts[0].instances, hosts[1].instances = {ONE: None}, {TWO: None}
+        found = scheduler.requested_server(spec(instance_group=group), hosts)
+        self.assertEqual(((GROUP, 'db'), ('b',)), (found.groups, found.others))
+
+    def test_a_host_with_another_member_stays_one_of_the_others(self):
+        group = objects.InstanceGroup(uuid=GROUP, name='db', hosts=['a'], members=[ONE, TWO])
+        shared = host('a')
+        shared.instances = {ONE: None, TWO: None}
+        self.assertEqual(('a',), scheduler.requested_server(
+            spec(instance_group=group), [shared]).others)
+
+    def test_a_server_without_group_image_and_zone_has_the_defaults(self):
+        found = scheduler.requested_server(spec())
+        self.assertEqual(((), (), {}, 'm1', 'p'), (
+            found.groups, found.others, found.image, found.flavor, found.project))
