@@ -1,4 +1,4 @@
-/* What operators may have Kronos do. Each asks first, says what it will do, and tells what came of it. */
+/* Actions of operators. Each asks first, states its effect, and reports its result. */
 
 import { el, memory, plural, duration, table } from './elements.js';
 import { ask, tell } from './dialogs.js';
@@ -11,14 +11,14 @@ const REASON = {name: 'reason', label: 'Reason (others read it)'};
 const of = aggregate => aggregate === EVERY ? 'all aggregates' : aggregate;
 
 export class Actions {
-  /* changed: called after something was done */
+  /* changed: called after an action */
   constructor(client, changed) {
     this.client = client;
     this.changed = changed;
     this.permitted = new Set();
   }
 
-  /* What the role may not do is not offered. */
+  /* Actions that the role does not permit are not offered. */
   may(name) {
     return this.permitted.has(name);
   }
@@ -41,36 +41,36 @@ export class Actions {
     const given = await ask({title: `Approve the plan for ${plan.aggregate}?`, confirm: `Approve ${plural(chosen.length, 'move')}`, text: [
       `${plural(chosen.length, 'server')} will be migrated live, ${memory(size)} of memory.`,
       ...(skip.length ? [`Left out: ${plural(skip.length, 'move')}, and with them those that depend on them.`] : []),
-      'Before it starts, the plan is held against the cloud as it is then.']});
+      'Before it starts, the plan is compared with the cloud of that moment.']});
     if (given) await this.run('POST', `v1/plans/${segment(plan.uuid)}/approve`, {skip}, answer => `Approved: ${answer.chosen} of ${plural(answer.moves, 'move')}.`);
   }
 
   async reject(plan) {
-    const given = await ask({title: `Reject the plan for ${plan.aggregate}?`, confirm: 'Reject', isDangerous: true, text: 'It is put aside; the next evaluation plans anew.'});
+    const given = await ask({title: `Reject the plan for ${plan.aggregate}?`, confirm: 'Reject', isDangerous: true, text: 'The plan is dropped. The next evaluation makes another one.'});
     if (given) await this.run('POST', `v1/plans/${plan.uuid}/reject`, null, 'The plan is rejected.');
   }
 
   async abort(move) {
     const given = await ask({title: `Abort the move of ${move.instance_name ?? move.instance_uuid}?`, confirm: 'Abort the move', isDangerous: true,
-      text: `From ${move.source} to ${move.destination}. A migration that runs is cancelled and the server stays on ${move.source}; moves that depend on it are given up.`});
-    if (given) await this.run('POST', `v1/moves/${move.uuid}/abort`, null, 'The move is asked to end.');
+      text: `From ${move.source} to ${move.destination}. A running migration is cancelled, and the server stays on ${move.source}. Moves that depend on this one are given up.`});
+    if (given) await this.run('POST', `v1/moves/${move.uuid}/abort`, null, 'Nova was asked to end the move.');
   }
 
   async pause(aggregate) {
-    const given = await ask({title: `Pause ${of(aggregate)}?`, confirm: 'Pause', fields: [REASON], text: 'No move is started until somebody resumes; those under way go on to their end.'});
+    const given = await ask({title: `Pause ${of(aggregate)}?`, confirm: 'Pause', fields: [REASON], text: 'No move is started until an operator resumes. Moves in progress continue.'});
     if (given) await this.run('POST', 'v1/pause', {aggregate, ...given}, `${of(aggregate)}: paused.`);
   }
 
   async resume(aggregate) {
-    const given = await ask({title: `Resume ${of(aggregate)}?`, confirm: 'Resume', fields: [REASON], text: 'Every pause and stop ends, those of others too. Moves may be started again.'});
+    const given = await ask({title: `Resume ${of(aggregate)}?`, confirm: 'Resume', fields: [REASON], text: 'Every pause and stop ends, also those of other operators. Moves may be started again.'});
     if (given) await this.run('POST', 'v1/resume', {aggregate, everyone: true, ...given}, `${of(aggregate)}: resumed.`);
   }
 
   async stop(aggregate) {
     const given = await ask({title: `Stop ${of(aggregate)}?`, confirm: 'Stop', isDangerous: true,
-      fields: [{name: 'let_finish', label: 'let migrations that run go on to their end', type: 'check'}, REASON],
-      text: 'Nothing is started, what waits is given up, and what runs is aborted. It stays stopped until somebody resumes.'});
-    if (given) await this.run('POST', 'v1/stop', {aggregate, ...given}, answer => `${of(aggregate)}: stopped; ${plural(answer.abandoned, 'move')} given up, ${answer.under_way} under way still.`);
+      fields: [{name: 'let_finish', label: 'let running migrations continue to their end', type: 'check'}, REASON],
+      text: 'No move is started, waiting moves are given up, and running ones are aborted, until an operator resumes.'});
+    if (given) await this.run('POST', 'v1/stop', {aggregate, ...given}, answer => `${of(aggregate)}: stopped; ${plural(answer.abandoned, 'move')} given up, ${answer.under_way} still in progress.`);
   }
 
   async level(aggregate) {
@@ -80,19 +80,19 @@ export class Actions {
     });
     if (ceiling === null) return;
     const given = await ask({title: `Level of ${aggregate.name}`, confirm: 'Set', fields: [
-      {name: 'level', label: 'Level', type: 'select', options: LEVELS.slice(0, LEVELS.indexOf(ceiling) + 1), value: aggregate.level}, {name: 'repairs', label: `only of moves that repair violated rules (${aggregate.repairs} now)`, type: 'check'}, REASON],
-    text: ['off: not evaluated. observe: plans are only shown. approve: plans wait for approval. auto: plans run.',
+      {name: 'level', label: 'Level', type: 'select', options: LEVELS.slice(0, LEVELS.indexOf(ceiling) + 1), value: aggregate.level}, {name: 'repairs', label: `only for moves that repair violated rules (${aggregate.repairs} now)`, type: 'check'}, REASON],
+    text: ['off: no evaluation. observe: plans are only shown. approve: plans wait for approval. auto: plans run.',
       ...(ceiling === 'auto' ? [] : [`nova.conf permits nothing above "${ceiling}".`])]});
     if (given) await this.run('PUT', `v1/aggregates/${segment(aggregate.name)}/automation`, given, `${aggregate.name}: level ${given.repairs ? 'of rule repairs ' : ''}${given.level}.`);
   }
 
-  /* hosts: those that are proposed */
+  /* hosts: names that the form proposes */
   async drain(hosts = '') {
     const given = await ask({title: 'Drain hosts', confirm: 'Check', fields: [
       {name: 'hosts', label: 'Hosts, or a failure domain such as rack=r3, separated by spaces', required: true, value: hosts}, REASON,
-      {name: 'unmovable', label: 'Servers that run and that Nova does not migrate live: leave them, migrate them cold, or stop them until the host is released', type: 'select', options: UNMOVABLE, value: UNMOVABLE[0]},
-      {name: 'with_stopped', label: 'move servers that are stopped, too (cold)', type: 'check'}],
-    text: 'First it is only looked whether everything fits elsewhere. That may take some seconds.'});
+      {name: 'unmovable', label: 'Running servers that Nova cannot migrate live: leave them, migrate them cold, or stop them until the host is released', type: 'select', options: UNMOVABLE, value: UNMOVABLE[0]},
+      {name: 'with_stopped', label: 'also migrate stopped servers (cold)', type: 'check'}],
+    text: 'Kronos first checks whether all servers fit elsewhere, which may take some seconds.'});
     if (!given) return;
     const words = given.hosts.split(/[\s,]+/).filter(Boolean), domain = words.filter(word => word.includes('=')).join(',');
     const wish = {...given, hosts: words.filter(word => !word.includes('=')), ...(domain ? {domain} : {})};
@@ -103,22 +103,22 @@ export class Actions {
     }
   }
 
-  /* asked: what was typed for hosts */
+  /* asked: the text typed for hosts */
   async begin(wish, asked, found) {
     const rows = found.checked.map(host => el('tr', {}, el('th', {scope: 'row'}, host.host), el('td', {class: 'num'}, `${host.leaving} of ${host.servers}`),
       el('td', {class: 'num'}, memory(host.memory_mb)), el('td', {}, Object.entries(host.destinations).map(([name, count]) => `${name} ${count}`).join(', '))));
     const lines = (what, said) => found.checked.flatMap(host => Object.entries(host[what]).map(([uuid, reason]) => el('li', {class: 'warning'}, el('b', {}, host.names[uuid] ?? ''), ' ', el('span', {class: 'uuid'}, uuid), ` ${said} ${host.host}: ${reason}`)));
-    const stuck = [...lines('interrupted', 'is interrupted and migrated cold off'), ...lines('stopped', 'is stopped until the release of'), ...lines('blocked', 'stays on')];
+    const stuck = [...lines('interrupted', 'is interrupted and migrated cold from'), ...lines('stopped', 'is stopped until the release of'), ...lines('blocked', 'stays on')];
     const given = await ask({title: `Drain ${asked}?`, confirm: 'Drain', isDangerous: true,
-      fields: !found.refusal ? [] : [{name: 'force', label: 'drain although nothing can leave, or no host is left', type: 'check'}], text: [
+      fields: !found.refusal ? [] : [{name: 'force', label: 'drain although no server can leave, or no other host is left', type: 'check'}], text: [
       el('div', {class: 'scroll short'}, table('What leaves', [['Host'], ['Servers that leave', 'num'], ['Memory', 'num'], ['To']], el('tbody', {}, rows))),
       el('ul', {class: 'plainlist'}, stuck), found.refusal ?? '',
-      `${found.expected_seconds === null ? 'How long it takes is not known' : `It takes about ${duration(found.expected_seconds)}`}. The hosts are disabled for new servers until they are released.`]});
+      `${found.expected_seconds === null ? 'The duration is not known' : `It takes about ${duration(found.expected_seconds)}`}. No new servers are placed on the hosts until they are released.`]});
     if (given) await this.run('POST', 'v1/drains', {...wish, ...given}, `${plural(found.checked.length, 'host')} to be drained.`);
   }
 
   async release(drain) {
-    const given = await ask({title: `Release ${drain.host}?`, confirm: 'Release', text: 'A drain that is under way ends, and the host takes new servers again.'});
+    const given = await ask({title: `Release ${drain.host}?`, confirm: 'Release', text: 'A drain in progress ends, and the host takes new servers again.'});
     if (given) await this.run('POST', `v1/hosts/${segment(drain.host)}/release`, null, `${drain.host} is released.`);
   }
 

@@ -1,4 +1,4 @@
-/* Addresses within the page: a view, the thing that it shows, and conditions, all in the fragment. They outlive a
+/* Addresses within the page: a view, the object that it shows, and conditions, all in the fragment. They survive a
    reload and a login, and can be sent to others. */
 
 const PREFIX = '#/';
@@ -11,7 +11,7 @@ const decoded = text => {
   }
 };
 
-/* {view, name, query}; an address of a former release is the name of an aggregate alone. */
+/* {view, name, query}; an address of an older release is only the name of an aggregate. */
 export function parse(hash) {
   if (hash.length > 1 && !hash.startsWith(PREFIX)) return {view: 'aggregates', name: decoded(hash.slice(1)), query: {}};
   const [path, query = ''] = hash.slice(PREFIX.length).split('?');

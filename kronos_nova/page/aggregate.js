@@ -1,4 +1,4 @@
-/* One aggregate: its levels, its imbalance over time, its hosts, its plan, and what stays and why. */
+/* One aggregate: its levels, imbalance over time, hosts and plan, and the servers that stay with the reason. */
 
 import { addressOf } from './address.js';
 import { ago, button, el, put, when } from './elements.js';
@@ -12,10 +12,10 @@ import { outcomeBadge, policiesPart, stayedPart } from './parts.js';
 import { PlanPart } from './plan.js';
 import { View } from './view.js';
 
-/* Where there is most to see. */
+/* The aggregate that is shown first: the one with most to see. */
 const foremost = aggregates => [...aggregates].sort((a, b) => Boolean(b.plan) - Boolean(a.plan) || (a.health ?? -1) - (b.health ?? -1))[0];
 
-/* Which hosts, or failure domains, may be lost with all of their servers restarting elsewhere. */
+/* Hosts, or failure domains, that may be lost with all of their servers restarting elsewhere. */
 const lossFact = ({level, fits, does_not_fit: not, not_found: unknown, not_judged: unasked, worst, why}) => [
   level === null ? 'Hosts that may be lost' : `Domains that may be lost (${level})`,
   [`${fits} of ${fits + not + unknown + unasked}`, ...[[unknown, 'not known'], [unasked, 'not judged']].filter(([count]) => count).map(([count, word]) => `, ${count} ${word}`),
@@ -40,20 +40,20 @@ export class AggregateView extends View {
       this.plan.node,
       el('div', {class: 'columns'}, el('section', {class: 'course', id: 'history'}, el('h2', {}, 'Imbalance over time'), this.filters.node, this.courses), this.policiesSection = el('section', {id: 'policies'}, el('h2', {}, 'Policies at the last evaluation'))),
       this.hosts.node,
-      el('section', {id: 'stayed'}, el('h2', {}, 'What stays, and why'), this.stayed), this.bound),
+      el('section', {id: 'stayed'}, el('h2', {}, 'Servers that stay, and why'), this.stayed), this.bound),
     this.nothing = el('section', {}, 'No aggregate is in scope.'));
   }
 
   async learn({name, query}) {
     const [{aggregates}, {drains}] = await Promise.all([this.client.get('v1/aggregates'), this.client.get('v1/drains')]);
-    // What is shown stays chosen.
+    // The aggregate that is shown stays chosen.
     const chosen = name ? aggregates.find(each => each.name === name) ?? await this.client.get(`v1/aggregates/${segment(name)}`)
       : aggregates.find(each => each.name === this.kept.name) ?? foremost(aggregates);
     if (chosen) await this.learnMore(chosen, query);
     return {aggregates, drains, chosen};
   }
 
-  /* What is large is asked for when it is another than before. */
+  /* Large answers are requested only when their content has changed. */
   async learnMore(aggregate, query) {
     const {name, plan} = aggregate, path = `v1/aggregates/${segment(name)}`, {kept} = this;
     const range = conditions(query, ['since', 'until']), isOther = kept.name !== name, jobs = [];
@@ -148,19 +148,19 @@ export class AggregateView extends View {
 
   drawEvaluation(evaluation) {
     const policies = evaluation.policies.map(policy => ({...policy, before: policy.imbalance_before, after: policy.imbalance_after}));
-    this.policiesSection.replaceChildren(this.policiesSection.firstChild, policies.length ? policiesPart(policies) : el('div', {class: 'muted'}, 'Nothing was measured.'),
-      el('div', {class: 'muted'}, evaluation.measured_at ? `Hosts as measured at ${when(evaluation.measured_at)}.` : 'No host was measured yet.'));
+    this.policiesSection.replaceChildren(this.policiesSection.firstChild, policies.length ? policiesPart(policies) : el('div', {class: 'muted'}, 'No load was measured.'),
+      el('div', {class: 'muted'}, evaluation.measured_at ? `Hosts as measured at ${when(evaluation.measured_at)}.` : 'No host has been measured yet.'));
     const bound = (evaluation.immovable ?? []).map(({can, why, count}) => ({reason: can === 'cold' ? 'cold only' : 'not at all', count, means: why}));
     this.bound.hidden = !bound.length;
-    this.bound.replaceChildren(el('h2', {}, 'What Nova does not migrate live'), stayedPart(bound));
-    this.stayed.replaceChildren(evaluation.not_moved.length ? stayedPart(evaluation.not_moved) : el('div', {class: 'muted'}, 'At the last evaluation no server was considered and left.'));
+    this.bound.replaceChildren(el('h2', {}, 'Servers that Nova does not migrate live'), stayedPart(bound));
+    this.stayed.replaceChildren(evaluation.not_moved.length ? stayedPart(evaluation.not_moved) : el('div', {class: 'muted'}, 'At the last evaluation every server that was considered was planned.'));
   }
 
   drawHistory(history) {
     const charts = history.policies.map((name, n) => course(name, history.points.map(point => ({at: new Date(point.at), value: point.imbalances[n]})), history.thresholds[n])).filter(Boolean);
     const lacks = history.oldest && new Date(history.oldest) > new Date(history.since);
-    this.courses.replaceChildren(charts.length ? el('div', {class: 'charts'}, charts) : el('div', {class: 'muted'}, 'Nothing was measured in that time.'),
+    this.courses.replaceChildren(charts.length ? el('div', {class: 'charts'}, charts) : el('div', {class: 'muted'}, 'No load was measured in that time.'),
       ...(charts.length ? [courseTable(history)] : []),
-      el('div', {class: 'muted'}, 'From ', dated(history.since), ' to ', dated(history.until), ...(lacks ? ['; the first evaluation that is kept is of ', dated(history.oldest)] : []), '.'));
+      el('div', {class: 'muted'}, 'From ', dated(history.since), ' to ', dated(history.until), ...(lacks ? ['; the oldest evaluation in the database is of ', dated(history.oldest)] : []), '.'));
   }
 }

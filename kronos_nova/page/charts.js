@@ -1,10 +1,10 @@
-/* Bars, curves and courses: small drawings whose figures stand beside them as text. */
+/* Bars and curves: small drawings whose figures are also shown as text. */
 
 import { el, svg, figure, percent, plural, moment, table } from './elements.js';
 
 const part = value => `${(Math.max(0, Math.min(1, value)) * 100).toFixed(1)}%`;
 
-/* A figure against its limit, and what it will be; both of `full`. */
+/* A figure, its limit, and the figure after the plan; all of them of `full`. */
 export function bar(value, after = null, limit = null, full = 1) {
   const parts = (each, kind) => [
     el('i', {class: kind, style: {width: part(Math.min(each, limit ?? each) / full)}}),
@@ -21,8 +21,8 @@ function frame(high, label, ...shapes) {
   return svg('svg', {viewBox: `0 0 ${WIDE} ${high}`, preserveAspectRatio: 'none', role: 'img', 'aria-label': label, style: {height: `${high}px`}}, shapes);
 }
 
-/* How load is spread: the hosts from the fullest to the emptiest, before as an area, after as a line. Each is ordered by
-   itself, so that a thousand hosts make two clean lines; the flatter one is the better balanced. */
+/* Load of hosts from the fullest to the emptiest, before the plan as an area and after it as a line. Each is sorted
+   separately, so that a thousand hosts make two clean lines. The flatter line is better balanced. */
 export function curve(name, before, after, note) {
   const high = 84;
   const sorted = values => values.filter(value => value !== null && value !== undefined).sort((a, b) => b - a);
@@ -30,18 +30,18 @@ export function curve(name, before, after, note) {
   const steps = values => values.map((value, n) => `${n ? 'L' : 'M'}${(n / values.length * WIDE).toFixed(1)} ${level(value)}H${((n + 1) / values.length * WIDE).toFixed(1)}`).join('');
   const [first, then] = [sorted(before), sorted(after ?? [])];
   if (!first.length) return null;
-  const told = values => `${percent(values[0])} to ${percent(values.at(-1))}`;
+  const range = values => `${percent(values[0])} to ${percent(values.at(-1))}`;
   return el('figure', {class: 'chart'},
-    el('figcaption', {}, el('b', {}, name), ` ${plural(first.length, 'host')}, ${told(first)}${then.length ? `, after the plan ${told(then)}` : ''}`, note ?? null),
+    el('figcaption', {}, el('b', {}, name), ` ${plural(first.length, 'host')}, ${range(first)}${then.length ? `, after the plan ${range(then)}` : ''}`, note ?? null),
     el('div', {class: 'plot'},
       el('div', {class: 'scale', 'aria-hidden': 'true'}, el('span', {}, '100 %'), el('span', {}, '50 %'), el('span', {}, '0 %')),
-      frame(high, `Load of ${name}, fullest host first: ${told(first)}`,
+      frame(high, `Load of ${name}, fullest host first: ${range(first)}`,
         svg('path', {class: 'grid', d: `M0 ${high / 2}H${WIDE}M0 .5H${WIDE}`}),
         svg('path', {class: 'area', d: `${steps(first)}V${high}H0z`}), svg('path', {class: 'line before', d: steps(first)}),
         then.length ? svg('path', {class: 'line after', d: steps(then)}) : null)));
 }
 
-/* Imbalance over time against its threshold; what lies above is marked. */
+/* Imbalance over time with its threshold; values above it are marked. */
 export function course(name, points, threshold) {
   const high = 84, measured = points.filter(point => point.value !== null);
   if (!measured.length) return null;
@@ -67,7 +67,7 @@ export function course(name, points, threshold) {
     el('div', {class: 'times', 'aria-hidden': 'true'}, el('span', {}, moment(points[0].at)), el('span', {}, moment(points.at(-1).at))));
 }
 
-/* The combined imbalance, move by move. */
+/* The combined imbalance after each move. */
 export function descent(values) {
   const high = 70, top = Math.max(...values, 0.001);
   const line = values.map((value, n) => `${n ? 'L' : 'M'}${(n / Math.max(1, values.length - 1) * WIDE).toFixed(1)} ${(high - value / top * (high - 6)).toFixed(1)}`).join('');
@@ -76,7 +76,7 @@ export function descent(values) {
     frame(high, 'Combined imbalance after each move', svg('path', {class: 'area', d: `${line}L${WIDE} ${high}L0 ${high}z`}), svg('path', {class: 'line after', d: line})));
 }
 
-/* The latest points as figures, for those who do not see the drawing. */
+/* The latest points as figures, for readers who cannot see the drawing. */
 export function courseTable(history) {
   const details = el('details', {class: 'figures'}, el('summary', {}, 'The same as a table'));
   details.addEventListener('toggle', () => {
@@ -89,7 +89,7 @@ export function courseTable(history) {
   return details;
 }
 
-/* Figures of some things, month by month for instance, as columns that start at 0. What is not known has no column.
+/* Figures as columns that start at 0, for instance one for each month. A figure that is not known has no column.
    series: [[name, kind]]; points: [[label, values in the order of the series]] */
 export function columns(label, series, points) {
   const high = 120, top = Math.max(...points.flatMap(([, values]) => values.filter(value => value !== null)), 0) || 1;

@@ -1,8 +1,8 @@
-/* Asks kronos-api, on this page's own origin and with the token in a header; the token is kept for this tab alone. */
+/* Requests to kronos-api, on this page's own origin and with the token in a header. The token is kept in this tab only. */
 
 const KEPT_AS = 'kronos-token';
 const ANSWER_MS = 20000;
-/* What changes something may read the whole cloud first; to give up on it does not undo it. */
+/* A request that changes something may read the whole cloud first. Giving up on it does not undo it. */
 const DONE_MS = 60000;
 const PAGE = 1000;
 const UNAUTHORIZED = 401;
@@ -13,7 +13,7 @@ export class ApiError extends Error {
     this.status = status;
   }
 
-  /* Whether it may be otherwise in a while: nobody answers, or who does lacks something. */
+  /* Whether the error may pass: the service does not answer, or another service that it needs does not. */
   get isPassing() {
     return this.status === 0 || this.status >= 500;
   }
@@ -22,7 +22,7 @@ export class ApiError extends Error {
 export class Client {
   constructor() {
     this.token = sessionStorage.getItem(KEPT_AS);
-    /* Called once for a token that is not valid any more, with whether something was to be done with it. */
+    /* Called once for a token that is no longer valid, with whether the request was to change something. */
     this.refused = () => {};
   }
 
@@ -45,8 +45,8 @@ export class Client {
       throw new ApiError(0, 'kronos-api does not answer.');
     }
     if (answer.ok) return answer;
-    const detail = await answer.json().then(found => found.errors[0].detail, () => `It answered with ${answer.status}.`);
-    // Another login may have come in between; it is not to suffer for this one.
+    const detail = await answer.json().then(found => found.errors[0].detail, () => `kronos-api answered with ${answer.status}.`);
+    // A login since then has another token, which this answer says nothing about.
     if (answer.status === UNAUTHORIZED && token && token === this.token) this.refused(method !== 'GET');
     throw new ApiError(answer.status, detail);
   }
@@ -60,7 +60,7 @@ export class Client {
     return answer.status === 204 ? null : answer.text().then(text => text ? JSON.parse(text) : null);
   }
 
-  /* All pages of a list. */
+  /* All entries of a list, page by page. */
   async all(path, name) {
     const found = [];
     let marker = null;

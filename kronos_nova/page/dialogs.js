@@ -1,4 +1,4 @@
-/* Asks before something is done, and tells what came of it. */
+/* Dialogs that ask before an action, and messages with its result. */
 
 import { byId, el, button } from './elements.js';
 
@@ -19,12 +19,12 @@ function input({name, label, type = 'text', options, value, required, autocomple
 
 export const fieldsOf = fields => fields.map(input);
 
-/* What was filled in, by name. */
+/* The values of a form, by name. */
 export function valuesOf(form) {
   return Object.fromEntries([...form.elements].filter(field => field.name).map(field => [field.name, field.type === 'checkbox' ? field.checked : field.name === 'password' ? field.value : field.value.trim()]));
 }
 
-/* Resolves to what was filled in, or to null where somebody thought better of it. */
+/* Resolves to the values of the form, or to null when it was cancelled. */
 export function ask({title, text = [], fields = [], confirm, isDangerous = false}) {
   return new Promise(resolve => {
     let given = null;

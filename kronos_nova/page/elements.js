@@ -1,4 +1,4 @@
-/* Elements, and how figures, sizes and times are written. Text is only ever set as text. */
+/* Elements, and the formats of figures, sizes and times. Text is only ever set as text, never as HTML. */
 
 export const SVG = 'http://www.w3.org/2000/svg';
 
@@ -16,7 +16,7 @@ export const el = (tag, attributes = {}, ...children) => fill(document.createEle
 export const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 export const byId = id => document.getElementById(id);
 
-/* Changes what a node says only if it says something else: whoever listens to it is not told again. */
+/* Sets the text of a node only where it differs, so that screen readers do not read it again. */
 export function put(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -27,11 +27,11 @@ export const table = (caption, columns, body, attributes = {}) => el('table', at
   el('caption', {class: 'unseen'}, caption),
   el('thead', {}, el('tr', {}, columns.map(([name, kind]) => name ? el('th', {class: kind, scope: 'col'}, name) : el('td')))), body);
 
-/* A region that scrolls by itself can be reached and scrolled by keyboard. */
+/* A region with its own scroll bar, which can be reached and scrolled by keyboard. */
 export const scrolled = (label, child, attributes = {}) => el('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': label, ...attributes}, child);
 
-/* Rows that stay the same nodes while what they show changes, so that focus and selection stay. They stand behind
-   `after`, or first. */
+/* Rows that remain the same nodes while their content changes, so that focus and selection remain. They follow
+   `after`, or come first. */
 export class Rows {
   constructor(body, key, make, after = null) {
     this.body = body;
@@ -65,7 +65,7 @@ export const change = (before, after) => `${figure(before)} → ${figure(after)}
 export const percent = value => value === null || value === undefined ? '–' : `${Math.round(value * 100)} %`;
 export const plural = (count, noun) => `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
 
-/* Always GiB, so that figures of a column can be compared. */
+/* Memory, always in GiB, so that figures of a column can be compared. */
 export function memory(mebibytes) {
   const size = mebibytes / 1024;
   return `${size.toLocaleString('en', {minimumFractionDigits: size < 10 ? 1 : 0, maximumFractionDigits: size < 0.1 ? 2 : size < 10 ? 1 : 0})} GiB`;
@@ -80,7 +80,7 @@ export function duration(seconds) {
   return hours < 48 ? `${hours} h ${Math.round(whole % 3600 / 60)} min` : `${Math.round(whole / 86400)} days`;
 }
 
-/* How long something may take, in steps so coarse that it does not read like a countdown. */
+/* An expected duration, in steps so coarse that it does not read like a countdown. */
 export function roughly(seconds) {
   if (seconds < 60) return 'about a minute';
   if (seconds < 600) return `about ${Math.ceil(seconds / 60)} min`;
@@ -94,7 +94,7 @@ export const clock = date => `${two(date.getUTCHours())}:${two(date.getUTCMinute
 export const day = date => `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]} ${date.getUTCFullYear()}`;
 export const moment = date => `${day(date)}, ${clock(date)}`;
 
-/* What the program writes in UTC, as people read it: today's by the clock alone. */
+/* A time in UTC as people read it: today's without the date. */
 export function when(text) {
   if (!text) return '–';
   const date = new Date(text);

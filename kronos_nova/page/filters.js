@@ -1,9 +1,9 @@
-/* Conditions of a list, as a form; they stand in the address, so that a list can be sent to others. */
+/* Conditions of a list, as a form. They are part of the address, so that a list can be sent to others. */
 
 import { addressOf } from './address.js';
 import { el } from './elements.js';
 
-/* Times are typed and shown in UTC, as everywhere on the page. */
+/* Times are entered and shown in UTC, as on the whole page. */
 export const RANGE = [
   {name: 'since', label: 'From (UTC)', type: 'datetime-local'},
   {name: 'until', label: 'To (UTC)', type: 'datetime-local'}];
@@ -11,7 +11,7 @@ export const RANGE = [
 const TIMES = new Set(['since', 'until', 'at']);
 const MINUTES = /^\d{4}-\d\d-\d\dT\d\d:\d\d$/;
 
-/* Forms leave out the seconds, which the API wants. */
+/* Forms leave out the seconds, which the API requires. */
 const asTime = text => `${text}${MINUTES.test(text) ? ':00' : ''}Z`;
 
 function input({name, label, type = 'search', options, placeholder}) {
@@ -34,7 +34,7 @@ export class Filters {
     return [...this.node.elements].filter(field => field.name);
   }
 
-  /* Fills the form in from an address that is new; one that is shown already leaves alone what is being typed. */
+  /* Fills the form from a new address. For the address that is shown, text that is being typed stays. */
   show({name, query}) {
     const now = JSON.stringify([name, query]);
     if (now === this.before) return;
@@ -43,7 +43,7 @@ export class Filters {
     for (const field of this.inputs) field.value = query[field.name] ?? '';
   }
 
-  /* The options of a select, which may come to be known later than the form. */
+  /* The options of a select, which may be known later than the form. */
   offer(name, options) {
     const field = this.inputs.find(each => each.name === name), {value} = field;
     if (JSON.stringify([...field.options].map(each => each.value)) === JSON.stringify(options.map(([each]) => each))) return;
@@ -52,7 +52,7 @@ export class Filters {
   }
 }
 
-/* The conditions as the API takes them. */
+/* The conditions as parameters of the API. */
 export function conditions(query, names) {
   const given = names.filter(name => query[name]).map(name => [name, TIMES.has(name) ? asTime(query[name]) : query[name]]);
   return new URLSearchParams(given).toString();

@@ -1,4 +1,4 @@
-/* All aggregates, one line each, and what somebody should know of the cloud. */
+/* All aggregates, one line each, and notices that an operator should read. */
 
 import { ago, badge, el, figure, plural, put, roughly, scrolled, table, Rows } from './elements.js';
 import { bar, meter } from './charts.js';
@@ -11,7 +11,7 @@ const SOUND = 90, FAIR = 60;
 export const healthKind = health => health === null ? 'muted' : health >= SOUND ? 'good' : health >= FAIR ? '' : 'bad';
 export const healthText = health => health === null ? 'not known' : `${Math.round(health)}`;
 
-/* How far a plan is: [moves that ended, all of them, those that did not end well] */
+/* Progress of a plan: [moves that ended, all moves, moves that failed] */
 export function progressOf(plan) {
   const count = names => names.reduce((sum, name) => sum + (plan.states[name] ?? 0), 0);
   return [count(ENDED), plan.moves, count(['failed', 'abandoned'])];
@@ -19,13 +19,13 @@ export function progressOf(plan) {
 
 export function describePlan(plan) {
   if (!plan) return 'no plan';
-  if (plan.state === 'proposed') return `${plural(plan.moves, 'move')} to be approved`;
+  if (plan.state === 'proposed') return `${plural(plan.moves, 'move')} wait for approval`;
   const [ended, all] = progressOf(plan);
   const left = plan.remaining_seconds === null ? '' : `, ${roughly(plan.remaining_seconds)} more`;
   return `${plan.purpose === 'drain' ? 'drain' : 'plan'} ${plan.state}: ${ended} of ${plural(all, 'move')}${left}`;
 }
 
-/* Cells whose content is made anew only when what they show is different. */
+/* Cells whose content is replaced only when it changes. */
 export function cell(attributes, draw) {
   const node = el('td', attributes);
   let before = null;
@@ -72,7 +72,7 @@ function policyLine(policy) {
     el('span', {}, el('span', {class: 'unseen'}, `threshold ${figure(policy.threshold)}`), policy.imbalance === null ? null : bar(policy.imbalance, null, policy.threshold, Math.max(policy.threshold * 2, policy.imbalance, 0.001))));
 }
 
-/* What somebody should look at, and what to do about it. */
+/* Notices that an operator should read, with their remedy. */
 export class Problems {
   constructor() {
     const list = el('ul', {class: 'plainlist'});
@@ -87,7 +87,7 @@ export class Problems {
   }
 }
 
-/* The maintenance that is not done: its hosts in order, each with how far it is. */
+/* The maintenance in progress: its hosts in order, each with its state. */
 export class Maintenance {
   constructor() {
     this.title = el('h2');

@@ -1,4 +1,4 @@
-/* All hosts of an aggregate at a glance, one cell each, on one canvas: a thousand are as quick as ten. */
+/* All hosts of an aggregate, one cell each, on one canvas, so that a thousand are drawn as fast as ten. */
 
 import { el, percent, put } from './elements.js';
 
@@ -6,19 +6,19 @@ export const HOT = 0.9;
 const STEPS = [0.15, 0.3, 0.45, 0.6, 0.75, HOT];
 const SMALLEST = 9, LARGEST = 46, HIGHEST = 230;
 
-/* Which shade a load has: 0 to 5, and 6 for a host that has next to nothing left. */
+/* The shade of a load: 0 to 5, and 6 for a host that is nearly full. */
 export const shade = value => { const n = STEPS.findIndex(step => value <= step); return n < 0 ? 6 : n; };
 
 export class HeatMap {
-  /* open: called with the name of the host that is chosen, by a click or by Enter; null: none can be */
+  /* open: called with the name of a host that is chosen by a click or by Enter; null where hosts cannot be chosen */
   constructor(label, open = null) {
     this.label = label;
     this.open = open;
     this.hosts = [];
     this.at = -1;
     this.canvas = el('canvas', {role: 'img', tabindex: 0, 'aria-label': label});
-    this.told = el('div', {class: 'told', role: 'status'});
-    this.node = el('div', {class: 'map'}, this.canvas, this.told, legend());
+    this.caption = el('div', {class: 'caption', role: 'status'});
+    this.node = el('div', {class: 'map'}, this.canvas, this.caption, legend());
     this.canvas.addEventListener('pointermove', event => this.point(this.under(event)));
     this.canvas.addEventListener('pointerleave', () => this.point(-1));
     if (open) this.canvas.addEventListener('click', event => this.choose(this.under(event)));
@@ -102,7 +102,7 @@ export class HeatMap {
     if (n === this.at) return;
     this.at = n;
     const host = this.hosts[n];
-    put(this.told, host ? `${host.name}: ${host.text ?? percent(host.value)}` : '');
+    put(this.caption, host ? `${host.name}: ${host.text ?? percent(host.value)}` : '');
     this.draw();
   }
 

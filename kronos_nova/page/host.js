@@ -1,4 +1,4 @@
-/* One host: its state and load, its drain, what is on it, and the servers that came and went. */
+/* One host: its state, load, drain and servers, and the servers that came and left. */
 
 import { badge, button, el, scrolled, table } from './elements.js';
 import { segment } from './client.js';
@@ -19,7 +19,7 @@ export class HostView extends View {
     this.buttons = el('span', {class: 'tools'});
     this.drains = drainsList(page.actions);
     this.filters = new Filters('hosts', RANGE, page.go);
-    this.moves = movesList('Servers that came and went', 'No server was moved to or off this host in that time.');
+    this.moves = movesList('Servers that came and went', 'No server was moved to or from this host in that time.');
     this.moves.node.insertBefore(this.filters.node, this.moves.empty);
     this.node.append(el('section', {id: 'host'}, el('div', {class: 'head'}, this.title, this.buttons), this.facts, this.servers), this.drains.node, this.moves.node);
   }
@@ -36,7 +36,7 @@ export class HostView extends View {
       this.title.replaceChildren(host.name);
       this.servers.replaceChildren();
       const {actions} = this;
-      this.buttons.replaceChildren(...[button('What is on it now', () => this.ask(host.name), {id: 'occupancy'}),
+      this.buttons.replaceChildren(...[button('Servers on it now', () => this.ask(host.name), {id: 'occupancy'}),
         actions.may('drains:begin') ? button('Drain…', () => actions.drain(host.name), {id: 'drain-host'}) : null].filter(Boolean));
     }
     const serviced = status.maintenance?.hosts.find(each => each.host === host.name);
@@ -51,7 +51,7 @@ export class HostView extends View {
     this.moves.show(moves, hasMore);
   }
 
-  /* Nova is asked on request only: that takes seconds. */
+  /* Nova is asked on request only, because its answer takes seconds. */
   async ask(name) {
     this.servers.replaceChildren('Nova is asked…');
     const said = await this.client.get(`v1/hosts/${segment(name)}/occupancy`).then(occupied, error => [el('div', {class: 'bad'}, error.message)]);

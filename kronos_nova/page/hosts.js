@@ -1,4 +1,4 @@
-/* The hosts of an aggregate: as a map, as a table, and how load is spread among them. */
+/* The hosts of an aggregate: as a map, as a table, and as a curve of their loads. */
 
 import { el, badge, button, percent, plural, put, table, scrolled, Rows } from './elements.js';
 import { bar, curve } from './charts.js';
@@ -15,10 +15,10 @@ const ORDERS = {
   'name': () => () => 0,
 };
 
-/* hosts, in the order of their names: [{name, state, servers: [before, after], scores: [[before, after] or null], mark, notes}]
-   with a score for each of the policies; notes are badges: [[text, kind]]; where: its failure domains as text */
+/* hosts, sorted by name: [{name, state, servers: [before, after], scores: [[before, after] or null], mark, notes}]
+   with a score for each policy; notes are badges: [[text, kind]]; where: its failure domains as text */
 export class Hosts {
-  /* plans: whether loads after a plan are drawn; open: called with the name of a host that is chosen, or null */
+  /* plans: whether loads after a plan are drawn; open: called with the name of a chosen host, or null */
   constructor(plans, open = null) {
     this.plans = plans;
     this.open = open;
@@ -63,7 +63,7 @@ export class Hosts {
     this.draw();
   }
 
-  /* Other policies are other columns. */
+  /* The columns change with the policies. */
   know(policies) {
     this.policies = policies;
     this.measures.replaceChildren(...['highest', ...policies].map(name => el('option', {value: name}, name === 'highest' ? 'highest of all' : name)));
@@ -95,11 +95,11 @@ export class Hosts {
       this.maps.replaceChildren(...maps.map((map, part) => el('div', {}, maps.length > 1 ? el('h3', {}, part ? 'After the plan' : 'Before') : null, map.node)));
     }
     maps.forEach((map, part) => map.show(shown.map(host => ({
-      name: host.name, value: value(host, part), state: host.state, mark: Boolean(host.mark), text: this.told(host, part)})),
+      name: host.name, value: value(host, part), state: host.state, mark: Boolean(host.mark), text: this.caption(host, part)})),
     `Map of the load of ${plural(shown.length, 'host')}${part ? ' after the plan' : ''}; arrow keys go from host to host, ${this.open ? 'Enter opens one, ' : ''}the table has the same as text`));
   }
 
-  told(host, part) {
+  caption(host, part) {
     const scores = this.policies.map((name, n) => `${name} ${percent(host.scores[n]?.[part])}`).join(', ');
     return [host.where, scores, plural(host.servers[part], 'server'), host.state === 'up' ? null : host.state, host.mark].filter(Boolean).join(', ');
   }

@@ -1,4 +1,4 @@
-/* Links from one view to another: wherever a host, a server, a plan or an aggregate is named. */
+/* Links from one view to another, for the names of hosts, servers, plans and aggregates. */
 
 import { addressOf } from './address.js';
 import { el, moment } from './elements.js';
@@ -9,5 +9,5 @@ export const planLink = (uuid, text) => el('a', {href: addressOf('plans', uuid)}
 export const serverLink = (name, uuid) => el('a', {class: 'name', href: addressOf('servers', uuid), title: uuid}, name ?? uuid);
 export const routeLinks = (source, destination) => [hostLink(source), el('span', {class: 'arrow', role: 'img', 'aria-label': 'to'}, ' → '), hostLink(destination)];
 
-/* A time with its date, by which lists of the past can be read. */
+/* A time with its date, for lists of the past. */
 export const dated = text => text ? el('time', {datetime: text}, moment(new Date(text))) : '–';

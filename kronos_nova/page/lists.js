@@ -1,4 +1,4 @@
-/* Tables of what Kronos keeps: drains, quarantined servers, plans, moves, levels that were set, processes. */
+/* Tables of the control database: drains, quarantined servers, plans, moves, changes of levels, processes. */
 
 import { ago, badge, button, change, duration, el, memory, put, scrolled, table, when, Rows } from './elements.js';
 import { meter } from './charts.js';
@@ -9,7 +9,7 @@ import { reasonOf, stateOf } from './moves.js';
 const PLANS = {done: 'good', proposed: 'plain', rejected: 'warn', expired: 'warn', superseded: 'plain', stopped: 'warn', void: 'warn'};
 const DRAINS = {requested: 'plain', draining: 'plain', blocked: 'bad', overdue: 'bad', empty: 'good', releasing: 'plain'};
 
-/* A section with a table of rows; columns: [[title, draw, what it depends on, attributes]] */
+/* A section with a table; columns: [[title, draw, values that it depends on, attributes]] */
 export class List {
   constructor(id, title, empty, key, columns, ...tools) {
     const body = el('tbody');
@@ -30,7 +30,7 @@ export class List {
   }
 }
 
-/* A list that is as long as the window lets it be, and says where more than is shown was found. */
+/* A list that is as long as the window permits, and says when more was found than is shown. */
 class LongList extends List {
   constructor(...given) {
     super(...given);
@@ -49,7 +49,7 @@ export const drainsList = actions => new List('drains', 'Drains', 'No host is be
   ['Host', drain => hostLink(drain.host), drain => drain.host, {class: 'full', 'data-label': null}],
   ['State', drain => [badge(drain.state, DRAINS[drain.state] ?? 'plain'), drain.problem ? el('div', {class: 'bad effect'}, drain.problem) : null, drain.waits_for ? el('div', {class: 'effect'}, `waits for ${drain.waits_for}`) : null]],
   ['Servers left', drain => drain.left === null ? '–' : [`${drain.left} of ${drain.servers} `, meter(100 * (1 - drain.left / Math.max(1, drain.servers)), `Servers that left ${drain.host}`)]],
-  ['What stays, and why', drain => Object.keys(drain.blocked).length ? el('details', {class: 'figures'}, el('summary', {}, `${Object.keys(drain.blocked).length} blocked`),
+  ['Servers that stay, and why', drain => Object.keys(drain.blocked).length ? el('details', {class: 'figures'}, el('summary', {}, `${Object.keys(drain.blocked).length} blocked`),
     Object.entries(drain.blocked).map(([uuid, reason]) => el('div', {}, serverLink(null, uuid), ` ${reason}`))) : '–', drain => drain.blocked, {class: 'full'}],
   ['Asked for', drain => [`${drain.requested_by}, `, dated(drain.requested_at), drain.reason ? el('div', {class: 'effect'}, drain.reason) : null, drain.deadline ? el('div', {class: 'effect'}, 'deadline ', dated(drain.deadline)) : null], null, {class: 'full'}],
   ['', drain => actions.may('drains:release') && drain.state !== 'releasing' ? button('Release…', () => actions.release(drain), {'aria-label': `Release ${drain.host}`}) : null, drain => drain.state],
@@ -75,11 +75,11 @@ export const quarantineList = actions => new List('quarantine', 'Servers left al
   ['Since', server => dated(server.since)], ['Until', server => server.until ? dated(server.until) : 'an operator ends it'], ['Why', server => server.reason, null, {class: 'full'}],
   ['', server => actions.may('quarantine:end') ? button('End it…', () => actions.endQuarantine(server), {'aria-label': `End the quarantine of ${server.instance_name ?? server.instance_uuid}`}) : null]]);
 
-export const switchesList = () => new List('switches', 'Levels and pauses that were set', 'None were.', event => `${event.set_at} ${event.kind} ${event.aggregate}`, [
+export const switchesList = () => new List('switches', 'Changes of levels and pauses', 'There are none.', event => `${event.set_at} ${event.kind} ${event.aggregate}`, [
   ['At', event => dated(event.set_at)], ['Aggregate', event => event.aggregate === '*' ? 'all' : event.aggregate],
-  ['What', event => `${event.kind} ${event.value || 'taken away'}`], ['By', event => event.set_by], ['Reason', event => event.reason, null, {class: 'full'}]]);
+  ['What', event => `${event.kind}${event.value === event.kind ? '' : ` ${event.value || 'ended'}`}`], ['By', event => event.set_by], ['Reason', event => event.reason, null, {class: 'full'}]]);
 
-export const workersList = () => new List('workers', 'Processes', 'None was heard of.', worker => `${worker.role} ${worker.name}`, [
+export const workersList = () => new List('workers', 'Processes', 'No process has reported itself.', worker => `${worker.role} ${worker.name}`, [
   ['Process', worker => el('span', {class: 'host'}, worker.name), worker => worker.name, {class: 'full', 'data-label': null}], ['Does', worker => worker.role],
   ['Heard of', worker => [worker.is_alive ? badge('alive', 'good') : badge('silent', 'bad'), ` ${ago(worker.heard_at)}`], worker => [worker.is_alive, ago(worker.heard_at)]]]);
 

@@ -1,5 +1,5 @@
-/* The page of a running Kronos: shows the view that its address names, asks, and asks again when something happened or
-   a while has passed. */
+/* The page of a running Kronos. It shows the view that its address names, and requests it again after each event and
+   after some time. */
 
 import { addressOf, parse } from './address.js';
 import { byId, button, clock, el, put } from './elements.js';
@@ -26,17 +26,17 @@ import { Stream } from './stream.js';
 import { startTheme } from './theme.js';
 
 const BUSY_MS = 1000, IDLE_MS = 5000, FAILED_MS = 5000;
-/* From one look to the next where something happened: less than the second that passes between two looks of the server,
-   or what changes every second would now and then not be shown before it has changed again. */
+/* Milliseconds between two requests after events. Less than the second between two readings of the server; otherwise a
+   change might not be shown before the next one. */
 const HAPPENED_MS = 500;
-/* While events are heard of, looks without one are for what has none: health, processes, time. */
+/* Milliseconds between two requests without an event, while events arrive: for health, processes and times. */
 const HEARD_MS = 10000;
 const WARN_BEFORE_MS = 5 * 60 * 1000;
 const BAD_REQUEST = 400, FORBIDDEN = 403, NOT_FOUND = 404, CONFLICT = 409;
-/* Answers about what an address names; any other is about the service. */
+/* Statuses of answers about the object of an address; other errors are of the service. */
 const OF_ADDRESSES = [BAD_REQUEST, FORBIDDEN, NOT_FOUND, CONFLICT];
 
-/* {view: [what shows all, what shows one]} */
+/* {view: [class for the list, class for one object]} */
 const SHOWN_BY = {overview: [OverviewView], aggregates: [AggregateView], plans: [PlansView], hosts: [HostsView, HostView], servers: [ServersView, ServerView],
   maintenance: [MaintenanceView], room: [RoomView], reports: [ReportsView], settings: [SettingsView], search: [SearchView]};
 
@@ -60,7 +60,7 @@ class Page {
     this.drawHead();
   }
 
-  /* access: of the token that is used from now on; whose it is and what it permits are as before */
+  /* access: of the token that is used from now on, which has the same user and permissions as before */
   start(access) {
     this.access = access;
     this.isWarned = false;
@@ -72,7 +72,7 @@ class Page {
     this.refresh();
   }
 
-  /* Asks for nothing any more; what is shown stays. */
+  /* Ends all requests; the content of the page stays. */
   halt() {
     this.isOver = true;
     this.stream?.end();
@@ -84,7 +84,7 @@ class Page {
 
   end() {
     this.halt();
-    // Questions that this page asked are nobody else's to answer.
+    // Another user must not answer the dialogs of this one.
     document.querySelectorAll('dialog:not(:has(#login))').forEach(dialog => dialog.close());
     for (const id of ['global', 'whoami', 'severity', 'fresh', 'cloud', 'views']) byId(id).replaceChildren();
     document.title = 'Kronos';
@@ -98,21 +98,21 @@ class Page {
       button('Log out', () => leave('')));
   }
 
-  /* By the server's clock; this one may be wrong. */
+  /* The time by the server's clock; the browser's may be wrong. */
   watchExpiry(now) {
     if (this.isWarned || !this.access.expires_at || new Date(this.access.expires_at) - now > WARN_BEFORE_MS) return;
     this.isWarned = true;
-    tell('Your token expires in five minutes or less; what is shown stays, and you will be asked to log in again.');
+    tell('Your token expires in five minutes or less. You will then be asked to log in again, and the page stays.');
   }
 
-  /* Something happened: a look follows at once, or a while after the last. */
+  /* Something happened: a request follows at once, or some time after the last one. */
   poke() {
     if (this.isOver || document.hidden || this.isPoked) return;
     this.isPoked = true;
     this.pokeTimer = setTimeout(() => { this.isPoked = false; this.refresh(); }, Math.max(0, (this.lookedAt ?? 0) + HAPPENED_MS - Date.now()));
   }
 
-  /* One look at a time; a caller that asks during one gets another after it. */
+  /* One request at a time; a caller during a request gets another one after it. */
   refresh() {
     this.wanted = true;
     this.looking ??= this.looks().finally(() => { this.looking = null; });
@@ -144,7 +144,7 @@ class Page {
       if (!OF_ADDRESSES.includes(error.status)) throw error;
       return error;
     })]);
-    // The address has changed meanwhile: a look at that follows.
+    // The address has changed meanwhile: a request for the new one follows.
     if (this.isOver || address !== this.address) return;
     this.show(view, address, found, status);
     this.isBusy = view.isBusy || status.drains.some(drain => ['draining', 'requested'].includes(drain.state));
@@ -155,7 +155,7 @@ class Page {
     this.isDrawn = true;
   }
 
-  /* Views are kept while others are shown: what was chosen in them stays. */
+  /* Views are kept while others are shown, with their choices. */
   viewOf({view, name}) {
     const known = Object.hasOwn(SHOWN_BY, view) ? view : 'overview', [all, one = all] = SHOWN_BY[known], made = name ? one : all;
     if (!this.views.has(made)) this.views.set(made, new made({client, actions: this.actions, go}));
@@ -172,7 +172,7 @@ class Page {
     this.enter(isRefused ? this.refused : view.node, view, address);
   }
 
-  /* Another view is announced, and begins at its top. */
+  /* Another view is announced to screen readers, and begins at its top. */
   enter(node, view, address) {
     if (this.place.firstChild !== node) this.place.replaceChildren(node);
     this.navigation.show(view.view);
@@ -184,7 +184,7 @@ class Page {
     this.entered = address;
   }
 
-  /* Of when it is what is shown, and what is in the way of something newer. */
+  /* The time of the content, and the reason why there is no newer one. */
   drawFresh(problem) {
     const time = this.at ? `as of ${clock(this.at)}` : '';
     put(byId('fresh'), problem ? `${[problem, time && `What is shown is ${time};`].filter(Boolean).join(' ')} asked again every few seconds.` : time);
@@ -202,7 +202,7 @@ async function enter(token) {
     client.keep(null);
     throw error;
   });
-  // One who comes back continues where they were; for anybody else it is another page.
+  // The same user continues with the same page; another user gets a new one.
   if (!page || !isSame(page.access, access)) {
     page?.end();
     page = new Page(access);
@@ -219,13 +219,13 @@ function leave(message) {
 
 client.refused = wasToChange => {
   if (!page || page.isOver) return;
-  // One question, and nothing more is asked with that token.
+  // One last request ends the token; no other is made with it.
   page.halt();
   client.keep(null);
-  loginAgain(client, `Your token is not valid any more. What is shown stays as it is until you log in again.${wasToChange ? ' What you asked for was not done.' : ''}`, enter, () => leave(''));
+  loginAgain(client, `Your token is no longer valid. The page does not change until you log in again.${wasToChange ? ' Your last action was not carried out.' : ''}`, enter, () => leave(''));
 };
 
-/* With the token of this tab, which is kept while nobody can say whether it is good. */
+/* Begins with the token of this tab, which is kept while the service cannot check it. */
 async function comeBack() {
   const {token} = client;
   for (;;) {
@@ -234,7 +234,7 @@ async function comeBack() {
       return;
     } catch (error) {
       if (!error.isPassing) {
-        leave(error.status === 401 ? 'Your token is not valid any more.' : error.message);
+        leave(error.status === 401 ? 'Your token is no longer valid.' : error.message);
         return;
       }
       byId('content').replaceChildren(el('section', {class: 'entry', role: 'status'}, el('div', {class: 'bad'}, error.message), 'It is asked again every few seconds.'));

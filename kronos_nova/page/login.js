@@ -1,4 +1,4 @@
-/* Who are you: a token, or a name and a password that kronos-api shows to keystone. */
+/* The login: with a token, or with a name and a password that kronos-api passes to keystone. */
 
 import { byId, el, button } from './elements.js';
 import { fieldsOf, valuesOf } from './dialogs.js';
@@ -17,11 +17,11 @@ async function byPassword(client, given) {
   return answer.token;
 }
 
-/* What the server takes; the first is shown first. */
+/* Kinds of login that the server accepts, the preferred one first. */
 const WAYS = {password: PASSWORD, token: TOKEN};
 const taken = () => document.querySelector('meta[name=kronos-logins]').content.split(' ').filter(way => way in WAYS);
 
-/* A form, and whoever tries it until somebody is in; `enter` is given the token and throws where it does not do. */
+/* A form that is shown until a login succeeds; `enter` is called with the token and throws when it is refused. */
 function made(client, message, enter, ...others) {
   const said = el('div', {role: 'alert', class: 'bad'}, message);
   const submit = el('button', {type: 'submit', class: 'main'}, 'Log in');
@@ -50,14 +50,14 @@ function made(client, message, enter, ...others) {
     ways.length > 1 ? el('div', {class: 'tools pair', role: 'group', 'aria-label': 'Log in by'}, choices) : null, said, form];
 }
 
-/* Shows the form in the place of the page. */
+/* Shows the form instead of the page. */
 export function login(client, message, enter) {
   const entry = el('section', {class: 'entry'}, made(client, message, enter));
   byId('content').replaceChildren(entry);
   entry.querySelector('input').focus();
 }
 
-/* Shows the form above the page, which stays as it is behind it; `leave` is called where somebody does not want to. */
+/* Shows the form above the page, which does not change; `leave` is called when the user cancels. */
 export function loginAgain(client, message, enter, leave) {
   let isIn = false;
   const before = document.activeElement;
@@ -69,7 +69,7 @@ export function loginAgain(client, message, enter, leave) {
   dialog.addEventListener('close', () => {
     dialog.remove();
     if (!isIn) return leave();
-    // Chromium gives the focus back, and no key with it, to what is in another dialog.
+    // Chromium returns the focus, but no key, to an element of another dialog.
     before.blur();
     before.focus();
   });

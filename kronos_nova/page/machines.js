@@ -1,4 +1,4 @@
-/* Every host of the cloud, by name and load. */
+/* All hosts of the cloud, by name and load. */
 
 import { badge, el, percent, put } from './elements.js';
 import { bar } from './charts.js';
@@ -37,6 +37,6 @@ export class HostsView extends View {
   draw({hosts, next}, _status, address) {
     this.filters.show(address);
     this.list.show(hosts);
-    put(this.rest, next ? `The first ${hosts.length} by name are shown; a part of the name finds others. An aggregate shows all of its hosts as a map.` : '');
+    put(this.rest, next ? `The first ${hosts.length} by name are shown. Type a part of a name to find others; the view of an aggregate shows all of its hosts as a map.` : '');
   }
 }

@@ -1,4 +1,4 @@
-/* Hosts that are serviced or emptied. */
+/* Hosts that are serviced or drained. */
 
 import { el } from './elements.js';
 import { Maintenance } from './fleet.js';
@@ -11,7 +11,7 @@ export class MaintenanceView extends View {
     super(page, 'maintenance');
     this.maintenance = new Maintenance();
     this.more = el('div', {class: 'muted'});
-    this.none = el('section', {}, el('h2', {}, 'Maintenance'), el('div', {class: 'muted'}, 'None is in progress; "kronos-manage maintenance run" begins one.'));
+    this.none = el('section', {}, el('h2', {}, 'Maintenance'), el('div', {class: 'muted'}, 'No maintenance is in progress; "kronos-manage maintenance run" begins one.'));
     this.drains = drainsList(page.actions);
     this.maintenance.node.append(this.more);
     this.node.append(this.maintenance.node, this.none, this.drains.node);
@@ -27,7 +27,7 @@ export class MaintenanceView extends View {
     this.maintenance.show(status.maintenance);
     this.none.hidden = Boolean(status.maintenance);
     this.more.replaceChildren(...(maintained ? ['Begun ', dated(maintained.requested_at), `; ${maintained.serviced} of ${maintained.hosts.length} serviced`,
-      ...(maintained.expected_end ? ['; expected to end ', dated(maintained.expected_end)] : []), maintained.is_run ? '.' : '; no process runs it: "kronos-manage maintenance resume" goes on.'] : []));
+      ...(maintained.expected_end ? ['; expected to end ', dated(maintained.expected_end)] : []), maintained.is_run ? '.' : '; no process runs it: "kronos-manage maintenance resume" continues it.'] : []));
     this.drains.show(drains);
   }
 

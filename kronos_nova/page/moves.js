@@ -1,4 +1,4 @@
-/* What happens to a move, in few words: its state, and its reason that unfolds. */
+/* The state of a move in few words, and its reason, which unfolds. */
 
 import { badge, clock, el, plural } from './elements.js';
 import { meter } from './charts.js';
@@ -20,7 +20,7 @@ export function stateOf(move) {
   return parts;
 }
 
-/* What a move is for; what it changes is shown when that is unfolded. */
+/* The purpose of a move; its effects are shown when it is unfolded. */
 export function reasonOf(reason) {
   const [head, ...effects] = why(reason);
   if (!effects.length) return head ?? '';

@@ -1,4 +1,4 @@
-/* The names of the views, and which of them is shown. */
+/* The names of the views; the one that is shown is marked. */
 
 import { addressOf } from './address.js';
 import { el } from './elements.js';

@@ -1,4 +1,4 @@
-/* All of the cloud at a glance: what is stopped, what to look at, every aggregate, maintenance and processes. */
+/* An overview of the cloud: pauses, notices, aggregates, maintenance and processes. */
 
 import { Fleet, Maintenance, Problems } from './fleet.js';
 import { workersList } from './lists.js';

@@ -1,4 +1,4 @@
-/* What a live aggregate and a replayed one have in common: policies, moves as planned, what stays and why. */
+/* Sections of both a live aggregate and a replayed one: policies, planned moves, and servers that stay. */
 
 import { el, badge, button, figure, memory, plural, table, scrolled } from './elements.js';
 import { bar, descent } from './charts.js';
@@ -9,14 +9,14 @@ const TOLERANCE = 1e-9;
 export const above = policy => policy.after !== null && policy.after > policy.threshold + TOLERANCE;
 export const isMeasured = policy => policy.before !== null;
 
-/* The outcome in words; a plan that leaves a policy above its threshold is no success. */
+/* The outcome in words. A plan that leaves a policy above its threshold is shown as a warning. */
 export function outcomeBadge(outcome, policies) {
   if (!outcome) return badge('not evaluated', 'plain');
   const words = outcome.replace('_', ' ');
   return policies.some(above) && ['planned', 'balanced'].includes(outcome) ? badge(`${words}, above threshold`, 'warn') : badge(words, OUTCOMES[outcome] ?? 'plain');
 }
 
-/* policies: [{name, weight, threshold, detail, before, after}]; label: of its own where a view has several */
+/* policies: [{name, weight, threshold, detail, before, after}]; label: a title for views with several tables */
 export function policiesPart(policies, combined, label = 'Imbalance by policy') {
   const full = Math.max(0.001, ...policies.flatMap(policy => [policy.before ?? 0, policy.after ?? 0, policy.threshold * 1.2]));
   const changes = policies.some(policy => policy.after !== policy.before);
@@ -35,7 +35,7 @@ export function policiesPart(policies, combined, label = 'Imbalance by policy') 
     el('tbody', {}, rows), {class: 'cards'}));
 }
 
-/* A reason in parts: what the move is for, and below what it changes. Its memory has a column of its own. */
+/* A reason in parts: the purpose of the move, and below it the effects. Its memory has a column of its own. */
 export function why(reason) {
   const said = reason.split('; ').filter(part => !/^\d+ MiB to copy$/.test(part));
   const [first, ...rest] = said;
@@ -49,10 +49,10 @@ export function why(reason) {
 export const server = (name, uuid) => [el('span', {class: 'name'}, name ?? 'server'), el('div', {class: 'uuid'}, uuid)];
 export const route = (source, destination) => [el('span', {class: 'host'}, source), el('span', {class: 'arrow', role: 'img', 'aria-label': 'to'}, ' → '), el('span', {class: 'host'}, destination)];
 
-/* The number of a move, and of its group: moves of a group help only together. */
+/* The number of a move and of its group. Moves of a group help only together. */
 export const numbered = (order, group) => group ? `${order}, group ${group}` : `${order}`;
 
-/* Moves as they were planned: [{order, group, phase, uuid, name, source, destination, memory_mb, after, reason}] */
+/* Planned moves: [{order, group, phase, uuid, name, source, destination, memory_mb, after, reason}] */
 export function movesPart(moves, before) {
   const total = moves.reduce((sum, move) => sum + move.memory_mb, 0), body = el('tbody', {}, moves.slice(0, FIRST).map(plannedRow));
   const more = moves.length > FIRST ? button(`Show all ${moves.length}`, () => { body.append(...moves.slice(FIRST).map(plannedRow)); more.remove(); }) : null;
@@ -68,7 +68,7 @@ const plannedRow = move => el('tr', {},
   el('td', {}, route(move.source, move.destination)), el('td', {class: 'num'}, memory(move.memory_mb)),
   el('td', {class: 'num'}, figure(move.after)), el('td', {class: 'why'}, why(move.reason)));
 
-/* stayed: [{reason, means, count, instances}]; instances, where they are known, are [{name, uuid, host}] */
+/* stayed: [{reason, means, count, instances}]; instances are [{name, uuid, host}], where they are known */
 export function stayedPart(stayed) {
   return el('div', {class: 'stayed'}, stayed.map(skip => {
     const row = [el('b', {class: 'word'}, skip.reason.replace('_', ' ')), el('span', {class: 'num'}, skip.count.toLocaleString('en')),

@@ -1,4 +1,4 @@
-/* What a plan changes, before and after: its policies, the imbalance move by move, and the hosts that win and lose. */
+/* Effects of a plan: policies, imbalance after each move, and hosts that gain or lose servers. */
 
 import { el, memory, percent, plural, scrolled, table } from './elements.js';
 import { bar, descent } from './charts.js';
@@ -7,7 +7,7 @@ import { policiesPart } from './parts.js';
 
 const MOST_HOSTS = 200;
 
-/* {host: {lost, won, change of memory}}, those that change most first. */
+/* {host: {lost, won, change of memory}}, sorted by the change, the largest first. */
 export function changedHosts(moves) {
   const hosts = new Map(), at = name => hosts.get(name) ?? hosts.set(name, {name, lost: 0, won: 0, memory: 0}).get(name);
   for (const {source, destination, memory_mb: size} of moves) {
@@ -22,7 +22,7 @@ export function changedHosts(moves) {
 
 const highest = scores => scores?.reduce((most, score) => score === null ? most : Math.max(most ?? 0, score), null) ?? null;
 
-/* The load of a host by its fullest policy, where the evaluation that made the plan is known. */
+/* The load of a host in its fullest policy, where the evaluation of the plan is known. */
 function load(host) {
   const [before, after] = [highest(host?.scores), highest(host?.scores_after)];
   return before === null || after === null ? '–' : el('div', {class: 'cell'}, bar(before, after), el('span', {class: 'num'}, `${percent(before)} → ${percent(after)}`));
@@ -47,7 +47,7 @@ export class Picture {
     this.node = el('div', {class: 'picture'});
   }
 
-  /* plan: with its report, which is kept for a shorter time; hosts: Map of those of the evaluation, or null */
+  /* plan: with its report, which is kept for a shorter time than the plan; hosts: Map of the hosts of the evaluation, or null */
   show(plan, moves, hosts) {
     const now = JSON.stringify([plan.uuid, moves.length, Boolean(plan.report), Boolean(hosts)]);
     if (now === this.before) return;

@@ -1,4 +1,4 @@
-/* The plan of an aggregate: what waits to be decided on, and moves on their way, folded by what belongs together. */
+/* The plan of an aggregate: moves that wait for approval and moves in progress, in folds. */
 
 import { button, change, el, memory, plural, put, roughly, scrolled, table, Rows } from './elements.js';
 import { meter } from './charts.js';
@@ -8,15 +8,15 @@ import { ENDED, reasonOf, stateOf } from './moves.js';
 import { numbered } from './parts.js';
 import { Picture } from './picture.js';
 
-/* Plans of so many moves need no folding. */
+/* Moves of a plan up to which nothing is folded. */
 const SHORT = 12;
 const FIRST = 50;
 const COLUMNS = [['#', 'num'], ['Server'], ['From and to'], ['Memory', 'num'], ['State'], ['Why'], ['']];
 
-/* The fold of a move: [key, place among folds, title]. Moves of a group help only together; in a plan that was started
-   it matters more how far each move is. */
+/* The fold of a move: [key, place among folds, title]. Before a plan starts, moves are folded by group, because moves
+   of a group help only together; after that, by state. */
 function foldOf(move) {
-  if (move.state === undefined) return move.group ? [`group ${move.group}`, move.group, `Group ${move.group}, which helps only as a whole`] : ['alone', Infinity, 'Each of use without the others'];
+  if (move.state === undefined) return move.group ? [`group ${move.group}`, move.group, `Group ${move.group}, which helps only as a whole`] : ['alone', Infinity, 'Moves that help without others'];
   if (ENDED.includes(move.state)) return ['ended', 2, 'Ended'];
   return move.state === 'planned' ? ['waiting', 1, 'Waiting'] : ['running', 0, 'In progress'];
 }
@@ -33,7 +33,7 @@ export function folded(moves) {
 
 const countStates = moves => moves.reduce((counts, {state}) => ({...counts, [state]: (counts[state] ?? 0) + 1}), {});
 
-/* One fold: a line that sums its moves up, and below it a row for each while it is open. */
+/* One fold: a line with the sums of its moves, and while it is open a row for each move. */
 class Fold {
   constructor(key, part) {
     this.part = part;
@@ -97,8 +97,8 @@ export class PlanPart {
     return made;
   }
 
-  /* plan: the plan in full, or null; open: what the list of aggregates says of it; moves: those of the journal;
-     hosts: {name: {scores, scores_after}} of the evaluation that made it, where that is the last one */
+  /* plan: the plan in full, or null; open: the plan in the list of aggregates; moves: those of the journal;
+     hosts: {name: {scores, scores_after}} of the evaluation that made the plan, where it is the last one */
   show(plan, open, moves, hosts = null) {
     if (plan?.uuid !== this.plan?.uuid) {
       this.skipped.clear();
@@ -115,7 +115,7 @@ export class PlanPart {
       this.factsBefore = null;
       return;
     }
-    // Before a plan runs its moves are in its report alone; then they are the journal's.
+    // Before a plan runs its moves are only in its report; after that the journal has them.
     this.moves = moves.length ? moves : (plan.report?.moves ?? []).map(move => ({...move, ordinal: move.order}));
     this.picture.show(plan, this.moves, hosts);
     this.draw();
@@ -145,7 +145,7 @@ export class PlanPart {
       ['Approved by', plan.approved_by], ['Expires', state === 'proposed' ? plan.expires_at : null, dated(plan.expires_at)],
       ['Ended', state === 'proposed' || !all ? null : `${ended} of ${all}${lost ? `, ${lost} of them not well` : ''}`],
       ['Expected to end', open && open.remaining_seconds !== null ? `in ${roughly(open.remaining_seconds)}, by how long past moves took` : null],
-      ['Waits for', plan.waits_for], ['Note', plan.reason], ['Moves', moves.length ? null : 'its report is not kept any more']].filter(([, value]) => value);
+      ['Waits for', plan.waits_for], ['Note', plan.reason], ['Moves', moves.length ? null : 'its report was dropped, see [kronos_database] reports_retention_days']].filter(([, value]) => value);
     const now = JSON.stringify(facts.map(([name, value]) => [name, value]));
     if (now === this.factsBefore) return;
     this.factsBefore = now;
@@ -170,7 +170,7 @@ export class PlanPart {
     }
   }
 
-  /* Moves of a group help only together, and are chosen together. */
+  /* Moves of a group help only together, so that they are chosen together. */
   choose(moves, isChosen) {
     const groups = new Set(moves.map(move => move.group).filter(Boolean)), orders = new Set(moves.map(move => move.ordinal));
     for (const each of this.moves.filter(move => orders.has(move.ordinal) || groups.has(move.group))) {

@@ -1,4 +1,4 @@
-/* Plans of the past and of now, and one of them in full. */
+/* Present and past plans, and one of them in full. */
 
 import { addressOf } from './address.js';
 import { el } from './elements.js';
@@ -23,7 +23,7 @@ export class PlansView extends View {
     this.plan = new PlanPart(page.actions);
     this.stayed = el('div');
     this.all = el('p', {}, el('a', {href: addressOf('plans')}, 'All plans'));
-    this.staying = el('section', {id: 'stayed'}, el('h2', {}, 'What stayed, and why'), this.stayed);
+    this.staying = el('section', {id: 'stayed'}, el('h2', {}, 'Servers that stayed, and why'), this.stayed);
     this.one = el('div', {}, this.all, this.plan.node, this.staying);
     this.node.append(this.list.node, this.one);
   }

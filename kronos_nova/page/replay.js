@@ -1,4 +1,4 @@
-/* The page of a replay: what Kronos would do, or would have done. */
+/* The page of a replay: the plans that Kronos would make, or would have made. */
 
 import { byId, el, change, badge, figure, moment, plural, put, table, scrolled } from './elements.js';
 import { bar } from './charts.js';
@@ -25,7 +25,7 @@ function showAggregate(aggregate) {
     el('section', {id: 'policies'}, el('h2', {}, 'Imbalance by policy'), policiesPart(aggregate.policies, [aggregate.before, aggregate.after]))].filter(Boolean));
   hostsPart(aggregate);
   if (aggregate.moves.length) byId('aggregate').append(movesPart(aggregate.moves, aggregate.before));
-  if (aggregate.not_moved.length) byId('aggregate').append(el('section', {id: 'stayed'}, el('h2', {}, 'What stays, and why'), stayedPart(aggregate.not_moved)));
+  if (aggregate.not_moved.length) byId('aggregate').append(el('section', {id: 'stayed'}, el('h2', {}, 'Servers that stay, and why'), stayedPart(aggregate.not_moved)));
 }
 
 const missed = policies => policies.filter(above).length;
@@ -54,7 +54,7 @@ function showCycle(cycle) {
   showAggregate([...cycle.aggregates].sort((a, b) => b.moves.length - a.moves.length)[0]);
 }
 
-/* Several snapshots: what each would have led to. */
+/* Several snapshots: the results of each. */
 function showDay() {
   const count = cycle => cycle.aggregates.reduce((sum, aggregate) => sum + aggregate.moves.length, 0);
   const rows = DATA.cycles.map(cycle => {

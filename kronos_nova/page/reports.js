@@ -1,4 +1,4 @@
-/* What Kronos has done and brought, in sums. */
+/* Sums of moves and of their effect. */
 
 import { el, memory, scrolled, table } from './elements.js';
 import { columns } from './charts.js';
@@ -23,7 +23,7 @@ export class ReportsView extends View {
     this.node.append(el('section', {id: 'report'}, el('h2', {}, 'Moves and loads in sums'), this.filters.node, this.chart, this.list), this.compared);
   }
 
-  /* Sums of years are asked for once, and again when the conditions change. */
+  /* Sums of years are requested once, and again when the conditions change. */
   async learn(address) {
     const key = JSON.stringify(address);
     if (key !== this.learntFor) {
@@ -43,8 +43,8 @@ export class ReportsView extends View {
       columns('Memory moved, GiB', [['completed', 'after']], report.sums.map(sums => [name(sums), [sums.memory_mb / 1024]])),
       ...(report.sums.some(sums => sums.hot_seconds !== null) ? LOADS.map(([label, field]) => columns(label, COMPARED, report.sums.map(sums => [name(sums), [minutes(sums[field]), minutes(sums[`unmoved_${field}`])]]))) : [])] : []));
     this.list.replaceChildren(report.sums.length ? scrolled('Moves and loads in sums', table('Moves and loads in sums', [...by.map(each => [each[0].toUpperCase() + each.slice(1)]), ['Completed', 'num'], ['Failed', 'num'], ['Abandoned', 'num'], ['Servers', 'num'], ['Memory', 'num'], ['Minutes', 'num'], ['Hot host minutes', 'num'], ['Contended minutes', 'num'], ['Hot without moves', 'num'], ['Contended without moves', 'num']],
-      el('tbody', {}, report.sums.map(sums => row(by, sums))), {class: 'cards'}), {class: 'scroll whole'}) : el('div', {class: 'muted'}, 'No move ended in that time, and no evaluation of it is kept.'),
-    el('div', {class: 'muted'}, 'From ', dated(report.since), ' to ', dated(report.until), ...(report.oldest ? ['; the first move that is known ended ', dated(report.oldest)] : []), '.'));
+      el('tbody', {}, report.sums.map(sums => row(by, sums))), {class: 'cards'}), {class: 'scroll whole'}) : el('div', {class: 'muted'}, 'No move ended in that time, and there is no evaluation of it in the database.'),
+    el('div', {class: 'muted'}, 'From ', dated(report.since), ' to ', dated(report.until), ...(report.oldest ? ['; the oldest move in the database ended ', dated(report.oldest)] : []), '.'));
     this.compared.replaceChildren(...comparison(report.comparison));
   }
 }
@@ -53,7 +53,7 @@ const row = (by, sums) => el('tr', {}, by.map(each => el('th', {scope: 'row', cl
   [['Completed', sums.completed], ['Failed', sums.failed], ['Abandoned', sums.abandoned], ['Servers', sums.servers ?? 'not known'], ['Memory', memory(sums.memory_mb)], ['Minutes', written(sums.seconds)], ['Hot host minutes', written(sums.hot_seconds)], ['Contended minutes', written(sums.contended_seconds)], ['Hot without moves', written(sums.unmoved_hot_seconds)], ['Contended without moves', written(sums.unmoved_contended_seconds)]]
     .map(([name, value]) => el('td', {class: 'num', 'data-label': name}, `${value}`)));
 
-/* The load before the first move, after it, and without moves, where they are known. */
+/* The load before the first move, after it, and without moves, where these are known. */
 function comparison({explanation, before, after, without_moves: unmoved}) {
   const rows = [['Before', before], ['After', after], ['Without moves', unmoved]].filter(([, load]) => load).map(([name, load]) => el('tr', {}, el('th', {scope: 'row', class: 'full'}, `${name}: ${load.since} to ${load.until}`),
     [['Hot hosts', load.hot_minutes], ['Servers on full hosts', load.contended_minutes], ['Days observed', load.observed_days]].map(([label, value]) => el('td', {class: 'num', 'data-label': label}, value.toLocaleString('en', {maximumFractionDigits: 1})))));

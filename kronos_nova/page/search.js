@@ -1,4 +1,4 @@
-/* Hosts and servers whose names have a part. */
+/* Hosts and servers whose names contain the searched text. */
 
 import { conditions } from './filters.js';
 import { serversList } from './lists.js';

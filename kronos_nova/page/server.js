@@ -1,4 +1,4 @@
-/* One server and its story: why it was moved and when, why it stays, and what holds it until when. */
+/* One server: the times and reasons of its moves, the reason why it stays, and its restrictions. */
 
 import { duration, el } from './elements.js';
 import { segment } from './client.js';
@@ -33,16 +33,16 @@ export class ServerView extends View {
       ['Planned', planned && [routeLinks(planned.source, planned.destination), ' in ', planLink(found.planned_in, 'this plan'), el('div', {}, why(planned.reason))]],
       ['Stays', found.stays_because && [`${found.stays_because.replace('_', ' ')}: ${found.stays_means ?? ''} (aggregate `, aggregateLink(found.stays_in), ')']],
       ['Quarantine', found.quarantined_because && [`${found.quarantined_because}, `, found.quarantined_until ? ['until ', dated(found.quarantined_until)] : 'until an operator ends it']],
-      ['Left alone', found.cooling_seconds ? `it was moved not long ago: ${duration(Math.ceil(found.cooling_seconds / 60) * 60)} more` : null],
+      ['Left alone', found.cooling_seconds ? `it was moved recently, and is left alone for ${duration(Math.ceil(found.cooling_seconds / 60) * 60)} more` : null],
       ['Movable', found.immovable_because && `${found.movable === 'cold' ? 'by a cold migration only' : 'not at all'}: ${found.immovable_because}`],
       ['Refused', found.refused_because && `${found.refused_because} (${found.refused_hosts.join(', ')})`]].filter(([, value]) => value);
     this.facts.replaceChildren(el('dl', {class: 'story'}, facts.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value)))),
-      ...(facts.length === 1 ? ['It is in no plan and under no restriction, and the last evaluation gives no reason why it stays.'] : []));
-    this.moves.replaceChildren(...(found.moves.length ? found.moves.map(entry) : [el('li', {class: 'muted'}, 'None is kept.')]));
+      ...(facts.length === 1 ? ['It is in no plan and has no restriction. The last evaluation gave no reason why it stays.'] : []));
+    this.moves.replaceChildren(...(found.moves.length ? found.moves.map(entry) : [el('li', {class: 'muted'}, 'There is none in the database.')]));
   }
 }
 
-/* One move: when, where to, what became of it, why, what its plan had to gain, and the best alternative. */
+/* One move: its time, destination, result, reason, gain of its plan, and best alternative. */
 function entry(move) {
   const {next_best: other, plan_imbalance_before: before, plan_imbalance_after: after} = move;
   const seconds = move.requested_at && move.finished_at ? (new Date(move.finished_at) - new Date(move.requested_at)) / 1000 : null;

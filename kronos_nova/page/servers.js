@@ -1,4 +1,4 @@
-/* Servers by name, those that are left alone, and moves of a time. */
+/* Servers by name, servers in quarantine, and moves of a period. */
 
 import { conditions, Filters, RANGE } from './filters.js';
 import { movesList, quarantineList, serversList } from './lists.js';

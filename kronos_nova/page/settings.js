@@ -1,4 +1,4 @@
-/* Levels in force and who set them, what was set before, and what the one who looks may do. */
+/* Levels in force and their authors, former levels, and the permissions of the user. */
 
 import { badge, button, el } from './elements.js';
 import { aggregateLink, dated } from './links.js';

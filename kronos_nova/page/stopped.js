@@ -1,4 +1,4 @@
-/* What is stopped or paused, by whom, since when and why: above every view. */
+/* Pauses and stops with their author, time and reason, above every view. */
 
 import { badge, button, el, Rows } from './elements.js';
 import { dated } from './links.js';

@@ -1,13 +1,13 @@
-/* Listens to what goes on: server-sent events, read by fetch so that the token goes in a header and not in the address. */
+/* Server-sent events, read by fetch so that the token is in a header and not in the address. */
 
 const AGAIN_MS = 2000, LATER_MS = 60000;
 const FORBIDDEN = 403, TOO_MANY = 429;
 
 export class Stream {
-  /* told: called with the type of every event; heard: with whether it is heard now */
-  constructor(client, told, heard) {
+  /* onEvent: called with the type of every event; heard: called with whether the stream is connected */
+  constructor(client, onEvent, heard) {
     this.client = client;
-    this.told = told;
+    this.onEvent = onEvent;
     this.heard = heard;
     this.last = null;
     this.stopper = new AbortController();
@@ -47,6 +47,6 @@ export class Stream {
 
   line(line) {
     if (line.startsWith('id: ')) this.last = line.slice(4);
-    else if (line.startsWith('event: ')) this.told(line.slice(7));
+    else if (line.startsWith('event: ')) this.onEvent(line.slice(7));
   }
 }

@@ -1,4 +1,4 @@
-/* Light or dark: what the system prefers, unless somebody chose. */
+/* Light or dark: the preference of the system, unless the user has chosen. */
 
 import { byId } from './elements.js';
 

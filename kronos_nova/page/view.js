@@ -1,4 +1,4 @@
-/* The base of views: what each asks for, and where it shows that. */
+/* The base class of views: its requests, and the node for their results. */
 
 import { el } from './elements.js';
 import { VIEWS } from './navigation.js';
@@ -11,15 +11,15 @@ export class View {
     this.node = el('div', {class: 'view', 'data-view': view});
   }
 
-  /* Asks for what an address shows; throws where it is not there. A second argument is a promise of the status. */
+  /* Requests the object of an address; throws where it does not exist. The second argument is a promise of the status. */
   learn() {
     return null;
   }
 
-  /* Shows what was learnt. */
+  /* Shows the result of the requests. */
   draw() {}
 
-  /* Whether what is shown changes from second to second. */
+  /* Whether the content changes from second to second. */
   get isBusy() {
     return false;
   }

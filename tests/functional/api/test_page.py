@@ -104,10 +104,10 @@ class LookTest(pages.PageTestCase):
         canvas = self.find('#hosts canvas')
         self.driver.execute_script('arguments[0].focus()', canvas)
         self.press(Keys.ARROW_RIGHT)
-        first = self.text('#hosts .told')
+        first = self.text('#hosts .caption')
         self.assertIn('cpu', first)
         self.press(Keys.END)
-        self.assertNotEqual(first, self.text('#hosts .told'))
+        self.assertNotEqual(first, self.text('#hosts .caption'))
         reached = self.tabs(400)
         for wanted in ('approve', 'reject', 'pause', 'stop', 'stop-all', 'theme', 'filter',
                        'as-table'):

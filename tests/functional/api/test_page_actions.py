@@ -138,7 +138,7 @@ class PlanTest(pages.PageTestCase):
         self.open()
         self.click('#stop-all')
         self.confirm(reason='smoke')
-        self.wait_for(lambda: '45 moves given up, 5 under way still' in self.text('#notice'))
+        self.wait_for(lambda: '45 moves given up, 5 still in progress' in self.text('#notice'))
         self.assertEqual([(automation.PAUSE, 'stop', automation.EVERY, WHO, 'smoke')],
                          self.switched())
         self.assertEqual(5, sum(each.abort_requested for each in self.journal.moves(
@@ -150,7 +150,7 @@ class PlanTest(pages.PageTestCase):
         self.click('#stop')
         self.wait('dialog [name=let_finish]').click()
         self.confirm(reason='smoke')
-        self.wait_for(lambda: '45 moves given up, 5 under way still' in self.text('#notice'))
+        self.wait_for(lambda: '45 moves given up, 5 still in progress' in self.text('#notice'))
         self.assertFalse(any(each.abort_requested for each in self.journal.moves(self.plan_uuid)))
 
     def test_an_administrator_sets_the_level(self):
@@ -206,7 +206,7 @@ class DrainTest(test_host.WithRecordedCloud, pages.PageTestCase):
         self.cloud.live['web1'] = snapshot.Movability(can=snapshot.COLD, why='a share is attached')
         self.open(place='maintenance')
         for way, said in (('leave', 'stays on a'),
-                          ('cold', 'is interrupted and migrated cold off a: a share is attached'),
+                          ('cold', 'is interrupted and migrated cold from a: a share is attached'),
                           ('stop', 'is stopped until the release of a: a share is attached')):
             self.click('#drain')
             Select(self.wait('dialog [name=unmovable]')).select_by_value(way)

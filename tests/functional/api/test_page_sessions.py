@@ -43,7 +43,7 @@ class TokenTest(pages.PageTestCase):
         self.forget(base.OPERATOR)
         self.look()
         self.wait('#login')
-        self.assertIn('not valid any more', self.text('#login-title ~ [role=alert]'))
+        self.assertIn('no longer valid', self.text('#login-title ~ [role=alert]'))
         self.assertIn('Approve 49 of 50 moves', self.text('#approve'))
         self.assertIsNone(self.driver.execute_script(
             'return sessionStorage.getItem("kronos-token")'))
@@ -70,7 +70,7 @@ class TokenTest(pages.PageTestCase):
         self.wait('dialog #confirm')
         self.forget(base.OPERATOR)
         self.find('dialog #confirm').click()
-        self.wait_for(lambda: 'was not done' in self.text('#login-title ~ [role=alert]'))
+        self.wait_for(lambda: 'was not carried out' in self.text('#login-title ~ [role=alert]'))
         self.assertEqual([], switches.SwitchBoard(self.database).history())
 
     def test_somebody_else_gets_a_page_of_their_own(self):
@@ -109,7 +109,7 @@ class TokenTest(pages.PageTestCase):
         self.driver.execute_script('sessionStorage.setItem("kronos-token", "expired")')
         self.driver.refresh()
         self.wait('#login')
-        self.assertIn('not valid any more', self.text('[role=alert]'))
+        self.assertIn('no longer valid', self.text('[role=alert]'))
         self.assertIsNone(self.driver.execute_script(
             'return sessionStorage.getItem("kronos-token")'))
 

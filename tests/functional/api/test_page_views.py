@@ -297,7 +297,7 @@ class FactsTest(ViewsTestCase):
         for each in times:
             self.assertRegex(each, r'^\d+ \w{3} 20\d\d, ')
         self.go('aggregates/racks?since=2020-01-01T00%3A00&until=2020-01-02T00%3A00')
-        self.wait_for(lambda: 'Nothing was measured in that time' in self.text('#history'))
+        self.wait_for(lambda: 'No load was measured in that time' in self.text('#history'))
 
     def test_a_report_has_a_chart_and_its_figures(self):
         self.finish(3)
