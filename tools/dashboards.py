@@ -75,7 +75,7 @@ ERRORS = '{aggregate=~"$aggregate",error!=""}'
 
 FLEET = ('Kronos: fleet', 'kronos-fleet', [
     [stat('Health, worst aggregate', 'none', 'min(kronos_health_score)', minimum=0, maximum=100),
-     stat('Moves under way', 'none', 'sum(kronos_moves_under_way)'),
+     stat('Moves in progress', 'none', 'sum(kronos_moves_under_way)'),
      stat('Problems', 'none', 'sum(kronos_problems) or vector(0)', at=[(1, 'orange')]),
      stat('Servers in quarantine', 'none', 'max(kronos_quarantined_servers) or vector(0)',
           at=[(10, 'orange')])],
@@ -139,7 +139,7 @@ AGGREGATE = ('Kronos: aggregate', 'kronos-aggregate', [
 ])
 
 MOVES = ('Kronos: moves', 'kronos-moves', [
-    [stat('Under way', 'none', 'sum(kronos_moves_under_way)'),
+    [stat('In progress', 'none', 'sum(kronos_moves_under_way)'),
      stat('Waiting', 'none', 'sum(kronos_moves_waiting)'),
      stat('Moved in 24 hours', 'bytes', 'sum(increase(kronos_moved_memory_bytes_total[24h]))'),
      stat('Remaining time of open plans', 's',
@@ -170,7 +170,7 @@ MOVES = ('Kronos: moves', 'kronos-moves', [
 
 DEMO = ('Kronos: demo', 'kronos-demo', [
     [stat('Health, worst aggregate', 'none', 'min(kronos_health_score)', minimum=0, maximum=100),
-     stat('Moves under way', 'none', 'sum(kronos_moves_under_way)'),
+     stat('Moves in progress', 'none', 'sum(kronos_moves_under_way)'),
      stat('Moves that ended', 'none', 'sum(kronos_moves_total)'),
      stat('Moved', 'bytes', 'sum(kronos_moved_memory_bytes_total)')],
     [lines('Imbalance', 'percentunit', ('kronos_imbalance_ratio', '{{aggregate}}: {{policy}}'),

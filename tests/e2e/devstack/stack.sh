@@ -4,7 +4,7 @@
 #
 #   stack.sh PHASE [STAGE]      such as "stack post-config", "unstack"
 #
-# Told by the environment: BOX (its folder), PYTHON (of its services), DATABASE_URL (with {} for the
+# From the environment: BOX (its folder), PYTHON (of its services), DATABASE_URL (with {} for the
 # name of the database), and what local.conf may set. What would have become of services of the machine
 # is written to BOX/services.
 set -o errexit -o nounset
