@@ -1,3 +1,4 @@
+import pathlib
 import re
 
 import fixtures
@@ -44,6 +45,16 @@ class SeparateTest(testtools.TestCase):
         conf.set_override('aggregates', ['rack'], 'kronos')
         kronos_conf.register_opts(conf)
         self.assertEqual(['rack'], conf.kronos.aggregates)
+
+
+    def test_the_documentation_has_a_row_for_each_old_name(self):
+        text = pathlib.Path(__file__).parents[2].joinpath('doc/source/upgrade.rst').read_text()
+        rows = re.findall(r'   \* - Option\n     - ``(.+)``\n     - ``(.+)``\n', text)
+        self.assertEqual(sorted(rows), sorted(
+            (f'[{module.GROUP.name}] {old.name}', f'[{module.GROUP.name}] {option.name}')
+            for module in kronos_conf.GROUPS for option in module.OPTS
+            for old in option.deprecated_opts))
+        self.assertGreater(len(rows), 3)
 
 
 class HelpTest(testtools.TestCase):
