@@ -3,9 +3,9 @@
 A load that has a daily or a weekly pattern is well forecast by its value a season ago: the
 *seasonal naive* forecast, against which all others are measured (Hyndman & Athanasopoulos,
 Forecasting: Principles and Practice, 3rd ed., 5.2). It is not known beforehand which season a load
-follows, nor whether it has one at all. So five simple forecasts are made of each: that it stays as
-it is; that it does what it did yesterday, or a week ago; and both of these moved to where it is
-now, which follows what grows or was changed. They are combined with weights inverse to the mean
+follows, nor whether it has one at all. So five simple forecasts are made of each: its present
+value; its value of yesterday, or of a week ago; and both of these shifted to its present value,
+which follows growth and changes. They are combined with weights inverse to the mean
 square of their errors during the last day (Bates & Granger, The Combination of Forecasts,
 Operational Research Quarterly 20, 1969), for each lead by itself: far ahead the season counts, for
 the next hour the present. That combining simple forecasts is hard to beat is what the

@@ -1,7 +1,7 @@
 """A conductor dies as soon as it has got a request for a live migration.
 
-Nova marks the server before it sends the request, and no process clears the mark: the server stays
-as it is until an operator resets its state.
+Nova marks the server before it sends the request, and no process clears the mark: the server keeps
+it until an operator resets its state.
 """
 
 from tests.functional.regressions import base

@@ -51,7 +51,7 @@ class AmountTest(testtools.TestCase):
 
 
 class WayBackTest(testtools.TestCase):
-    """Of a resize on one host Nova counts the new flavor until it is reverted."""
+    """A resize on one host counts with the new flavor until it is reverted."""
 
     def is_way_back(self, source, target, flavor=2):
         migration = types.SimpleNamespace(
