@@ -679,6 +679,20 @@ Set it to the few flavors that show whether the cloud is full; each takes time o
 Related options: ``failover_check_percent``, which must not be 0; ``[kronos_database]
 evaluations_retention_days`` for the history.
 """),
+    cfg.IntOpt('refused_room_hold', mutable=True, default=0, min=0, max=604800, help="""
+Seconds for which room is kept for servers like those for which Nova found no host ("No valid host
+was found"). Evaluations look for moves that make it, in the first aggregate in which there are any,
+for as many servers of the flavor and project as were asked for. At the level ``auto`` the moves
+begin by themselves; at the others they are proposed, and "kronos-manage room approve" lets them
+begin. nova-conductor notes such requests.
+
+By default, 0: no room is made for them.
+
+Set it to 1800 where users try again after a failure, and KronosFilter is enabled, which keeps the
+room from others.
+
+Related options: ``automation``, ``[filter_scheduler] enabled_filters``.
+"""),
     cfg.IntOpt('failover_hosts', mutable=True, default=0, min=0, max=3, help="""
 Hosts that may fail together, and whose loss no plan may make worse. With 1, a host whose servers
 were proven to restart elsewhere before a plan can still be lost after it; moves that would change

@@ -8,9 +8,8 @@ from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.model import Problem
 from kronos_nova.model import State
 from kronos_nova.model.rules import AllowedHosts
+from kronos_nova.objects.snapshot import DEFAULT_ZONE
 from kronos_nova.objects.snapshot import Snapshot
-
-DEFAULT_ZONE = 'nova'
 
 
 class Cell:
@@ -29,8 +28,7 @@ class Zone:
         """Where an operator asks for it, an instance keeps its availability zone."""
         if not rules.restrict_to_az:
             return ()
-        zones = {host: aggregate.availability_zone for aggregate in snapshot.aggregates
-                 if aggregate.availability_zone for host in aggregate.hosts}
+        zones = snapshot.zones()
         return _partition(problem, 'availability zone',
                           [zones.get(host, DEFAULT_ZONE) for host in problem.hosts])
 

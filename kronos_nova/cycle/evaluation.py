@@ -16,6 +16,7 @@ from kronos_nova.cycle import buffers
 from kronos_nova.cycle import covering
 from kronos_nova.cycle import observe
 from kronos_nova.cycle import persist
+from kronos_nova.cycle import refused_boots
 from kronos_nova.cycle import steps
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.losses import RoomFigures
@@ -26,6 +27,7 @@ from kronos_nova.cycle.persist import ResultWriter
 from kronos_nova.cycle.ports import CyclePorts
 from kronos_nova.cycle.ports import CycleRules
 from kronos_nova.cycle.requests import Requester
+from kronos_nova.cycle.room_requests import RoomRequests
 from kronos_nova.objects import hold
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.snapshot import UNASSIGNED
@@ -77,6 +79,7 @@ class Cycle:
             loss_memory=self.cycle_ports.loss_judge.rule_memory)
         measurements = planner_ports.measurements(seen.snapshot, options)
         self._settle_holds(seen.snapshot, options, now)
+        self._choose_aggregates(seen.snapshot, options, planner_ports)
         options = self._carry_out_requests(seen.snapshot, options, planner_ports, measurements)
         seen = dataclasses.replace(seen, snapshot=self._with_held(seen.snapshot))
         seen = self._start_approved(seen.with_moves(self.cycle_ports), writer, options,
@@ -180,6 +183,15 @@ class Cycle:
                             'planned together when they are next due.', name, ', '.join(others))
         return dataclasses.replace(options, aggregates=tuple(
             name for name in names if units[name] <= set(names)))
+
+    def _choose_aggregates(self, snapshot: Snapshot, options: EngineOptions,
+                           planner_ports: PlannerPorts) -> None:
+        """Choose where room is made for servers that found no host."""
+        requests = RoomRequests(self.cycle_ports, self.policies, options, self.rules, self.utcnow)
+        names = options.scopes(tuple(each.name for each in snapshot.aggregates))
+        persist.alone('Room for servers that found no host', lambda: (
+            refused_boots.choose_aggregates(requests, self.rules.automation, names, snapshot,
+                                            planner_ports)))
 
     def _carry_out_requests(self, snapshot: Snapshot, options: EngineOptions,
                             planner_ports: PlannerPorts,

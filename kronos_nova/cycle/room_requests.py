@@ -25,6 +25,7 @@ from kronos_nova.objects import plan as plans
 from kronos_nova.objects.dry_run import Before
 from kronos_nova.objects.hold import Hold
 from kronos_nova.objects.plan import PlannedMove
+from kronos_nova.objects.snapshot import DEFAULT_ZONE
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
 from kronos_nova.room import holding
@@ -72,11 +73,13 @@ class RoomRequests:
 
     def plan(self, snapshot: Snapshot, planner_ports: PlannerPorts, measurements: Measurements,
              aggregate: str, wanted: Sequence[Hold]) -> RoomPlan:
-        """Plan the oldest hold of an aggregate, by moves that the scheduler does not refuse."""
-        hold, *_later = wanted
+        """Plan the oldest hold of an aggregate."""
+        return self.planned_room(wanted[0], snapshot, planner_ports)
+
+    def planned_room(self, hold: Hold, snapshot: Snapshot, planner_ports: PlannerPorts) -> RoomPlan:
+        """Plan the room of a hold, by moves that the scheduler does not refuse."""
         others = [each for each in self.cycle_ports.holds.in_force() if each.uuid != hold.uuid]
-        cloud = holding.with_held(making.within(snapshot, aggregate), others,
-                                  self.options.packs_numa_cells)
+        cloud = holding.with_held(_within(snapshot, hold), others, self.options.packs_numa_cells)
         rules = room_rules(self.options, self.policies, cloud)
         pinned = {*making.pinned(cloud, rules, self.options.opt_out),
                   *self.cycle_ports.cooldowns.quarantined(self.utcnow())}
@@ -164,6 +167,17 @@ class RoomRequests:
             return
         LOG.info('Plan %s makes room %s for %s: %d moves, %.1f GiB', uuid, hold.uuid, what,
                  len(moves), outcome.memory_mb / 1024)
+
+
+def _within(snapshot: Snapshot, hold: Hold) -> Snapshot:
+    """The hosts on which room of a hold may be."""
+    inside = making.within(snapshot, hold.aggregate)
+    if not hold.availability_zone:
+        return inside
+    zones = snapshot.zones()
+    return dataclasses.replace(inside, hosts=tuple(
+        host for host in inside.hosts
+        if zones.get(host.name, DEFAULT_ZONE) == hold.availability_zone))
 
 
 def planned(moves: Sequence[RoomMove], reason: str) -> tuple[PlannedMove, ...]:

@@ -487,6 +487,7 @@ class HoldRow(Base):
     shape = sa.Column(Text, nullable=False)
     count = sa.Column(sa.Integer, nullable=False)
     project_id = sa.Column(sa.String(255), nullable=False)
+    availability_zone = sa.Column(sa.String(255), nullable=False)
     requested_by = sa.Column(sa.String(255), nullable=False)
     requested_at = sa.Column(Timestamp, nullable=False)
     reason = sa.Column(Text, nullable=False)

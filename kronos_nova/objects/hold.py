@@ -37,6 +37,15 @@ HOLD_TRANSITIONS: Mapping[str, frozenset[str]] = {
 """The life of a hold: the states that may follow each. Only the control database's ``Holds``
 changes a state."""
 
+KRONOS = 'kronos'
+"""The name in the place of an operator's, of room for servers that found no host."""
+ANY = ''
+"""The aggregate of a wish for which none is chosen yet."""
+
+CHOICE_SECONDS = 3_600
+"""Seconds for which a wish waits for an aggregate in which moves make its room. Raised, a wish that
+nothing can fulfil is tried in more evaluations; lowered, it ends before each aggregate had one. Not
+measured: intervals of evaluations are minutes."""
 WAIT_SECONDS = 86_400
 """Seconds for which room waits for approval and for its moves. Raised, a forgotten wish moves
 servers later; lowered, a paused or busy aggregate makes it expire. A day, as plans of drains."""
@@ -50,7 +59,9 @@ lowered, one failed migration leaves an operator without the room. As the tries 
 class Hold:
     """Room for new servers of one shape, and how far it is.
 
+    aggregate : in which room is made; :data:`ANY` while none is chosen
     project_id : whose servers may use the room; '' for those of any project with the flavor
+    availability_zone : of the hosts that count; '' for any
     moves, memory_mb : the most moves, and MiB to copy, that an operator has approved
     is_forced : whether its moves may make it worse which hosts may be lost
     hold_seconds : how long the room is kept once it is there
@@ -73,6 +84,7 @@ class Hold:
     expires_at: datetime.datetime
     hold_seconds: int
     project_id: str = ''
+    availability_zone: str = ''
     reason: str = ''
     is_forced: bool = False
     moves: int = 0

@@ -17,6 +17,10 @@ from kronos_nova.objects.shape import Shape
 UNASSIGNED = '_unassigned_'
 """Name of the pool of hosts that are in no aggregate."""
 
+DEFAULT_ZONE = 'nova'
+"""Availability zone of hosts to which no aggregate gives one (``[DEFAULT]
+default_availability_zone`` of Nova)."""
+
 OWN_METADATA = 'kronos:'
 """How the keys of server metadata begin that concern Kronos; no others are read."""
 
@@ -301,6 +305,12 @@ class Snapshot:
                         for providers in (self.hosts, self.shared_providers))
         return dataclasses.replace(self, hosts=hosts, shared_providers=pools,
                                    moves_under_way=tuple(added.values()))
+
+    def zones(self) -> dict[str, str]:
+        """Host name to the availability zone of the host, of those that an aggregate gives one.
+        The others are in Nova's default zone."""
+        return {host: each.availability_zone for each in self.aggregates
+                if each.availability_zone for host in each.hosts}
 
     def hosts_of(self, scope: str) -> tuple[str, ...]:
         """Sorted host names of the aggregate called ``scope``, or of the pool :data:`UNASSIGNED`.

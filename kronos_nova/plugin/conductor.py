@@ -50,6 +50,7 @@ from kronos_nova.plugin import inventory
 from kronos_nova.plugin import live_migration
 from kronos_nova.plugin import placement
 from kronos_nova.plugin import reconciling
+from kronos_nova.plugin import refused_boots
 from kronos_nova.plugin import registration
 from kronos_nova.plugin.fixes import cold_migration_rollback
 from kronos_nova.plugin.fixes import fork_safety
@@ -170,6 +171,12 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
         return cold_migration_rollback.RevertingMigrationTask(
             context, instance, flavor, request_spec, clean_shutdown, self.compute_rpcapi,
             self.query_client, self.report_client, host_list, self.network_api)
+
+    def _bury_in_cell0(self, context, request_spec, exc, *args, **kwargs):
+        seconds = CONF.kronos.refused_room_hold
+        if seconds and isinstance(exc, nova_exception.NoValidHost):
+            refused_boots.note(_impatient_database(), request_spec, seconds)
+        super()._bury_in_cell0(context, request_spec, exc, *args, **kwargs)
 
     def _is_atomic(self, context):
         wanted = CONF.kronos.atomic_moves

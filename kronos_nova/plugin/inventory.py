@@ -83,11 +83,7 @@ class InProcessInventory:
     def read_flavors(self):
         """As :class:`kronos_nova.inventory.base.InventorySource` says."""
         with _readable():
-            return tuple(
-                Shape(id=each.flavorid, name=each.name, vcpus=each.vcpus, memory_mb=each.memory_mb,
-                      disk_gb=each.root_gb + each.ephemeral_gb + -(-each.swap // 1024),
-                      extra_specs=dict(each.extra_specs or {}))
-                for each in objects.FlavorList.get_all(cells.admin_context()))
+            return tuple(map(shape_of, objects.FlavorList.get_all(cells.admin_context())))
 
     def names_elsewhere(self, attribute, names):
         """As :class:`kronos_nova.inventory.base.InventorySource` says; of cells that answer."""
@@ -239,3 +235,11 @@ def _readable():
 
 # Thousands of instances have one of a dozen pairs.
 _status = functools.cache(common.status_from_state)
+
+
+def shape_of(flavor):
+    """The Shape of servers of a flavor."""
+    return Shape(id=flavor.flavorid, name=flavor.name, vcpus=flavor.vcpus,
+                 memory_mb=flavor.memory_mb,
+                 disk_gb=flavor.root_gb + flavor.ephemeral_gb + -(-flavor.swap // 1024),
+                 extra_specs=dict(flavor.extra_specs or {}))

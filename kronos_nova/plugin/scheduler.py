@@ -25,6 +25,7 @@ from kronos_nova.db import holds as db_holds
 from kronos_nova.db import journal
 from kronos_nova.db import scores
 from kronos_nova.objects import snapshot
+from kronos_nova.objects.snapshot import DEFAULT_ZONE
 from kronos_nova.plugin import held_room
 from kronos_nova.plugin.fixes import request_clock
 from kronos_nova.policies import requests
@@ -194,7 +195,7 @@ def requested_server(spec_obj, host_states=()):
         image={} if properties is None else {
             key: str(value) for key, value in properties.to_dict().items()},
         groups=tuple(names), others=tuple(host for host in hosts or () if host not in own),
-        zone=spec_obj.availability_zone or requests.DEFAULT_ZONE)
+        zone=spec_obj.availability_zone or DEFAULT_ZONE)
 
 
 def _own_hosts(spec_obj, host_states):

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 
 from kronos_nova.objects import domains
+from kronos_nova.objects.snapshot import DEFAULT_ZONE
 from kronos_nova.objects.snapshot import Aggregate
 from kronos_nova.policies.rules import HOST
 from kronos_nova.policies.rules import MUST
@@ -22,7 +23,6 @@ from kronos_nova.policies.rules import SHOULD
 from kronos_nova.policies.rules import SHOULD_NOT
 from kronos_nova.policies.rules import OperatorRule
 from kronos_nova.policies.rules import ServerSelector
-from kronos_nova.policies.selection import DEFAULT_ZONE
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

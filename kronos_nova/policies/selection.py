@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 
 from kronos_nova.objects import domains
+from kronos_nova.objects.snapshot import DEFAULT_ZONE
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies.rules import HOST
@@ -21,7 +22,6 @@ from kronos_nova.policies.rules import OperatorRule
 from kronos_nova.policies.rules import Places
 from kronos_nova.policies.rules import ServerSelector
 
-DEFAULT_ZONE = 'nova'
 _PATTERN = re.compile(r'[*?\[]')
 
 Uuids = frozenset[str]
@@ -223,8 +223,7 @@ class _Index:
 
     @functools.cached_property
     def _zones(self) -> dict[str, str]:
-        return {host: each.availability_zone for each in self._snapshot.aggregates
-                if each.availability_zone for host in each.hosts}
+        return self._snapshot.zones()
 
 
 _Pairs = Iterable[tuple[str, str]]

@@ -116,6 +116,21 @@ class HeldRoomTest(test_numa.NumaTestCase):
             found = self.placement.get(f'/allocations/{each["id"]}').body['allocations']
             self.assertEqual(1, len(found), found)
 
+    def test_servers_that_found_no_host_find_one_the_next_time(self):
+        self.flags(refused_room_hold=600, automation='approve', group='kronos')
+        self.assertIsNone(self.where(self.wide, 'ERROR'))
+        [wish] = self.holds.in_states(hold.OPEN)
+        self.assertEqual((hold.ANY, hold.REQUESTED, 1, self.wide_name),
+                         (wish.aggregate, wish.state, wish.count, wish.shape.name))
+        self.evaluate()
+        found = self.holds.get(wish.uuid)
+        self.assertEqual((hold.PROPOSED, snapshot.UNASSIGNED, 1),
+                         (found.state, found.aggregate, found.moves))
+        room.approve(self.context, contract.OneRoom(room=wish.uuid))
+        self.until(wish.uuid, hold.HELD)
+        self.assertIsNotNone(self.where(self.wide))
+        self.assert_one_allocation_each()
+
     def test_room_that_nobody_has_approved_moves_nothing(self):
         self.assertIsNone(self.where(self.wide, 'ERROR'))
         made = self.make()

@@ -165,6 +165,7 @@ def create_operations():
         sa.Column('shape', TEXT, nullable=False),
         sa.Column('count', sa.Integer, nullable=False),
         sa.Column('project_id', sa.String(255), nullable=False),
+        sa.Column('availability_zone', sa.String(255), nullable=False),
         sa.Column('requested_by', sa.String(255), nullable=False),
         sa.Column('requested_at', TIMESTAMP, nullable=False),
         sa.Column('reason', TEXT, nullable=False),

@@ -1,0 +1,60 @@
+"""Chooses the aggregate in which room is made for servers that found no host."""
+
+import dataclasses
+import datetime
+from collections.abc import Iterable
+
+from oslo_log import log as logging
+
+from kronos_nova.cycle.inputs import PlannerPorts
+from kronos_nova.cycle.room_requests import RoomRequests
+from kronos_nova.objects import automation
+from kronos_nova.objects import hold as states
+from kronos_nova.objects.hold import Hold
+from kronos_nova.objects.snapshot import Snapshot
+
+LOG = logging.getLogger(__name__)
+
+
+def choose_aggregates(requests: RoomRequests, defaults: automation.Defaults, names: Iterable[str],
+                      snapshot: Snapshot, planner_ports: PlannerPorts) -> None:
+    """Give the wishes that have no aggregate yet the first in which moves make their room. At the
+    level ``auto`` the moves begin with the next evaluation; at others an operator approves them.
+
+    Where there is room already nothing is made: the servers found no host for another reason.
+
+    :param names: aggregates that are evaluated
+    """
+    ports = requests.cycle_ports
+    wanted = [each for each in ports.holds.in_states((states.REQUESTED,))
+              if each.aggregate == states.ANY]
+    if not wanted:
+        return
+    switches = ports.switches.read()
+    levels = {name: switches.planning_level(name, defaults) for name in names}
+    for each in wanted:
+        for name, level in sorted(levels.items()):
+            if level != automation.OFF and _is_chosen(requests, each, name, level, snapshot,
+                                                      planner_ports):
+                break
+
+
+def _is_chosen(requests: RoomRequests, hold: Hold, name: str, level: str, snapshot: Snapshot,
+               planner_ports: PlannerPorts) -> bool:
+    chosen = dataclasses.replace(hold, aggregate=name)
+    found = requests.planned_room(chosen, snapshot, planner_ports)
+    if found.missing or not found.moves:
+        return False
+    now = requests.utcnow()
+    values = {'aggregate': name, 'moves': len(found.moves), 'memory_mb': found.memory_mb,
+              'expires_at': now + datetime.timedelta(seconds=states.WAIT_SECONDS)}
+    holds = requests.cycle_ports.holds
+    if level == automation.AUTO:
+        is_written = holds.note(hold, **values)
+    else:
+        is_written = holds.enter(hold, states.PROPOSED, **values)
+    if is_written:
+        LOG.info('Room %s for %d of %s, of which Nova found no host: %d moves make it in aggregate '
+                 '%s%s', hold.uuid, hold.count, hold.shape.name, len(found.moves), name,
+                 '' if level == automation.AUTO else '; an operator has to approve them')
+    return is_written

@@ -1,0 +1,53 @@
+"""Notes servers for which Nova found no host, so that room is made for the next ones like them."""
+
+import datetime
+
+from oslo_db import exception as db_exc
+from oslo_log import log as logging
+from oslo_utils import uuidutils
+
+from kronos_nova import exception
+from kronos_nova.db import engine as db_engine
+from kronos_nova.db import holds
+from kronos_nova.objects import hold
+from kronos_nova.plugin import inventory
+
+LOG = logging.getLogger(__name__)
+
+
+def note(database, request_spec, hold_seconds):
+    """Write a wish for room down, unless one for such servers is open. A request that names a host
+    is not noted: room elsewhere is of no use to it. Nothing of this fails the request.
+
+    :param database: the control database, of a request that does not wait for it
+    :param hold_seconds: how long the room is kept once it is there
+    """
+    try:
+        if not _names_host(request_spec):
+            _note(holds.Holds(database), request_spec, hold_seconds, database.utcnow())
+    except (db_exc.DBError, exception.KronosException) as e:
+        LOG.warning('No room is made for servers like those that found no host (%s): the control '
+                    'database does not take the wish: %s', request_spec.flavor.name,
+                    db_engine.first_line(e))
+
+
+def _note(store, request_spec, hold_seconds, now):
+    shape, project = inventory.shape_of(request_spec.flavor), request_spec.project_id
+    if any(each.requested_by == hold.KRONOS and each.shape == shape
+           and each.project_id == project for each in store.in_states(hold.OPEN)):
+        return
+    wanted = hold.Hold(
+        uuid=uuidutils.generate_uuid(), aggregate=hold.ANY, shape=shape,
+        count=request_spec.num_instances, state=hold.REQUESTED, project_id=project,
+        availability_zone=request_spec.availability_zone or '', requested_by=hold.KRONOS,
+        requested_at=now, reason='Nova found no host for such servers', hold_seconds=hold_seconds,
+        expires_at=now + datetime.timedelta(seconds=hold.CHOICE_SECONDS))
+    store.request(wanted)
+    LOG.info('No host was found for %d of %s of project %s; the next evaluations look for moves '
+             'that make room for as many (%s)', wanted.count, shape.name, project, wanted.uuid)
+
+
+def _names_host(request_spec):
+    destination = request_spec.requested_destination
+    return bool(request_spec.force_hosts or request_spec.force_nodes
+                or (destination and 'host' in destination and destination.host))
