@@ -9,6 +9,7 @@
     │   │   └── SnapshotNotFound    no such snapshot
     │   ├── RequestRefused          what was asked for there is not, or is not permitted
     │   │   ├── NotInScope          an aggregate or a host that Kronos does not look after
+    │   │   ├── PoliciesUnreadable  the policy file cannot be read now, so its rules are not known
     │   │   └── HostInService       a host that a maintenance is servicing
     │   ├── DatabaseVersionError    a database older or newer than this code
     │   └── ClockSkewed             the clock of this host is not the control database's
@@ -113,6 +114,12 @@ class RequestRefused(ConfigurationError):
 
 class NotInScope(RequestRefused):
     code = 'kronos.not_in_scope'
+
+
+class PoliciesUnreadable(RequestRefused):
+    msg_fmt = ('policies_file: it cannot be read, so the rules of operators are not known: '
+               '%(problem)s. Correct it, and ask again; kronos-test-config checks it.')
+    code = 'kronos.policies_unreadable'
 
 
 class HostNotFound(RequestRefused):

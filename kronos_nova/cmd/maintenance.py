@@ -72,7 +72,8 @@ class _Running(command.Command):
                     acquire(maintenances, uuid)
                     code, problem = self._advance(maintenances, work), None
                 except (exception.KronosException, db_exc.DBError) as error:
-                    if not (isinstance(error, exception.NovaClientError)
+                    if not (isinstance(error, (exception.NovaClientError,
+                                               exception.PoliciesUnreadable))
                             or outages.is_outage(error)):
                         raise
                     code, before, problem = None, problem, error_text(error)

@@ -129,19 +129,16 @@ class Inputs:
             overload_ceiling=options.overload_ceiling)
 
 
-def room_rules(options: EngineOptions, policies: PolicySet | None,
+def room_rules(options: EngineOptions, policies: PolicySet,
                snapshot: Snapshot) -> ConstraintRules:
-    """The rules about servers that move for room.
-
-    :param policies: None where they cannot be read
-    """
+    """The rules about servers that move for room."""
     return ConstraintRules(
         restrict_to_az=options.restrict_to_az, host_checks=options.host_checks,
         packs_numa_cells=options.packs_numa_cells,
-        selections=Selections(policies.rules if policies else (), snapshot))
+        selections=Selections(policies.rules, snapshot))
 
 
-def restart_rules(options: EngineOptions, policies: PolicySet | None,
+def restart_rules(options: EngineOptions, policies: PolicySet,
                   snapshot: Snapshot) -> ConstraintRules:
     """The rules about servers that restart elsewhere."""
     rules = room_rules(options, policies, snapshot)

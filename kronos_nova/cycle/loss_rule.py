@@ -27,7 +27,7 @@ take longer; lowered, plans of large clouds are left out whole more often. Chose
 0.8 seconds where placements are known, and 2.4 the first time (``python -m bench failover``)."""
 
 
-def rule_of(snapshot: Snapshot, policies: PolicySet | None, options: EngineOptions,
+def rule_of(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
             planner_ports: PlannerPorts, earlier: Sequence[PlannedMove] = ()) -> LossRule | None:
     """The rule of one plan, from now on; None where the options ask for none.
 
@@ -65,7 +65,7 @@ def cut_plan(rule: LossRule | None, timely: TimelyPlan, pace: Pace,
 
 
 def lost_by_emptying(snapshot: Snapshot, hosts: Collection[str], moves: Iterable[PlannedMove],
-                     policies: PolicySet | None, options: EngineOptions,
+                     policies: PolicySet, options: EngineOptions,
                      planner_ports: PlannerPorts) -> list[str]:
     """The names of the hosts and failure domains that could be lost before some hosts are emptied
     and take no server any more, and not after that; none where the options do not ask.

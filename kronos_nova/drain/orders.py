@@ -81,6 +81,7 @@ class Checker:
         :param wanted: without aggregates
         :param snapshot: the cloud as it is now; None reads it
         :raises NotInScope: a host is none that Kronos looks after
+        :raises PoliciesUnreadable: the policies file cannot be read
         """
         snapshot, by_aggregate = snapshot or self._read(), collections.defaultdict(list)
         snapshot = holding.with_held(snapshot, Holds(self.database).in_force(),
@@ -119,11 +120,8 @@ class Checker:
         return (f'After it {lost[0]}{more} could not be lost any more with all servers restarting '
                 'elsewhere ([kronos] failover_hosts, failover_domains).')
 
-    def _policies(self) -> policies.PolicySet | None:
-        try:
-            return policies.load(self.conf.kronos.policies_file)
-        except exception.ConfigurationError:
-            return None     # What is allocated tells enough to empty a host.
+    def _policies(self) -> policies.PolicySet:
+        return policies.load_for_request(self.conf.kronos.policies_file)
 
     def seconds(self, moves: Iterable[PlannedMove], parallel: int | None) -> float | None:
         """How long some moves of plans may take; None where there are none."""

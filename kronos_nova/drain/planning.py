@@ -39,7 +39,6 @@ from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import MoveUnderWay
 from kronos_nova.objects.snapshot import Snapshot
-from kronos_nova.policies import MigrationQueries
 from kronos_nova.policies import Policy
 from kronos_nova.policies import PolicySet
 from kronos_nova.policies.windows import Windows
@@ -135,7 +134,7 @@ class DrainPlan:
         return frozenset(self.kinds)
 
 
-def plan(snapshot: Snapshot, policies: PolicySet | None, options: EngineOptions,
+def plan(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
          planner_ports: PlannerPorts, aggregate: str, drains: Sequence[Drain],
          failures: Mapping[str, Sequence[str]] | None = None, tries: Sequence[PastTry] = (),
          measurements: Measurements | None = None,
@@ -145,7 +144,7 @@ def plan(snapshot: Snapshot, policies: PolicySet | None, options: EngineOptions,
 
     Hosts that are to be emptied later are used only when nothing can be moved without them.
 
-    :param policies: what measures the load of destinations; None where they cannot be read
+    :param policies: what measures the load of destinations, and the rules of operators
     :param failures: server uuid to the errors of its moves since the drains began
     :param tries: tell how long moves take
     :param measurements: those of the evaluation that this is a part of; by default new ones
@@ -183,7 +182,7 @@ class _Case:
                                  if self.drains[each.host].has_stopped(each.uuid, each.status))
         self.servers = {each.uuid: each for each in here if each.uuid not in self.stopped}
 
-    def plan(self, policies: PolicySet | None, options: EngineOptions, planner_ports: PlannerPorts,
+    def plan(self, policies: PolicySet, options: EngineOptions, planner_ports: PlannerPorts,
              avoided: Collection[str]) -> DrainPlan:
         report = self._report(policies, options, planner_ports, avoided)
         leaving = {move.instance_uuid for move in report.moves}
@@ -280,7 +279,7 @@ class _Case:
         return {name for name in self._members()
                 if name != host and name not in self.hosts and self.services[name].is_available}
 
-    def _report(self, policies: PolicySet | None, options: EngineOptions,
+    def _report(self, policies: PolicySet, options: EngineOptions,
                 planner_ports: PlannerPorts, avoided: Collection[str]) -> AggregateReport:
         # No move of a drain has to gain anything: a group that may be broken costs nothing.
         soft_group_cost = None if options.soft_group_cost is None else 0.0
@@ -350,23 +349,20 @@ class _WithRoom(MetricsReader):
         return self._room if policy == ROOM else self._reader
 
 
-def _policies(policies: PolicySet | None) -> PolicySet:
+def _policies(policies: PolicySet) -> PolicySet:
     """The operator's policies as measures that nothing exceeds, and that of what is allocated."""
-    room = Policy(name=ROOM, mode='spread', weight=1.0, threshold=1.0, imbalance_query=ROOM,
+    room = Policy(name=ROOM, mode='spread', weight=ROOM_WEIGHT, threshold=1.0, imbalance_query=ROOM,
                   vm_profile_query=ROOM, vm_profile_label='uuid', vm_profile_unit='score',
                   vm_profile_fallback='flavor_vcpu_ratio')
-    own = () if policies is None else policies.active
     measured = [policy.model_copy(update={
         'mode': 'spread', 'weight': policy.weight * (1 - ROOM_WEIGHT), 'threshold': ANY_IMBALANCE,
         'capacity_query': None, 'capacity_threshold': None,
         'high': None, 'target': None, 'vm_high': None, 'forecast': None,
         'vm_profile_fallback': 'flavor_vcpu_ratio' if policy.vm_profile_fallback == 'skip'
-        else policy.vm_profile_fallback}) for policy in own]
-    room = room.model_copy(update={'weight': ROOM_WEIGHT if own else 1.0,
-                                   'threshold': ANY_IMBALANCE})
+        else policy.vm_profile_fallback}) for policy in policies.active]
+    room = room.model_copy(update={'threshold': ANY_IMBALANCE})
     return PolicySet.model_construct(
-        policies=(*measured, room), rules=() if policies is None else policies.rules,
-        migration=MigrationQueries() if policies is None else policies.migration)
+        policies=(*measured, room), rules=policies.rules, migration=policies.migration)
 
 
 def in_scope(snapshot: Snapshot, scopes: Sequence[str], host: str) -> str:

@@ -10,16 +10,19 @@ import typing
 if typing.TYPE_CHECKING:
     from kronos_nova.policies.buffers import Buffer
     from kronos_nova.policies.loader import load
+    from kronos_nova.policies.loader import load_for_request
     from kronos_nova.policies.loader import parse
     from kronos_nova.policies.models import MigrationQueries
     from kronos_nova.policies.models import Policy
     from kronos_nova.policies.models import PolicySet
     from kronos_nova.policies.rules import OperatorRule
 
-__all__ = ('Buffer', 'MigrationQueries', 'OperatorRule', 'Policy', 'PolicySet', 'load', 'parse')
+__all__ = ('Buffer', 'MigrationQueries', 'OperatorRule', 'Policy', 'PolicySet', 'load',
+           'load_for_request', 'parse')
 
 HOMES = {'Buffer': 'buffers', 'MigrationQueries': 'models', 'OperatorRule': 'rules', 'Policy':
-         'models', 'PolicySet': 'models', 'load': 'loader', 'parse': 'loader'}
+         'models', 'PolicySet': 'models', 'load': 'loader',
+         'load_for_request': 'loader', 'parse': 'loader'}
 """The module of each name."""
 
 

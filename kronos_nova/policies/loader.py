@@ -79,6 +79,18 @@ def load(path: str | os.PathLike[str]) -> models.PolicySet:
     return _parsed(content, os.fspath(path))
 
 
+def load_for_request(path: str | os.PathLike[str]) -> models.PolicySet:
+    """The policies of a file by which a request of an operator is answered. No request is answered
+    without them: they have the rules of operators.
+
+    :raises PoliciesUnreadable: it cannot be read, or something in it is wrong
+    """
+    try:
+        return load(path)
+    except exception.PolicyError as error:
+        raise exception.PoliciesUnreadable(problem=error) from error
+
+
 @functools.lru_cache(maxsize=2)
 def _parsed(content: bytes, path: str) -> models.PolicySet:
     """A planning process reads the file in each of its cycles, and it seldom changes."""

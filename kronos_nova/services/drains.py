@@ -31,7 +31,8 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
     :raises HostDown: nothing can be migrated off one of them
     :raises DrainPending: one of them is being drained, or waits to be released
     :raises DrainRefused: nothing can leave, or an aggregate would have no host left
-    :raises RequestRefused: the deadline is over, or no host is named
+    :raises RequestRefused: the deadline is over, no host is named, or the policies file cannot be
+        read
     """
     # Only now: planning takes half a second to load, which the other operations do not need.
     from kronos_nova.drain import orders

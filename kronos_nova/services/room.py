@@ -158,12 +158,7 @@ def what_if(context: Context, request: contract.ShowChangedLoad) -> contract.Cha
     from kronos_nova.cooldown import PlanningHistory
     from kronos_nova.cycle import supposed
     asked = _cloud(context, request)
-    try:
-        chosen = policies.load(context.conf.kronos.policies_file)
-    except exception.ConfigurationError as error:
-        raise exception.RequestRefused(
-            what='policies_file', problem=f'it cannot be read: {error}',
-            remedy='kronos-test-config checks it.') from error
+    chosen = policies.load_for_request(context.conf.kronos.policies_file)
     found = supposed.evaluate(
         asked.before, asked.changed, chosen, _scope(context, request.aggregate),
         context.planner_ports(), PlanningHistory(
@@ -253,9 +248,10 @@ def _cloud(context: Context, request: contract.Changes) -> _Asked:
 
     :raises NotInScope: there is no such aggregate
     :raises HostNotFound: there is no such host
-    :raises RequestRefused: a change cannot be read
+    :raises RequestRefused: a change or the policies file cannot be read
     """
-    from kronos_nova.cycle import options as engine_options  # as above
+    from kronos_nova import policies  # as above
+    from kronos_nova.cycle import options as engine_options
     from kronos_nova.room import holding
     from kronos_nova.room import making
     from kronos_nova.room import whatif
@@ -265,7 +261,7 @@ def _cloud(context: Context, request: contract.Changes) -> _Asked:
     flavors = functools.cache(context.read_flavors)
     if request.aggregate is not None:
         snapshot = making.within(snapshot, request.aggregate)
-    operator_rules = _operator_rules(context)
+    operator_rules = policies.load_for_request(context.conf.kronos.policies_file).rules
     found = whatif.changed(
         snapshot, _rules(context, operator_rules, snapshot), whatif.Changes(
             ratio=request.ratio, add=request.add, lose=request.lose, boot=request.boot),
@@ -277,16 +273,6 @@ def _cloud(context: Context, request: contract.Changes) -> _Asked:
         outcome=contract.Outcome(
             left=found.left, names={uuid: names[uuid] for uuid in found.left},
             not_booted=found.not_booted))
-
-
-def _operator_rules(context: Context) -> Sequence['OperatorRule']:
-    """The rules of the policies file; none where it cannot be read: as for drains, what is
-    allocated says enough."""
-    from kronos_nova import policies  # as above
-    try:
-        return policies.load(context.conf.kronos.policies_file).rules
-    except exception.ConfigurationError:
-        return ()
 
 
 def _rules(context: Context, operator_rules: Sequence['OperatorRule'], snapshot: Snapshot,
@@ -373,10 +359,7 @@ def _refuse_lowering(context: Context, moves: Sequence[contract.RoomMove],
     if not moves:
         return
     options = engine_options.from_conf(context.conf)
-    try:
-        chosen = policies.load(context.conf.kronos.policies_file)
-    except exception.ConfigurationError:
-        chosen = None    # as for drains
+    chosen = policies.load_for_request(context.conf.kronos.policies_file)
     rule = loss_rule.rule_of(snapshot, chosen, options, context.planner_ports())
     lowering = loss_rule.lowering(rule, room_requests.planned([RoomMove(
         instance_uuid=each.instance_uuid, source=each.source, destination=each.destination,

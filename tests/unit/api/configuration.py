@@ -6,6 +6,7 @@ import keystonemiddleware.auth_token  # noqa: F401 - registers options that nova
 from oslo_config import cfg
 
 from kronos_nova import conf as kronos_conf
+from tests.unit import neutral_policies
 
 
 def configure(folder: pathlib.Path, kronos: str) -> cfg.ConfigOpts:
@@ -15,7 +16,8 @@ def configure(folder: pathlib.Path, kronos: str) -> cfg.ConfigOpts:
     """
     path = folder / 'nova.conf'
     path.write_text(
-        f'[DEFAULT]\nstate_path = {folder}\n[kronos]\n{kronos}\n[kronos_api]\n'
+        f'[DEFAULT]\nstate_path = {folder}\n[kronos]\n'
+        f'{neutral_policies.write(folder)}\n{kronos}\n[kronos_api]\n'
         f'policy_file = {folder}/policy.yaml\n[keystone_authtoken]\n'
         'www_authenticate_uri = http://keystone.invalid/v3\n')
     (folder / 'policy.yaml').write_text('# The defaults.\n')

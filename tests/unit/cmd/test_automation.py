@@ -22,6 +22,7 @@ from kronos_nova.db import server_names
 from kronos_nova.db import switches
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
+from tests.unit import neutral_policies
 from tests.unit.db import fixtures as db_fixtures
 
 WIDE = moves.Caps(total=9, per_source=9, per_destination=9)
@@ -43,7 +44,8 @@ class OperatorTestCase(testtools.TestCase):
         self.journal = db_journal.Journal(self.database, 'one')
 
     def configure(self, *lines):
-        self.config.write_text(f'[DEFAULT]\nstate_path = {self.directory}\n[kronos]\n'
+        named = neutral_policies.write(self.directory)
+        self.config.write_text(f'[DEFAULT]\nstate_path = {self.directory}\n[kronos]\n{named}\n'
                                + '\n'.join(lines))
 
     def manage(self, *words, expected=0):

@@ -25,6 +25,7 @@ from kronos_nova.objects import metrics
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import snapshot
 from kronos_nova.objects.shape import Shape
+from tests.unit import neutral_policies
 from tests.unit.cmd import test_automation
 from tests.unit.db import fixtures as db_fixtures
 
@@ -149,6 +150,18 @@ class CheckTest(HostTestCase):
         self.assertIn('domain rack=r9: has no host. Write it as LEVEL=NAME', self.manage(
             'host', 'drain', '--domain', 'rack=r9', '--check', expected=1))
         self.assertIn('names no host', self.manage('host', 'drain', '--check', expected=1))
+
+    def test_nothing_is_drained_by_policies_that_cannot_be_read(self):
+        """They have the rules of operators: what must not move is not known without them."""
+        self.configure('aggregates = gpu')
+        neutral_policies.write(self.directory, 'rules: [{name: a, servers: {name: a')
+        for words in (('host', 'drain', 'a', '--check'), ('host', 'drain', 'a'),
+                      ('host', 'drain', 'a', '--force'), ('maintenance', 'run', 'a', 'b')):
+            said = self.manage(*words, expected=1)
+            self.assertIn('the rules of operators are not known', said)
+            self.assertIn('neutral-policies.yaml: is not YAML', said)
+            self.assertIn('kronos-test-config checks it', said)
+        self.assertEqual([], self.drains.in_states(drains.ACTIVE))
 
     def test_all_hosts_of_an_aggregate_are_not_drained(self):
         said = self.manage('host', 'drain', 'a', 'b', 'c', expected=host.BLOCKED)

@@ -54,6 +54,13 @@ class MaintenanceTest(test_host.HostTestCase):
         self.known.set_host('m', 'a', m.FINISHED)
         return self.known.get('m')
 
+    def test_policies_that_cannot_be_read_end_neither_the_run_nor_its_hooks(self):
+        self.begin()
+        self.script(exception.PoliciesUnreadable(problem='is not YAML'), self.finished)
+        said = self.manage('maintenance', 'resume')
+        self.assertIn('asked again soon: policies_file: it cannot be read', said)
+        self.assertIn('All hosts are serviced.', said)
+
     def test_a_database_that_is_away_ends_neither_the_run_nor_its_hooks(self):
         self.begin()
         self.script(db_exc.DBConnectionError(ValueError('gone away')), self.finished)
