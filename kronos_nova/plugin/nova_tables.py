@@ -226,17 +226,21 @@ class InstanceReader:
                         yield from self._servers(rows, metadata, tags, name_of)
 
     def _read_images(self, session, rows):
-        """Read the properties of the images of instances that are new, or have another image."""
-        new = {row.uuid: row.image_ref or '' for row in rows
-               if self._images.get(row.uuid, (None,))[0] != (row.image_ref or '')}
+        """Read the properties of the images of instances that are new or have changed. A server
+        with its root disk in a volume names no image, and may be rebuilt from another; and
+        nova-manage changes properties."""
+        states = {row.uuid: (row.image_ref or '', row.updated_at) for row in rows}
+        new = {uuid: state for uuid, state in states.items()
+               if self._images.get(uuid, (None,))[0] != state}
         properties = _image_properties(session, new) if new else {}
-        for uuid, reference in new.items():
+        for uuid, state in new.items():
+            reference, _updated_at = state
             found = properties.get(uuid, {})
             # Thousands are of one image: its properties are kept once.
             image = self._alike.setdefault(
                 (reference, frozenset(found.items())),
                 snapshot.Image(id=reference, properties=found))
-            self._images[uuid] = reference, image
+            self._images[uuid] = state, image
 
     def _servers(self, rows, metadata, tags, name_of):
         nothing = {}
