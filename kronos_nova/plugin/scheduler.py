@@ -95,7 +95,7 @@ VIEW = LastRead()
 class KronosSchedulerManager(manager.SchedulerManager):
     """Nova's scheduler with one periodic task more."""
 
-    _kronos_problem = None
+    _kronos_problems = ()
 
     def __init__(self, *args, **kwargs):
         request_clock.install()
@@ -103,28 +103,40 @@ class KronosSchedulerManager(manager.SchedulerManager):
 
     @periodic_task.periodic_task(spacing=10, run_immediately=True)
     def kronos_look(self, context):
-        """Read the scores and what is being emptied; while they cannot be read there are none."""
+        """Read rules, scores and what is being emptied, each whether or not the others can be read.
+        Without the control database there are no scores, and nothing is being emptied; rules stay
+        as they were read before."""
+        self._say([*self._heed_rules(), *self._refresh()])
+
+    def _heed_rules(self):
+        """Yield the problem for which rules could not be read."""
+        if not CONF.kronos_scheduler.heed_rules:
+            return
         try:
-            if CONF.kronos_scheduler.heed_rules:
-                VIEW.heed(CONF.kronos.policies_file, self._aggregates(),
-                          CONF.kronos.failure_domain_key)
+            VIEW.heed(CONF.kronos.policies_file, self._aggregates(), CONF.kronos.failure_domain_key)
+        except (exception.KronosException, cfg.Error) as e:
+            yield f'The rules that were read before, if any, stay in force until {e} is corrected.'
+
+    @staticmethod
+    def _refresh():
+        """Yield the problem for which the control database could not be read."""
+        try:
             refresh(VIEW, _database(), CONF.kronos_scheduler.score_max_age)
         except (db_exc.DBError, exception.KronosException, cfg.Error) as e:
             VIEW.forget()
-            self._say(f'{e}')
-        else:
-            self._say(None)
+            yield ('KronosFilter and KronosWeigher know no load and no host that is emptied until '
+                   f'this is corrected: {e}')
 
     def _aggregates(self):
         return [snapshot.Aggregate(name=each.name, uuid=each.uuid, hosts=tuple(each.hosts),
                                    metadata=each.metadata)
                 for each in self.host_manager.aggs_by_id.values()]
 
-    def _say(self, problem):
-        if problem and problem != self._kronos_problem:
-            LOG.warning('KronosFilter and KronosWeigher are neutral until this is corrected: %s',
-                        problem)
-        self._kronos_problem = problem
+    def _say(self, problems):
+        for problem in problems:
+            if problem not in self._kronos_problems:
+                LOG.warning('%s', problem)
+        self._kronos_problems = problems
 
 
 def refresh(view, database, score_max_age):

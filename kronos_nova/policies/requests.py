@@ -23,6 +23,7 @@ from kronos_nova.policies.rules import SHOULD
 from kronos_nova.policies.rules import SHOULD_NOT
 from kronos_nova.policies.rules import OperatorRule
 from kronos_nova.policies.rules import ServerSelector
+from kronos_nova.policies.selection import is_joint
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +88,7 @@ def _is_known_at_a_request(rule: OperatorRule) -> bool:
     if servers.tag or servers.metadata or servers.name or (
             rule.places is not None and rule.places.trait):
         return False
-    return rule.places is not None or bool(
-        servers.server_group and (rule.keep_apart or rule.keep_together))
+    return rule.places is not None or bool(servers.server_group and is_joint(rule))
 
 
 def _fits(words: Iterable[str] | None) -> Callable[[str], object]:
@@ -122,7 +122,9 @@ class _Rule:
             return self.wants(host)
         there = {self._among.place(other, self.rule.level) for other in server.others}
         is_there = self._among.place(host, self.rule.level) in there
-        return not is_there if self.rule.keep_apart else is_there or not there
+        if self.rule.keep_apart:
+            return not is_there
+        return is_there or len(there) < (self.rule.at_most_hosts or 1)
 
     def wants(self, host: str) -> bool:
         """Whether the rule would have its servers on a host."""

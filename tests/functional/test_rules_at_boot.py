@@ -1,11 +1,16 @@
 """nova-scheduler heeds the rules of operators where an option enables it."""
 
+import datetime
 import pathlib
 
 import fixtures
 
+from kronos_nova import clock
+from kronos_nova.db import journal
+from kronos_nova.objects import plan as plans
 from kronos_nova.plugin import scheduler
 from tests.functional import test_loading
+from tests.unit.db import fixtures as db_fixtures
 
 POLICIES = """
 policies:
@@ -34,10 +39,11 @@ class RulesAtBootTest(test_loading.LoadedTestCase):
                 self.api.add_host_to_aggregate(aggregate['id'], host)
             self.api.post_aggregate_action(aggregate['id'], {'set_metadata': {
                 'metadata': {'rack': name}}})
-        path = pathlib.Path(self.useFixture(fixtures.TempDir()).path) / 'policies.yaml'
-        path.write_text(POLICIES)
+        self.path = pathlib.Path(self.useFixture(fixtures.TempDir()).path) / 'policies.yaml'
+        self.path.write_text(POLICIES)
+        self.addCleanup(scheduler.VIEW.forget)
         self.addCleanup(setattr, scheduler.VIEW, 'rules', scheduler.VIEW.rules)
-        self.flags(policies_file=str(path), failure_domain_key=['rack'], group='kronos')
+        self.flags(policies_file=str(self.path), failure_domain_key=['rack'], group='kronos')
         self.flags(heed_rules=True, group='kronos_scheduler')
         self.started['scheduler'].manager.kronos_look(None)
         self.flavors = {each['name']: each['id'] for each in self.api.get_flavors()}
@@ -61,6 +67,22 @@ class RulesAtBootTest(test_loading.LoadedTestCase):
         hosts = [self.where('m1.tiny', group['id']) for _ in range(2)]
         self.assertIn('host3', hosts)
         self.assertIsNone(self.where('m1.tiny', group['id'], state='ERROR'))
+
+    def test_a_policies_file_that_is_broken_changes_nothing_else(self):
+        self.useFixture(fixtures.MonkeyPatch(
+            'kronos_nova.plugin.scheduler._database', lambda: self.control_database))
+        look = self.started['scheduler'].manager.kronos_look
+        now = clock.utcnow()
+        journal.Journal(self.control_database, 'one').record_plan(
+            db_fixtures.report([('vm', 'host2', 'host1')], phase=plans.EVACUATE), plans.EXECUTING,
+            now, now + datetime.timedelta(hours=1))
+        self.path.write_text(POLICIES[:-20])
+        with fixtures.FakeLogger() as log:
+            look(None)
+        self.assertIn('The rules that were read before, if any, stay in force', log.output)
+        self.assertEqual({'host2'}, scheduler.VIEW.emptied)
+        self.assertEqual('host3', self.where('m1.medium'))
+        self.assertNotEqual('host2', self.where('m1.small'))
 
     def test_a_server_is_resized_to_where_its_new_flavor_must_run(self):
         # Nova resizes to no server's own host by default.

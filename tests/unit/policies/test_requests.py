@@ -1,5 +1,7 @@
 """Rules when Nova chooses a host: as far as they are known then, and quickly."""
 
+import dataclasses
+
 import ddt
 import testtools
 
@@ -46,6 +48,7 @@ class RequestRulesTest(testtools.TestCase):
               ('must_not_run_on: {domain: {rack: r1}, hosts: c1}', 'a1 b1 c1'),
               ('keep_apart: rack', 'a1 b1'), ('keep_apart: host', 'a1'),
               ('keep_together: rack', 'a2 c1'), ('keep_together: host', 'a2 b1 c1'),
+              ('at_most_hosts: 1', 'a2 b1 c1'), ('at_most_hosts: 2', ''),
               ('should_run_on: {hosts: a1}', ''), ('never_move: true', ''))
     @ddt.unpack
     def test_hosts_that_are_refused(self, relation, refused):
@@ -55,6 +58,11 @@ class RequestRulesTest(testtools.TestCase):
     def test_the_first_of_a_group_goes_anywhere(self):
         found = made('- {name: a, servers: {server_group: g1}, keep_together: rack}')
         self.assertEqual(set(), found.refused(RequestedServer(groups=('g1',)), HOSTS))
+
+    def test_a_group_that_is_on_as_many_hosts_as_may_be_gets_no_other(self):
+        found = made('- {name: a, servers: {server_group: g1}, at_most_hosts: 2}')
+        server = dataclasses.replace(SERVER, others=('a1', 'c1', 'a1'))
+        self.assertEqual({'a2', 'b1'}, found.refused(server, HOSTS))
 
     def test_what_rules_would_rather_have_costs(self):
         found = made('- {name: a, servers: {project: p1}, should_run_on: {hosts: "a?"}, '
