@@ -16,6 +16,7 @@ class RuleRow:
     """A rule in the cloud.
 
     servers : how many it selects
+    yields : it gives way where a host could not be emptied otherwise, as owners select the servers
     hosts : how many its relation names; None where it names none
     violated : how many of the servers are where the rule would not have them
     example : name of one of these; None for none
@@ -25,6 +26,7 @@ class RuleRow:
     rule: str
     relation: str
     servers: int
+    yields: bool
     hosts: int | None
     violated: int
     example: str | None
@@ -43,7 +45,8 @@ def rows(policies: PolicySet, snapshot: Snapshot, levels: list[str]) -> Iterator
         name, servers = each.rule.name, violated.get(each.rule.name, frozenset())
         yield RuleRow(
             rule=name, relation=each.rule.relation, servers=len(each.servers),
-            hosts=None if each.rule.places is None else len(each.hosts), violated=len(servers),
+            yields=each.rule.yields, violated=len(servers),
+            hosts=None if each.rule.places is None else len(each.hosts),
             example=min((names[uuid] for uuid in servers), default=None),
             conflicts=tuple(wrong.get(name, ())))
 

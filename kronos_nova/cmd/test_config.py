@@ -122,9 +122,11 @@ def _shown(made, path):
 
 
 def _print_rules(console, rules):
-    table = _table('Rule', 'Relation', 'Servers', 'Hosts', 'Violated by', 'Such as', 'Conflicts')
+    table = _table('Rule', 'Relation', 'Servers', 'Of owners', 'Hosts', 'Violated by', 'Such as',
+                   'Conflicts')
     for row in rules:
-        table.add_row(row.rule, row.relation, str(row.servers), _count(row.hosts),
+        table.add_row(row.rule, row.relation, str(row.servers),
+                      'yes' if row.yields else '', _count(row.hosts),
                       str(row.violated), Text(row.example or ''), Text('; '.join(row.conflicts)))
     console.print(table)
 

@@ -1,5 +1,6 @@
 """The models of an operator's rules: which servers may be where, and when they may move."""
 
+import re
 from typing import Annotated
 from typing import Any
 from typing import Literal
@@ -32,6 +33,8 @@ room for its servers. Chosen as more than a policies file has room for uuids."""
 def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
+
+_UUID = re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}', re.IGNORECASE)
 
 Words = Annotated[tuple[Annotated[str, pydantic.Field(min_length=1)], ...],
                   pydantic.Field(min_length=1, max_length=MOST_NAMES),
@@ -67,12 +70,13 @@ class ServerSelector(_Strict):
         The server's own metadata, each key with its value or a pattern. Keys begin with
         ``kronos:``, because no others are read. See ``tag``.""")
     tag: Words | None = _key(about="""
-        Tags of servers. Their owners set these, and the metadata: a rule by them gives way where a
+        Tags of servers. Their owners set these, the metadata, and the names of servers and of
+        server groups: a rule by them that lists neither ``project`` nor ``uuid`` gives way where a
         host could not be emptied otherwise.""")
     server_group: Words | None = _key(about="""
-        Uuids or names of server groups.""")
+        Uuids or names of server groups. For names see ``tag``.""")
     name: Words | None = _key(about="""
-        Names of servers, or patterns.""")
+        Names of servers, or patterns. See ``tag``.""")
     availability_zone: Words | None = _key(about="""
         Availability zones of the hosts that servers are on; ``nova`` is that of hosts in none.""")
 
@@ -89,14 +93,12 @@ class ServerSelector(_Strict):
 
     @property
     def is_of_owners(self) -> bool:
-        """Whether the owners of servers say which are selected."""
-        return bool(self.metadata or self.tag)
-
-    @property
-    def is_by_project(self) -> bool:
-        """Whether what is said of several servers together is said of those of one project: names,
-        tags and metadata of one project must not hold servers of another."""
-        return not self.project and (self.is_of_owners or self.name is not None)
+        """Whether the owners of servers say which are selected: by what they set, and no project or
+        server is listed. What owners of one project set must hold neither a host that is emptied
+        nor the servers of another project."""
+        named_groups = (word for word in self.server_group or () if not _UUID.fullmatch(word))
+        return not (self.project or self.uuid) and bool(
+            self.metadata or self.tag or self.name or any(named_groups))
 
 
 class Places(_Strict):
@@ -154,12 +156,12 @@ class OperatorRule(_Strict):
         The servers are on so many hosts at most, such as those that have a licence.""", ge=1,
         le=100_000, strict=True)
     never_move: Literal[True] | None = _key(about="""
-        The servers are not moved, not even off hosts that are emptied, unless their owners alone
-        selected them.""")
+        The servers are not moved, not even off hosts that are emptied, unless their owners select
+        them (see ``tag``).""")
     move_only: Words | None = _key(about="""
         Times in which the servers may be moved, each written as ``[kronos] maintenance_window`` is.
-        Hosts are not emptied of them at other times either, unless their owners alone selected
-        them.""")
+        Hosts are not emptied of them at other times either, unless their owners select them (see
+        ``tag``).""")
     max_moves: int | None = _key(about="""
         How many times each of the servers is moved within 24 hours at most. What empties a host is
         not counted.""", ge=1, le=1000, strict=True)

@@ -145,7 +145,7 @@ def _parts(rule: OperatorRule, servers: Uuids, index: '_Index') -> tuple[Uuids, 
     """Split the servers of a rule by project, where it is about each project by itself."""
     if not is_joint(rule):
         return ()
-    if not rule.servers.is_by_project:
+    if not rule.servers.is_of_owners:
         return (servers,)
     owned = collections.defaultdict(set)
     for uuid in servers:

@@ -66,8 +66,8 @@ class TestConfigTest(configured.ConfiguredTestCase):
         _status, out, _err = self.run_command('-f', 'json')
         rows = {row['rule']: row for row in json.loads(out)['rules']}
         self.assertEqual(
-            {'rule': 'there', 'relation': 'must_run_on', 'servers': 2, 'hosts': 1, 'violated': 1,
-             'example': 'web2', 'conflicts': []}, rows['there'])
+            {'rule': 'there', 'relation': 'must_run_on', 'servers': 2, 'yields': True, 'hosts': 1,
+             'violated': 1, 'example': 'web2', 'conflicts': []}, rows['there'])
         self.assertEqual((2, None, 1), tuple(
             rows['alone'][key] for key in ('servers', 'hosts', 'violated')))
         self.assertEqual(('warning', 'none: it selects no server'), self.report()[1]['rules'])

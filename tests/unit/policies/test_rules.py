@@ -31,6 +31,7 @@ def instance(uuid, host_name='a1', **rest):
         'status': 'ACTIVE', 'vcpus': 1, 'memory_mb': 1, 'disk_gb': 0, **rest})
 
 
+GROUP = 'd2bd23a6-2b52-4c3b-8a8e-3c1d4c4f5c11'
 HOSTS = (host('a1', ('CUSTOM_GPU',), room='a', rack='r1'),
          host('a2', ('CUSTOM_SSD', 'HW_X'), room='a', rack='r2'),
          host('b1', ('CUSTOM_SSD',), room='b', rack='r1'), host('c1'))
@@ -38,7 +39,7 @@ CLOUD = objects.Snapshot(
     taken_at='2026-11-20T12:00:00Z', hosts=HOSTS,
     aggregates=(objects.Aggregate(name='new', uuid='new', hosts=('b1', 'c1'),
                                   availability_zone='az1'),),
-    server_groups=(objects.ServerGroup(uuid='g1', name='quorum', policy='affinity',
+    server_groups=(objects.ServerGroup(uuid=GROUP, name='quorum', policy='affinity',
                                        members=('i1', 'i2', 'gone')),),
     instances=(
         instance('i1', display_name='db-1', tags=('db', 'x'), metadata={'kronos:role': 'main'},
@@ -87,12 +88,23 @@ class RulesTest(testtools.TestCase):
         self.assertEqual(('keep_apart', 'rack', False), (rule.relation, rule.level, rule.yields))
 
     @ddt.data(
+        ('{tag: db}', True), ('{name: "db-*"}', True), ('{metadata: {"kronos:role": a}}', True),
+        ('{server_group: quorum}', True), (f'{{server_group: [{GROUP}, quorum]}}', True),
+        ('{name: "db-*", flavor: m1}', True), ('{name: "db-*", project: p1}', False),
+        ('{tag: db, project: p1}', False), ('{tag: db, uuid: [i1]}', False),
+        (f'{{server_group: {GROUP}}}', False), ('{flavor: m1}', False), ('{project: p1}', False))
+    @ddt.unpack
+    def test_what_any_owner_can_set_holds_no_host_that_is_emptied(self, servers, yields):
+        [rule] = rules(f'- {{name: a, servers: {servers}, never_move: true}}')
+        self.assertEqual(yields, rule.yields)
+
+    @ddt.data(
         ('{tag: db}', 'i1 i2 i4'), ('{tag: [x, other]}', 'i1'), ('{name: db-*}', 'i1 i2'),
         ('{name: "web[[]1]"}', 'i3'), ('{name: web*}', 'i3'), ('{name: "*-?"}', 'i1 i2 i4'),
         ('{flavor: "m?"}', 'i3'), ('{flavor: ["m1.*", m2]}', 'i1 i3'),
         ('{image: {os_distro: "rh*"}}', 'i2'), ('{image: {os_distro: debian}}', ''),
         ('{metadata: {"kronos:role": main}}', 'i1'), ('{project: p2}', 'i2'),
-        ('{server_group: quorum}', 'i1 i2'), ('{server_group: g1}', 'i1 i2'),
+        ('{server_group: quorum}', 'i1 i2'), (f'{{server_group: {GROUP}}}', 'i1 i2'),
         ('{availability_zone: az1}', 'i3 i4'), ('{availability_zone: nova}', 'i1 i2'),
         ('{uuid: [i4, i9]}', 'i4'), ('{tag: db, project: p1}', 'i1 i4'))
     @ddt.unpack
@@ -113,8 +125,10 @@ class RulesTest(testtools.TestCase):
 
     def test_what_owners_select_is_kept_together_or_apart_in_each_project(self):
         for servers, parts in (('{tag: db}', [['i1', 'i4'], ['i2']]),
-                               ('{tag: db, project: [p1, p2]}', [['i1', 'i2', 'i4']]),
-                               ('{server_group: quorum}', [['i1', 'i2']])):
+                               ('{tag: db, uuid: [i1, i2]}', [['i1', 'i2']]),
+                               ('{server_group: quorum}', [['i1'], ['i2']]),
+                               (f'{{server_group: {GROUP}}}', [['i1', 'i2']]),
+                               ('{tag: db, project: [p1, p2]}', [['i1', 'i2', 'i4']])):
             [found] = Selections(rules(
                 f'- {{name: a, servers: {servers}, keep_apart: host}}'), CLOUD)
             self.assertEqual(parts, sorted(sorted(part) for part in found.parts))
@@ -123,7 +137,7 @@ class RulesTest(testtools.TestCase):
         found = Selections(rules(
             '- {name: inside, servers: {tag: db}, must_run_on: {domain: {room: a}}}\n'
             '- {name: outside, servers: {tag: db}, should_not_run_on: {hosts: a1}}\n'
-            '- {name: apart, servers: {server_group: quorum}, keep_apart: rack}\n'
+            '- {name: apart, servers: {uuid: [i1, i2]}, keep_apart: rack}\n'
             '- {name: near, servers: {uuid: [i1, i2, i3]}, keep_together: rack}\n'
             '- {name: few, servers: {uuid: [i1, i2, i3]}, at_most_hosts: 2}\n'
             '- {name: still, servers: {tag: db}, never_move: true}\n'), CLOUD).violated()

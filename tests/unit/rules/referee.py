@@ -43,8 +43,9 @@ class Referee:
 
     @staticmethod
     def _yields(rule):
-        """Whether a rule gives way where a host is emptied."""
-        return not {'tag', 'metadata'}.isdisjoint(rule['servers'])
+        """Whether the owners of servers select them: a rule gives way where a host is emptied."""
+        chosen = set(rule['servers'])
+        return bool(chosen & {'tag', 'metadata', 'name'}) and not chosen & {'project', 'uuid'}
 
     def is_held(self, uuid):
         """Whether a rule does not let a server move at all when the clouds are recorded."""
@@ -140,9 +141,7 @@ class Referee:
 
     def _part(self, rule, uuid):
         """The project, where a rule holds for the servers of each by themselves."""
-        chosen = set(rule['servers'])
-        by_project = 'project' not in chosen and chosen & {'tag', 'metadata', 'name'}
-        return self.instances[uuid]['project_id'] if by_project else ''
+        return self.instances[uuid]['project_id'] if self._yields(rule) else ''
 
     def domain(self, host, level):
         """The domain of a host at a level, in those that it is in."""
