@@ -26,6 +26,9 @@ last for days."""
 RUNNING, OFF = 'ACTIVE', 'SHUTOFF'
 """Statuses of a server before and after it is stopped."""
 
+UNCONFIRMED = 'VERIFY_RESIZE'
+"""Status of a server that waits for its resize to be confirmed or reverted. Nova starts none."""
+
 WHO = 'the drain service'
 """Beside the moves that it gives up, in the journal."""
 
@@ -160,8 +163,9 @@ class DrainService:
         down before Nova is asked: a worker that dies in between leaves none stopped for ever."""
         servers = {each.uuid: each for each in self.hosts.servers_on(drain.host)
                    if not each.is_unsettled}
-        stopped = {uuid: state for uuid, state in drain.stopped.items() if uuid in servers}
-        stopped |= {uuid: drains.STOPPED for uuid in stopped
+        # What has left the host meanwhile is looked for at the release.
+        stopped = {**drain.stopped}
+        stopped |= {uuid: drains.STOPPED for uuid in servers.keys() & stopped
                     if drain.has_stopped(uuid, servers[uuid].status)}
         wanted = [uuid for uuid in drain.to_stop
                   if uuid in servers and servers[uuid].status == RUNNING
@@ -178,7 +182,7 @@ class DrainService:
             Cycles(self.drains.database).expedite(drain.aggregate)
 
     def _start_again(self, drain: drains.Drain) -> bool:
-        """Start the servers that a drain has stopped.
+        """Start the servers that a drain has stopped, wherever they are by now.
 
         :returns: whether none is left to be started
         """
@@ -188,13 +192,17 @@ class DrainService:
         servers = {each.uuid: each for each in self.hosts.servers_on(drain.host)}
         left = {}
         for uuid, state in known.items():
-            server = servers.get(uuid)
+            server = servers.get(uuid) or self.hosts.server(uuid)
+            if server is not None and server.status == UNCONFIRMED:
+                LOG.warning('Server %s was stopped by the drain of host %s, and was resized or '
+                            'migrated cold since, which is not confirmed. Start it by hand.', uuid,
+                            drain.host)
             if server is None or server.status != OFF and not server.task_state:
-                continue    # deleted, elsewhere, or running again
+                continue    # deleted, or running again
             if server.status == OFF and not server.task_state:
                 if state == drains.STARTING:
-                    LOG.warning('Server %s was to be started again on host %s and is %s. Start it '
-                                'by hand.', uuid, drain.host, server.status)
+                    LOG.warning('Server %s was to be started again after the drain of host %s '
+                                'and is %s. Start it by hand.', uuid, drain.host, server.status)
                     continue
                 self.hosts.start(uuid)
                 state = drains.STARTING

@@ -29,6 +29,9 @@ class HostApi(Protocol):
     def servers_on(self, host: str) -> list[ServerOnHost]:
         """The servers on a host, of all projects, and those with an unsettled migration."""
 
+    def server(self, uuid: str) -> ServerOnHost | None:
+        """A server wherever it is; None where there is none of that uuid any more."""
+
     def disable(self, host: str, reason: str) -> None:
         """Let no server be put on a host any more; harmless when repeated."""
 

@@ -28,6 +28,10 @@ class OpenStackHostApi(OpenStackComputeApi):
             marker = f'&marker={page[-1]["id"]}'
         return [*found, *self._unsettled(host, {server.uuid for server in found})]
 
+    def server(self, uuid):
+        answer = self._get(uuid, f'/servers/{uuid}')
+        return None if answer is None else _on_host(answer['server'])
+
     def _unsettled(self, host, here):
         moved = collections.defaultdict(list)
         for status in migration_status.NOT_LET_GO_OF:

@@ -44,6 +44,16 @@ class InProcessHostApi:
             return [*map(_on_host, here), *(dataclasses.replace(_on_host(each), is_unsettled=True)
                                             for each in unsettled)]
 
+    def server(self, uuid):
+        with compute_api.answered(uuid):
+            context = cells.admin_context()
+            if not cells.target_instance(context, uuid):
+                return None
+            try:
+                return _on_host(objects.Instance.get_by_uuid(context, uuid, expected_attrs=[]))
+            except nova_exception.InstanceNotFound:
+                return None
+
     def disable(self, host, reason):
         self._update(host, {'disabled': True, 'disabled_reason': reason})
 
@@ -66,6 +76,9 @@ class InProcessHostApi:
             context.project_id = instance.project_id
             try:
                 getattr(api.API(), action)(context, instance)
+            except nova_exception.InstanceInvalidState as e:
+                # Another worker, or the server's owner, was first.
+                LOG.info('Server %s: %s', server, e)
             except nova_exception.NovaException as e:
                 if outages.is_outage(e):
                     raise

@@ -1,5 +1,7 @@
 """The servers of a host, in-process and by the public API."""
 
+from oslo_utils.fixture import uuidsentinel
+
 from kronos_nova.executor.openstack_hosts import OpenStackHostApi
 from kronos_nova.plugin import host_api
 from tests.functional import base
@@ -33,6 +35,8 @@ class StoppingTest(base.NovaTestCase):
             [found] = api.servers_on('host1')
             self.assertEqual((server['id'], 'SHUTOFF', False),
                              (found.uuid, found.status, found.is_locked))
+            self.assertEqual(found, api.server(server['id']))
+            self.assertIsNone(api.server(uuidsentinel.gone))
             api.start(server['id'])
             self._wait_for_state_change(server, 'ACTIVE')
             api.start(server['id'])

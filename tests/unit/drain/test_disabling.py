@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import types
 
+import fixtures as testfixtures
 import testtools
 
 from kronos_nova import exception
@@ -28,7 +29,7 @@ class RecordedHosts:
     def __init__(self):
         self.services = {'a': snapshot.Service(state='up', status='enabled')}
         self.is_silent = False
-        self.servers, self.asked = [], []
+        self.servers, self.elsewhere, self.asked = [], {}, []
 
     def stop(self, server):
         self.asked.append(('stop', server))
@@ -45,6 +46,10 @@ class RecordedHosts:
 
     def servers_on(self, _host):
         return self.servers
+
+    def server(self, uuid):
+        status = self.elsewhere.get(uuid)
+        return status and ServerOnHost(uuid=uuid, name=uuid, status=status)
 
     def service(self, host):
         if self.is_silent:
@@ -444,10 +449,31 @@ class StoppingTest(DrainTestCase):
         self.block('vm1', 'vm2')
         self.look()
         self.nova.put(vm2='SHUTOFF')
-        self.assertEqual({'vm2': 'stopped'}, self.look())
+        self.assertEqual({'vm1': 'stopping', 'vm2': 'stopped'}, self.look())
         self.release()
         self.assertEqual({'vm2': 'starting'}, self.look())
         self.assertEqual(({}, drains.RELEASED), (self.look(), self.state()))
+
+    def test_a_server_that_was_moved_while_it_was_off_starts_where_it_is(self):
+        """By an operator, or by a service for high availability."""
+        self.stop_all()
+        self.nova.put()
+        self.nova.elsewhere['vm1'] = 'SHUTOFF'
+        self.assertEqual({'vm1': 'stopped'}, self.look())
+        self.release()
+        self.assertEqual({'vm1': 'starting'}, self.look())
+        self.assertEqual(('start', 'vm1'), self.nova.asked[-1])
+        self.nova.elsewhere['vm1'] = 'ACTIVE'
+        self.assertEqual(({}, drains.RELEASED), (self.look(), self.state()))
+
+    def test_a_server_whose_resize_is_not_confirmed_is_named(self):
+        self.stop_all()
+        self.nova.put()
+        self.nova.elsewhere['vm1'] = 'VERIFY_RESIZE'
+        self.release()
+        log = self.useFixture(testfixtures.FakeLogger())
+        self.assertEqual(({}, drains.RELEASED), (self.look(), self.state()))
+        self.assertIn('Server vm1 was stopped by the drain of host a', log.output)
 
     def test_servers_start_again_on_a_host_that_is_enabled_by_hand(self):
         self.stop_all()
