@@ -27,6 +27,7 @@ from kronos_nova.cycle.options import PaceOptions
 from kronos_nova.cycle.prices import MinGain
 from kronos_nova.cycle.requests import SHUTOFF
 from kronos_nova.cycle.restraint import Restraint
+from kronos_nova.cycle.rule_holds import rule_holds
 from kronos_nova.drain import states
 from kronos_nova.drain.states import Drain
 from kronos_nova.metrics.allocated import AllocatedSource
@@ -41,6 +42,7 @@ from kronos_nova.objects.snapshot import MoveUnderWay
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import Policy
 from kronos_nova.policies import PolicySet
+from kronos_nova.policies.selection import Selections
 from kronos_nova.policies.windows import Windows
 
 ROOM = 'allocated'
@@ -154,7 +156,8 @@ def plan(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     history = PlanningHistory(tries=tuple(tries), quarantines=quarantines or {},
                               refused_hosts=refused_hosts or {})
     case = _Case(snapshot, aggregate, drains, failures or {}, history,
-                 measurements or planner_ports.measurements(snapshot, options))
+                 measurements or planner_ports.measurements(snapshot, options),
+                 _Ruled.made(Selections(policies.rules, snapshot), aggregate, planner_ports.now))
     avoided = {host for drain in drains for host in drain.avoid} - case.hosts
     found = case.plan(policies, options, planner_ports, avoided)
     if avoided and found.blocked and not found.report.moves:
@@ -169,8 +172,8 @@ _WhyByHost = dict[str, dict[str, str]]
 class _Case:
     def __init__(self, snapshot: Snapshot, aggregate: str, drains: Iterable[states.Drain],
                  failures: Mapping[str, Sequence[str]], history: PlanningHistory,
-                 measurements: Measurements) -> None:
-        self.measurements, self.history = measurements, history
+                 measurements: Measurements, ruled: '_Ruled') -> None:
+        self.measurements, self.history, self.ruled = measurements, history, ruled
         self.snapshot, self.aggregate = snapshot, aggregate
         self.drains = {drain.host: drain for drain in drains}
         self.hosts = {*self.drains}
@@ -223,19 +226,30 @@ class _Case:
 
     def _unmovable(self, options: EngineOptions, now: float) -> dict[str, str]:
         """{uuid: Nova's reason} of the running servers that Nova does not migrate live and that an
-        operator lets be interrupted. Neither a tenant's lock nor a maintenance window is passed
-        over for that."""
+        operator lets be interrupted. Neither a tenant's lock, nor a maintenance window, nor a rule
+        that holds a server is passed over for that."""
         if not options.windows.is_open(self.aggregate, now):
             return {}
         found = {uuid: eligibility.movability(server) for uuid, server in self.servers.items()
                  if server.status in eligibility.COLD_STATUSES and server.status != SHUTOFF
-                 and not (server.locked or server.task_state)}
-        return {uuid: each.why for uuid, each in found.items() if each.can == COLD and (
-                    self.drains[self.servers[uuid].host].unmovable != states.LEAVE)
+                 and not (server.locked or server.task_state or uuid in self.ruled.held)}
+        return {uuid: f'{each.why}{self._by_rule(uuid)}' for uuid, each in found.items()
+                if each.can == COLD and self._treatment(self.servers[uuid]) != states.LEAVE
                 or each.can == IMMOVABLE and self._stops(self.servers[uuid])}
 
+    def _treatment(self, server: Instance) -> str:
+        """What is done with a running server that Nova does not migrate live: a rule's word goes
+        before the command's."""
+        if server.uuid in self.ruled.treatments:
+            return self.ruled.treatments[server.uuid].what
+        return self.drains[server.host].unmovable
+
+    def _by_rule(self, uuid: str) -> str:
+        found = self.ruled.treatments.get(uuid)
+        return f' (rule {found.rule})' if found else ''
+
     def _stops(self, server: Instance) -> bool:
-        return self.drains[server.host].unmovable == states.STOP
+        return self._treatment(server) == states.STOP
 
     def _is_on(self, move: MoveUnderWay) -> bool:
         server = self.servers.get(move.instance_uuid)
@@ -264,10 +278,13 @@ class _Case:
     def _why_uninterrupted(self, server: Instance) -> str:
         """The reason, for a person, why a server is not interrupted although an operator permits
         it."""
-        if self.drains[server.host].unmovable == states.LEAVE:
-            return ''
+        if self._treatment(server) == states.LEAVE:
+            return f'; rule {self.ruled.treatments[server.uuid].rule} leaves it' if (
+                server.uuid in self.ruled.treatments) else ''
         if server.locked:
             return '; it is not interrupted, because it is locked'
+        if server.uuid in self.ruled.held:
+            return f'; it is not interrupted, because {self.ruled.held[server.uuid]}'
         return ('' if eligibility.movability(server).can == IMMOVABLE
                 and not self._stops(server) else '; it is interrupted in a maintenance window only')
 
@@ -320,6 +337,42 @@ class _Case:
 
     def _aggregates(self) -> set[str]:
         return {aggregate.name for aggregate in self.snapshot.aggregates}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Treatment:
+    """What a rule says is done with a server, one of :data:`~kronos_nova.drain.states.UNMOVABLE`,
+    and the name of the rule."""
+
+    what: str
+    rule: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Ruled:
+    """The servers that rules of operators are about.
+
+    treatments : uuid of each server to what is done with it if Nova does not migrate it live
+    held : uuid of each server that is not moved off a host that is emptied either, to why
+    """
+
+    treatments: Mapping[str, _Treatment]
+    held: Mapping[str, str]
+
+    @classmethod
+    def made(cls, selections: Selections, aggregate: str, now: float) -> '_Ruled':
+        """Of several rules about what cannot move, the one that interrupts a server least holds."""
+        treatments: dict[str, _Treatment] = {}
+        for each in selections:
+            what = each.rule.unmovable
+            if what is None or what == states.LEAVE and each.rule.yields:
+                continue
+            for uuid in each.servers:
+                if uuid not in treatments or (states.UNMOVABLE.index(what) <
+                                              states.UNMOVABLE.index(treatments[uuid].what)):
+                    treatments[uuid] = _Treatment(what, each.rule.name)
+        holds = rule_holds(selections, aggregate, selections.host_of.keys(), now, {})
+        return cls(treatments, {uuid: hold.why for uuid, hold in holds.items() if not hold.yields})
 
 
 class _WithRoom(MetricsReader):

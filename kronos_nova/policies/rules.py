@@ -125,7 +125,9 @@ MUST, MUST_NOT = 'must_run_on', 'must_not_run_on'
 SHOULD, SHOULD_NOT = 'should_run_on', 'should_not_run_on'
 TOGETHER, APART, AT_MOST = 'keep_together', 'keep_apart', 'at_most_hosts'
 NEVER, ONLY, LIMIT = 'never_move', 'move_only', 'max_moves'
-RELATIONS = (MUST, MUST_NOT, SHOULD, SHOULD_NOT, TOGETHER, APART, AT_MOST, NEVER, ONLY, LIMIT)
+UNMOVABLE = 'unmovable'
+RELATIONS = (MUST, MUST_NOT, SHOULD, SHOULD_NOT, TOGETHER, APART, AT_MOST, NEVER, ONLY, LIMIT,
+             UNMOVABLE)
 
 
 class OperatorRule(_Strict):
@@ -165,6 +167,11 @@ class OperatorRule(_Strict):
     max_moves: int | None = _key(about="""
         How many times each of the servers is moved within 24 hours at most. What empties a host is
         not counted.""", ge=1, le=1000, strict=True)
+    unmovable: Literal['leave', 'cold', 'stop'] | None = _key(about="""
+        What ``host drain --unmovable`` says, for these servers, whatever the command says: running
+        servers that Nova does not migrate live are left, migrated cold, or stopped until the
+        release. Of several rules about a server the one that interrupts it least holds. ``leave``
+        does not hold where the servers' owners select them (see ``tag``).""")
 
     @pydantic.model_validator(mode='after')
     def _check(self) -> Self:

@@ -18,10 +18,11 @@ from kronos_nova.policies import loader
 from kronos_nova.policies import windows
 
 NOON = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
-POLICIES = loader.parse("""
+TEXT = """
 policies:
 - {name: cpu, mode: spread, weight: 1.0, threshold: 0.0, imbalance_query: q, vm_profile_query: p}
-""")
+"""
+POLICIES = loader.parse(TEXT)
 UP = snapshot.Service(state='up', status='enabled')
 
 
@@ -219,6 +220,43 @@ policies:
         self.assertEqual({'sev': 'the memory is encrypted', 'fpga': 'an accelerator'},
                          found.to_stop['a'])
         self.assertEqual({'locked', 'paused'}, found.blocked['a'].keys())
+
+    def rule(self, *rows):
+        rules = ''.join(f'- {{name: {name}, servers: {servers}, {relation}}}\n'
+                        for name, servers, relation in rows)
+        self.policies = loader.parse(f'{TEXT}rules:\n{rules}')
+
+    def test_rules_say_of_servers_what_the_command_says_of_all(self):
+        self.unmovable()
+        self.rule(('keep', '{uuid: [sev]}', 'unmovable: leave'))
+        found = self.plan(unmovable='stop')
+        self.assertEqual({'fpga'}, found.to_stop['a'].keys())
+        self.assertIn('the memory is encrypted; rule keep leaves it', found.blocked['a']['sev'])
+        self.rule(('halt', '{name: "[sf]*", project: p}', 'unmovable: stop'),
+                  ('cold', '{uuid: [sev, paused, locked]}', 'unmovable: cold'))
+        found = self.plan()
+        self.assertEqual(({'plain', 'sev'}, {'sev': 'restart'}),
+                         (self.moved(found).keys(), found.kinds))
+        self.assertEqual({'a': {'fpga': 'an accelerator (rule halt)'}}, found.to_stop)
+        self.assertEqual({'a': {'sev': 'the memory is encrypted (rule cold)'}}, found.interrupted)
+        self.assertEqual({'locked', 'paused'}, found.blocked['a'].keys())
+
+    def test_owners_keep_no_server_from_being_interrupted(self):
+        self.unmovable()
+        self.rule(('keep', '{name: sev}', 'unmovable: leave'))
+        self.assertEqual({'sev', 'fpga'}, self.plan(unmovable='stop').to_stop['a'].keys())
+
+    def test_what_a_rule_does_not_let_move_is_not_interrupted(self):
+        """Neither when it is never moved, nor outside the windows in which it is."""
+        for relation in ('never_move: true', 'move_only: "*; 0 3 1 1 *; 60"'):
+            for wanted in ('cold', 'stop'):
+                self.servers = []
+                self.unmovable()
+                self.rule(('still', '{uuid: [sev]}', relation))
+                found = self.plan(unmovable=wanted)
+                self.assertNotIn('sev', {*self.moved(found), *found.to_stop.get('a', ())})
+                self.assertIn('it is not interrupted, because rule still',
+                              found.blocked['a']['sev'])
 
     def test_they_stay_by_default_and_outside_the_maintenance_windows(self):
         self.unmovable()

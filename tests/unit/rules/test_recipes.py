@@ -1,6 +1,8 @@
 """Each recipe of the documentation does what the page says, on a cloud made for them."""
 
 import collections
+import dataclasses
+import datetime
 import pathlib
 import re
 
@@ -8,8 +10,13 @@ import fixtures
 import testtools
 import yaml
 
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.drain import planning
+from kronos_nova.drain import states
+from kronos_nova.objects import snapshot as objects
 from kronos_nova.record import replay
+from tests.unit.drain.test_planning import Silent
 from tests.unit.rules.clouds import RuleCloud
 from tests.unit.rules.test_plans import DURATIONS
 from tools import generate
@@ -30,6 +37,7 @@ SERVERS = {
     'web-1': ('cmp1', {}), 'web-2': ('cmp1', {}), 'web-3': ('cmp2', {}), 'web-4': ('cmp3', {}),
     'pair-1': ('cmp1', {}), 'pair-2': ('cmp3', {}), 'app-1': ('cmp5', {}), 'app-2': ('cmp7', {}),
     'noisy-1': ('cmp4', {'noisy': 'yes'}), 'noisy-2': ('cmp4', {'noisy': 'yes'}),
+    'gpu-1': ('cmp8', {'flavor': 'gpu.one'}),
     'legacy-1': ('cmp3', {}), 'phone-1': ('cmp3', {'flavor': 'voice.one'})}
 
 
@@ -89,7 +97,7 @@ class RecipesTest(testtools.TestCase):
     def test_without_rules_every_wish_is_unfulfilled(self):
         """So that each of the others shows what its rule does."""
         hosts = {name: host for name, (host, _traits) in SERVERS.items()}
-        self.assertEqual(11, len(RECIPES))
+        self.assertEqual(12, len(RECIPES))
         self.assertNotIn(hosts['ora-1'], ('cmp1', 'cmp2'))
         self.assertEqual(ROOM[hosts['pair-1']], ROOM[hosts['pair-2']])
         self.assertNotEqual(RACK[hosts['app-1']], RACK[hosts['app-2']])
@@ -156,3 +164,20 @@ class RecipesTest(testtools.TestCase):
     def test_servers_that_are_rarely_moved(self):
         report, _hosts = self.ends('Servers that are rarely moved')
         self.assertLessEqual(sum(move.instance_uuid == 'phone-1' for move in report.moves), 1)
+
+    def test_servers_that_nova_does_not_migrate_live(self):
+        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        recording, policies = replay.read(RecipeCloud(yaml.safe_load(
+            RECIPES['Servers that Nova does not migrate live'])['rules']).write(folder))
+        cloud = recording.snapshot
+        cold = objects.Movability(can=objects.COLD, why='a PCI device')
+        cloud = dataclasses.replace(cloud, instances=tuple(
+            dataclasses.replace(each, live=cold) if each.uuid in ('gpu-1', 'build-1') else each
+            for each in cloud.instances))
+        found = planning.plan(
+            cloud, policies, EngineOptions(aggregates=('all',)),
+            PlannerPorts(source=Silent(), clock=lambda: 0.0, now=0.0), 'all', [states.Drain(
+                uuid='d', host='cmp8', aggregate='all', state=states.DRAINING, requested_by='jane',
+                requested_at=datetime.datetime(2026, 11, 20, tzinfo=datetime.UTC))])
+        self.assertEqual({'cmp8': {'gpu-1': 'a PCI device (rule gpu)'}}, found.to_stop)
+        self.assertEqual({'build-1'}, found.blocked['cmp8'].keys())
