@@ -18,6 +18,7 @@ from kronos_nova.cycle import observe
 from kronos_nova.cycle import persist
 from kronos_nova.cycle import refused_boots
 from kronos_nova.cycle import steps
+from kronos_nova.cycle.broken_rules import broken_rules
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.losses import RoomFigures
 from kronos_nova.cycle.metrics import Measurements
@@ -29,10 +30,12 @@ from kronos_nova.cycle.ports import CycleRules
 from kronos_nova.cycle.requests import Requester
 from kronos_nova.cycle.room_requests import RoomRequests
 from kronos_nova.objects import hold
+from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
+from kronos_nova.policies.selection import Selections
 from kronos_nova.room import holding
 
 LOG = logging.getLogger(__name__)
@@ -78,6 +81,7 @@ class Cycle:
             forecast_cache=self.cycle_ports.forecast_cache,
             loss_memory=self.cycle_ports.loss_judge.rule_memory)
         measurements = planner_ports.measurements(seen.snapshot, options)
+        seen = self._give_up_broken(seen, now)
         self._settle_holds(seen.snapshot, options, now)
         self._choose_aggregates(seen.snapshot, options, planner_ports)
         options = self._carry_out_requests(seen.snapshot, options, planner_ports, measurements)
@@ -97,6 +101,24 @@ class Cycle:
         report = self._with_losses(report, seen.snapshot, options, planner_ports, begun)
         self._make_sure_of_our_turn()
         return writer.persist(report, seen.snapshot)
+
+    def _give_up_broken(self, seen: Observation, now: datetime.datetime) -> Observation:
+        """Give up moves that are not begun and break rules that have changed since.
+
+        :returns: the Observation without these moves
+        """
+        waiting = self.cycle_ports.journal.moves(states=(moves.PLANNED,)) if (
+            self.policies.rules) else ()
+        here = [move for move in waiting if seen.scopes is None or move.aggregate in seen.scopes]
+        broken = broken_rules(Selections(self.policies.rules, seen.snapshot), here,
+                              now.timestamp()) if here else {}
+        if not broken:
+            return seen
+        self._make_sure_of_our_turn()
+        for move in self.cycle_ports.journal.give_up(broken, now):
+            LOG.info('Move %s of instance %s from %s to %s is given up: %s', move.uuid,
+                     move.instance_uuid, move.source, move.destination, broken[move.uuid])
+        return seen.with_moves(self.cycle_ports)
 
     def _settle_holds(self, snapshot: Snapshot, options: EngineOptions,
                       now: datetime.datetime) -> None:

@@ -119,6 +119,18 @@ class Queue:
                     given_up.append(row)
             return [rows.move_record(row) for row in given_up]
 
+    @retried
+    def give_up(self, reasons, now):
+        """Give up planned moves for reasons of their own.
+
+        :param reasons: {uuid of a move: why}
+        :returns: MoveRecords, now ABANDONED, or FAILED and not settled
+        """
+        with rows.serialized(self.database, rows.DISPATCH) as session:
+            query = rows.moves_in((moves.PLANNED,)).where(models.MoveRow.uuid.in_(reasons))
+            return [rows.move_record(row) for row in session.scalars(query).all()
+                    if self._give_up(session, row, now, reasons[row.uuid])]
+
     def _give_up(self, session, row, now, why):
         if row.error_type is None or row.abort_requested:
             return rows.transit(session, row, moves.ABANDONED, now, self.worker, why,

@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import logging
 
+import ddt
 import fixtures as test_fixtures
 import testtools
 
@@ -119,8 +120,9 @@ class CycleTestCase(testtools.TestCase):
             cooldowns=self.cooldowns, cycles=self.cycles, refusals=self.refusals,
             history=lambda since: history, dry_run=self.dry_run, requesters=(HostDrains,))
 
-    def run_cycle(self, rules=RULES, engine_options=OPTIONS, may_write=True, history=()):
-        return evaluation.Cycle(self.ports(history), loader.parse(POLICIES), engine_options, rules,
+    def run_cycle(self, rules=RULES, engine_options=OPTIONS, may_write=True, history=(), more=''):
+        return evaluation.Cycle(self.ports(history), loader.parse(POLICIES + more), engine_options,
+                                rules,
                                 self.clock, lambda: may_write).run()
 
     def level(self, **levels):
@@ -130,6 +132,7 @@ class CycleTestCase(testtools.TestCase):
         return [plan.state for plan in self.journal.plans()]
 
 
+@ddt.ddt
 class CycleTest(CycleTestCase):
     def test_with_auto_the_plan_runs_and_what_it_touches_cools(self):
         [report] = self.run_cycle().aggregates
@@ -230,6 +233,41 @@ class CycleTest(CycleTestCase):
         # The move in progress counts at its destination, and with it all is even.
         self.assertEqual((plans.BALANCED, ()), (report.outcome, report.moves))
         self.assertEqual([plans.EXECUTING], self.states())
+
+    def given_up(self, relation, servers='{uuid: [vm1, vm2, vm3]}', phase=plans.SPREAD):
+        """Run a plan of one move, vm1 to b, and evaluate with a rule: why the move was given up,
+        None where it was not."""
+        later = self.clock() + datetime.timedelta(hours=1)
+        plan = self.journal.record_plan(
+            fixtures.report([('vm1', 'a', 'b')], name='gpu', phase=phase), plans.EXECUTING,
+            self.clock(), later)
+        self.run_cycle(more=f'rules:\n- {{name: r, servers: {servers}, {relation}}}\n')
+        [move] = self.journal.moves(plan)
+        if move.state != moves.ABANDONED:
+            return None
+        *_step, detail = self.journal.events(move.uuid)[-1]
+        return detail
+
+    @ddt.data(('must_not_run_on: {hosts: b}', 'rule r keeps it off b'),
+              ('must_run_on: {hosts: a}', 'rule r keeps it off b'),
+              ('never_move: true', 'rule r never moves it'),
+              ('move_only: "*; 0 3 1 1 *; 60"', 'in its windows'))
+    @ddt.unpack
+    def test_a_move_that_waits_is_given_up_when_a_rule_does_not_permit_it_any_more(
+            self, relation, why):
+        self.assertIn(why, self.given_up(relation))
+
+    @ddt.data('must_run_on: {hosts: b}', 'should_not_run_on: {hosts: b}', 'keep_together: host')
+    def test_a_move_that_waits_is_not_given_up_for_other_rules(self, relation):
+        self.assertIsNone(self.given_up(relation))
+
+    @ddt.data('must_not_run_on: {hosts: b}', 'never_move: true')
+    def test_what_empties_a_host_is_not_given_up_for_a_rule_that_gives_way(self, relation):
+        self.assertIsNone(self.given_up(relation, '{name: vm*}', plans.EVACUATE))
+
+    @ddt.data('must_not_run_on: {hosts: b}', 'never_move: true')
+    def test_what_empties_a_host_is_given_up_for_a_rule_that_holds(self, relation):
+        self.assertIn('rule r', self.given_up(relation, '{uuid: [vm1]}', plans.EVACUATE))
 
     def propose(self):
         """The plan that waits for approval after an evaluation."""
