@@ -96,7 +96,9 @@ def _fits(words: Iterable[str] | None) -> Callable[[str], object]:
     fits."""
     if words is None:
         return bool
-    return re.compile('|'.join(map(fnmatch.translate, words))).match
+    # A value may be called as a pattern is written.
+    return re.compile('|'.join(f'{fnmatch.translate(word)}|{re.escape(word)}\\Z' for word in words)
+                      ).match
 
 
 class _Rule:

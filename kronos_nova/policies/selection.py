@@ -265,13 +265,14 @@ class _Values:
 
     def matching(self, words: Iterable[str]) -> set[str]:
         """The keys with a value that is one of the words, or that one of the patterns fits."""
-        return {having for word in words for value in self._values(word)
-                for having in self._having[value]}
+        return {having for word in words for value in (word, *self._values(word))
+                for having in self._having.get(value, ())}
 
     def _values(self, word: str) -> Iterable[str]:
+        """The values that a pattern fits; none for a word that is no pattern."""
         pattern = _PATTERN.search(word)
         if pattern is None:
-            return (word,) if word in self._having else ()
+            return ()
         begin = word[:pattern.start()]
         beginning = self._sorted[
             bisect.bisect_left(self._sorted, begin):

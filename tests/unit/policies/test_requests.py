@@ -15,7 +15,7 @@ AGGREGATES = (Aggregate(name='rack1', uuid='1', hosts=('a1', 'b1'), metadata={'r
               Aggregate(name='rack2', uuid='2', hosts=('a2',), metadata={'rack': 'r2'}))
 SERVER = RequestedServer(
     uuid='i1', project='p1', flavor='m1.big', image={'os_distro': 'rhel'},
-    groups=('g1', 'quorum'), others=('a1',))
+    groups=('g1', 'quorum', 'rows[1]'), others=('a1',))
 
 
 def made(text):
@@ -26,7 +26,8 @@ def made(text):
 class RequestRulesTest(testtools.TestCase):
     @ddt.data(
         ('{project: p1}', True), ('{project: p2}', False), ('{flavor: "m1.*"}', True),
-        ('{flavor: m1}', False), ('{image: {os_distro: "rh*"}}', True),
+        ('{flavor: m1}', False), ('{server_group: "rows[1]"}', True),
+        ('{image: {os_distro: "rh*"}}', True),
         ('{image: {os_distro: rhel, other: x}}', False), ('{server_group: quorum}', True),
         ('{server_group: other}', False), ('{uuid: [i1]}', True),
         ('{availability_zone: nova}', True), ('{availability_zone: az1}', False),

@@ -100,7 +100,8 @@ class RulesTest(testtools.TestCase):
 
     @ddt.data(
         ('{tag: db}', 'i1 i2 i4'), ('{tag: [x, other]}', 'i1'), ('{name: db-*}', 'i1 i2'),
-        ('{name: "web[[]1]"}', 'i3'), ('{name: web*}', 'i3'), ('{name: "*-?"}', 'i1 i2 i4'),
+        ('{name: "web[[]1]"}', 'i3'), ('{name: web*}', 'i3'),
+        ('{name: "web[1]"}', 'i3'), ('{name: "web[2]"}', ''), ('{name: "*-?"}', 'i1 i2 i4'),
         ('{flavor: "m?"}', 'i3'), ('{flavor: ["m1.*", m2]}', 'i1 i3'),
         ('{image: {os_distro: "rh*"}}', 'i2'), ('{image: {os_distro: debian}}', ''),
         ('{metadata: {"kronos:role": main}}', 'i1'), ('{project: p2}', 'i2'),
