@@ -145,7 +145,8 @@ def typed_json(body: bytes, decoder: msgspec.json.Decoder, most_items: int = JSO
 
 
 def _has_more(content, most_items):
-    """Whether a document may have more members: each takes a character at least."""
+    """Return whether a document may have more members than permitted, without parsing it: each
+    member takes at least one structural character."""
     return len(content) > most_items and sum(map(content.count, _STRUCTURE)) > most_items
 
 

@@ -1,4 +1,4 @@
-"""``GET /v1/access``: the caller, as keystone and the policy know him."""
+"""``GET /v1/access``: the caller's user, roles and permissions."""
 
 from kronos_client.contract.base import Maybe
 from kronos_client.contract.base import Response

@@ -204,7 +204,7 @@ class Feed:
             with self.changed:
                 self._update(now, found, payloads)
         except Exception as error:
-            # Whatever it is: those who listen must not take silence for rest.
+            # After any error: listeners must not take its silence for a cloud without events.
             self._fail(error)
 
     def _fail(self, error):

@@ -167,7 +167,7 @@ class Ledger:
         STORE_ERRORS.inc()
         UNSAVED.set(1)
         if self.is_saved:
-            LOG.error('The claims of this host cannot be kept and are in memory only until this is '
-                      'fixed; nova-compute continues without. %s', error,
+            LOG.error('The claims of this host cannot be saved. nova-compute continues with the '
+                      'claims in memory; they are lost if it restarts before this is fixed. %s', error,
                       exc_info=None if isinstance(error, KNOWN) else error)
         self.is_saved = False

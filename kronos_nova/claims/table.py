@@ -1,4 +1,4 @@
-"""Claims as rows: reading and writing them on a connection, whichever database it is of."""
+"""Claims as rows of a table: reads and writes them on a connection to any database."""
 
 import json
 import types

@@ -1,4 +1,4 @@
-"""The type of options that hold a URL: what is wrong with one, and what to write."""
+"""The type of options that hold a URL. Its errors name the fault and the right form."""
 
 import re
 from typing import Any

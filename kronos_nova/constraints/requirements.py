@@ -264,7 +264,8 @@ def _numbers(dotted: str) -> tuple[int, ...]:
 
 
 def _is_older(home: tuple[str, int | None], there: tuple[str, int | None]) -> str:
-    """As Nova's conductor refuses it."""
+    """Return why Nova's conductor would refuse the destination for its hypervisor, '' if it would
+    not."""
     if home[0] != there[0]:
         return f'has the hypervisor {there[0]}, and the server runs on {home[0]}'
     if home[1] and there[1] and there[1] < home[1]:

@@ -29,12 +29,12 @@ class PastMove:
 class PastTry:
     """A move of Kronos' own that ended, well or not.
 
-    seconds : from the request to the end, or None if it failed or that is not known
-    lasted : the same, however it ended
-    processed_mb : MiB of memory that were copied, again and again, and that were left to copy; None
-        where that is not known
-    sharing : how many moves of Kronos were on the busier of its two links meanwhile, on average
-    expected : seconds that its plan expected, None where it did not
+    seconds : from the request to the end; None if the move failed or the time is not known
+    lasted : from the request to the end, also of a failed move; None if not known
+    processed_mb : MiB of memory that were copied, pages that were copied again included, and that
+        were left to copy; None if not known
+    sharing : moves of Kronos on the busier of the two links at the same time, on average
+    expected : seconds that the plan expected; None if it expected none
     """
 
     instance_uuid: str
@@ -146,10 +146,10 @@ def growing(seconds: float, factor: float, longest: float, times: int) -> float:
 
 
 def left(moves: Iterable[PastMove], since: float) -> frozenset[tuple[str, str]]:
-    """(instance uuid, host): the hosts that instances left since then (Unix seconds).
+    """Return (instance uuid, host) of each move since a time (Unix seconds) that left a host.
 
-    To go back there would undo a move that was made, A to B to A, or be the last leg of a longer
-    circle. What left because the host was emptied may return.
+    A return would undo the move (A to B to A), or close a longer circle. Instances that left because
+    their host was emptied may return, and are not in the result.
     """
     return frozenset((move.instance_uuid, move.source) for move in moves
                      if move.ended_at >= since and not move.has_emptied)

@@ -134,8 +134,8 @@ def sync(engine, history):
         config = history.config()
         config.attributes['connection'] = connection
         if found is None and _is_whole(connection, history):
-            LOG.warning('Database %s: its tables are those of revision %s, and the record of that '
-                        'is lost. It is written again.', history.name, target)
+            LOG.warning('Database %s: it has the tables of revision %s but no record of its '
+                        'revision. The record is restored.', history.name, target)
             alembic.command.stamp(config, 'head', purge=True)
             return found, target
         if found != _alembic_revision(connection):

@@ -112,7 +112,7 @@ class HostDrains:
                 outcome.report, plans.EXECUTING, now, now + datetime.timedelta(days=1),
                 purpose=automation.DRAIN, kinds=outcome.kinds)
         except exception.PlanPending as error:
-            LOG.info('%s The drain of %s waits for its end.', error, hosts)
+            LOG.info('The drain of %s waits for another plan: %s', hosts, error)
             return
         moving = outcome.report.moves
         LOG.info('Plan %s empties %s: %d moves, %.1f GiB', uuid, hosts, len(moving),

@@ -1,4 +1,4 @@
-"""Python's collector of garbage, for processes that make much and keep it."""
+"""Settings of Python's garbage collector for processes that create many objects and keep them."""
 
 import gc
 
@@ -9,7 +9,7 @@ loading Nova and half of the time of reading an answer of Prometheus are spent i
 
 
 def collect_rarely():
-    """To be called before what is large is loaded."""
+    """Let the collector run rarely. Called before large modules and answers are loaded."""
     gc.set_threshold(CONTAINERS)
 
 

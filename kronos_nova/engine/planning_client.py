@@ -71,8 +71,8 @@ class PlanningClient:
         with _as_far_as_it_may():
             os.setpriority(os.PRIO_PROCESS, self.popen.pid, os.nice(0) + niceness)
         if niceness == NICEST:
-            # A processor where only such processes run is as good as an idle one to the kernel, and
-            # what wakes there does not wait, whatever session or unit it belongs to.
+            # To the kernel, a processor that only runs SCHED_IDLE processes counts as idle: any other
+            # process that wakes up there runs at once, whatever its session or systemd unit.
             with _as_far_as_it_may():
                 os.sched_setscheduler(self.popen.pid, os.SCHED_IDLE, os.sched_param(0))
 

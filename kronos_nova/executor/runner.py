@@ -400,8 +400,8 @@ class Runner:
         self._end(move, moves.FAILED, detail=detail, error_type=error_type, error=error)
 
     def _postpone(self, move_uuid, outage):
-        """Let a move wait for something that does not answer. That uses up no try; a move that
-        waits for longer than ``stale_plan_age`` is given up as any other one."""
+        """Let a move wait for a service that does not answer. The wait does not count as a try. A
+        move that waits longer than ``stale_plan_age`` is given up like any other."""
         self._aborted_at.pop(move_uuid, None)
         move = self.journal.move(move_uuid)
         if move.abort_requested:

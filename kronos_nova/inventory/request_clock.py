@@ -24,7 +24,7 @@ _NEXT = '_kronos_next'
 
 
 def _advance_timer(self) -> float:
-    """Return when the request may go. The semaphore holds its lock meanwhile."""
+    """Reserve the next time for a request, and return it. The caller holds the semaphore's lock."""
     at = max(getattr(self, _NEXT, 0.0), time.monotonic())
     setattr(self, _NEXT, at + self._rate_delay)
     return at
@@ -44,8 +44,9 @@ def install() -> None:
     keystoneauth, whose methods are others, is left as it is."""
     for name, method in _REPLACED.items():
         if _parameters(getattr(_SEMAPHORE, name, None)) != _parameters(method):
-            LOG.warning('keystoneauth has another %s.%s than Kronos knows: a clock that is set '
-                        'back may delay requests to other services.', _SEMAPHORE.__name__, name)
+            LOG.warning('%s.%s of this keystoneauth is not the one that Kronos knows and is not '
+                        'replaced. If the clock is set back, requests to other services may be '
+                        'delayed.', _SEMAPHORE.__name__, name)
             return
     for name, method in _REPLACED.items():
         setattr(_SEMAPHORE, name, method)

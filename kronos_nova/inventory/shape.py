@@ -223,7 +223,8 @@ def held_by_consumer(tree: Iterable[Provider]) -> Mapping[str, Mapping[str, int]
 
 
 def shared_provider(uuid: str, found: SharingProvider, names: Mapping[str, str]) -> SharedProvider:
-    """
+    """Read a sharing provider.
+
     :param names: root provider uuid to the name of the host
     """
     return SharedProvider(

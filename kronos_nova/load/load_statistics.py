@@ -66,7 +66,7 @@ class LoadStats:
         """
         elapsed = now - self.at
         known = {} if abs(elapsed) > FORGOTTEN else dict(zip(self.vms, self.figures, strict=True))
-        elapsed = max(elapsed, 0.0)    # a clock that is behind, as another controller's may be
+        elapsed = max(elapsed, 0.0)    # another controller's clock may be behind
         figures = np.array([known.get(vm, _UNKNOWN) for vm in vms]).reshape(-1, FIGURES)
         measured = ~np.isnan(loads)
         figures[measured] = _updated(figures[measured], loads[measured], elapsed)

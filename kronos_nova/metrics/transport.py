@@ -54,8 +54,8 @@ class Transport:
 
     def fetch(self, path: str, parameters: dict[str, str],
               seconds: float = float('inf')) -> bytes:
-        """The body of the answer to ``path`` (``/api/v1/query``), status 200, within ``seconds``
-        if that is less than the endpoint's own timeout.
+        """Return the body of the answer to ``path`` (``/api/v1/query``), which must have status
+        200. The timeout is that of the endpoint, or ``seconds`` if that is less.
 
         The work is a thread's, so that nothing it may wait for (a name server, a handshake, a peer
         that sends a byte now and then) keeps the caller for longer than the timeout; the

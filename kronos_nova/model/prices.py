@@ -32,7 +32,7 @@ class Preferences:
         return np.asarray(self.cost[:, hosts].any(axis=1))[self.kind]
 
     def least(self, hosts: np.ndarray) -> np.ndarray:
-        """float64 (V,): of each instance on the best of some hosts, of which there is one."""
+        """Return float64 (V,): the lowest cost of each instance on any of some hosts."""
         return self.cost[:, hosts].min(axis=1)[self.kind]
 
 

@@ -374,7 +374,7 @@ class ReservedRoom(Rule):
         counted, empties = problem.available[sources], state.guests[sources] == 1
         permitted = np.ones((), dtype=bool)
         for c, now in enumerate(free[in_use].sum(axis=0)):
-            # What instances are allocated on the hosts themselves.
+            # The part of an allocation on the hosts themselves, without sharing providers.
             taken, freed = (problem.demands[vms, c] * (problem.row(at, c) == at)
                             for at in (hosts, sources))
             left = np.where(empties, -free[sources, c], freed) * counted

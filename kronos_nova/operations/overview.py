@@ -82,7 +82,8 @@ class Observer:
         self.cycles = cycles.Cycles(database)
 
     def read(self) -> Overview:
-        """
+        """Read the overview.
+
         :raises ConfigurationError: nova.conf names a level or a window that there is not
         """
         return self.read_with(self.cycles.last())

@@ -70,7 +70,11 @@ class Timeline:
 
 
 def best(jobs: Sequence[Job], caps: Caps, links: Links) -> Timeline:
-    """The schedule to keep to.
+    """Choose the schedule of some moves.
+
+    Where moves relieve hosts, moves of the hottest host begin first, unless all moves then take
+    longer than in the given order. Otherwise the shortest schedule is chosen; where moves have
+    deadlines, the one that is the least late.
 
     Where moves relieve hosts, the hottest goes first as long as the whole is not longer than in the
     order given. Otherwise the shortest; where moves are due, the one that is the least late.
@@ -217,9 +221,9 @@ class _Floor:
         return found
 
     def crowding(self, may: np.ndarray, under_way: np.ndarray) -> np.ndarray:
-        """float64: the traffic of each move and those that run over its busier link if they did not
-        share it, on average over their whole time, beyond what it carries, as a part of that; 0
-        where it has room for all."""
+        """Return float64: by how much each move would overload the busier of its two links, as a
+        part of the link's capacity; 0 where there is room for all. The traffic of a move is its
+        average without other moves."""
         found = np.zeros(len(may))
         for side in (0, 1):
             host = self.ends_at[side][may]

@@ -28,14 +28,14 @@ def served() -> dict[str, tuple[str, bytes]]:
 
 
 def joined(name: str) -> str:
-    """A module with all that it imports before it, as one script: a file of its own cannot import
-    others. Each name is one module's only."""
+    """Join a module with all modules that it imports into one script, because a page opened as a
+    file cannot import others. No two modules define the same name."""
     found = {}
 
     def visit(each):
         if each not in found:
             text = read(each).decode()
-            found[each] = None  # its place is taken: nothing imports in a circle
+            found[each] = None  # marks it as visited, so that a circle of imports ends
             for needed in _IMPORT.findall(text):
                 visit(needed)
             del found[each]

@@ -90,8 +90,8 @@ def start(client: PlacementClient, move: Parties, destination: Allocations) -> A
     except errors.InsufficientInventory as error:
         for why in _refused_at_source(client, left):
             raise errors.SourceRefused(
-                problem=f'instance {move.instance} can be moved nowhere: {why}. Set the inventory '
-                        'of its host right, or resize the instance.') from error
+                problem=f'placement refuses every move of instance {move.instance}: {why}. Correct '
+                        'the inventory of its host, or resize the instance.') from error
         raise
 
 

@@ -114,7 +114,7 @@ def parse(content: bytes | str,
     except pydantic.ValidationError as error:
         found = error.errors()
         lines = [_line(problem, tree) for problem in found]
-        if any(problem['loc'] for problem in found):  # then they were not validated together
+        if any(problem['loc'] for problem in found):  # pydantic did not compare the policies
             rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
             lines += [f'policies: {line}' for line in models.contradictions(rows) if rows]
         raise _error(path, lines) from error

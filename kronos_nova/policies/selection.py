@@ -79,8 +79,9 @@ class Selections:
         return found
 
     def sets_of(self, uuids: tuple[str, ...]) -> tuple[list[int], list[tuple[int, ...]]]:
-        """For each of some instances the number of the set of rules that place it; and the sets, as
-        positions in ``placing``, that of no rule first. The last answer is kept."""
+        """Return a number for each instance, and the sets of rules by that number. A set is a tuple
+        of positions in ``placing``; number 0 is the set without rules. The last answer is
+        cached."""
         if self._sets is None or self._sets[0] is not uuids:
             sets: dict[tuple[int, ...], int] = {(): 0}
             number_of = {uuid: sets.setdefault(self.placed[uuid], len(sets))

@@ -1,8 +1,8 @@
-"""When moves may be made: maintenance windows.
+"""Maintenance windows: the times at which moves may be made.
 
-Cron expressions are of local time, which is not every moment's once: where a clock is put back, a
-time that comes twice counts the first time; where it is put forward, one that is left out counts as
-much later as the clock was put forward.
+Cron expressions are in local time. Where a clock is put back, an hour comes twice, and the first
+one counts. Where a clock is put forward, an hour is left out, and a window in it opens as much
+later as the clock was put forward.
 """
 
 import dataclasses

@@ -229,7 +229,7 @@ def _devices(snapshot):
 
 
 def _custom(snapshot):
-    """Every name of a trait or a resource class that is of this cloud alone."""
+    """Yield every name of a trait or resource class that only this cloud has."""
     amounts = [each for host in snapshot.hosts for each in (host.inventory, host.used or {})]
     amounts += [each for shared in snapshot.shared_providers
                 for each in (shared.inventory, shared.used)]

@@ -68,7 +68,7 @@ def plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState, limits:
     :param snapshot: with the room of other buffers in use, and not that of this one
     """
     inside = making.within(snapshot, state.buffer.aggregate)
-    # No moves make room for more than fit where no server is. A file may ask for any number.
+    # A file may ask for any number. No moves make room for more servers than empty hosts could take.
     count = min(state.wanted, _most(inside, rules, state.shape))
     while count > state.found:
         found = making.plan(inside, rules, state.shape, count, limits, pinned)

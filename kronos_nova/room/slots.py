@@ -141,8 +141,8 @@ class SlotCounter:
         return self.cells.slots(kind, hosts) if kind else np.full(len(hosts), np.inf)
 
     def spread(self, shape: int, count: int) -> list[str]:
-        """The hosts of new servers of a shape, one after the other on the host that has most slots
-        left; fewer than asked for where not all fit."""
+        """Return the hosts of new servers of a shape. Each server is placed on the host with most
+        slots left. The list is shorter than ``count`` where not all fit."""
         found = self.slots(shape)
         left, hosts = dict(found.by_host), []
         for _number in range(min(count, found.total)):

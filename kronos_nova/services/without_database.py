@@ -1,4 +1,5 @@
-"""Operations that work while the control database does not answer: stop, and end such a stop."""
+"""Operations that work without the control database: a stop, and the end of a stop that was made
+without it."""
 
 from typing import NoReturn
 

@@ -65,8 +65,9 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
         try:
             self._checkpoints.write(instance.uuid, **facts)
         except OSError as error:
-            LOG.warning('What is needed to end the live migration after a restart is not kept: %s',
-                        error, instance=instance)
+            LOG.warning('The checkpoint of the live migration cannot be written. If nova-compute '
+                        'restarts now, the migration is not completed or rolled back: %s', error,
+                        instance=instance)
 
     def _conclude(self, attempt):
         super()._conclude(attempt)
