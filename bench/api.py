@@ -1,4 +1,4 @@
-"""How long kronos-api takes to answer at the size of a large cloud, with two years of sums."""
+"""The time that kronos-api takes to answer at the size of a large cloud, with two years of sums."""
 
 import contextlib
 import datetime

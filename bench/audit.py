@@ -1,4 +1,4 @@
-"""How long ``kronos-manage allocations audit`` takes: a real placement and Nova's real tables.
+"""The time that ``kronos-manage allocations audit`` takes: a real placement and Nova's real tables.
 
 Starts MariaDB and placement (as the cloud in a box does), fills them with instances of which some
 of each kind are broken, and runs the command as an operator would.

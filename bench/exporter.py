@@ -1,4 +1,5 @@
-"""How long kronos-exporter takes to answer at the size of a large cloud, and in how many series."""
+"""The time that kronos-exporter takes to answer at the size of a large cloud, and the number of its
+series."""
 
 import pathlib
 import statistics

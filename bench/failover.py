@@ -57,7 +57,7 @@ def run(args) -> report.Report:
 
 
 def is_wrong(found: Judged) -> bool:
-    """Whether a verdict contradicts what exists, or its placement breaks a rule."""
+    """Return whether a verdict contradicts what exists, or its placement breaks a rule."""
     from kronos_nova.room import failover
     return (found.ours == failover.FITS and not (found.is_valid and found.fits is not False)
             or found.ours == failover.DOES_NOT and found.fits is True)
@@ -101,13 +101,13 @@ class Reference:
                 for name, inventory in host.inventory.items()}
 
     def holds(self, placement) -> bool:
-        """Whether a placement breaks no rule."""
+        """Return whether a placement breaks no rule."""
         if placement.keys() != {each.uuid for each in self.servers}:
             return False
         return self.exists(placement) is True
 
     def exists(self, placement=None) -> bool | None:
-        """Whether a placement exists; None where the program does not say.
+        """Return whether a placement exists; None where the program does not say.
 
         :param placement: uuid to host, where servers have to be
         """

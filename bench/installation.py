@@ -167,7 +167,8 @@ def policies(problem: Problem, mode: str = 'spread', threshold: float = 0.05,
 
 
 def _differ(problem):
-    """Whether hosts differ in size, so that policies have to say what a server weighs where."""
+    """Return whether hosts differ in size, so that policies have to say what a server weighs
+    where."""
     return bool((problem.host_scale != 1.0).any() or (problem.limits != problem.limits[0]).any())
 
 

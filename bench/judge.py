@@ -61,7 +61,7 @@ def _load(path):
 
 
 def _judged(judge, seed, mode, version):
-    """How many moves the plans have, and the judge's complaints."""
+    """Return how many moves the plans have, and the judge's complaints."""
     from kronos_nova.record import render
 
     cloud = _cloud(seed, mode, version)

@@ -206,7 +206,7 @@ class Field:
         return row['id'] or 0
 
     def _completed(self, uuid, known, timeout=300):
-        """When a server's migration after that one was completed."""
+        """Return when a server's migration after that one was completed."""
         deadline = time.monotonic() + timeout
         while True:
             now = time.monotonic()
@@ -238,7 +238,7 @@ class Field:
         return uuid
 
     def _folder(self, host, uuid):
-        """Where a copy has its files; on a host to come to, with those of the other host."""
+        """Return where a copy has its files; on a host to come to, with those of the other host."""
         folder = self._hosts[host].instances / uuid
         folder.mkdir(exist_ok=True)
         for other in self._hosts.values():
@@ -249,7 +249,7 @@ class Field:
         return folder
 
     def _heard(self, uuid, timeout=120):
-        """Where a guest is heard now."""
+        """Return where a guest is heard now."""
         since = time.monotonic()
         while not (beats := self._heartbeats.of(uuid, since)):
             if time.monotonic() > since + timeout:

@@ -1,4 +1,4 @@
-"""How many moves a second go through broker and journal when Nova takes no time."""
+"""The number of moves a second that go through broker and journal when Nova takes no time."""
 
 import multiprocessing
 import os

@@ -153,7 +153,7 @@ class Installation:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """Where the cycles of a cloud ended.
+    """The end of the cycles of a cloud.
 
     cycles : plans until every policy was at or below its threshold; None where that never was
     hours : virtual time until then, or until the end

@@ -1,4 +1,5 @@
-"""How often the search finds what exists, on random clouds that nothing was chosen by."""
+"""The share of existing plans that the search finds, on random clouds that no constant was chosen
+by."""
 
 import dataclasses
 import statistics

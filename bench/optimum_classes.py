@@ -65,7 +65,7 @@ def _filled(rng, rooms, flavors=FLAVORS):
 
 
 def _taken(rng, place, demands, limits, count, groups):
-    """Where servers are before: some on the disabled hosts."""
+    """Return where servers are before: some on the disabled hosts."""
     at, used = place.copy(), np.zeros(limits.shape)
     fill = rng.uniform(0.3, 0.9, size=count)
     of_group = {vm: n for n, members in enumerate(groups) for vm in members.tolist()}

@@ -27,8 +27,8 @@ class End:
 
 
 class Ends:
-    """Which instances end on other hosts; room, groups, hosts that are too loaded, and the number
-    of moves are kept."""
+    """The instances that end on other hosts. Room, groups, hosts that are too loaded, and the
+    number of moves are kept."""
 
     def __init__(self, problem: Problem, budget: int):
         self.problem = problem
@@ -207,7 +207,7 @@ def has_order(problem: Problem, moves: list[tuple[int, int]], most: np.ndarray,
 
 
 class _Place:
-    """Where instances are, and what that leaves."""
+    """The places of instances, and the room that they leave."""
 
     def __init__(self, problem, most):
         self.problem, self.at = problem, problem.vm_host.copy()

@@ -1,4 +1,4 @@
-"""How close ``spread`` comes to the best there is."""
+"""The distance of plans of ``spread`` from the best there is."""
 
 import statistics
 

@@ -39,7 +39,7 @@ def main():
 
 
 def _cycle():
-    """How many moves were planned."""
+    """Return how many moves were planned."""
     chosen = dataclasses.replace(options.from_conf(installation.conf()),
                                  aggregates=(recording.AGGREGATE,))
     snapshot, policies = replay.read(os.environ['KRONOS_BENCH_SNAPSHOT'])

@@ -87,7 +87,7 @@ def spread_bound(problem: Problem, budget: int) -> float:
 
 
 class _Departures:
-    """How many instances each host must lose at least to come down to a level."""
+    """The number of instances that each host must lose at least to come down to a level."""
 
     sign = 1.0
 
@@ -107,7 +107,7 @@ class _Departures:
 
 
 class _Arrivals:
-    """How many instances each host must be given at least to come up to a level."""
+    """The number of instances that each host must be given at least to come up to a level."""
 
     sign = -1.0
 

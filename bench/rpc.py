@@ -1,4 +1,4 @@
-"""Whether planning holds up nova-conductor's RPC."""
+"""The delay of nova-conductor's RPC by planning."""
 
 import json
 import pathlib

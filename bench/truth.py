@@ -1,4 +1,4 @@
-"""Whether hosts get the load that plans promise, on clouds whose metrics are as exporters have
+"""Load of hosts beside the load that plans promise, on clouds whose metrics are as exporters have
 them: hosts of several sizes, memory that is overcommitted, shared or in huge pages, and exporters
 that report some guests only."""
 

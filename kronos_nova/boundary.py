@@ -37,8 +37,8 @@ class OutOfBounds(exception.KronosException):
 
 
 def storable(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
-    """As :func:`printable`, for what a database is asked for: Nova's tables and those of MariaDB
-    may have nothing that needs four bytes, and take a question with such a thing for a mistake.
+    """Check a text like :func:`printable`, for a query. Tables of Nova and of MariaDB may have no
+    characters of four bytes, and refuse a query with one.
 
     :raises OutOfBounds: it has such characters, or is out of the bounds of :func:`printable`
     """

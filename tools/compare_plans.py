@@ -99,14 +99,14 @@ class Comparison:
 
 
 def is_text(path: tuple) -> bool:
-    """Whether a value is a text for people, by the keys that lead to it."""
+    """Return whether a value is a text for people, by the keys that lead to it."""
     keys = [key for key in path if isinstance(key, str)]
     return bool(TEXTS.intersection(keys)) and tuple(keys[-2:]) not in WORDS and (
         keys[-1] in TEXTS or 'blocked' in keys)
 
 
 def are_equal(old, new) -> bool:
-    """Whether two values of JSON are equal, numbers up to the tolerance."""
+    """Return whether two values of JSON are equal, numbers up to the tolerance."""
     numbers = [type(value) in (int, float) for value in (old, new)]
     if all(numbers):
         return old == new or math.isclose(old, new, rel_tol=TOLERANCE, abs_tol=TOLERANCE) or (

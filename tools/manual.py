@@ -211,7 +211,7 @@ def _usage(name, actions):
 
 
 def _form(action):
-    """How it is written in a synopsis."""
+    """Return how it is written in a synopsis."""
     if not action.option_strings:
         many = f'[{_value(action)} ...]'
         return {'?': f'[{_value(action)}]', '*': many, '+': f'{_value(action)} {many}'}.get(
@@ -231,7 +231,7 @@ def _value(action):
 
 
 def _is_inverse(action):
-    """Whether it is the inverse that oslo.config adds to each switch."""
+    """Return whether it is the inverse that oslo.config adds to each switch."""
     return (action.help or '').startswith('The inverse of')
 
 

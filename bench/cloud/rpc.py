@@ -100,7 +100,7 @@ class Conductor:
                         "WHERE name = 'reconciler'")
 
     def _await_reconciler(self):
-        """When it began to ask placement about instances."""
+        """Return when it began to ask placement about instances."""
         log = self._services.placement.access_log
         before = log.read_bytes().count(b'/allocations/')
         processes.wait_for(lambda: log.read_bytes().count(b'/allocations/') > before, START,

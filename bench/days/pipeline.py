@@ -96,7 +96,7 @@ class Kronos:
                              self._cloud.utcnow).run()
 
     def tick(self):
-        """Whether anything is to be done yet."""
+        """Return whether anything is to be done yet."""
         if not self._ports.journal.aggregates_with_open_plans():
             return False
         self._worker.tick()

@@ -23,7 +23,7 @@ NOISE = 0.1
 .06, so that 100 hosts are .3 apart although their means are even."""
 
 CONSTANT = 'constant load'
-"""How the names of scenarios of constant load begin."""
+"""Prefix of the names of scenarios of constant load."""
 
 DOWN, UP, DISABLED = 'down', 'up', 'disabled'
 

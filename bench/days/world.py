@@ -102,7 +102,7 @@ class World:
         return self.scenario.memory_mb - used
 
     def may_start(self, vm: int, destination: int) -> bool:
-        """Whether Nova would."""
+        """Return whether Nova would."""
         return (self.place[vm] not in (-1, destination) and vm not in self.migrations
                 and self.states[destination] == scenarios.UP
                 and self.states[self.place[vm]] != scenarios.DOWN

@@ -1,4 +1,4 @@
-"""How soon hosts are empty, and whether that was foreseen."""
+"""The time until hosts are empty, beside its prediction."""
 
 import dataclasses
 import statistics

@@ -132,7 +132,7 @@ class Judge:
         return known[1:]
 
     def is_counted(self, vm: int) -> bool:
-        """Whether a server takes something that is counted in the HostState alone."""
+        """Return whether a server takes something that is counted in the HostState alone."""
         spec = self._spec(vm)
         return bool(spec.numa_topology or spec.pci_requests.requests)
 

@@ -75,7 +75,7 @@ class Machine:
 
     @property
     def has_cells(self) -> bool:
-        """Whether nova-compute reports a NUMA topology."""
+        """Return whether nova-compute reports a NUMA topology."""
         return not self.has.isdisjoint(('topology', 'pinned cores'))
 
 

@@ -38,8 +38,9 @@ LONGEST_SECONDS = 600.0
 lowered, pages connect more often. Not measured."""
 
 KEPT = datetime.timedelta(minutes=10)
-"""How long new listeners are given what has ended: the largest difference between the clocks of
-controllers, and the longest absence of a listener that comes back."""
+"""Time for which ended objects are sent to new listeners. Raised, an answer is larger; lowered,
+listeners that were away miss an end. The largest difference between the clocks of controllers, and
+the longest absence of a listener that returns."""
 
 OVERLAP = datetime.timedelta(minutes=1)
 """By how much more than the last look a look goes back: the clocks of controllers differ."""
@@ -71,7 +72,7 @@ Key = tuple[str, str]
 
 
 class Source(Protocol):
-    """Where events come from. A key is the type of an event and what it is of."""
+    """The source of events. A key is the type of an event and what it is of."""
 
     def read(self, since: datetime.datetime) -> Mapping[Key, object]:
         """Everything there is now, and what ended since then; each as what can be compared."""

@@ -33,7 +33,7 @@ class Evaluated(Response):
 
 
 class Moment(Response):
-    """When the control database was last read."""
+    """The time at which the control database was last read."""
 
     at: Time
 

@@ -34,8 +34,9 @@ waits longer than it must; lowered, it is refused more often. A slow operation t
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Turns:
-    """How many operations of either kind run at a time. Quick ones wait for their turn; a slow one
-    that finds none is refused, for to wait it would hold a thread that others need."""
+    """Limits of the quick and of the slow operations that run at a time. A quick one waits for its
+    turn. A slow one is refused where there is no turn: while it waited it would hold a thread that
+    others need."""
 
     quick: threading.BoundedSemaphore
     slow: threading.BoundedSemaphore

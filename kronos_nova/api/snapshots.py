@@ -88,8 +88,8 @@ class ReplayedAggregate(Response):
 
 
 class Replay(Response):
-    """As ``kronos-replay -f json`` writes it. ``options`` is ``recorded`` or ``defaults``: where
-    the options come from; ``notes`` has that in words."""
+    """The result of a replay, as ``kronos-replay -f json`` writes it. ``options`` is the origin of
+    the options, ``recorded`` or ``defaults``; ``notes`` has it in words."""
 
     format: int
     options: str

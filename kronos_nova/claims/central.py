@@ -45,7 +45,7 @@ class CentralStore:
         return {claim.key: number for claim, number in zip(put, ids, strict=True)}
 
     def close(self):
-        """As :meth:`open`: nothing."""
+        """Do nothing, like :meth:`open`."""
 
 
 class CentralTable:

@@ -109,7 +109,7 @@ class Ledger:
         return claim
 
     def is_expired(self, claim, expiry):
-        """Whether ``expiry`` has passed since a claim was made.
+        """Return whether ``expiry`` has passed since a claim was made.
 
         A claim from the future was made before the clock of this host was set back: it is made
         again now, so that it is not kept until the clock has caught up.
@@ -168,6 +168,6 @@ class Ledger:
         UNSAVED.set(1)
         if self.is_saved:
             LOG.error('The claims of this host cannot be saved. nova-compute continues with the '
-                      'claims in memory; they are lost if it restarts before this is fixed. %s', error,
+                      'claims in memory; a restart loses them until this is fixed. %s', error,
                       exc_info=None if isinstance(error, KNOWN) else error)
         self.is_saved = False

@@ -115,7 +115,7 @@ class NodeClaims:
         return [self.untracked[key] for key in keys_of(self.node, uuid) if key in self.untracked]
 
     def knows(self, uuid):
-        """Whether Nova itself counts something for an instance here."""
+        """Return whether Nova itself counts something for an instance here."""
         return uuid in self._holdings
 
     def uuids(self):

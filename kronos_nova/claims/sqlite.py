@@ -174,8 +174,9 @@ class SqliteStore:
             raise kind(problem=f'{self.path}: {error}') from error
 
     def _is_unusable(self, error):
-        """Whether an error is about the machine. Any other one comes from the content: SQLAlchemy,
-        alembic and sqlite3 raise errors of many types for values that they cannot make sense of."""
+        """Return whether an error is about the machine. Any other one comes from the content:
+        SQLAlchemy, alembic and sqlite3 raise errors of many types for values that they cannot make
+        sense of."""
         code = _sqlite_code(error)
         if code == sqlite3.SQLITE_READONLY:
             # A number in the file's header says so too.

@@ -43,7 +43,7 @@ class ClaimTable:
         return [dict(row._mapping) for row in connection.execute(self._all.limit(most))]
 
     def count(self, connection, host):
-        """How many claims ``host`` has."""
+        """Return how many claims ``host`` has."""
         return connection.scalar(self._count, {'key_host': host})
 
     def load_all(self, connection):
@@ -51,7 +51,8 @@ class ClaimTable:
         return [to_claim(row) for row in connection.execute(self._all)]
 
     def load_messages(self, connection, host):
-        """As :meth:`load`, as dicts of plain values; :func:`from_message` takes them."""
+        """Load claims like :meth:`load`, as dicts of plain values; :func:`from_message` takes
+        them."""
         return [dict(row._mapping) for row in self._rows(connection, host)]
 
     def _rows(self, connection, host):

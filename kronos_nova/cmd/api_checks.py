@@ -1,4 +1,4 @@
-"""Whether kronos-api would work: its policy file, its snapshots, and keystone."""
+"""Checks of kronos-api: its policy file, its snapshots, and keystone."""
 
 import os
 

@@ -66,8 +66,8 @@ class Channel(channel.HTTPChannel):
 
     @property
     def stalled_since(self) -> float | None:
-        """When the client should have sent or taken something; None while it rests, or while a
-        request is answered."""
+        """Return when the client should have sent or taken something; None while it rests, or while
+        a request is answered."""
         if self.requests:
             return None
         if self.total_outbufs_len:

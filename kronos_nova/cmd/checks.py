@@ -428,7 +428,7 @@ def _broker(conf):
 
 
 def _unreachable(conf, url, host):
-    """Why a broker cannot be used, or None."""
+    """Return why a broker cannot be used, or None."""
     connection = kombu.Connection(
         hostname=host.hostname, port=host.port or 5672, userid=host.username,
         password=host.password, virtual_host=url.virtual_host or '/',

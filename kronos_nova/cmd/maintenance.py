@@ -143,7 +143,7 @@ class _Running(command.Command):
 
 
 def fitting(check, options, wanted, later):
-    """As many of the hosts as can be empty at once, from the first on; at least the first.
+    """Return as many of the hosts as can be empty at once, from the first on; at least the first.
 
     The drain of that one has what blocks it.
 
@@ -184,7 +184,7 @@ def _request(options, host, avoid):
 
 
 class Checker(orders.Checker):
-    """Whether hosts can be emptied, for a command."""
+    """Checks for a command whether hosts can be emptied."""
 
     def __init__(self, app):
         self.cloud = cloud.open_cloud(app)

@@ -124,7 +124,8 @@ class MaintenanceRunner:
             self._tell(host, f'{columns.count(drain.left, "server")} left{waits}')
 
     def _is_empty(self, host):
-        """Whether Nova says so too, now: what a hook does to a host its servers do not survive."""
+        """Return whether Nova says so too, now: what a hook does to a host its servers do not
+        survive."""
         service = self.dependencies.hosts.service(host)
         if service is None or service.status != 'disabled':
             return False

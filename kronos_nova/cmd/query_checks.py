@@ -355,7 +355,7 @@ class _Cloud:
 
 
 def _is_of_instances(policy, kind):
-    """Whether there is to be a series for each instance, and not for each host."""
+    """Return whether there is to be a series for each instance, and not for each host."""
     if kind in OF_FORECASTS:
         return policy.is_forecast_by_vm
     return kind == metrics.VM_PROFILE

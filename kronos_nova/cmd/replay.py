@@ -30,7 +30,7 @@ NAME = 'kronos-replay'
 RECORDED, CONFIG_FILE, DEFAULTS = 'recorded', 'config-file', 'defaults'
 WORDS = {RECORDED: 'Options as recorded', CONFIG_FILE: 'Options of --config-file',
          DEFAULTS: 'Options by default'}
-"""Where the options of a replay come from."""
+"""The origin of the options of a replay."""
 
 
 class Replay(program.Report):
@@ -189,5 +189,5 @@ def _engine_options(conf, arguments):
 
 
 def _is_set(conf, option):
-    """Whether a file sets an option of ``[kronos]``."""
+    """Return whether a file sets an option of ``[kronos]``."""
     return conf.get_location(option, 'kronos').location.is_user_controlled

@@ -1,4 +1,4 @@
-"""Where the commands begin, as programs."""
+"""Entry points of the programs."""
 
 import importlib
 import importlib.util

@@ -60,7 +60,7 @@ def unknown_keys(conf: cfg.ConfigOpts) -> list[str]:
 
 
 def lacks_driver(conf: cfg.ConfigOpts) -> bool:
-    """Whether a nova.conf leaves Kronos out: Nova loads it as a notification driver."""
+    """Return whether a nova.conf leaves Kronos out: Nova loads it as a notification driver."""
     values = sections(conf).get(NOTIFICATIONS, {}).get('driver', [])
     return DRIVER not in {each.strip() for value in values for each in value.split(',')}
 

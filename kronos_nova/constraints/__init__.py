@@ -1,2 +1,2 @@
-"""Why an instance may not go somewhere: each reason its own module and an entry point of
-``kronos_nova.constraints``, which compiles it into rules of the model."""
+"""Constraints: reasons for which an instance may not go to a host. Each is a module and an entry
+point of ``kronos_nova.constraints``, and compiles into rules of the model."""

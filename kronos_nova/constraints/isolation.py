@@ -113,7 +113,7 @@ def _required(instance: Instance) -> Specs:
 
 
 def _admits(specs: Specs, properties: Properties) -> bool:
-    """Whether a host's aggregates have every wanted value.
+    """Return whether a host's aggregates have every wanted value.
 
     Of Nova's operators only ``<or>`` is understood; with any other the answer is no: better no
     move than one that Nova refuses.

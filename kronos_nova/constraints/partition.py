@@ -25,7 +25,7 @@ class Zone:
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,
                 rules: ConstraintRules) -> tuple[AllowedHosts, ...]:
-        """Where an operator asks for it, an instance keeps its availability zone."""
+        """Keep an instance, where an operator asks for it, in its availability zone."""
         if not rules.restrict_to_az:
             return ()
         zones = snapshot.zones()

@@ -227,7 +227,8 @@ def _machine(host: Host) -> tuple[frozenset[str] | None, int | None]:
 
 def _lacks_machine(image: tuple[tuple[str, str], ...],
                    machine: tuple[frozenset[str] | None, int | None]) -> str:
-    """As ImagePropertiesFilter decides, with what libvirt's driver offers."""
+    """Return what of an image's properties a host lacks, as ImagePropertiesFilter decides for
+    libvirt's driver."""
     (runs, version), wanted = machine, dict(image)
     arch = wanted.get('hw_architecture', '').lower()
     arch = OLD_ARCHITECTURES.get(arch, arch)
@@ -245,7 +246,8 @@ def _lacks_machine(image: tuple[tuple[str, str], ...],
 
 
 def _satisfies(version: int, needed: str) -> bool:
-    """Whether a version fulfils every comparison; one that is none of Nova's is not known."""
+    """Return whether a version fulfils every comparison; one that is none of Nova's is not
+    known."""
     parts = [COMPARISON.fullmatch(part) for part in needed.split(',')]
     if not all(parts):
         return True
@@ -274,7 +276,8 @@ def _is_older(home: tuple[str, int | None], there: tuple[str, int | None]) -> st
 
 
 def _lacks_cpu(home: Cpu | None, there: Cpu | None) -> str:
-    """As libvirt's comparison decides that Nova asks for; on Arm every processor passes it."""
+    """Return what a host's processors lack, as libvirt's comparison for Nova decides. On Arm every
+    processor passes."""
     if home is None or there is None or home == there or home.arch == 'aarch64':
         return ''
     if home.arch != there.arch:

@@ -9,8 +9,9 @@ from kronos_nova.objects.snapshot import Snapshot
 
 
 class Reserve:
-    """As much as the ``reserve_hosts`` largest hosts have. Counted on hosts in use, so that packing
-    does not fill the last gap and then have the empty hosts switched off."""
+    """Room of the ``reserve_hosts`` largest hosts, which stays free. It is counted on hosts in use:
+    otherwise packing would fill them to the last and the reserve would be on empty hosts, which are
+    switched off."""
 
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,

@@ -128,7 +128,7 @@ class PlanningHistory:
 
 
 def growing(seconds: float, factor: float, longest: float, times: int) -> float:
-    """How long an instance is left alone once it was part of ``times`` plans before.
+    """Return how long an instance is left alone once it was part of ``times`` plans before.
 
     ``seconds`` the first time, ``factor`` times longer each further time, ``longest`` at most.
 
@@ -148,8 +148,8 @@ def growing(seconds: float, factor: float, longest: float, times: int) -> float:
 def left(moves: Iterable[PastMove], since: float) -> frozenset[tuple[str, str]]:
     """Return (instance uuid, host) of each move since a time (Unix seconds) that left a host.
 
-    A return would undo the move (A to B to A), or close a longer circle. Instances that left because
-    their host was emptied may return, and are not in the result.
+    A return would undo the move (A to B to A), or close a longer circle. Instances that left
+    because their host was emptied may return, and are not in the result.
     """
     return frozenset((move.instance_uuid, move.source) for move in moves
                      if move.ended_at >= since and not move.has_emptied)

@@ -157,7 +157,7 @@ def _chosen(values: Sequence[_T], positions: Mapping[str, list[int]],
 
 def planning_units(names: Iterable[str], hosts_of: Mapping[str, Collection[str]]
                    ) -> dict[str, frozenset[str]]:
-    """Which aggregates are planned, locked and cooled together.
+    """Return which aggregates are planned, locked and cooled together.
 
     Two that have a host in common are one unit, and so are those that are connected through
     others. An aggregate without hosts, or one that is not known, is a unit of its own.

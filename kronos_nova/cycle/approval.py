@@ -73,8 +73,8 @@ def look_ahead(given: Inputs, load: Load, case: PlanningCase, before: State,
 
 def check_again(case: PlanningCase, state: State, capped: Model,
                 report: AggregateReport) -> Checked:
-    """Which moves may not be made any more, taken one after the other, and whether those that may
-    still gain what they should.
+    """Return which moves may not be made any more, taken one after the other, and whether those
+    that may still gain what they should.
 
     :param state: before any move; it is moved about
     :param capped: its model with the overload ceiling
@@ -190,7 +190,7 @@ def outlook(report: AggregateReport, case: PlanningCase, start: State, capped: M
 
 
 def superseded_because(found: ProposalOutlook | None, level: str, new: AggregateReport) -> str:
-    """Why a plan that waits gives way to the result of a new evaluation; '' where it stays.
+    """Return why a plan that waits gives way to the result of a new evaluation; '' where it stays.
 
     :param found: None where that evaluation made no plan
     :param level: the level of its aggregate
@@ -215,8 +215,8 @@ def superseded_because(found: ProposalOutlook | None, level: str, new: Aggregate
 
 
 def replaced_because(new: AggregateReport, level: str) -> str:
-    """Why a plan that waits gives way to the result of an evaluation for another purpose; '' where
-    it stays.
+    """Return why a plan that waits gives way to the result of an evaluation for another purpose; ''
+    where it stays.
 
     :param level: by which the new plan is made
     """
@@ -230,7 +230,7 @@ def replaced_because(new: AggregateReport, level: str) -> str:
 
 
 def not_worth_starting(report: AggregateReport, before: float, after: float) -> str:
-    """Why an approved plan that only spreads load is not started; '' where it may be.
+    """Return why an approved plan that only spreads load is not started; '' where it may be.
 
     :param before: combined imbalance by now
     :param after: combined imbalance after the moves that are still permitted

@@ -65,8 +65,8 @@ class KeptBuffers:
 
 
 def gives_way(report: AggregateReport) -> bool:
-    """Whether the plan of a report is for load alone, or has no moves, so that room goes before
-    it."""
+    """Return whether the plan of a report is for load alone, or has no moves, so that room goes
+    before it."""
     return all(move.phase in plans.BY_LOAD for move in report.moves)
 
 

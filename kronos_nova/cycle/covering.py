@@ -50,7 +50,7 @@ def with_covering_plans(report: CycleReport, snapshot: Snapshot, policies: Polic
 
 
 def _is_open(report: AggregateReport, options: EngineOptions, history: PlanningHistory) -> bool:
-    """Whether an aggregate may have such a plan now."""
+    """Return whether an aggregate may have such a plan now."""
     name = report.name
     order = options.repair_order.get(name, automation.TOGETHER)
     if order == automation.NEVER or (order == automation.LAST and report.moves):

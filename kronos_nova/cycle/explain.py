@@ -1,4 +1,5 @@
-"""Why a move is made and not another, why instances stayed, and what else an operator must know."""
+"""Explanations: why a move is made and not another, why instances stay, and warnings for
+operators."""
 
 import collections
 import dataclasses
@@ -666,7 +667,7 @@ def _report(given: Inputs, scope: Scope, load: Load, outcome: str, found: Findin
 
 
 def _answered(given: Inputs, load: Load, name: str) -> dict[str, float | None]:
-    """How good the answer for a policy was, as a PolicyReport has it."""
+    """Return how good the answer for a policy was, as a PolicyReport has it."""
     found = load.answered.get(name, Answered())
     age = given.planner_ports.now - found.oldest
     return {'coverage': found.coverage, 'sample_age': None if math.isnan(age) else age}

@@ -118,7 +118,7 @@ class Inputs:
 
     @property
     def is_restrained(self) -> bool:
-        """Whether moves are chosen by the load that is likely to last."""
+        """Return whether moves are chosen by the load that is likely to last."""
         return bool(self.options.restraint) and self.policies.mode == 'spread'
 
     def limits(self) -> Limits:

@@ -170,7 +170,7 @@ def _badness(each: JudgedLoss) -> tuple[bool, int]:
 
 
 def _why(judge: failover.Failover, verdict: LossVerdict) -> str:
-    """Which servers restart nowhere, and why the first does not."""
+    """Return which servers restart nowhere, and why the first does not."""
     first = min(verdict.left)
     servers = sum(judge.servers(judge.index(name)) for name in verdict.lost)
     return (f'{len(verdict.left)} of {servers} servers find no place, such as {first}: '

@@ -153,7 +153,7 @@ class MetricsReader:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answered:
-    """How good the answer to the query for the scores was, whether or not it was used; see
+    """The quality of the answer to the query for the scores, whether or not it was used; see
     :class:`kronos_nova.load.Readings`."""
 
     coverage: float = 0.0
@@ -377,7 +377,7 @@ def _counted(policy: Policy, feed: MetricsReader, occupied: Occupied) -> np.ndar
 
 
 def _remedies(feed: MetricsReader, policy: Policy, hosts: tuple[str, ...]) -> Iterator[str]:
-    """How the series could be given the names of the hosts, if that is what is wrong."""
+    """Return how the series could be given the names of the hosts, if that is what is wrong."""
     vector = feed.vector(policy, metrics.IMBALANCE)
     found = labels.diagnose(vector, policy.host_label, hosts)
     if found.proposal:

@@ -1,4 +1,4 @@
-"""How many moves may be made of an instance, of those of a project, or because of one's load."""
+"""Limits on the moves of an instance, of a project, and because of the load of one instance."""
 
 import collections
 import dataclasses
@@ -42,7 +42,7 @@ class MoveLimits:
 
     @property
     def look_back(self) -> bool:
-        """Whether it matters what was moved before."""
+        """Return whether it matters what was moved before."""
         return bool(self.per_project_and_day or self.per_cause_and_day)
 
 

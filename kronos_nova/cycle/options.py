@@ -162,8 +162,8 @@ def no_return_window(conf: cfg.ConfigOpts) -> int:
 
 
 def packs_numa_cells(conf: cfg.ConfigOpts) -> bool:
-    """Whether Nova fills the NUMA cells of a host one after the other. Where Nova's own options are
-    not known its default holds: it does not."""
+    """Return whether Nova fills the NUMA cells of a host one after the other. Where Nova's own
+    options are not known its default holds: it does not."""
     compute = getattr(conf, 'compute', None)
     return bool(getattr(compute, 'packing_host_numa_cells_allocation_strategy', False))
 

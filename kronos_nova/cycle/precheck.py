@@ -162,8 +162,8 @@ class Precheck:
                 tuple(self._groups.get(uuid, ())))
 
     def _is_final(self, hosts: Mapping[str, str], vm: int) -> bool:
-        """Whether so many hosts are refused to the kind of an instance that it is left alone. How
-        many that are depends on where the instance is: others of its kind may not be."""
+        """Return whether so many hosts are refused to the kind of an instance that it is left
+        alone. How many that are depends on where the instance is: others of its kind may not be."""
         return bool(hosts) and len(hosts) >= self._enough(vm)
 
     def _enough(self, vm: int) -> int:
@@ -244,8 +244,8 @@ class Precheck:
 
 
 def _covers(asked: Before, before: Before) -> bool:
-    """Whether an answer for one state holds for another: in which no more of the kind came, and no
-    other instances have left."""
+    """Return whether an answer for one state holds for another: in which no more of the kind came,
+    and no other instances have left."""
     return asked.leaving == before.leaving and asked.alike >= before.alike
 
 

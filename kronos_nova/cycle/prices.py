@@ -1,4 +1,4 @@
-"""Whether a plan gains enough for what it costs."""
+"""Prices: the gain that a move must have to be worth its cost."""
 
 import collections
 import dataclasses
@@ -184,11 +184,11 @@ class Gain:
 
 
 def is_restrained(problem: Problem) -> bool:
-    """Whether a problem is of the load that is likely, and not of that of this moment."""
+    """Return whether a problem is of the load that is likely, and not of that of this moment."""
     return problem.variances is not None
 
 
 def spoils_nothing(before: State, after: State) -> bool:
-    """Whether no policy is worse than before and above its threshold."""
+    """Return whether no policy is worse than before and above its threshold."""
     old, new = before.imbalances(), after.imbalances()
     return not ((new > old + TOLERANCE) & (new > before.problem.thresholds + TOLERANCE)).any()

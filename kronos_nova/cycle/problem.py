@@ -150,8 +150,8 @@ class PlanningCase:
         return self.ahead if self.outlook is None else self.outlook.problem
 
     def held_because(self, vm: int) -> str:
-        """Why an instance is not even considered, for a person; empty on a host that live migration
-        cannot leave."""
+        """Return why an instance is not even considered, for a person; empty on a host that live
+        migration cannot leave."""
         return eligibility.in_words(self.instances[vm], self.held[vm])
 
 

@@ -1,4 +1,4 @@
-"""Which instances an operator's rules do not let move now, wherever to."""
+"""Instances that an operator's rules do not let move now, whatever the destination."""
 
 import dataclasses
 import datetime

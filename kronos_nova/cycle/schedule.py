@@ -1,4 +1,4 @@
-"""When each move of a plan is to begin, and what it is expected to be like."""
+"""The start of each move of a plan, and its expected course."""
 
 import dataclasses
 import statistics
@@ -135,7 +135,7 @@ class Pace:
                          and (move.begins_after or 0.0) > self._options.stale_plan_age)
 
     def room(self, moves: Sequence[PlannedMove]) -> float:
-        """How many times as long a plan that begins in time could take."""
+        """Return how many times as long a plan that begins in time could take."""
         begins = [move.begins_after or 0.0 for move in moves if move.phase != plan.EVACUATE]
         return self._options.stale_plan_age / max(begins, default=0.0) if any(begins) else 1.0
 

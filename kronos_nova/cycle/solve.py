@@ -96,17 +96,17 @@ class DuePhases:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is wrong."""
+        """Return whether nothing is wrong."""
         return not (self.evacuate or self.repair or self.repair_rules or self.goes_by_load)
 
     @property
     def goes_by_load(self) -> bool:
-        """Whether load is what is wrong."""
+        """Return whether load is what is wrong."""
         return bool(self.balance or self.relieve or self.lower_risk)
 
     @property
     def must_wait(self) -> bool:
-        """Whether something is wrong, but nothing may be done about it yet."""
+        """Return whether something is wrong, but nothing may be done about it yet."""
         return self.balance and not (
             self.may_balance or self.evacuate or self.repair or self.repair_rules
             or self.relieve or self.lower_risk)
@@ -114,7 +114,8 @@ class DuePhases:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """Where planning ended: ``steps`` are (phase, step) of all phases, ``state`` is after them."""
+    """The result of planning: ``steps`` are (phase, step) of all phases, ``state`` is after
+    them."""
 
     state: State
     steps: tuple[tuple[str, Step], ...]

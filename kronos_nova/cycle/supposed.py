@@ -74,7 +74,7 @@ class Supposed:
     missing: tuple[str, ...] = ()
 
     def problems(self) -> list[str]:
-        """Why the load is not known in an aggregate or policy."""
+        """Return why the load is not known in an aggregate or policy."""
         return [f'aggregate {name}: there is no aggregate of that name; correct [kronos] '
                 'aggregates, or create it' for name in self.missing] + [
                 f'aggregate {report.name}, policy {each.name}: {each.detail}'

@@ -214,7 +214,7 @@ class Database:
 
 
 def is_announced(session):
-    """Whether the changes of a session make notifications."""
+    """Return whether the changes of a session make notifications."""
     return session.info.get(_ANNOUNCES, False)
 
 

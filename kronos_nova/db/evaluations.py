@@ -61,7 +61,8 @@ class Evaluations:
 
     @retried
     def hosts(self, aggregate: str) -> tuple[datetime.datetime | None, list[host_load.HostLoad]]:
-        """When the hosts of an aggregate were last looked at, None for never, and what was found.
+        """Return when the hosts of an aggregate were last looked at, None for never, and what was
+        found.
         """
         with self.database.reader() as session:
             row = session.get(models.HostLoadsRow, aggregate)
@@ -90,7 +91,8 @@ class Evaluations:
 
     @retried
     def oldest(self, aggregate: str) -> datetime.datetime | None:
-        """When the first evaluation that is kept of an aggregate was made, None if there is none.
+        """Return when the first evaluation that is kept of an aggregate was made, None if there is
+        none.
         """
         row = models.EvaluationRow
         with self.database.reader() as session:

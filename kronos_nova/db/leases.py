@@ -52,7 +52,7 @@ class Leases:
 
     @retried
     def progress(self, name):
-        """How far the work has come, a datetime, or None."""
+        """Return how far the work has come, a datetime, or None."""
         with self.database.reader() as session:
             return session.scalar(sa.select(models.LeaseRow.progress_at).where(
                 models.LeaseRow.name == name))

@@ -37,7 +37,7 @@ _SIZES = {
     'postgresql': 'SELECT pg_database_size(current_database())',
     'mysql': 'SELECT SUM(data_length + index_length) FROM information_schema.tables '
              'WHERE table_schema = DATABASE()'}
-"""How each kind of database tells its size; MySQL's own figure is some seconds old."""
+"""The query for its size of each kind of database. MySQL's figure is some seconds old."""
 
 
 @retried

@@ -174,8 +174,8 @@ def _alone(engine):
 
 
 def is_whole(engine):
-    """Whether a control database has all tables and columns of this code's revision, whatever
-    revision it says it has."""
+    """Return whether a control database has all tables and columns of this code's revision,
+    whatever revision it says it has."""
     if _is_missing(engine):
         return False
     with one_kind_of_error(engine), engine.connect() as connection:
@@ -205,7 +205,7 @@ def _is_known(history, revision):
 
 
 def _is_dropped(history, revision):
-    """Whether a revision is from before the first one of a history."""
+    """Return whether a revision is from before the first one of a history."""
     return revision.isdigit() and int(revision) < int(history.revisions()[0])
 
 

@@ -414,7 +414,7 @@ class CounterRow(Base):
 
 
 class ServerNameRow(Base):
-    """How a server that a plan speaks of was called when that was last read."""
+    """The name of a server in a plan, as it was when it was last read."""
 
     __tablename__ = 'server_names'
 

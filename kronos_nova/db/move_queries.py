@@ -57,7 +57,7 @@ def moves(database: Database, limit: int, marker: str | None = None,
 
 @retried
 def oldest_end(database: Database) -> datetime.datetime | None:
-    """When the first move that is kept has ended; None if there is none."""
+    """Return when the first move that is kept has ended; None if there is none."""
     move = models.MoveRow
     with database.reader() as session:
         return min(filter(None, (session.scalar(sa.select(sa.func.min(move.finished_at)).where(
@@ -66,7 +66,7 @@ def oldest_end(database: Database) -> datetime.datetime | None:
 
 @retried
 def knows_server(database: Database, uuid: str) -> bool:
-    """Whether a server has a move, a quarantine or a refusal."""
+    """Return whether a server has a move, a quarantine or a refusal."""
     with database.reader() as session:
         return any(session.scalar(sa.select(sa.literal(1)).where(
             row.instance_uuid == uuid).limit(1)) for row in (

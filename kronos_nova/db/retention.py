@@ -43,8 +43,8 @@ PAUSE = datetime.timedelta(seconds=5)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Days:
-    """How many days each is kept after it has ended; 0: for ever. ``operations`` are what operators
-    did: switches that were set, drains and maintenances."""
+    """Days for which rows are kept after their end; 0 keeps them for ever. ``operations`` are
+    actions of operators: switches, drains and maintenances."""
 
     plans: int
     moves: int

@@ -87,7 +87,7 @@ class SharedClock:
         raise exception.ClockSkewed(seconds=self._reported)
 
     def is_right(self) -> bool:
-        """Whether :meth:`check` raises nothing."""
+        """Return whether :meth:`check` raises nothing."""
         try:
             self.check()
         except exception.ClockSkewed:

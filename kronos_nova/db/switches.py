@@ -116,8 +116,8 @@ def put(session, switch):
 
 
 def _is_set(known, switch, is_level):
-    """Whether setting the switch changes nothing: a level that is in force with nothing new to say
-    of it, or a pause of the same person for the same reason."""
+    """Return whether setting the switch changes nothing: a level that is in force with nothing new
+    to say of it, or a pause of the same person for the same reason."""
     if is_level:
         return [(each.aggregate, each.value) for each in known] == [
             (switch.aggregate, switch.value)] and switch.reason in ('', known[0].reason)

@@ -41,7 +41,7 @@ Checked = tuple[str, list[drains.Drain], planning.DrainPlan]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """How hosts are to be emptied; see :class:`kronos_nova.drain.states.Drain`."""
+    """The way in which hosts are to be emptied; see :class:`kronos_nova.drain.states.Drain`."""
 
     who: str
     reason: str = ''
@@ -61,7 +61,7 @@ class Wish:
 
 
 class Checker:
-    """Whether hosts can be emptied, all at once, and where to.
+    """Checks whether hosts can be emptied, all at once, and chooses destinations.
 
     :param read: gives the cloud as it is now
     :param planner_ports: gives what planning reaches out to
@@ -104,8 +104,8 @@ class Checker:
             for name, found in sorted(by_aggregate.items())]
 
     def lowered_failover(self, snapshot: Snapshot, checked: Iterable[Checked]) -> str:
-        """Why hosts are drained with force only: others could not be lost any more; '' where they
-        can, or the options do not ask.
+        """Return why hosts are drained with force only: others could not be lost any more; '' where
+        they can, or the options do not ask.
 
         :param checked: as :meth:`check` gives it
         """
@@ -124,7 +124,7 @@ class Checker:
         return policies.load_for_request(self.conf.kronos.policies_file)
 
     def seconds(self, moves: Iterable[PlannedMove], parallel: int | None) -> float | None:
-        """How long some moves of plans may take; None where there are none."""
+        """Return how long some moves of plans may take; None where there are none."""
         conf = self.conf
         caps = dataclasses.replace(ExecutorOptions.from_conf(conf).caps, sources={
             move.source: parallel for move in moves} if parallel else {})
@@ -185,8 +185,8 @@ def drained(database: Database) -> set[str]:
 
 
 def refusal(snapshot: Snapshot, checked: Iterable[Checked], drained: Collection[str]) -> str:
-    """Why hosts are drained with force only: nothing can leave, or an aggregate would have no host
-    left; '' where neither is so.
+    """Return why hosts are drained with force only: nothing can leave, or an aggregate would have
+    no host left; '' where neither is so.
 
     :param drained: names of hosts that are drained already
     """
@@ -204,7 +204,8 @@ def refusal(snapshot: Snapshot, checked: Iterable[Checked], drained: Collection[
 
 def without_hosts(snapshot: Snapshot, checked: Iterable[Checked],
                   drained: Collection[str]) -> str:
-    """Which aggregate would have no host left that takes servers, in a sentence; '' for none.
+    """Return which aggregate would have no host left that takes servers, in a sentence; '' for
+    none.
 
     :param drained: names of hosts that are drained already
     """

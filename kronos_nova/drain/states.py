@@ -105,6 +105,6 @@ class Drain:
     is_unwatched: bool = False
 
     def has_stopped(self, uuid: str, status: str) -> bool:
-        """Whether a server of that status is off because of the drain: the host is empty with
-        it."""
+        """Return whether a server of that status is off because of the drain: the host is empty
+        with it."""
         return uuid in self.stopped and status == 'SHUTOFF'

@@ -1,1 +1,2 @@
-"""When and where cycles run: :class:`kronos_nova.cycle.evaluation.Cycle` is one."""
+"""The scheduling of cycles and their processes; :class:`kronos_nova.cycle.evaluation.Cycle` is
+one."""

@@ -150,8 +150,8 @@ class CycleScheduler:
         return ours
 
     def _has_waited_enough(self):
-        """Whether the worker that takes aggregates must be stopped or hang. What it has taken it
-        has locked: the rest is anybody's."""
+        """Return whether the worker that takes aggregates must be stopped or hang. What it has
+        taken it has locked: the rest is anybody's."""
         now = self.scheduler_ports.monotonic()
         if self._refused_since is None:
             self._refused_since = now
@@ -321,7 +321,7 @@ class CycleScheduler:
 
 
 class _Units:
-    """Which aggregates share hosts, read when it is first asked for."""
+    """Aggregates that share hosts, read when they are first needed."""
 
     def __init__(self, names, aggregate_hosts):
         self._names, self._aggregate_hosts = names, aggregate_hosts

@@ -48,8 +48,8 @@ class AggregateLocks:
         return said.replace(self._secret, '***') if self._secret else said
 
     def acquire(self, *aggregates):
-        """Whether this process now plans all of the aggregates; does not wait, and takes none
-        where one is taken."""
+        """Return whether this process now plans all of the aggregates; does not wait, and takes
+        none where one is taken."""
         taken = []
         for aggregate in aggregates:
             if not self._acquire(aggregate):

@@ -31,7 +31,7 @@ NICEST = 19
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Command:
-    """How to start a child: its module, and the command line that gave this process its
+    """The start of a child: its module, and the command line that gave this process its
     configuration."""
 
     module: str
@@ -71,7 +71,7 @@ class PlanningClient:
         with _as_far_as_it_may():
             os.setpriority(os.PRIO_PROCESS, self.popen.pid, os.nice(0) + niceness)
         if niceness == NICEST:
-            # To the kernel, a processor that only runs SCHED_IDLE processes counts as idle: any other
+            # To the kernel, a processor that only runs SCHED_IDLE processes counts as idle: another
             # process that wakes up there runs at once, whatever its session or systemd unit.
             with _as_far_as_it_may():
                 os.sched_setscheduler(self.popen.pid, os.SCHED_IDLE, os.sched_param(0))

@@ -15,7 +15,7 @@ CLOCK_SLACK = datetime.timedelta(seconds=5)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceState:
-    """Where an instance is, and how."""
+    """The host and the state of an instance."""
 
     host: str
     status: str
@@ -54,7 +54,7 @@ class ListedMigration:
 
 
 class RequestedMigrations:
-    """Which of an instance's migrations is the one that a move asked for.
+    """Finds the migration of an instance that a move asked for.
 
     The time of a migration is written by another host's clock than the time of the move, so it
     decides only where nothing else does: another process asked, and the migration has ended.

@@ -70,7 +70,7 @@ class Deliverer:
                       '[kronos] notification_backlog', dropped)
 
     def _send_some(self):
-        """Whether all of a batch were taken."""
+        """Return whether all of a batch were taken."""
         waiting, sent, refusal = self._outbox.waiting(BATCH), [], None
         try:
             for each in waiting:

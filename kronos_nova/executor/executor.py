@@ -16,7 +16,8 @@ from kronos_nova.objects.move import request_id
 LOG = logging.getLogger(__name__)
 
 FORGOTTEN_AFTER = datetime.timedelta(hours=1)
-"""How long a process that ended without a word is shown as dead, so that an operator sees it."""
+"""Time for which a process that ended without notice is shown as dead, so that an operator sees
+it."""
 
 
 class Executor:

@@ -24,7 +24,7 @@ class HighAvailability(Protocol):
 
 
 class NoHighAvailability:
-    """Where nothing has to know of a drain."""
+    """A cloud without a service for high availability: nothing is informed of a drain."""
 
     def is_watched(self, _host):
         return False

@@ -1,4 +1,4 @@
-"""Which processes have shown no sign of life for a while.
+"""Processes that have shown no sign of life for a while.
 
 A process that lives writes a time into the control database with every tick. An observer does not
 compare that time with any clock. It measures, by its own monotonic clock, for how long the time has

@@ -63,7 +63,7 @@ def _event(move):
 
 
 def is_understood(version):
-    """Whether a result of that version can be handled: any minor version of ours."""
+    """Return whether a result of that version can be handled: any minor version of ours."""
     return str(version).partition('.')[0] == RESULT_VERSION.partition('.')[0]
 
 

@@ -121,7 +121,7 @@ class OpenStackComputeApi:
         self._act_on_migration(move, 'POST', '/action', json={'force_complete': None})
 
     def _act_on_migration(self, move, method, path, **kwargs):
-        """Whether Nova will do it."""
+        """Return whether Nova will do it."""
         found = self._migration(move)
         if found is None:
             return False

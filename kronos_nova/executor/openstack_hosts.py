@@ -67,7 +67,7 @@ class OpenStackHostApi(OpenStackComputeApi):
 
 
 def _needs_source(server, migrations):
-    """Whether a server that is elsewhere may come back by one of its migrations.
+    """Return whether a server that is elsewhere may come back by one of its migrations.
 
     :param migrations: [(status, what Nova lists of it)]
     """

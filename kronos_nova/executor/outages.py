@@ -47,8 +47,8 @@ def is_outage(error: BaseException | None,
 
 
 def _is_outage_of(bus, error, classes):
-    """Whether an error of a remote service is an outage. oslo.messaging hands on the name of the
-    class of an exception where it does not know the class."""
+    """Return whether an error of a remote service is an outage. oslo.messaging hands on the name of
+    the class of an exception where it does not know the class."""
     silent = (bus.MessagingTimeout, bus.MessageDeliveryFailure, bus.MessageUndeliverable)
     return isinstance(error, silent) or (
         isinstance(error, bus.RemoteError) and error.exc_type in _names((*classes, *silent)))

@@ -27,7 +27,7 @@ HARMLESS = (exception.NovaClientError.__name__,)
 
 
 def calls_for_quarantine(move):
-    """Whether an instance has to be left alone because of how its move ended."""
+    """Return whether an instance has to be left alone because of how its move ended."""
     return (move.state == moves.FAILED and move.error_type not in (*HARMLESS, REFUSED)
             and not move.adopted)
 

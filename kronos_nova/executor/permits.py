@@ -1,4 +1,4 @@
-"""Which moves may be started: asked before each of them."""
+"""Permits: whether a move may be started, checked before each move."""
 
 import collections
 import dataclasses
@@ -56,7 +56,7 @@ class Permits:
 
     def why_not(self, session, plan: RunningPlan, source: str,
                 now: datetime.datetime) -> str | None:
-        """Why a move of a plan may not be started, as a transaction sees it; None if it may.
+        """Return why a move of a plan may not be started, as a transaction sees it; None if it may.
 
         :param source: the host that it leaves
         """

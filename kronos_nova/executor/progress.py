@@ -1,4 +1,4 @@
-"""How far moves are, and when they may be over."""
+"""Progress of moves and their expected end."""
 
 import datetime
 import statistics
@@ -24,8 +24,8 @@ def percent(move):
 
 
 def expected_seconds(move, observed):
-    """How long a move takes: what its plan expected; else the median of the observed moves nearest
-    in memory, those of another size in proportion.
+    """Return how long a move takes: what its plan expected; else the median of the observed moves
+    nearest in memory, those of another size in proportion.
 
     :param observed: returns [(memory in MiB, seconds)] of moves that completed; called where plans
         expected nothing
@@ -53,7 +53,7 @@ def error(predictions):
 
 
 def remaining_seconds(waiting, observed, caps, now, between=0.0):
-    """How long some moves may take together, as many at a time as the caps let.
+    """Return how long some moves may take together, as many at a time as the caps let.
 
     :param waiting: moves that have not ended, those of the journal or of a plan
     :param observed: as of :func:`expected_seconds`

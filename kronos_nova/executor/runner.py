@@ -279,7 +279,7 @@ class Runner:
 
     @staticmethod
     def _ask(act, move):
-        """Whether Nova heard it."""
+        """Return whether Nova heard it."""
         try:
             act(move)
         except exception.NovaClientError as e:
@@ -327,8 +327,8 @@ class Runner:
             instance=move.instance_uuid, reason=f'its migration ended as {migration.status}{fault}')
 
     def _has_aborted(self, move):
-        """Whether Kronos has asked Nova to abort a migration: this worker, or the one that had the
-        move before."""
+        """Return whether Kronos has asked Nova to abort a migration: this worker, or the one that
+        had the move before."""
         return move.uuid in self._aborted_at or self._is_overdue(move)
 
     def _tell_refusal(self, move, migration):
@@ -442,8 +442,8 @@ class Runner:
         return self._lasted(move) > self.options.migration_timeout
 
     def _is_hopeless(self, move):
-        """Whether Nova had its time, and time to end it on top: a service of Nova that died or a
-        message that it lost can leave a migration in progress for ever."""
+        """Return whether Nova had its time, and time to end it on top: a service of Nova that died
+        or a message that it lost can leave a migration in progress for ever."""
         tries = 2 if self.options.timeout_action == options.FORCE_COMPLETE else 1
         allowed = tries * self.options.migration_timeout + self.options.request_grace
         return self._lasted(move) > allowed

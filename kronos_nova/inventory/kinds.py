@@ -1,5 +1,5 @@
-"""How and where Nova can move each server: decided once for all that have equal flavors, images,
-devices and hosts."""
+"""The ways and destinations by which Nova can move each server, determined once for all servers
+with equal flavors, images, devices and hosts."""
 
 import functools
 from collections.abc import Hashable
@@ -63,7 +63,7 @@ class Kinds:
                resources: Mapping[str, int], status: str, where: Where, facts: Facts = NO_FACTS,
                has_launched: bool = True, member_of: tuple[tuple[str, ...], ...] = ()
                ) -> tuple[Movability, Requirements]:
-        """How a server can be moved, and what it requires.
+        """Return how a server can be moved, and what it requires.
 
         :param kind: equal for servers with equal extra specs and image properties
         :param where, facts: the same objects for equal ones

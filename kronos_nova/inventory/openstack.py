@@ -81,13 +81,14 @@ class OpenStackInventory:
             return self._read(taken_at, scopes, moves)
 
     def read_flavors(self) -> tuple[Shape, ...]:
-        """As :class:`kronos_nova.inventory.base.InventorySource` says."""
+        """Read flavors, as :class:`kronos_nova.inventory.base.InventorySource` defines it."""
         with _answered():
             return tuple(shape.flavor(each) for each in self._pages(
                 '/flavors/detail?is_public=None', 'flavors'))
 
     def names_elsewhere(self, attribute: str, names: Collection[str]) -> set[str]:
-        """As :class:`kronos_nova.inventory.base.InventorySource` says; nothing more is read."""
+        """Find names elsewhere, as :class:`kronos_nova.inventory.base.InventorySource` defines it;
+        nothing more is read."""
         return self._names_elsewhere[attribute].intersection(names)
 
     def aggregate_hosts(self) -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""How hard a reading of the cloud works what it reads from."""
+"""The pace of a reading of the cloud, which limits the load on its databases."""
 
 import contextlib
 import time

@@ -1,4 +1,4 @@
-"""Which hosts a cycle needs to know."""
+"""The hosts that a cycle needs to read."""
 
 from collections.abc import Collection
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Which hosts' metrics are believed.
+"""Hosts whose metrics are believed.
 
 Prometheus answers with what exporters tell. An exporter that stopped half way, or that is down
 behind a query which says ``or 0``, makes a full host look empty. Nova knows which servers run on a
@@ -41,7 +41,7 @@ AGAIN = 'it was not believed in the evaluation before; two in a row must be good
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class BeliefRules:
-    """When a host's metrics are believed.
+    """Conditions for a host's metrics to be believed.
 
     least_known : part (0 to 1) of a host's servers that must have a series in the profile
     tolerance : share of a host by which the sum of the profiles may be off its score
@@ -87,7 +87,7 @@ class Belief:
     silence: tuple[str, ...] = ()
 
     def problem(self, scores: np.ndarray, available: np.ndarray) -> str:
-        """Why too few hosts are believed to plan; '' if enough are.
+        """Return why too few hosts are believed to plan; '' if enough are.
 
         :param scores: float64 (H,), as they were measured
         :param available: bool (H,)
@@ -244,8 +244,8 @@ def _failures(policy: Policy, placed: PlacedInstances, servers: Servers, sums: n
 
 def _is_silent(policy: Policy, seen: np.ndarray, expected: np.ndarray, host: int,
                rules: BeliefRules) -> bool:
-    """Whether too few of a host's servers have a series. With a fallback servers without one are
-    expected: there a host is silent that has none, while on the others most have one."""
+    """Return whether too few of a host's servers have a series. With a fallback servers without one
+    are expected: there a host is silent that has none, while on the others most have one."""
     if not expected[host]:
         return False
     if policy.vm_profile_fallback == 'skip':

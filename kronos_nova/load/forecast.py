@@ -59,7 +59,7 @@ def weeks(horizon: int) -> int:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PlacedLoads:
-    """Where what is forecast is, N of it on some hosts.
+    """The hosts of N loads that are forecast.
 
     host : intp (N,)
     scale : float64 (N,), what a unit of it is of its host's score
@@ -80,8 +80,8 @@ class PlacedLoads:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Judgement:
-    """How good a forecast was during the last day, as the mean distance of hosts' scores from what
-    came, NaN where too little of the day is known.
+    """The quality of a forecast during the last day: the mean distance of the forecast scores of
+    hosts from the measured ones, NaN where too little of the day is known.
 
     error : of the forecast
     present_error : of the present taken as the forecast
@@ -215,7 +215,7 @@ def _combined(forecasts: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def is_of_unit(days: np.ndarray, now: np.ndarray) -> bool:
-    """Whether the past is in the unit of the present. It is not where all loads together
+    """Return whether the past is in the unit of the present. It is not where all loads together
     were in every hour of the last day more than :data:`FAR_OFF` times, or less than that part of,
     what they are now.
 
@@ -232,7 +232,7 @@ def is_of_unit(days: np.ndarray, now: np.ndarray) -> bool:
 
 def judged_highest(said: np.ndarray, days: np.ndarray, horizon: int,
                    placed: PlacedLoads) -> Judgement:
-    """How good a forecast of the highest load of the next hours was that others make.
+    """Return how good a forecast of the highest load of the next hours was that others make.
 
     :param said: float (N, 24), as it was each hour of the last day
     :param days: as of :func:`seasonal`

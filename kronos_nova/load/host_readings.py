@@ -47,7 +47,7 @@ class Range:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ScoringRules:
-    """When readings may be trusted.
+    """Conditions for readings to be trusted.
 
     min_coverage : fraction of the available hosts that must have a sample
     oldest : Unix seconds; an older sample is none

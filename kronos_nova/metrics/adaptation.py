@@ -19,7 +19,7 @@ from kronos_nova.metrics.exporters import Naming
 
 HOST = 'host'
 PREFIXES = {NODE: 'node_', LIBVIRT: 'libvirt_', CEILOMETER: 'ceilometer_'}
-"""How the names of metrics of each exporter begin."""
+"""Prefix of the names of each exporter's metrics."""
 
 _CALL = 'label_replace('
 _METRIC = re.compile(r'(?<![\w:"])((?:node|libvirt|ceilometer)_\w+)(\{[^{}]*\})?')

@@ -1,4 +1,4 @@
-"""How full hosts are by what is allocated, as a metrics source: an answer that is never missing."""
+"""Allocations of hosts as a metrics source, whose answer is never missing."""
 
 import collections
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Where a Prometheus API is, and the credentials for it."""
+"""The address of a Prometheus API, and its credentials."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ from kronos_nova.metrics.keystone import TokenSource
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where a Prometheus API is and how it is entered.
+    """The address of a Prometheus API, and its credentials.
 
     url : base URL, with a path prefix if there is one, without credentials
     timeout : seconds for a whole answer, from looking up the name to the last byte

@@ -48,7 +48,8 @@ _OF_THE_KERNEL = ('nodename', 'domainname', 'machine', 'release', 'sysname', 've
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Naming:
-    """How series are given the names of hosts: by a label, or by that of ``node_uname_info``.
+    """The label that gives series the names of hosts: one of their own, or that of
+    ``node_uname_info``.
 
     label, pattern, replacement : as ``label_replace()`` has them
     is_join : whether the label is one of ``node_uname_info`` at the same address
@@ -131,7 +132,7 @@ def find(instant: Callable[[str], Vector], hosts: Iterable[str], known: Iterable
 
 def selected(instant: Callable[[str], Vector], selector: str, hosts: Iterable[str],
              known: Iterable[str], instances: Sequence[Instance]) -> Found:
-    """As :func:`find`, of the series that a selector names, such as ``region="one"``."""
+    """Find exporters like :func:`find`, among the series of a selector such as ``region="one"``."""
     label, _equals, value = selector.partition('=')
     series = _Series(instant, frozenset(hosts), frozenset(known), tuple(instances))
     return series.found((label.strip(), value.strip().strip('"')))

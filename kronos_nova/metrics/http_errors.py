@@ -128,7 +128,7 @@ def of_connection(error: Exception, endpoint: Endpoint, proxy: str | None
 
 
 def _is_tls(line):
-    """Whether a status line begins with the record of a TLS alert or handshake."""
+    """Return whether a status line begins with the record of a TLS alert or handshake."""
     return line.lstrip('\'"').startswith(('\x15\x03', '\x16\x03', '\\x15\\x03', '\\x16\\x03'))
 
 

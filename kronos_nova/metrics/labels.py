@@ -14,7 +14,7 @@ from kronos_nova.objects.metrics import Vector
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Proposal:
-    """How series could be given the names that Nova uses.
+    """A change of a query that gives its series the names that Nova uses.
 
     :ivar label: the label to take the name from
     :ivar pattern: what to match all of it with (RE2, as ``label_replace`` does)
@@ -29,7 +29,8 @@ class Proposal:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the label as it is has the names, so that ``host_label`` is all to change."""
+        """Return whether the label as it is has the names, so that ``host_label`` is all to
+        change."""
         return (self.pattern, self.replacement) == PLAIN
 
     def remedy(self, host_label: str) -> str:
@@ -194,7 +195,7 @@ def rewrites(hosts: Iterable[str]) -> Iterator[Rewrite]:
 
 
 def _matches(values, rewrite, hosts):
-    """How many hosts get exactly one series; 0 as soon as one gets two, for then a choice
+    """Return how many hosts get exactly one series; 0 as soon as one gets two, for then a choice
     between them would be a guess."""
     names = collections.Counter(filter(None, map(rewrite.name, values)))
     matched = hosts & names.keys()

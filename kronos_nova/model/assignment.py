@@ -1,4 +1,4 @@
-"""Where instances may end, as kinds for an integer program.
+"""Possible places of instances, as kinds for an integer program.
 
 Instances that need the same room, may go to the same hosts and keep the same groups apart are of
 one *kind*, and only how many of a kind arrive at a host or leave it is decided. So a program is a
@@ -162,7 +162,8 @@ class Assignment:
             self.forbidden.add((kind, int(np.searchsorted(self.hosts, host))))
 
     def why_too_large(self, vm: int, others: np.ndarray) -> str:
-        """Why no host could hold an instance if all that may give way left it; '' if one could.
+        """Return why no host could hold an instance if all that may give way left it; '' if one
+        could.
 
         :param others: intp, instances that may give way
         """
@@ -180,7 +181,8 @@ class Assignment:
 
     @property
     def why_too_little(self) -> str:
-        """Why those that have to leave do not fit elsewhere together; '' if that is not known."""
+        """Return why those that have to leave do not fit elsewhere together; '' if that is not
+        known."""
         needed = self.problem.demands[self.vms[self.must]].sum(axis=0)
         free = _free(self.state)[self.hosts].sum(axis=0)
         short = (needed > free + TOLERANCE) & self._is_own(self.hosts).all(axis=0)
@@ -229,8 +231,8 @@ class Assignment:
         return weights / np.bincount(self.kind, minlength=len(weights))[:, None]
 
     def ended(self, solution: Solution) -> Ended:
-        """Which instances of each kind go where: the heaviest to the host with the least load. The
-        moves of one round after the other."""
+        """Return which instances of each kind go where: the heaviest to the host with the least
+        load. The moves of one round after the other."""
         problem, weights = self.problem, self.problem.policy_weights
         load = self.state.scores[self.hosts] @ weights
         moves, is_left = [], np.ones(len(self.vms), dtype=bool)

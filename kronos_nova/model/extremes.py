@@ -47,7 +47,7 @@ class Extremes:
 
     @property
     def is_balanced(self) -> bool:
-        """Whether every policy is at or below its threshold."""
+        """Return whether every policy is at or below its threshold."""
         return bool((self.imbalances <= self.problem.thresholds + TOLERANCE).all())
 
     @property

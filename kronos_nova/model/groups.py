@@ -12,7 +12,7 @@ from kronos_nova.model.problem import Problem
 
 
 class Memberships:
-    """Which instances are in which of G groups; never changes.
+    """The instances of each of G groups. It never changes.
 
     anti, hard : bool (G,); by_rule : bool (G,), what rules of operators ask for; most : intp (G,),
     members of an anti group that may share a place; most_places : intp (G,), places on which

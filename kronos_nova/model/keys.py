@@ -4,9 +4,9 @@ import numpy as np
 
 
 def find(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each of ``wanted`` is among sorted ``keys``: intp (...), and bool (...), whether it is
-    there; where it is not, the place means nothing but is one of ``keys``, of which there is at
-    least one."""
+    """Find each of ``wanted`` among sorted ``keys``. Return intp (...), its position, and bool
+    (...), whether it is there. Where it is not there, the position is an arbitrary valid one;
+    ``keys`` is not empty."""
     place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return place, keys[place] == wanted
 

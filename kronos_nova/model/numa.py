@@ -33,7 +33,8 @@ a negative index."""
 
 
 class Place(NamedTuple):
-    """Where a part of an instance is: the position of its cell, and of the size of its pages."""
+    """The place of a part of an instance: the position of its cell, and of the size of its
+    pages."""
 
     cell: int
     page: int
@@ -189,7 +190,7 @@ def _with_places(instance: Instance, found: Cells, vm: int, host: int) -> Instan
 
 
 def _home(host: Host, instance: Instance, sizes: Sequence[int]) -> tuple[Place, ...] | None:
-    """Where the parts of an instance are; None where that is not known."""
+    """Return where the parts of an instance are; None where that is not known."""
     cells = {cell.id: (number, cell) for number, cell in enumerate(host.cells or ())}
     places = []
     for number, (need, on) in enumerate(zip(instance.cells, instance.on_cells or (),
@@ -348,7 +349,7 @@ class CellUse:
         return has_size & (self.cells.page_kb == need.page_kb)
 
     def choose(self, kind: int, host: int) -> tuple[Place, ...] | None:
-        """Where Nova puts the parts of a kind on a host; None where it finds no place."""
+        """Return where Nova puts the parts of a kind on a host; None where it finds no place."""
         return self.chosen(self.cells.parts[kind], host)
 
     def chosen(self, parts: Sequence[InstanceCell], host: int) -> tuple[Place, ...] | None:
@@ -428,7 +429,7 @@ class CellUse:
         return {name: float(amount) for name, amount in found.items() if amount}
 
     def free(self, host: int, cell: int, name: str) -> float:
-        """How much of a resource of :meth:`amounts` is free in a cell."""
+        """Return how much of a resource of :meth:`amounts` is free in a cell."""
         cells, used, at = self.cells, self.used, (host, cell)
         if name == 'pinned':
             return float(cells.has.pinned[at] - used.pinned[at])

@@ -56,7 +56,7 @@ class Prices:
 
     @property
     def are_free(self) -> bool:
-        """Whether nothing costs anything."""
+        """Return whether nothing costs anything."""
         return (self.vms is None and not self.pairs and not self.soft_group_cost
                 and self.preferences is None)
 

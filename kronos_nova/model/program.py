@@ -30,9 +30,9 @@ PASSING = 100.0
 memory. Raised, more other instances are moved to keep hosts below the limit; lowered, fewer. Not
 measured."""
 SLOWED = 4.0
-"""How many times as long as on an idle machine a program may take; HiGHS counts wall time. Raised,
-a plan depends less on other processes, and may pass its deadline by more; lowered, the other way
-round."""
+"""Factor by which a program may take longer than on an idle machine, because HiGHS counts wall
+time. Raised, a plan depends less on other processes, and may pass its deadline by more; lowered,
+the other way round."""
 SMALL = 1e-4
 """Cost of a move of an instance of mean memory where rules are repaired, in combined imbalance:
 of two ways that cost the same, the one that copies less is taken. Raised, cheap preferences are not
@@ -80,7 +80,8 @@ class _Taken(NamedTuple):
 
 
 class Program:
-    """How many of each kind of an assignment arrive at each host, leave it, and stay.
+    """The integer program: numbers of instances of each kind that arrive at each host, leave it,
+    and stay.
 
     What leaves arrives: each kind by itself, because where it comes from does not matter. Room,
     NUMA cells, and groups that are kept apart hold at the end; what else must hold or is worth

@@ -22,7 +22,8 @@ from kronos_nova.objects.snapshot import pools_of
 
 NOTHING = ResourceInventory(total=0)
 DEVICE = 'device'
-"""How the names of devices begin that count like resource classes; those have no lower case."""
+"""Prefix of the names of devices that count like resource classes, whose own names have no lower
+case."""
 ENOUGH = 1 << 20
 """Devices of a host whose devices are not known. Fixed: more than all servers of one host need.
 Lowered below that, instances seem to have no room; raised, nothing changes."""

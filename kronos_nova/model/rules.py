@@ -253,7 +253,7 @@ class LoadLimit(Rule):
 
     def linear(self, state: 'State', hosts: np.ndarray,
                vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """As :meth:`Room.linear`, in units of an instance's weight."""
+        """Return :meth:`Room.linear` in units of an instance's weight."""
         policies = np.flatnonzero(np.isfinite(self.most).any(axis=0))
         problem, at = state.problem, np.ix_(hosts, policies)
         return ((self.most[at] - self.load(state, at)) / problem.host_scale[at],
@@ -417,7 +417,7 @@ class CellRoom(Rule):
 
     def linear(self, state: 'State', hosts: np.ndarray,
                vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """As :meth:`Room.linear`, of the cells of a host together."""
+        """Return :meth:`Room.linear` for the cells of a host together."""
         return _cells(state).sums(hosts, vms)
 
 

@@ -210,7 +210,7 @@ class SearchSpace:
         return legal & (free >= self.floor.T).all(axis=(1, 2))
 
     def keeps_apart(self, vm: int, host: int, place: np.ndarray) -> bool:
-        """Whether the instances that moved let one of their server group go to a host.
+        """Return whether the instances that moved let one of their server group go to a host.
 
         :param place: intp (v or more,), where every instance is, -1 for nowhere
         """
@@ -234,7 +234,7 @@ class SearchSpace:
         return apart
 
     def are_apart(self, place: np.ndarray) -> bool:
-        """Whether the instances that moved let all of their server groups be where they are.
+        """Return whether the instances that moved let all of their server groups be where they are.
 
         :param place: as before
         """

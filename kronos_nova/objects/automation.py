@@ -1,4 +1,4 @@
-"""How far Kronos may go by itself: levels, pauses, and what they permit."""
+"""Levels of automation and pauses, and what they permit."""
 
 import dataclasses
 import datetime
@@ -47,8 +47,8 @@ def lower(one: str, other: str) -> str:
 
 
 def repair_order(level: str, repairs: str) -> str:
-    """When violated rules are repaired: with equal levels in the plan that does all else, otherwise
-    in a plan of their own. What may be carried out with less approval goes first.
+    """Return when violated rules are repaired: with equal levels in the plan that does all else,
+    otherwise in a plan of their own. What may be carried out with less approval goes first.
 
     :param level: of the aggregate
     :param repairs: of its repairs
@@ -191,18 +191,18 @@ class Switches:
         return lower(level, OBSERVE) if self.pause(aggregate) else level
 
     def repair_order(self, aggregate: str, defaults: Defaults) -> str:
-        """When violated rules of an aggregate are repaired now; see :func:`repair_order`."""
+        """Return when violated rules of an aggregate are repaired now; see :func:`repair_order`."""
         return repair_order(self.planning_level(aggregate, defaults),
                             self.planning_level(aggregate, defaults, REPAIR))
 
     def hold(self, aggregate: str) -> str | None:
-        """Why moves of the aggregate have to wait, whatever plan they are of."""
+        """Return why moves of the aggregate have to wait, whatever plan they are of."""
         pause = self.pause(aggregate)
         return f'Kronos is paused: {pause}' if pause else None
 
     def refusal(self, aggregate: str, defaults: Defaults, purpose: str,
                 is_approved: bool) -> str | None:
-        """Why moves of a plan may not be started any more, however long they wait.
+        """Return why moves of a plan may not be started any more, however long they wait.
 
         What an operator ordered, by a drain or for room, is done at every level; below ``auto``
         other plans need an approval, below ``approve`` none runs.

@@ -40,6 +40,6 @@ class Claim:
         return self.node, self.instance_uuid, self.resize_target
 
     def says_the_same_as(self, other: 'Claim | None') -> bool:
-        """Whether ``other`` needs no write: ids and times are the first writer's."""
+        """Return whether ``other`` needs no write: ids and times are the first writer's."""
         return other is not None and dataclasses.replace(
             self, id=other.id, created_at=other.created_at) == other

@@ -1,4 +1,4 @@
-"""Whether an instance may be moved at all, wherever to, and who has a say in it."""
+"""Eligibility: whether an instance may be moved at all, and who decides on it."""
 
 import dataclasses
 from collections.abc import Collection
@@ -60,7 +60,7 @@ def heeded(hints: Iterable[str]) -> frozenset[tuple[str, str]]:
 
 
 def may(instance: Instance, opt_out: OptOut, verb: str) -> bool:
-    """Whether no source of metadata forbids to move an instance for that.
+    """Return whether no source of metadata forbids to move an instance for that.
 
     The strictest word counts, so no source can permit what another forbids. A word that is none of
     :data:`WORDS` means ``never``: a wish is there, and a move cannot be undone.
@@ -83,7 +83,7 @@ def _said(instance: Instance, opt_out: OptOut) -> Iterator[tuple[str, str]]:
 
 
 def movability(instance: Instance) -> Movability:
-    """How Nova can move an instance in its present status, and Nova's reason against a live
+    """Return how Nova can move an instance in its present status, and Nova's reason against a live
     migration. Nova ignores locks for administrators."""
     if instance.live.can == IMMOVABLE or instance.status in LIVE_STATUSES and (
             instance.live.can == LIVE or instance.status in COLD_STATUSES):
@@ -102,7 +102,7 @@ def in_words(instance: Instance, reason: str) -> str:
 
 def obstacle(instance: Instance, opt_out: OptOut, verb: str,
              statuses: Collection[str] = LIVE_STATUSES, may_stop: bool = False) -> str | None:
-    """Why an instance may not be moved for that: a word of
+    """Return why an instance may not be moved for that: a word of
     :data:`~kronos_nova.objects.plan.SKIP_REASONS`, or None.
 
     To empty a host is an operator's wish: a lock is not in its way.

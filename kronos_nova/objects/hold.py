@@ -104,5 +104,5 @@ class Hold:
                 if count > used[host]}
 
     def is_for(self, flavor: str, project_id: str) -> bool:
-        """Whether a server of a flavor and project may use the room."""
+        """Return whether a server of a flavor and project may use the room."""
         return flavor == self.shape.name and self.project_id in ('', project_id)

@@ -72,7 +72,7 @@ def to_json(loads: list[HostLoad]) -> str:
 
 
 def name_in_json(name: str) -> str:
-    """How :func:`to_json` writes the name of a host."""
+    """Return how :func:`to_json` writes the name of a host."""
     return json.dumps(name)
 
 

@@ -28,7 +28,7 @@ AT_WORK = (DRAINING, HOOK, RETURNING)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceOptions:
-    """How hosts are serviced.
+    """Options of a maintenance.
 
     batch : hosts at a time, where as many can be empty at once
     hook : a command that services the host named in its environment, or None to wait for

@@ -1,4 +1,5 @@
-"""How Nova can move a server: live, cold or not at all, by its devices, secrets and shares.
+"""Movability: whether Nova can move a server live, cold or not at all, by its devices, secrets and
+shares.
 
 The reasons are those of ``nova.compute.api.API.live_migrate``, of Nova's conductor
 (``LiveMigrationTask``) and of libvirt's driver in Nova 33 and 34. All of them say no wherever the
@@ -88,7 +89,7 @@ class Where:
     hypervisor_version: int | None = None
 
     def is_older(self, service: int) -> bool:
-        """Whether a nova-compute of the cell is known to be older than that version."""
+        """Return whether a nova-compute of the cell is known to be older than that version."""
         return self.oldest_service is not None and self.oldest_service < service
 
 
@@ -99,7 +100,7 @@ def movability(extra_specs: Mapping[str, str], image: Mapping[str, str],
                resources: Mapping[str, int], devices: Devices = NO_DEVICES,
                where: Where = NOWHERE, has_launched: bool = True,
                power_state: int | None = None) -> Movability:
-    """How Nova can move a server. The reasons against any move come first.
+    """Return how Nova can move a server. The reasons against any move come first.
 
     :param image: its image's properties, none where they are not known
     :param resources: its allocations by resource class
@@ -115,7 +116,7 @@ def movability(extra_specs: Mapping[str, str], image: Mapping[str, str],
 
 def _bound(extra_specs: Mapping[str, str], image: Mapping[str, str], devices: Devices,
            where: Where, has_launched: bool) -> str:
-    """Why Nova moves the server in no way, empty for no reason."""
+    """Return why Nova moves the server in no way, empty for no reason."""
     if extra_specs.get(ACCELERATOR):
         return IN_A_FLAVOR
     if devices.port_types & ACCELERATOR_PORTS:
@@ -133,7 +134,7 @@ def _bound(extra_specs: Mapping[str, str], image: Mapping[str, str], devices: De
 def _only_cold(extra_specs: Mapping[str, str], image: Mapping[str, str],
                resources: Mapping[str, int], devices: Devices, where: Where,
                power_state: int | None) -> str:
-    """Why Nova does not migrate the server live, empty for no reason."""
+    """Return why Nova does not migrate the server live, empty for no reason."""
     if devices.has_share:
         return SHARES
     if requirements.has_tpm(extra_specs, image):

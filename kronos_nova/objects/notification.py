@@ -153,12 +153,12 @@ class Notification:
 
     @property
     def priority(self) -> str:
-        """Which of oslo.messaging's priorities, and so which queue."""
+        """Return which of oslo.messaging's priorities, and so which queue."""
         return 'error' if self.event_type == MOVE_ERROR else 'info'
 
     @property
     def payload(self) -> dict:
-        """As it is sent."""
+        """Return the payload as it is sent."""
         data = {'notification_uuid': self.uuid, 'sequence': self.sequence,
                 **self.body['kronos_object.data']}
         return {**self.body, 'kronos_object.data': data}

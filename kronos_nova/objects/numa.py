@@ -64,8 +64,9 @@ class InstanceCell:
 
 
 LEGACY, REQUIRED, PREFERRED, SOCKET = POLICIES = ('legacy', 'required', 'preferred', 'socket')
-"""How near to the cells of a server a device must be: on one of them or on none at all, on one of
-them, anywhere, on a socket of one of them (``nova.objects.fields.PCINUMAAffinityPolicy``)."""
+"""Policies for the distance of a device from the cells of a server: on one of them or on no cell,
+on one of them, anywhere, on a socket of one of them
+(``nova.objects.fields.PCINUMAAffinityPolicy``)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,8 +43,8 @@ definition of a fraction."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Contention:
-    """How many hosts of an aggregate are hot in a policy, and how many servers are on hosts that
-    are full in one."""
+    """Numbers of hosts of an aggregate that are hot in a policy, and of servers on hosts that are
+    full in one."""
 
     hot_hosts: int
     contended_servers: int
@@ -235,7 +235,7 @@ class PolicyReport:
 
     @property
     def is_below_noise(self) -> bool:
-        """Whether the threshold cannot be kept to, however even the hosts are."""
+        """Return whether the threshold cannot be kept to, however even the hosts are."""
         return self.noise is not None and self.noise > self.threshold
 
     @property
@@ -292,8 +292,9 @@ class LossReport:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SlotReport:
-    """How many more servers of a flavor fit: ``now``, and at least ``after_loss`` of any one host
-    once its servers have restarted, None where these do not all restart or that is not known."""
+    """Numbers of further servers of a flavor that fit: ``now``, and at least ``after_loss`` of any
+    one host once its servers have restarted, None where these do not all restart or that is not
+    known."""
 
     flavor: str
     now: int
@@ -379,7 +380,7 @@ def servers_of(moves: Iterable[PlannedMove]) -> set[str]:
 
 
 def hosts_of(scores: Iterable[HostScore]) -> dict[str, int]:
-    """How many ``hosts`` scores are of, and how many of these are hot in a policy."""
+    """Return how many ``hosts`` scores are of, and how many of these are hot in a policy."""
     return {'hosts': len({score.host for score in scores}),
             'hot_hosts': len({score.host for score in scores if score.value > HOT_SCORE})}
 

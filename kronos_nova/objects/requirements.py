@@ -63,7 +63,7 @@ def requirements(extra_specs: Mapping[str, str], image: Mapping[str, str],
 
 
 def has_tpm(extra_specs: Mapping[str, str], image: Mapping[str, str]) -> bool:
-    """Whether the server has an emulated TPM."""
+    """Return whether the server has an emulated TPM."""
     return bool(_either(extra_specs, image, 'tpm_version'))
 
 
@@ -73,7 +73,7 @@ def tpm_secret(extra_specs: Mapping[str, str]) -> str:
 
 
 def encrypted_memory(extra_specs: Mapping[str, str], image: Mapping[str, str]) -> bool:
-    """Whether the server's memory is encrypted."""
+    """Return whether the server's memory is encrypted."""
     return _is_on(extra_specs, image, 'mem_encryption')
 
 

@@ -22,7 +22,7 @@ DEFAULT_ZONE = 'nova'
 default_availability_zone`` of Nova)."""
 
 OWN_METADATA = 'kronos:'
-"""How the keys of server metadata begin that concern Kronos; no others are read."""
+"""Prefix of the keys of server metadata that concern Kronos; no others are read."""
 
 
 HYPERVISOR_TYPES = frozenset(('QEMU', 'KVM'))
@@ -65,22 +65,24 @@ class Service:
 
     @property
     def is_available(self) -> bool:
-        """Whether the host may be a destination, and counts in an imbalance."""
+        """Return whether the host may be a destination, and counts in an imbalance."""
         return self.state == 'up' and self.status == 'enabled' and not self.forced_down
 
     @property
     def is_evacuable(self) -> bool:
-        """Whether an operator disabled the host and live migration can still empty it."""
+        """Return whether an operator disabled the host and live migration can still empty it."""
         return self.state == 'up' and self.status == 'disabled' and not self.forced_down
 
     @property
     def is_silent(self) -> bool:
-        """Whether nova-compute does not report although it was neither disabled nor forced down."""
+        """Return whether nova-compute does not report although it was neither disabled nor forced
+        down."""
         return self.has_stopped_reporting and self.status == 'enabled'
 
     @property
     def has_stopped_reporting(self) -> bool:
-        """Whether nova-compute does not report, and no operator or other service forced it down."""
+        """Return whether nova-compute does not report, and no operator or other service forced it
+        down."""
         return self.state == 'down' and not self.forced_down
 
 
@@ -136,13 +138,14 @@ class SharedProvider:
 LIVE = 'live'
 COLD = 'cold'
 IMMOVABLE = 'no'
-"""How Nova can move a server: without a stop, with a stop, or not at all."""
+"""Ways in which Nova can move a server: without a stop, with a stop, or not at all."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Movability:
-    """How Nova can move a server whatever its status: ``can`` is :data:`LIVE`, :data:`COLD` or
-    :data:`IMMOVABLE`; ``why`` is Nova's reason against a live migration, empty for none."""
+    """The way in which Nova can move a server, whatever its status: ``can`` is :data:`LIVE`,
+    :data:`COLD` or :data:`IMMOVABLE`; ``why`` is Nova's reason against a live migration, empty for
+    none."""
 
     can: str
     why: str = ''

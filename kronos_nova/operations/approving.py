@@ -1,4 +1,4 @@
-"""Which moves of a proposed plan may run."""
+"""Approval: the moves of a proposed plan that may run."""
 
 import datetime
 from collections.abc import Sequence

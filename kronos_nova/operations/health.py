@@ -1,4 +1,4 @@
-"""How well an aggregate is, as one figure for a wall or an alert."""
+"""The health of an aggregate, as one figure for a dashboard or an alert."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping

@@ -378,7 +378,7 @@ def report_of(last):
 
 
 def reason(report: plans.AggregateReport | None) -> str:
-    """Why an evaluation ended as it did, in words.
+    """Return why an evaluation ended as it did, in words.
 
     :param report: None where there was none
     """

@@ -40,7 +40,7 @@ def sharing(tries: Iterable[Mapping]) -> list[float]:
 
 
 class _ConcurrencyHistory:
-    """How many of some spans of time there are at a time, summed up over time: a straight line
+    """The number of some spans of time that include a moment, summed up over time: a straight line
     from each beginning or end to the next."""
 
     def __init__(self, spans: Sequence[tuple[float, float]]):

@@ -1,4 +1,4 @@
-"""How long live migration takes: pre-copy as a geometric series of rounds.
+"""The duration of a live migration: pre-copy as a geometric series of rounds.
 
 The first round copies the memory that is in use while the guest goes on. Each later one copies what
 was written meanwhile, and when that fits into the time for which the guest may be stopped, it is
@@ -80,7 +80,7 @@ class Copy:
 
 
 def _rounds(whole: float, ratio: float, downtime: float) -> int | None:
-    """How many rounds there are before the last copy; None where it never comes.
+    """Return how many rounds there are before the last copy; None where it never comes.
 
     :param whole: seconds that copying all memory once takes
     """

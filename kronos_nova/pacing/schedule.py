@@ -1,4 +1,4 @@
-"""When each move of a plan is to begin: list scheduling on hosts and links.
+"""The schedule of a plan: list scheduling of its moves on hosts and links.
 
 A list schedule never lets a slot be idle for which there is a move, and so is at most twice as long
 as the shortest one (Graham, SIAM J. Appl. Math. 1969); which of them it is the order decides. Some
@@ -59,7 +59,7 @@ class Links:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Timeline:
-    """When moves begin and end: float64 (n,), seconds from now."""
+    """Times at which moves begin and end: float64 (n,), seconds from now."""
 
     begins: np.ndarray
     ends: np.ndarray

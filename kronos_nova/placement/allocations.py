@@ -51,7 +51,7 @@ class Consumer:
             consumer_type=None if kind == 'unknown' else kind)
 
     def to_body(self, with_type: bool = True) -> dict:
-        """As a value of ``POST /allocations`` (1.38, or 1.28 without the type)."""
+        """Return the value of ``POST /allocations`` (1.38, or 1.28 without the type)."""
         body = {
             'allocations': {uuid: {'resources': dict(held)}
                             for uuid, held in self.allocations.items()},

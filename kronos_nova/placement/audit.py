@@ -63,8 +63,8 @@ class Finding:
 
     @property
     def can_be_healed_unasked(self) -> bool:
-        """Whether Nova alone decides what is held. Amounts of other classes may be those of a
-        service that Nova keeps no record of."""
+        """Return whether Nova alone decides what is held. Amounts of other classes may be those of
+        a service that Nova keeps no record of."""
         if self.kind != MISMATCHED:
             return self.can_be_healed
         return self.can_be_healed and not self.needs_candidate and self.differing <= EVERY_SERVER
@@ -140,7 +140,7 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
 
 
 def is_in_flight(case: AuditCase, limits: AuditLimits) -> bool:
-    """Whether an operation is in progress that may change the allocations of the case."""
+    """Return whether an operation is in progress that may change the allocations of the case."""
     if any(migration.settled_for < limits.grace for migration, _held in case.migrations):
         return True
     instance = case.instance
@@ -152,9 +152,10 @@ def is_in_flight(case: AuditCase, limits: AuditLimits) -> bool:
 
 
 def _goes_on(migration: Migration, instance: InstanceRecord, limits: AuditLimits) -> bool:
-    """Whether a move may still change where the instance runs: an operator who resets the state of
-    the instance ends nothing, and the guest goes on to its destination. A resize that waits to be
-    confirmed does not, and a live migration only while the instance is at its source."""
+    """Return whether a move may still change where the instance runs: an operator who resets the
+    state of the instance ends nothing, and the guest goes on to its destination. A resize that
+    waits to be confirmed does not, and a live migration only while the instance is at its
+    source."""
     if (migration.has_ended or migration.status == FINISHED or
             migration.settled_for >= limits.stalled):
         return False
@@ -233,7 +234,7 @@ def _placed(case: AuditCase, instance: InstanceRecord, holdings: Holdings) -> Fi
 
 
 def _is_held_twice(case, holdings):
-    """Whether something is held by the instance and for it by a migration where it runs."""
+    """Return whether something is held by the instance and for it by a migration where it runs."""
     return case.instance is not None and case.instance.root is not None and all((
         holdings.on_tree(case.held, case.instance.root),
         any(holdings.on_tree(held, case.instance.root) for _migration, held in case.migrations)))

@@ -24,7 +24,7 @@ from kronos_nova.placement.records import NovaRecords
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How healing one finding ended; ``repair`` is its uuid in the journal."""
+    """The result of healing one finding; ``repair`` is its uuid in the journal."""
 
     finding: audit.Finding
     state: str
@@ -33,7 +33,7 @@ class Outcome:
 
 
 class RepairJournal(Protocol):
-    """Where repairs are written down before they are made."""
+    """The journal in which repairs are recorded before they are made."""
 
     def plan(self, repair: Repair) -> str:
         """Write down what is about to be changed; returns its uuid."""

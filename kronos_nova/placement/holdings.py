@@ -55,7 +55,7 @@ class Holdings:
         return provider in self.sharing or self.roots.get(provider) == provider
 
     def knows(self, allocations: Allocations) -> bool:
-        """Whether all providers of ``allocations`` were there when this was read."""
+        """Return whether all providers of ``allocations`` were there when this was read."""
         return allocations.keys() <= self.roots.keys()
 
 

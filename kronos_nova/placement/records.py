@@ -136,8 +136,8 @@ class NovaRecords(Protocol):
         """
 
     def asks_for(self, instance_uuid: str) -> tuple[Mapping[str, int], ...]:
-        """How much of each resource class an instance should hold by its flavor, its request, its
-        devices and its ports; each of them is right. Empty where it is gone."""
+        """Return how much of each resource class an instance should hold by its flavor, its
+        request, its devices and its ports; each of them is right. Empty where it is gone."""
 
     def candidates(self, instance_uuid: str, kept: Allocations) -> list[Allocations]:
         """The allocations that the instance may have on the host where it runs, in addition to

@@ -46,8 +46,8 @@ class Shortcut:
         self._track = None
 
     def request(self, path: str, method: str, headers: Mapping[str, str], **kwargs):
-        """As the adapter's, with a path that begins with a slash; of an :class:`Answer` there is
-        only what that has."""
+        """Send a request like the adapter's method, with a path that begins with a slash. The
+        result is an :class:`Answer`, with its attributes only."""
         if method != 'GET':
             return self._adapter.request(path, method, headers=headers, **kwargs)
         answer = self.get(path, headers)

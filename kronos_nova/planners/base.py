@@ -24,8 +24,8 @@ class Cut:
 
 
 class NoPlace(NamedTuple):
-    """Why an instance stays where it must not; ``is_proven`` if there is no plan that moves it and
-    all others, False if none was found."""
+    """The reason why an instance stays where it must not; ``is_proven`` if there is no plan that
+    moves it and all others, False if none was found."""
 
     why: str
     is_proven: bool
@@ -55,13 +55,13 @@ class Limits:
 
     @property
     def is_past(self) -> bool:
-        """Whether the deadline has passed."""
+        """Return whether the deadline has passed."""
         return self.clock() >= self.deadline
 
     @property
     def is_over(self) -> bool:
-        """Whether a search has to stop at the deadline. Ask only where the search would continue
-        otherwise, because the answer yes is recorded as a cut."""
+        """Return whether a search has to stop at the deadline. Ask only where the search would
+        continue otherwise, because the answer yes is recorded as a cut."""
         if self.is_past:
             self.cut.happened = True
             return True

@@ -55,7 +55,7 @@ class BestMove:
         return (gains >= self.best - TOLERANCE) & (gains > self.floor)
 
     def could_matter(self, bound: float) -> bool:
-        """Whether moves that gain ``bound`` at most are worth to be shown."""
+        """Return whether moves that gain ``bound`` at most are worth to be shown."""
         # Half of the tolerance is room for rounding.
         return bound >= self.best - TOLERANCE * 1.5 and bound > self.floor - TOLERANCE / 2
 

@@ -285,7 +285,7 @@ def _needed(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]
 
 
 def _are_possible(state: State, moves: list[tuple[int, int]]) -> bool:
-    """Whether moves may be made one after the other."""
+    """Return whether moves may be made one after the other."""
     trial = state.copy()
     for vm, host in moves:
         if not trial.delta((vm, host)).feasible:

@@ -1,4 +1,4 @@
-"""Which hosts are hot: above the marks of a policy, or with an instance that is."""
+"""Hot hosts: above the marks of a policy, or with an instance above them."""
 
 import dataclasses
 from collections.abc import Sequence

@@ -383,7 +383,7 @@ class Leveling:
         return float(np.round(self.excess.sum(), DIGITS))
 
     def plans(self, budget: int) -> int:
-        """How many plans of so many moves it takes."""
+        """Return how many plans of so many moves it takes."""
         return -(-self.count // budget)
 
     def total(self) -> float:
@@ -652,8 +652,8 @@ DIGITS = 9
 
 
 def possible(state: State, way: list[tuple[int, int]], limits: Limits) -> list[tuple[int, int]]:
-    """As much of a way as the budget and every rule permit, that leaves less excess and spoils no
-    policy; in a possible order.
+    """Return the part of a way that the budget and every rule permit, that leaves less excess and
+    spoils no policy, in a possible order.
 
     :param way: may have more moves than the budget
     """

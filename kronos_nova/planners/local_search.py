@@ -1,4 +1,4 @@
-"""How spread searches: ruin and recreate, over and over, in many assignments side by side.
+"""The search of the planner spread: repeated ruin and recreate, in many assignments side by side.
 
 Some moves of the best plans are taken back, and what lowers the softened maximum most is done until
 nothing does; then the assignment is restarted, whatever the others are at: large neighbourhood
@@ -124,7 +124,7 @@ SHORT = Tuning(longest=1.2, temperatures=(0.18, 0.4, 0.1, 0.8), cooling=0.5, ski
 count: the more there are, the denser they are at the ends. There is not the time to rate all pairs,
 and there always is a better end."""
 LONG = Tuning(longest=1.2, temperatures=(0.1, 0.03, 0.2, 0.06))
-"""As many moves as hosts, so that the whole cluster can be evened."""
+"""Tuning for at least as many moves as hosts, so that the whole cluster can be evened."""
 
 
 def tuning(space: SearchSpace, budget: int) -> Tuning:

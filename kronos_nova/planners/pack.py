@@ -158,7 +158,8 @@ class Emptying:
 
     @property
     def has_freed_all_it_can(self) -> bool:
-        """Whether what the open hosts hold would not fit on fewer, however it were divided up."""
+        """Return whether what the open hosts hold would not fit on fewer, however it were divided
+        up."""
         space, packing = self.space, self.packing
         held = (space.room - space.free).sum(axis=0)
         biggest = np.cumsum(-np.sort(-space.room, axis=0), axis=0)
@@ -223,7 +224,8 @@ class Emptying:
         return True
 
     def _place(self, vm: int, swaps: BundleSwaps) -> bool:
-        """Where it fits best; else by a swap; else after swaps that make room usable."""
+        """Place an instance where it fits best; else by a swap; else after swaps that make room
+        usable."""
         for _ in range(BALANCED):
             if self._fit(vm, swaps) or swaps.admit(vm):
                 return True

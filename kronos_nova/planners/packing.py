@@ -11,7 +11,7 @@ from kronos_nova.model.space import SearchSpace
 
 
 class Packing:
-    """Where every instance of a space ends; the way there is found later.
+    """The host on which every instance of a space ends; the order of moves is found later.
 
     place : intp (v,), host of each instance, or NOWHERE
     free : float64 (h, c), room left, in parts of the biggest host

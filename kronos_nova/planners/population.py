@@ -29,7 +29,8 @@ order; of a hundred full hosts the fifth had, of a few full hosts the twentieth.
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class End:
-    """Where a plan leads: ``cost`` is combined imbalance plus price, inf if it is not legal."""
+    """The end state of a plan: ``cost`` is combined imbalance plus price, inf if it is not
+    legal."""
 
     cost: float
     plan: Plan
@@ -191,8 +192,8 @@ class Population:
         return np.flatnonzero(optimal), swaps.changes.size
 
     def ends(self, rows: np.ndarray, below: float) -> list[End]:
-        """Where those of some assignments are that are legal and cost less than ``below``, prices
-        aside."""
+        """Return the positions of those of some assignments that are legal and cost less than
+        ``below``, without prices."""
         space, imbalances = self.space, self.space.imbalances(self.scores[rows])
         combined = imbalances @ space.policy_weights
         good = (combined < below) & space.is_legal(imbalances, self.free[rows])
@@ -348,8 +349,8 @@ class Swaps:
         return np.matmul(np.stack(lefts, axis=2), np.stack(rights, axis=1))
 
     def _moves(self) -> tuple[np.ndarray, np.ndarray]:
-        """How many more moves a plan has if the first leave, and if the second arrive: float32
-        (n, a) and (n, b), 1, 0, or -1 for what comes home."""
+        """Return how many more moves a plan has if the first leave, and if the second arrive:
+        float32 (n, a) and (n, b), 1, 0, or -1 for what comes home."""
         home, dummy = self.owner.home, self.dummy
         first, second = home.take(self.first), home.take(self.second)
         leaves = (first == self.here) & (self.first < dummy)

@@ -238,8 +238,8 @@ class _Host:
         return moves
 
     def _placed(self, vms: Sequence[int]) -> list[tuple[int, int]] | None:
-        """Where they go, the heaviest first, each to where most is left; None if there is no place
-        for one of them."""
+        """Choose a destination for each of some instances, the heaviest first, each the host with
+        most room; None if there is no place for one of them."""
         moves = []
         for vm in sorted(vms, key=lambda vm: (-float(self.share[vm, self.hot].max()), vm)):
             place = self._place(vm)

@@ -147,8 +147,8 @@ def _why(state: State, vm: int, should: bool) -> str:
 
 
 def is_due(state: State, should: bool) -> bool:
-    """Whether a rule is violated by an instance that may be moved, or a preference by one that
-    would be better off elsewhere.
+    """Return whether a rule is violated by an instance that may be moved, or a preference by one
+    that would be better off elsewhere.
 
     :param should: whether preferences count
     """

@@ -159,7 +159,7 @@ def best_orderable(space: SearchSpace, found: Incumbents, limits: Limits,
 
 
 def is_stuck(state: State, moves: list[tuple[int, int]], found: Incumbents) -> bool:
-    """Whether far better ends were found than the moves lead to."""
+    """Return whether far better ends were found than the moves lead to."""
     return state.after(moves).objective() > found.best.cost + STUCK
 
 

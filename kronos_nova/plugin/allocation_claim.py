@@ -47,7 +47,7 @@ class AllocationClaim:
                                destination).shared
 
     def candidates(self, spec, destination: str) -> list[Candidate]:
-        """How the instance of ``spec`` may lie on ``destination`` beside what it keeps."""
+        """Return how the instance of ``spec`` may lie on ``destination`` beside what it keeps."""
         return candidates.on_host(self._placement, spec, destination, self.shared_with(destination))
 
     def spec_for_host(self, spec, destination: str, found: list[Candidate]):

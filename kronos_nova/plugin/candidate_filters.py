@@ -1,4 +1,4 @@
-"""Which of a host's allocation candidates Nova's own scheduler would leave over.
+"""Allocation candidates of a host that Nova's own scheduler would accept.
 
 Some of its filters judge not only a host but each of its candidates: a PCI device may lie in a NUMA
 node where the instance does not fit. The scheduler does not tell which it left over where nothing

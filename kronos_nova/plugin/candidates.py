@@ -36,14 +36,14 @@ class Candidate:
     shared_classes: frozenset[str] = frozenset()
 
     def to_request(self) -> str:
-        """As the allocation request of a Selection of Nova's scheduler."""
+        """Return the allocation request of a Selection of Nova's scheduler."""
         return jsonutils.dumps({
             'allocations': {uuid: {'resources': held} for uuid, held in self.allocations.items()},
             'mappings': self.mappings})
 
 
 def on_host(client: PlacementClient, spec, root: str, held: Allocations) -> list[Candidate]:
-    """How the instance of ``spec`` (a RequestSpec) may lie on the host ``root``: on its own
+    """Return how the instance of ``spec`` (a RequestSpec) may lie on the host ``root``: on its own
     providers, or else with what only the sharing providers that it reaches have.
 
     :param held: what it holds on sharing providers and keeps; that is not asked for again

@@ -128,8 +128,8 @@ def call_store(method, **kwargs):
 
 
 def is_unserved(error):
-    """Whether the other end does not serve the namespace. Over a broker, errors are the names of
-    classes."""
+    """Return whether the other end does not serve the namespace. Over a broker, errors are the
+    names of classes."""
     return isinstance(error, UNSERVED) or (
         isinstance(error, messaging.RemoteError) and
         error.exc_type in {unserved.__name__ for unserved in UNSERVED})

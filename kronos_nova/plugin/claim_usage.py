@@ -56,7 +56,8 @@ def devices_of(pci_tracker, uuid):
 
 
 def is_way_back(migration, instance, host, node):
-    """Whether Nova counts, for a migration, what the instance had before, not what it will have."""
+    """Return whether Nova counts, for a migration, what the instance had before, not what it will
+    have."""
     arrives = (migration.dest_compute, migration.dest_node) == (host, node)
     leaves = (migration.source_compute, migration.source_node) == (host, node)
     if arrives and leaves:
@@ -65,6 +66,7 @@ def is_way_back(migration, instance, host, node):
 
 
 def has_assigned_resources(provider_tree):
-    """Whether a provider hands out single devices (persistent memory), which claims do not name."""
+    """Return whether a provider hands out single devices (persistent memory), which claims do not
+    name."""
     return any(provider_tree.data(uuid).resources
                for uuid in provider_tree.get_provider_uuids())

@@ -1,4 +1,4 @@
-"""Whether the running Nova is one that Kronos was built for.
+"""Compatibility of the running Nova with Kronos.
 
 Two questions: is the release known (:func:`version_problem`, cheap, asked at load), and are the
 methods that a subclass overrides what the subclass expects (:func:`signature_problems`, asked when

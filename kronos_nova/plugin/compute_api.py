@@ -180,7 +180,7 @@ class InProcessComputeApi:
         self._act_on_migration(move, 'force', self.api.live_migrate_force_complete)
 
     def _act_on_migration(self, move, verb, act):
-        """Whether Nova will do it.
+        """Return whether Nova will do it.
 
         :param act: called with context, instance and the migration's number
         """

@@ -184,8 +184,8 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
 
 
 def _is_marked(context, instance):
-    """Whether the instance is still marked for the migration. A request may be in a queue for long,
-    and the instance may be set free meanwhile."""
+    """Return whether the instance is still marked for the migration. A request may be in a queue
+    for long, and the instance may be set free meanwhile."""
     try:
         found = objects.Instance.get_by_uuid(context, instance.uuid, expected_attrs=[])
     except nova_exception.InstanceNotFound:
@@ -194,7 +194,8 @@ def _is_marked(context, instance):
 
 
 def _move_of(context):
-    """Where the executor asked for this, the uuid of its move: it puts that into the request id."""
+    """Return the uuid of the move that the executor requested this for, which is part of the
+    request id."""
     return (context.global_request_id or '').removeprefix('req-')
 
 
@@ -203,7 +204,7 @@ def _note_outage(context):
 
 
 def _is_of_a_plan(context):
-    """Whether the executor asked for this."""
+    """Return whether the executor asked for this."""
     move_uuid = _move_of(context)
     if not move_uuid:
         return False

@@ -29,8 +29,9 @@ def _agreed(before):
 
 
 def _is_of_today(context, instance, before):
-    """Whether a filter of the scheduler may refuse the host because of servers that come or leave
-    before: by devices or NUMA topology of what leaves, or by a server group that they share."""
+    """Return whether a filter of the scheduler may refuse the host because of servers that come or
+    leave before: by devices or NUMA topology of what leaves, or by a server group that they
+    share."""
     if not (before.arriving or before.leaving):
         return False
     try:

@@ -36,8 +36,8 @@ class HeldRoom:
 
     def leaves_room(self, host: 'host_manager.HostState',
                     spec: 'objects.RequestSpec') -> bool:
-        """Whether what is held on a host still fits once a server is there. A server that a hold is
-        for takes its place in it."""
+        """Return whether what is held on a host still fits once a server is there. A server that a
+        hold is for takes its place in it."""
         kept = self._by_host.get(host.host, ())
         if not kept:
             return True
@@ -53,7 +53,7 @@ class HeldRoom:
 
 def _fit(host: 'host_manager.HostState', spec: 'objects.RequestSpec',
          shapes: Sequence[Shape]) -> bool:
-    """Whether a server and then servers of some shapes fit on a host."""
+    """Return whether a server and then servers of some shapes fit on a host."""
     flavor, topology = spec.flavor, host.numa_topology
     disk = 0 if spec.is_bfv else flavor.root_gb
     asked = collections.Counter(

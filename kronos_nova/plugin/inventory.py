@@ -81,12 +81,13 @@ class InProcessInventory:
             return self._read(context, taken_at, scopes, moves)
 
     def read_flavors(self):
-        """As :class:`kronos_nova.inventory.base.InventorySource` says."""
+        """Read flavors, as :class:`kronos_nova.inventory.base.InventorySource` defines it."""
         with _readable():
             return tuple(map(shape_of, objects.FlavorList.get_all(cells.admin_context())))
 
     def names_elsewhere(self, attribute, names):
-        """As :class:`kronos_nova.inventory.base.InventorySource` says; of cells that answer."""
+        """Find names elsewhere, as :class:`kronos_nova.inventory.base.InventorySource` defines it,
+        in cells that answer."""
         if self._read_last is None or not names:
             return set()
         hosts, known = self._read_last.keys(), set(self._read_last.values())

@@ -224,13 +224,13 @@ class CellRecords:
 
     @_answered()
     def give_up(self, migration_uuid):
-        """Where it is in none of the cells that answer, and one does not, it may be in that one."""
+        """Raise an error if a cell does not answer: what no other cell has may be in it."""
         found, silent = _of_each_cell(lambda context: self._give_up(context, migration_uuid))
         said = [each for each in found if each is not None]
         return all(said) if said else not silent
 
     def _give_up(self, context, migration_uuid):
-        """Whether it is done with, None where this cell has no such migration."""
+        """Return whether it is done with, None where this cell has no such migration."""
         found = objects.MigrationList.get_by_filters(
             context, {'uuid': migration_uuid,
                       'status': [migration_status.ACCEPTED, migration_status.ERROR]})
@@ -315,8 +315,8 @@ def _end_stale(context, before):
 
 
 def _is_left_over(context, migration):
-    """Whether the instance is at neither end. One that has lost its mark at an end of the migration
-    may still be copied: an operator reset its state."""
+    """Return whether the instance is at neither end. One that has lost its mark at an end of the
+    migration may still be copied: an operator reset its state."""
     try:
         instance = objects.Instance.get_by_uuid(context, migration.instance_uuid,
                                                 expected_attrs=[])
@@ -346,8 +346,9 @@ def _end(migration):
 
 
 def _left_its_mark(context, migration):
-    """Whether the instance still waits for a migration that was ended: the process that gave it up
-    died before it set the instance free. A request since then would have changed the instance."""
+    """Return whether the instance still waits for a migration that was ended: the process that gave
+    it up died before it set the instance free. A request since then would have changed the
+    instance."""
     try:
         instance = objects.Instance.get_by_uuid(context, migration.instance_uuid)
     except nova_exception.InstanceNotFound:
@@ -395,7 +396,7 @@ def _instance(asking, nodes, cell, count):
 
 
 class _HostsUp:
-    """Whether nova-compute answers on a host, asked about one at a time."""
+    """Looks up whether nova-compute answers on a host, one host at a time."""
 
     def __init__(self, context, services):
         self._context, self._services = context, services

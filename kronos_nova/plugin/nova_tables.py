@@ -381,7 +381,7 @@ def namer():
 
 
 def is_unique_in_a_cell(attribute):
-    """Whether no two instances of a cell can have one ``name`` or ``display_name``."""
+    """Return whether no two instances of a cell can have one ``name`` or ``display_name``."""
     return attribute == 'name' and 'id' in [column.key for column in name_columns()]
 
 
@@ -406,7 +406,7 @@ def names_elsewhere(context, attribute, names, hosts):
 
 
 def is_listed(server):
-    """Whether Nova lists an instance: one that is soft-deleted only holds what it held."""
+    """Return whether Nova lists an instance: one that is soft-deleted only holds what it held."""
     return server.vm_state != vm_states.SOFT_DELETED
 
 

@@ -214,7 +214,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         return self.ledger.is_expired(claim, self.expiry)
 
     def _is_awaited(self, context, claim):
-        """Whether the instance may still come: it has not gone elsewhere or been deleted."""
+        """Return whether the instance may still come: it has not gone elsewhere or been deleted."""
         try:
             instance = objects.Instance.get_by_uuid(
                 context.elevated(read_deleted='yes'), claim.instance_uuid, expected_attrs=[])
@@ -327,9 +327,9 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     @staticmethod
     def _needs_migrations(rows):
-        """Whether Nova heals the allocations of PCI devices when it reports to placement: which of
-        two sets of them a server that waits for its resize to be confirmed holds, and which its
-        migration, it tells by the migrations that it tracks."""
+        """Return whether Nova heals the allocations of PCI devices when it reports to placement:
+        which of two sets of them a server that waits for its resize to be confirmed holds, and
+        which its migration, it tells by the migrations that it tracks."""
         return CONF.pci.report_in_placement and not all(_is_home(claim) for claim in rows)
 
     def _instances_of(self, context, nodename):
@@ -340,8 +340,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                     vm_state=instance.vm_state, task_state=instance.task_state)}
 
     def _are_current(self, context, rows, here):
-        """Whether Nova would count what the claims say: there is an instance for each claim and a
-        claim for each instance, and none but these holds a PCI device."""
+        """Return whether Nova would count what the claims say: there is an instance for each claim
+        and a claim for each instance, and none but these holds a PCI device."""
         uuids = {claim.instance_uuid for claim in rows}
         elsewhere = [claim for claim in rows
                      if claim.instance_uuid not in here and claim.state == CLAIMED]
@@ -354,7 +354,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                 all(self._is_moving(context, claim) for claim in elsewhere))
 
     def _is_moving(self, context, claim):
-        """Whether Nova may count an instance that is not here for a migration."""
+        """Return whether Nova may count an instance that is not here for a migration."""
         try:
             instance = objects.Instance.get_by_uuid(context, claim.instance_uuid, expected_attrs=[])
         except nova_exc.InstanceNotFound:

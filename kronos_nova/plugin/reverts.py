@@ -1,4 +1,4 @@
-"""How nova-compute gives the source's allocation back when a move fails."""
+"""The return of the source's allocation by nova-compute when a move fails."""
 
 import nova.conf
 from nova import exception as nova_exception
@@ -29,7 +29,7 @@ def mark(stats):
 
 
 def are_atomic_on(node):
-    """Whether the nova-compute of a ComputeNode reverts moves as below, not as Nova does."""
+    """Return whether the nova-compute of a ComputeNode reverts moves as below, not as Nova does."""
     return MARK in (node.stats or {})
 
 
@@ -65,7 +65,7 @@ class RevertsAtomically:
 
 
 def is_gone(context, instance):
-    """Whether an instance was deleted meanwhile."""
+    """Return whether an instance was deleted meanwhile."""
     try:
         objects.Instance.get_by_uuid(context, instance.uuid, expected_attrs=[])
     except nova_exception.InstanceNotFound:

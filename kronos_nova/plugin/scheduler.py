@@ -173,8 +173,8 @@ class KronosFilter(filters.BaseHostFilter):
 
 
 def _leaves_room(host_state, spec_obj):
-    """Whether what is held on a host still fits. What cannot be judged passes: a fault here must
-    not keep servers from being started."""
+    """Return whether what is held on a host still fits. What cannot be judged passes: a fault here
+    must not keep servers from being started."""
     try:
         return VIEW.held.leaves_room(host_state, spec_obj)
     except Exception:

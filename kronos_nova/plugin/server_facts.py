@@ -107,7 +107,7 @@ def _shares(session, uuids):
 
 
 def _has_fixed_device(uuid, text):
-    """Whether a PCI device of the flavor must not be migrated live, as
+    """Return whether a PCI device of the flavor must not be migrated live, as
     ``nova.objects.InstancePCIRequest`` decides: those of ports have no alias."""
     requests = _parsed(uuid, text, 'PCI requests') or []
     return any(request.get('alias_name') is not None and not _is_live_migratable(request)

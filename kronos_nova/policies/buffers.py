@@ -50,7 +50,7 @@ class Buffer(pydantic.BaseModel):
 
     @property
     def is_part(self) -> bool:
-        """Whether it is a part of what would fit."""
+        """Return whether it is a part of what would fit."""
         return not isinstance(self.keep, int)
 
     def wanted(self, most: int) -> int:

@@ -47,7 +47,7 @@ foreseen. Nothing is planned further ahead."""
 
 
 class Forecast(pydantic.BaseModel):
-    """How the load of the hours to come is forecast."""
+    """Settings of the forecast of the hours to come."""
 
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False)
 
@@ -223,7 +223,7 @@ class Policy(pydantic.BaseModel):
 
     @property
     def is_forecast_by_vm(self) -> bool:
-        """Whether the forecast is of instances, and not of hosts."""
+        """Return whether the forecast is of instances, and not of hosts."""
         return (self.vm_profile_query is not None and self.forecast is not None
                 and not self.forecast.host_query)
 
@@ -357,5 +357,6 @@ def contradictions(rows: list[dict]) -> Iterator[str]:
 
 
 def _can_be_summed(weight: Any) -> bool:
-    """Whether it is a number, and none that no float holds; either is said of the policy itself."""
+    """Return whether it is a number, and none that no float holds; either is said of the policy
+    itself."""
     return isinstance(weight, float) or (isinstance(weight, int) and abs(weight) <= _LARGEST)

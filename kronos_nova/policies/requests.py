@@ -129,7 +129,7 @@ class _Rule:
         return is_there or len(there) < (self.rule.at_most_hosts or 1)
 
     def wants(self, host: str) -> bool:
-        """Whether the rule would have its servers on a host."""
+        """Return whether the rule would have its servers on a host."""
         found = self._wants.get(host)
         if found is None:
             found = self._wants[host] = self._is_named(host) == (

@@ -55,7 +55,7 @@ class _Strict(pydantic.BaseModel):
 
 
 class ServerSelector(_Strict):
-    """Which servers a rule is about: those that every given key selects."""
+    """The servers that a rule is about: those that every given key selects."""
 
     uuid: Words | None = _key(about="""
         Uuids of servers.""")
@@ -218,12 +218,12 @@ class OperatorRule(_Strict):
 
     @property
     def open_times(self) -> windows.Windows:
-        """When the servers may be moved."""
+        """Return when the servers may be moved."""
         return windows.parse(self.move_only or ())
 
     @property
     def yields(self) -> bool:
-        """Whether it gives way where a host could not be emptied otherwise."""
+        """Return whether it gives way where a host could not be emptied otherwise."""
         return self.servers.is_of_owners
 
 

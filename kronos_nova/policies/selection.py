@@ -43,7 +43,7 @@ class Selection:
     parts: tuple[Uuids, ...]
 
     def wants(self, host: str) -> bool:
-        """Whether a rule that names hosts would have its servers on a host."""
+        """Return whether a rule that names hosts would have its servers on a host."""
         return (host in self.hosts) == (self.rule.relation in (MUST, SHOULD))
 
 
@@ -132,7 +132,7 @@ class Selections:
 
 
 def is_joint(rule: OperatorRule) -> bool:
-    """Whether a rule is about where its servers are with regard to each other."""
+    """Return whether a rule is about where its servers are with regard to each other."""
     return bool(rule.keep_together or rule.keep_apart or rule.at_most_hosts)
 
 

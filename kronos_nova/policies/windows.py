@@ -69,7 +69,7 @@ class Window:
                 return False
 
     def opens_at(self, now: float) -> float:
-        """When it opens next; Unix seconds."""
+        """Return when it opens next; Unix seconds."""
         starts = self._starts(self._local(now) - self._margin(now))
         while (opens := self._unix(starts.get_next(datetime.datetime))) <= now:
             pass
@@ -118,7 +118,7 @@ class Window:
         return self.is_open(change.timestamp() - 1) or self.is_open(change.timestamp() + 1)
 
     def _margin(self, now: float) -> datetime.timedelta:
-        """How far from ``now`` on the clock a start may be that is near to it in time."""
+        """Return how far from ``now`` on the clock a start may be that is near to it in time."""
         zone = zoneinfo.ZoneInfo(self.zone)
         moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
         offsets = {(moment + by).astimezone(zone).utcoffset() for by in (-_AROUND, _AROUND)}
@@ -148,7 +148,7 @@ class Windows:
         return tuple(w for w in self.windows if w.aggregate in (aggregate, EVERY))
 
     def is_open(self, aggregate: str, now: float) -> bool:
-        """Whether moves of the aggregate may be started.
+        """Return whether moves of the aggregate may be started.
 
         :param now: Unix seconds
         """
@@ -156,12 +156,12 @@ class Windows:
         return not mine or any(window.is_open(now) for window in mine)
 
     def opens_at(self, aggregate: str, now: float) -> float:
-        """When the next of its windows opens; Unix seconds."""
+        """Return when the next of its windows opens; Unix seconds."""
         return min(window.opens_at(now) for window in self.of_aggregate(aggregate))
 
 
 def may_start(conf: cfg.ConfigOpts, aggregate: str, now: datetime.datetime) -> bool:
-    """Whether moves of an aggregate may be started, as the configuration says by now.
+    """Return whether moves of an aggregate may be started, as the configuration says by now.
 
     :raises ConfigurationError: some windows are wrong
     """

@@ -178,8 +178,8 @@ class _Names:
         self._words, self._keys = {}, {}
 
     def is_original(self, word: str) -> bool:
-        """Whether it is a name or an id of this cloud; one that is also a pseudonym, or as short as
-        a number, tells nothing."""
+        """Return whether it is a name or an id of this cloud; one that is also a pseudonym, or as
+        short as a number, tells nothing."""
         return (word in self._anything and word not in self._pseudonyms
                 and not _PLAIN.fullmatch(word))
 

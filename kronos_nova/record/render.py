@@ -151,7 +151,7 @@ def _policies(report):
 
 
 def _detail(row):
-    """Why there is no data, or no forecast where there should be one."""
+    """Return why there is no data, or no forecast where there should be one."""
     if row.forecast and row.forecast.state != FORECAST_USED:
         return f'planned without its forecast: {row.forecast.detail}'
     return row.detail

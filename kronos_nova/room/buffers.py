@@ -32,7 +32,7 @@ class BufferState:
 
     @property
     def found(self) -> int:
-        """How many of the wanted servers fit."""
+        """Return how many of the wanted servers fit."""
         return sum(self.hosts.values())
 
     @property
@@ -68,7 +68,7 @@ def plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState, limits:
     :param snapshot: with the room of other buffers in use, and not that of this one
     """
     inside = making.within(snapshot, state.buffer.aggregate)
-    # A file may ask for any number. No moves make room for more servers than empty hosts could take.
+    # A file may ask for any number. Moves make room for no more servers than empty hosts take.
     count = min(state.wanted, _most(inside, rules, state.shape))
     while count > state.found:
         found = making.plan(inside, rules, state.shape, count, limits, pinned)
@@ -83,7 +83,7 @@ def plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState, limits:
 
 
 def _most(snapshot: Snapshot, rules: ConstraintRules, shape: Shape) -> int:
-    """How many servers of a shape fit on the hosts if these have none."""
+    """Return how many servers of a shape fit on the hosts if these have none."""
     empty = dataclasses.replace(snapshot, instances=(), moves_under_way=(), hosts=tuple(
         dataclasses.replace(host, used=None if host.used is None else {},
                             cells=host.cells and tuple(map(numa.emptied, host.cells)))

@@ -1,4 +1,4 @@
-"""Whether the servers of hosts that fail can all be restarted on the others.
+"""Failover: whether the servers of hosts that fail can all be restarted on the others.
 
 A restart takes room at its destination and frees none that others may use, so the order matters
 to nothing but what a scheduler without a plan chooses (:mod:`kronos_nova.room.nova_order`). Which
@@ -105,7 +105,7 @@ class Failover:
         return [host for host, vms in enumerate(self._on_host) if len(vms)]
 
     def servers(self, host: int) -> int:
-        """How many servers are on a host."""
+        """Return how many servers are on a host."""
         return len(self._on_host[host])
 
     def index(self, name: str) -> int:
@@ -161,7 +161,7 @@ class Failover:
         return vms, hosts, self._permitted(vms, hosts, self._together(vms, lost))
 
     def fits_in_novas_order(self, lost: Sequence[int]) -> bool:
-        """Whether all servers of the lost hosts restart where Nova's scheduler chooses."""
+        """Return whether all servers of the lost hosts restart where Nova's scheduler chooses."""
         vms, hosts, permitted = self._question(lost)
         for group, inside in self._kept_together(vms):
             if not self.state.groups.on(np.full(len(hosts), group), hosts).any():
@@ -284,7 +284,8 @@ class Failover:
                 yield np.flatnonzero(item == first)
 
     def _is_possible(self, placed: Mapping[int, int]) -> bool:
-        """Whether every rule but groups permits a placement, one instance after the other."""
+        """Return whether every rule but groups permits a placement, one instance after the
+        other."""
         trial = self.state.under(_with(self.model, tuple(self._others)))
         for vm, host in placed.items():
             if not trial.delta((vm, host)).feasible:
@@ -316,8 +317,9 @@ class Failover:
 
     def _bounds(self, vms: np.ndarray, hosts: np.ndarray,
                 permitted: np.ndarray) -> dict[int, str]:
-        """Why instances cannot be placed whatever is tried: each that finds no host even alone;
-        else all, where they need more together than is free. Empty where neither is known."""
+        """Return why instances can be placed by no order of moves: each that finds no host even
+        alone; else all, where they need more together than is free. Empty where neither is
+        known."""
         if self.problem.provider is not None:
             return {}
         problem, free = self.problem, np.maximum(self._free[hosts], 0.0)
@@ -412,7 +414,7 @@ def failover_of(snapshot: Snapshot, rules: ConstraintRules) -> Failover:
 
 
 class _GroupRooms:
-    """How many more members of each group that is kept apart each host may take."""
+    """Numbers of further members of each group kept apart that each host may take."""
 
     def __init__(self, failover: Failover, hosts: np.ndarray):
         self._failover, self._hosts = failover, hosts

@@ -73,7 +73,7 @@ def used_by(hold: Hold, snapshot: Snapshot) -> dict[str, str]:
 
 
 def problem_of(hold: Hold, snapshot: Snapshot) -> str:
-    """Why servers cannot come into all of the room of a hold at present; '' where they can.
+    """Return why servers cannot come into all of the room of a hold at present; '' where they can.
 
     :param snapshot: with the hosts of its aggregate, if there is such an aggregate
     """

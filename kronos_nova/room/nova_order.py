@@ -1,4 +1,5 @@
-"""Where servers restart if Nova's scheduler chooses, one after the other, as for Masakari.
+"""Destinations of restarting servers if Nova's scheduler chooses them one after the other, as for
+Masakari.
 
 Masakari evacuates the servers of a host that failed without naming destinations: those with the
 metadata ``HA_Enabled`` first, then as Nova lists them, the newest first

@@ -15,8 +15,8 @@ from kronos_nova.objects.snapshot import Service
 from kronos_nova.objects.snapshot import Snapshot
 
 NEW = '\0new '
-"""How the names of the hosts and instances begin that stand for new servers. NUL, because no host
-can be called that."""
+"""Prefix of the names of hosts and instances that stand for new servers. NUL, because no host can
+have such a name."""
 TEXT = re.compile(r'([0-9]{1,9}):([0-9]{1,9})(?::([0-9]{1,9}))?')
 """A size: VCPUs, MiB and perhaps GiB. Nine digits are a PiB of memory, and fit into the arrays of
 the model."""
@@ -55,7 +55,7 @@ def with_new(snapshot: Snapshot, shapes: Iterable[Shape], count: int = 1,
 
 
 def is_new(uuid: str) -> bool:
-    """Whether an instance does not exist."""
+    """Return whether an instance does not exist."""
     return uuid.startswith(NEW)
 
 

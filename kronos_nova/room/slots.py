@@ -1,4 +1,4 @@
-"""How many more servers of a shape fit."""
+"""Slots: the number of further servers of a shape that fit."""
 
 import copy
 import dataclasses
@@ -29,7 +29,7 @@ CELLS = 'NUMA cells'
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Slots:
-    """How many servers of one shape fit without any move.
+    """The number of servers of one shape that fit without any move.
 
     by_host : name of each host that may take such servers to how many its own room holds
     total : of all, also by what hosts share
@@ -169,7 +169,7 @@ class SlotCounter:
 
 
 def _within(counts: np.ndarray, rows: np.ndarray, fit: np.ndarray, own: np.ndarray) -> float:
-    """How many fit if each pool that hosts share holds what it can.
+    """Return how many fit if each pool that hosts share holds what it can.
 
     :param counts: float64 (h,), what hosts hold themselves
     :param rows: intp (h,), the provider of a class; fit : float64 (h,), how many it has room for

@@ -1,4 +1,4 @@
-"""When an aggregate will be full, by how many servers fitted in the past."""
+"""The time at which an aggregate will be full, by the slots of the past."""
 
 import collections
 import dataclasses

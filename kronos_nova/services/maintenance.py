@@ -60,7 +60,7 @@ def done(context: Context, request: OneHost) -> contract.Maintenance:
 
 
 def is_run(context: Context, found: m.Maintenance) -> bool:
-    """Whether a process that lives runs a maintenance."""
+    """Return whether a process that lives runs a maintenance."""
     return found.runner is not None and found.runner_at >= context.utcnow() - SILENT
 
 

@@ -31,8 +31,8 @@ def uuid_of(context: Context, server: str) -> str:
 
 
 class Stay(NamedTuple):
-    """Why a server stayed in the last evaluation of its aggregate. ``detail`` is more about it, for
-    a person, or ''."""
+    """The reason why a server stayed in the last evaluation of its aggregate. ``detail`` is more
+    about it, for a person, or ''."""
 
     reason: str
     aggregate: str

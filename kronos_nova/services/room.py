@@ -74,9 +74,9 @@ def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capac
 
 def _after_moves(context: Context, request: contract.ShowCapacity, asked: '_Asked',
                  wanted: Sequence[Shape]) -> dict[int, int]:
-    """How many servers of each shape fit after the moves that may be made for it; empty where none
-    may."""
-    from kronos_nova.room import defragmenting  # as above
+    """Return how many servers of each shape fit after the moves that may be made for it; empty
+    where none may."""
+    from kronos_nova.room import defragmenting  # imported late, as above
     if request.moves is None:
         return {}
     rules = _rules(context, asked.operator_rules, asked.snapshot, moves=True)

@@ -141,7 +141,8 @@ class Killing:
             and migration['status'] not in (*client.MIGRATION_ENDED, 'done')}
 
     def finish(self):
-        """When all is quiet and the expiry is over, every claim is old enough to be judged."""
+        """Return when all is quiet and the expiry is over, every claim is old enough to be
+        judged."""
         time.sleep(EXPIRY_SECONDS + CLEANING_SECONDS)
         for host in self.cloud.nova.computes:
             self.compare(host)

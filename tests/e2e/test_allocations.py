@@ -77,7 +77,7 @@ class WritersTest(ServicesTestCase):
         print(f'{sum(done)} rounds by {WRITERS} writers in {SECONDS:.0f} s, none lost')
 
     def write(self, number, instance, hosts, shared, until):
-        """How many rounds one writer made; what any change raises ends the test."""
+        """Return how many rounds one writer made; what any change raises ends the test."""
         chance, rounds, source = random.Random(number), 0, hosts[0]
         client = PlacementClient(self.services.adapter)
         while time.monotonic() < until:

@@ -33,7 +33,7 @@ class OwnerTest(testtools.TestCase):
         self.addCleanup(self.owner.kill)
 
     def addresses(self):
-        """Where everything is, as it prints when everything runs."""
+        """Return where everything is, as it prints when everything runs."""
         printed = ''
         for line in self.owner.stdout:
             printed += line if printed or line.startswith('{') else ''

@@ -34,7 +34,7 @@ MOMENT = 0.5
 
 
 def api_paste_config():
-    """Where pip put Nova's api-paste.ini; Nova's fixtures look for it in a source tree."""
+    """Return where pip put Nova's api-paste.ini; Nova's fixtures look for it in a source tree."""
     return str(next(path.locate().resolve() for path in importlib.metadata.files('nova')
                     if path.match('etc/nova/api-paste.ini')))
 

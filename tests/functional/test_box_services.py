@@ -1,4 +1,4 @@
-"""How the services of the cloud in a box are served, and how they end."""
+"""The start and the end of services of the cloud in a box."""
 
 import os
 import pathlib

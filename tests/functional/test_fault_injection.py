@@ -35,8 +35,8 @@ class Killed(BaseException):
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """Where and how a move is broken. ``arm`` gets the test; ``restarts`` tells whether it was
-    nova-compute that died."""
+    """The point at which a move is broken, and the fault. ``arm`` gets the test; ``restarts`` tells
+    whether it was nova-compute that died."""
 
     name: str
     arm: Callable

@@ -57,7 +57,7 @@ class LoadingTest(LoadedTestCase):
         self.assertFalse(self.takes_claims_of_others())
 
     def methods_of_a_migration(self):
-        """How the allocations of an instance are written while it is migrated."""
+        """Return how the allocations of an instance are written while it is migrated."""
         server = self.boot('host1')
         before = len(self.placement_fixture.writes_of_allocations())
         self.migrate(server, 'host2')

@@ -65,7 +65,7 @@ class Difference:
 
     @property
     def is_steady(self) -> bool:
-        """Whether it fails every time with Kronos, and never without."""
+        """Return whether it fails every time with Kronos, and never without."""
         return self.kronos[0] == self.kronos[1] and not self.stock[0]
 
     def __str__(self):

@@ -34,7 +34,7 @@ SHARED = {'share/man/man1': 'doc/man', 'share/kronos/ansible': 'etc/ansible',
           'share/kronos/systemd': 'etc/systemd', **{
               f'share/kronos/{name}': f'etc/kronos/{name}'
               for name in ('grafana', 'policies', 'prometheus', 'samples')}}
-"""Where files are installed, and where they are in the repository."""
+"""Places of installed files, and their places in the repository."""
 
 SUCCESS = 0
 """The code of oslo.upgradecheck for success."""

@@ -18,7 +18,8 @@ import testtools
 CHECKOUT = pathlib.Path(__file__).parents[2]
 NEWLINE = '\n'
 
-CLAUSE = re.compile(r'(What|Who|Whoever|Whatever|Of|With|Those)\b')
+CLAUSE = re.compile(
+    r'(What|Who|Whoever|Whatever|Of|With|Those|Whether|How|Why|When|Where|Which)\b')
 UNUSUAL = re.compile(
     r'\b(told|tells? of|mends?|mended|whoever|somebody|nobody|anew|under way|goes by|gone on with|'
     r'as it were|is let|stays as it is|at hand|amiss)\b'.replace(' ', r'\s+'), re.IGNORECASE)
@@ -31,7 +32,7 @@ UNIT = re.compile(
 
 
 def is_number(value: ast.expr) -> bool:
-    """Whether an expression is a number, or a collection of numbers alone."""
+    """Return whether an expression is a number, or a collection of numbers alone."""
     match value:
         case ast.Constant():
             return isinstance(value.value, int | float) and not isinstance(value.value, bool)
@@ -49,7 +50,7 @@ def is_number(value: ast.expr) -> bool:
 
 
 def is_constant(node: ast.stmt) -> bool:
-    """Whether a statement names a number, or numbers, in capitals."""
+    """Return whether a statement names a number, or numbers, in capitals."""
     if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
         return False
     target = node.targets[0] if isinstance(node, ast.Assign) else node.target

@@ -74,14 +74,14 @@ TIMES = {
     'plugin/nova_records.py': {'aware'},
     'plugin/history.py': {'aware'},
 }
-"""Where times lose or get their zone, and where it is asked what time it is."""
+"""Modules in which times lose or get their zone, and in which the clock is read."""
 
 NAMED_ELSEWHERE = {
     'cmd', 'osc',            # a command is called as it is typed
     'client',                # so is it there; what the rooms above have as records of their own
     'api/snapshots.py', 'record/schema.py',
 }
-"""Where classes bear the name of what they run, or of what they show or read as JSON."""
+"""Modules whose classes have the name of what they run, or of what they show or read as JSON."""
 
 
 def floor_of(name):

@@ -30,7 +30,7 @@ def shown(foreign: object, most: int = SHOWN_CHARACTERS) -> str:
 
 
 def remark(foreign: object, most: int = SHOWN_CHARACTERS) -> str:
-    """As :func:`shown`, for a text that a database stores.
+    """Make a text printable like :func:`shown`, for a database.
 
     Characters that utf8mb3 does not have are replaced by U+FFFD.
     """

@@ -37,7 +37,7 @@ class Moves:
 
     @retried_unless_away
     def knows(self, move_uuid):
-        """Whether there is such a move, whatever its state."""
+        """Return whether there is such a move, whatever its state."""
         with self.database.reader() as session:
             return session.get(models.MoveRow, move_uuid) is not None
 
@@ -301,7 +301,7 @@ def _past_try(row, sharing):
 
 
 def _sharing(rows):
-    """How many moves were on the links of each, on average."""
+    """Return how many moves were on the links of each, on average."""
     from kronos_nova.pacing import migration_history  # as above
     return migration_history.sharing({
         'source': row.source, 'destination': row.destination,

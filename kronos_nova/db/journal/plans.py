@@ -402,8 +402,8 @@ def _last_plan(session, aggregate):
 
 
 def _saw_again(session, report, fingerprint, now):
-    """Whether the aggregate's last plan is an observed one that says the same; then it is noted
-    there."""
+    """Return whether the aggregate's last plan is an observed one that says the same; then it is
+    noted there."""
     last = _last_plan(session, report.name)
     if last is None or (last.state, last.fingerprint) != (plans.OBSERVED, fingerprint):
         return False

@@ -323,13 +323,13 @@ def _rest_of_group(session, row):
 
 
 def _is_begun(others):
-    """Whether one of these moves has changed the cloud, or is about to."""
+    """Return whether one of these moves has changed the cloud, or is about to."""
     return any(other.state == moves.COMPLETED or other.state in moves.IN_FLIGHT
                for other in others)
 
 
 def _can_finish(session, row, now, stale_after):
-    """Whether the whole group of a move that is due can be started in time, or has begun."""
+    """Return whether the whole group of a move that is due can be started in time, or has begun."""
     others = _rest_of_group(session, row)
     if not others or stale_after is None or _is_begun(others):
         return True

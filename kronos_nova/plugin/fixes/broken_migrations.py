@@ -104,21 +104,22 @@ class Attempt:
 
     @property
     def is_over(self):
-        """Whether there is nothing to be completed or rolled back any more, or by others."""
+        """Return whether there is nothing to be completed or rolled back any more, or by others."""
         return self.has_left or self.is_rolled_back or isinstance(
             self.error, nova_exception.InvalidMigrationState)
 
     @property
     def is_settled(self):
-        """Whether Nova's verdict is not needed. Where the driver raised an error that is neither
-        Nova's nor the hypervisor's nor an outage, the verdict is needed: an operator should look.
+        """Return whether Nova's verdict is not needed. Where the driver raised an error that is
+        neither Nova's nor the hypervisor's nor an outage, the verdict is needed: an operator should
+        look.
         """
         return self.is_rolled_back and self.fate is not None and (
             self.error is None or isinstance(self.error, nova_exception.NovaException) or
             type(self.error).__name__ == LIBVIRT_ERROR or outages.is_outage(self.error))
 
     def runs(self, state):
-        """Whether that is how its guest is where it runs."""
+        """Return whether that is how its guest is where it runs."""
         return state == power_state.RUNNING or (
             state == power_state.PAUSED and self.instance.vm_state == vm_states.PAUSED)
 
@@ -288,8 +289,8 @@ class SettlesBrokenMigrations:
             LOG.debug('There is no copy to be aborted: %s', error, instance=attempt.instance)
 
     def _has_pages_here(self, attempt):
-        """Whether pages of a guest that runs there already (post-copy) are still here; waits for
-        them."""
+        """Return whether pages of a guest that runs there already (post-copy) are still here; waits
+        for them."""
         return _ask_patiently(COPY_SECONDS, attempt, guest_state.is_copied, self.driver,
                               attempt.instance, still=bool)
 
@@ -311,7 +312,7 @@ class SettlesBrokenMigrations:
         self._complete(attempt, attempt.migrate_data)
 
     def _has_died(self, attempt):
-        """Whether the guest ended on its way; False where that is not known."""
+        """Return whether the guest ended on its way; False where that is not known."""
         try:
             here = self._get_power_state(attempt.instance)
         except Exception as error:  # whatever it is, the guest is not known to be dead
@@ -382,7 +383,7 @@ def _ask_patiently(seconds, attempt, ask, *args, still=lambda state: False):
 
 
 def _tell(attempt):
-    """Why, as a fault of the instance: before the migration is seen to have ended."""
+    """Return why, as a fault of the instance: before the migration is seen to have ended."""
     if attempt.is_completed or attempt.status == migration_status.CANCELLED:
         return
     reason = first_line(attempt.error) + (f'; {attempt.fate}' if attempt.fate else '')

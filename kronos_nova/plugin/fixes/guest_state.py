@@ -41,8 +41,9 @@ class GuestStateEndpoint:
 
 
 def is_copied(driver, instance):
-    """Whether the hypervisor here still copies a guest to its destination: also one that runs there
-    by now, and has pages of its memory here (post-copy). False of other drivers than libvirt.
+    """Return whether the hypervisor here still copies a guest to its destination: also one that
+    runs there by now, and has pages of its memory here (post-copy). False of other drivers than
+    libvirt.
 
     :raises Exception: the hypervisor does not answer
     """

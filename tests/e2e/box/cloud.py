@@ -250,7 +250,7 @@ class Cloud:
                 'image': self.glance.url, 'network': self.neutron.url}
 
     def addresses(self):
-        """Where everything is, for people and for programs."""
+        """Return where everything is, for people and for programs."""
         return {'root': str(self.root), 'nova.conf': str(self.nova.conf),
                 **self.endpoints(), **self.identity.credentials(),
                 **({'page': f'{self.api.url}/ui/'} if self.api else {}),

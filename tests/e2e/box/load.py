@@ -1,4 +1,4 @@
-"""How busy each guest is: synthetic days, a recorded trace, and what a test says."""
+"""The load of each guest: synthetic days, a recorded trace, and what a test says."""
 
 import dataclasses
 import hashlib

@@ -50,8 +50,9 @@ class Sampler(threading.Thread):
                 'typed': (migration_type, instance_type) == ('MIGRATION', 'INSTANCE')}
 
     def of(self, move):
-        """How often a move was seen, how often split, how often with both types named as well, and
-        a sample each of what was split and of what was not (as before the request to placement).
+        """Return how often a move was seen, how often split, how often with both types named as
+        well, and a sample each of what was split and of what was not (as before the request to
+        placement).
 
         Nova makes a server's consumer without a type, and our request gives it one. Where placement
         repeats the request, because another write came first, it stores the

@@ -33,7 +33,7 @@ class PluginTest(base.CloudTestCase):
         return said
 
     def evaluated(self):
-        """Whether all hosts were found balanced, or what was found wrong was planned for."""
+        """Return whether all hosts were found balanced, or what was found wrong was planned for."""
         return {each['outcome'] for each in self.cloud.database.query(
             'kronos', 'SELECT outcome FROM cycles')} & {plans.BALANCED, plans.PLANNED}
 

@@ -21,13 +21,13 @@ from tests.e2e.executor import history
 
 MOVES = int(os.environ.get('KRONOS_E2E_MOVES', 100))
 CRASHES = int(os.environ.get('KRONOS_E2E_CRASHES', 50))
-"""How many moves and crashes the longest of these tests have."""
+"""Numbers of moves and crashes in the longest of these tests."""
 
 CONCURRENCY = os.environ.get('KRONOS_E2E_CONCURRENCY', 'auto')
 """Nova's ``concurrency_backend``."""
 
 KEEP = bool(os.environ.get('KRONOS_E2E_KEEP'))
-"""Whether the clouds' files, logs among them, stay."""
+"""True if the clouds' files, logs among them, are kept."""
 
 CAPS = moves.Caps(total=6, per_source=2, per_destination=2)
 EXECUTOR = {
@@ -108,7 +108,7 @@ class ExecutorTestCase(testtools.TestCase):
         self.addCleanup(self._end_open_plans)
 
     def orders(self, **faults):
-        """How live migrations go from now on."""
+        """Return how live migrations go from now on."""
         self.cloud.nova.set_faults(faults)
 
     def boot(self, count, host=None):

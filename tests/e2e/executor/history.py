@@ -9,7 +9,8 @@ from kronos_nova.objects import move as moves
 from kronos_nova.pacing.slots import ConcurrencySlots
 
 COMMIT = datetime.timedelta(seconds=1)
-"""How long after its time an end may have been written: only then a dispatcher sees it."""
+"""The delay after its time with which an end may be written, because a dispatcher sees it only
+then."""
 
 
 LOST = {exception.MigrationFailed.__name__, exception.MigrationTimeout.__name__}
@@ -17,7 +18,7 @@ ERROR_TYPES = LOST | {exception.PreFlightError.__name__, exception.PlanOutdated.
 
 
 def requests(events):
-    """How often Nova was asked: entries into MIGRATING."""
+    """Return how often Nova was asked: entries into MIGRATING."""
     return sum(1 for _at, old, new, _worker, _detail in events
                if new == moves.MIGRATING and old != moves.MIGRATING)
 

@@ -87,7 +87,7 @@ class AlertsTestCase(base.ExecutorTestCase):
         wait_for(self.is_healthy, RESOLVED, lambda: f'not healthy: {self.firing()}', interval=0.5)
 
     def is_healthy(self):
-        """Whether nothing fires or is about to, and every host takes servers."""
+        """Return whether nothing fires or is about to, and every host takes servers."""
         services = self.cloud.client.services().values()
         return (not self.firing() and not self.cloud.monitoring.query('ALERTS')
                 and {each['status'] for each in services} == {'enabled'}

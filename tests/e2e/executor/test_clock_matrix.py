@@ -132,7 +132,7 @@ class ClockMatrixTest(base.ExecutorTestCase):
             not self.journal.aggregates_with_open_plans())
 
     def said(self, who, marks):
-        """Whether the wrong clock was named since then."""
+        """Return whether the wrong clock was named since then."""
         for daemon, mark in marks.items():
             with daemon.process.log.open(errors='replace') as log:
                 log.seek(mark)

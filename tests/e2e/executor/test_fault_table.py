@@ -21,7 +21,7 @@ from tests.e2e.executor import test_drain
 AWAY = tuple(int(each) for each in os.environ.get('KRONOS_E2E_AWAY', '1,60').split(','))
 SERVICES = ('broker', 'placement', 'database', 'keystone', 'prometheus')
 MOVE_SECONDS = 6
-"""How long a live migration takes: several begin, run and end while a service is away."""
+"""The duration of a live migration: several begin, run and end while a service is away."""
 SAID_FROM = 20
 """Seconds of absence from which a log has to say so."""
 WORDS = ('does not answer', 'is unreachable', 'cannot be reached', 'did not answer',

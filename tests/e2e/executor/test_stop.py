@@ -43,7 +43,7 @@ class StopTest(base.ExecutorTestCase):
         return '\n'.join(lines)
 
     def requested(self):
-        """How often Nova was asked to migrate, as Nova tells."""
+        """Return how often Nova was asked to migrate, as Nova tells."""
         return len(self.cloud.client.migrations(migration_type='live-migration'))
 
     def test_a_stop_aborts_what_runs_starts_nothing_and_outlives_every_conductor(self):
@@ -81,7 +81,7 @@ class StopTest(base.ExecutorTestCase):
         self.assert_well_done(self.journal.moves(later))
 
     def alive(self):
-        """Whether a worker that started after the conductors died says that it lives."""
+        """Return whether a worker that started after the conductors died says that it lives."""
         return self.cloud.database.query(
             'kronos', 'SELECT name FROM workers WHERE heartbeat_at > '
                       'UTC_TIMESTAMP() - INTERVAL 2 SECOND')

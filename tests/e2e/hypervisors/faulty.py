@@ -95,7 +95,7 @@ class FaultyTestCase(base.HypervisorTestCase):
 
     @contextlib.contextmanager
     def without_disk(self, host):
-        """Where instances are there, is no room for another's disk."""
+        """Return where instances are there, is no room for another's disk."""
         path = str(self.cloud.hypervisors.instances_path)
         host.machine.run('mount', '-t', 'tmpfs', '-o', f'size={LITTLE_DISK}', 'none', path)
         try:
@@ -167,7 +167,7 @@ class FaultyTestCase(base.HypervisorTestCase):
         return (self.hypervisors[name].instances / uuid).exists()
 
     def is_to_have_files(self, name, host):
-        """Whether files of an instance at ``host`` are there."""
+        """Return whether files of an instance at ``host`` are there."""
         return name == host or self.storage == 'shared'
 
     def claimed(self, host):

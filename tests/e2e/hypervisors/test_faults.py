@@ -88,7 +88,7 @@ class RestlessGuestTest(faulty.FaultyTestCase):
 
 
 class PostCopyTest(faulty.FaultyTestCase):
-    """Where Nova may have the guest run at the destination before its memory is there."""
+    """Clouds whose Nova may let the guest run at the destination before its memory is there."""
 
     nova_conf = {**faulty.FaultyTestCase.nova_conf, 'libvirt': {
         'live_migration_bandwidth': faulty.BANDWIDTH_MIB, 'live_migration_permit_post_copy': True}}

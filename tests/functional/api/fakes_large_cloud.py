@@ -64,7 +64,7 @@ class Filled:
                 for step in range(STEPS))
 
     def imbalance(self, step):
-        """How it went in a day; where all ended well, moves lowered it in four steps."""
+        """Return how it went in a day; where all ended well, moves lowered it in four steps."""
         noise = 0.02 * ((step * 7) % 29) / 29
         if self.is_balanced:
             return 0.05 + 0.08 * max(0, 4 - step // 50) + noise

@@ -24,7 +24,7 @@ class TokenTest(pages.PageTestCase):
         self.know(token, roles, clock.utcnow() + datetime.timedelta(days=1))
 
     def refused(self):
-        """How many requests were refused with 401 since this was last asked."""
+        """Return how many requests were refused with 401 since this was last asked."""
         return sum('401 (Unauthorized)' in each['message']
                    for each in self.driver.get_log('browser'))
 

@@ -1,4 +1,4 @@
-"""How Nova can move a server of every kind: foretold by what is read, and answered by Nova."""
+"""Movability of every kind of server: predicted from the inventory, and answered by Nova."""
 
 import contextlib
 import json
@@ -180,7 +180,8 @@ class EveryKindTest(test_two_ways.QemuTestCase):
                 for each in InProcessInventory().read().instances}
 
     def answer(self, server):
-        """How Nova does move it: what its API says, and its conductor once the API has agreed."""
+        """Return how Nova does move it: what its API says, and its conductor once the API has
+        agreed."""
         if self.is_migrated_live(server):
             return LIVE
         try:

@@ -25,7 +25,7 @@ from tests.unit.cmd import configured
 from tests.unit.inventory import fakes_public_api as api
 
 WITHIN = 0.03
-"""How far the load after all moves may be from what the plan promised: 3 points of a host."""
+"""Largest difference of the load after all moves from the plan's promise: 3 points of a host."""
 NAMES = ('cmp1', 'cmp2', 'cmp3')
 
 

@@ -188,8 +188,8 @@ class RecipesTestCase(testtools.TestCase):
         return {domain: value / sizes['cmp1'] for domain, value in samples.items()}
 
     def assert_soon(self, check, *args):
-        """Where the machine is busy, scrapes are late now and then, and rates off by it until they
-        have left the window."""
+        """Return where the machine is busy, scrapes are late now and then, and rates off by it
+        until they have left the window."""
         deadline = time.monotonic() + 60
         while True:
             try:

@@ -10,7 +10,7 @@ LONGEST_HOLD_SECONDS = 60
 
 
 class Course:
-    """How the live migrations of a test go: ``course`` is RUN, FAIL or HOLD.
+    """The course of the live migrations of a test: ``course`` is RUN, FAIL or HOLD.
 
     One that is held has ``begun``, and goes on when it is aborted, forced to complete, or
     ``let_go`` with how it is to end.
@@ -31,7 +31,7 @@ class Course:
         self._told.set()
 
     def wait(self):
-        """How it ends: None, or the status of a migration that failed."""
+        """Return how it ends: None, or the status of a migration that failed."""
         self.begun.set()
         if self.course == HOLD:
             self._told.wait(LONGEST_HOLD_SECONDS)

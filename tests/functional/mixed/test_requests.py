@@ -1,4 +1,4 @@
-"""How often placement is asked for a boot and for a live migration: not oftener than by Nova."""
+"""Requests to placement for a boot and for a live migration: no more than stock Nova makes."""
 
 from tests.functional.mixed import base
 

@@ -124,8 +124,8 @@ class DashboardsTest(test_exporter.ExporterTestCase):
                 for each in self.ask(query, prometheus)}
 
     def differs(self, query, pair):
-        """Whether two exporters show something else than one. The figures of a range depend on the
-        moments of its samples."""
+        """Return whether two exporters show something else than one. The figures of a range depend
+        on the moments of its samples."""
         two, one = self.shown(query, pair), self.shown(query, self.prometheus)
         is_range = '[' in query
         nearness = RANGE_NEARNESS if is_range or 'time()' in query else 1e-9

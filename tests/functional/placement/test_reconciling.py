@@ -1,4 +1,4 @@
-"""When a worker looks for what others left behind."""
+"""The times at which a worker looks for leftovers of others."""
 
 import fixtures
 import testtools

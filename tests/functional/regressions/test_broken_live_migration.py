@@ -49,7 +49,8 @@ class BrokenLiveMigrationTest(guests.GuestsTestCase):
         self.migrate(server)
 
     def fault(self, server):
-        """Why it failed, as Nova keeps it; its API shows only that of an instance in ERROR."""
+        """Return why it failed, as Nova keeps it; its API shows only that of an instance in
+        ERROR."""
         with nova_context.target_cell(nova_context.get_admin_context(),
                                       self.cell_mappings['cell1']) as context:
             return objects.InstanceFault.get_latest_for_instance(context, server['id'])

@@ -8,7 +8,7 @@ from kronos_nova.objects import plan as plans
 from tests.unit.api import base
 
 FIRST = datetime.datetime(2026, 3, 10, 12, tzinfo=datetime.UTC)
-"""When the first move ended."""
+"""The time at which the first move ended."""
 
 
 class ReportTest(base.ApiTestCase):

@@ -1,4 +1,4 @@
-"""How commands show values."""
+"""Formats of values in commands."""
 
 import testtools
 

@@ -12,7 +12,7 @@ from tools import dashboards
 
 
 def lost(given, kept, path=''):
-    """Where something of ``given`` is not, or not the same, in what ``kept`` has of it."""
+    """Return where something of ``given`` is not, or not the same, in what ``kept`` has of it."""
     if isinstance(given, dict) and isinstance(kept, dict):
         for name, value in given.items():
             if name in kept or value is not None:

@@ -291,8 +291,8 @@ class ExporterTest(ExporterTestCase):
         self.assertFew(10, 1000)
 
     def busy(self, names, hosts):
-        """How many series there are while moves of all aggregates are in progress, one failed, and
-        servers stay for as many reasons as in a demo."""
+        """Return how many series there are while moves of all aggregates are in progress, one
+        failed, and servers stay for as many reasons as in a demo."""
         self.configure(f'aggregates = {", ".join(names)}')
         self.conf.reload_config_files()
         policies = tuple(dataclasses.replace(self.policy(0.3), name=name, coverage=1.0,

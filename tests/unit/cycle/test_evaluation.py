@@ -417,7 +417,7 @@ class CycleTest(CycleTestCase):
                          (self.journal.plan(uuid).state, self.journal.plan(uuid).detail))
 
     def expires(self, **changes):
-        """Whether an approved plan ends unstarted after the load changed."""
+        """Return whether an approved plan ends unstarted after the load changed."""
         uuid = self.propose_and_approve()
         self.cloud.load = changes
         self.run_cycle(rules=self.level(gpu='approve'))

@@ -94,7 +94,7 @@ class HourlyHistoryTest(testtools.TestCase):
         self.assertFalse(np.isnan(self.row('b', [0, 1])).any())
 
     def test_a_server_that_was_moved_has_a_series_of_each_host(self):
-        """Where the labels of a query name the host too."""
+        """A query whose labels name the host too."""
         self.source.names = ['a', 'a', 'b']
         answer = self.source.query_range
 

@@ -1,4 +1,4 @@
-"""Which hosts may be lost, judged in evaluations."""
+"""Hosts that may be lost, judged in evaluations."""
 
 import dataclasses
 import datetime

@@ -1,4 +1,4 @@
-"""Which aggregates are one unit."""
+"""Aggregates that are one unit."""
 
 import testtools
 from hypothesis import HealthCheck

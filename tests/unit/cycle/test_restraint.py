@@ -183,7 +183,7 @@ class RestraintTest(Cloud):
         self.assertEqual('balanced', self.plan().outcome)
 
     def test_no_host_is_made_fuller_to_make_another_less_full(self):
-        """Where all are about full, two at .87 and .95 are no better than two at .91."""
+        """Two hosts at .87 and .95 are no better than two at .91, where all are nearly full."""
         self.hosts, self.variance = ('h0', 'h1', 'h2', 'h3'), 1e-6
         for loads in ([.91, .91, .91, .93], [.89, .91, .92, .93]):
             self.loads = {f'{size}{host}': part * load for host, load in enumerate(loads)

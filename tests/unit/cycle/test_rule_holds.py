@@ -1,4 +1,4 @@
-"""Which instances an operator's rules do not let move now."""
+"""Instances that an operator's rules do not let move now."""
 
 import testtools
 

@@ -626,7 +626,7 @@ class SharedStorageTest(testtools.TestCase):
                 inventory={'DISK_GB': objects.ResourceInventory(total=10)}),))
 
     def moves(self, snapshot):
-        """How many the plan of each aggregate has."""
+        """Return how many the plan of each aggregate has."""
         source = Recorded(imbalance={'a0': 0.4, 'a1': 0.0, 'b0': 0.4, 'b1': 0.0},
                           vm_profile={each.uuid: 0.2 for each in snapshot.instances})
         reports = plan_cycle(

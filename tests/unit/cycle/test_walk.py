@@ -1,5 +1,5 @@
-"""How an evaluation goes from the answers of Prometheus to a recorded plan: which steps it takes,
-and how many modules it walks through."""
+"""The way of an evaluation from the answers of Prometheus to a recorded plan: its steps, and the
+number of modules that it walks through."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""How the control database is connected to."""
+"""Connections to the control database."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""Which transactions are run again."""
+"""Transactions that are run again."""
 
 import sqlalchemy as sa
 import testtools
@@ -14,7 +14,7 @@ from tests.unit.db import fixtures
 
 class RetriedTest(testtools.TestCase):
     def runs(self, error):
-        """How often a transaction is run that fails once."""
+        """Return how often a transaction is run that fails once."""
         runs = []
 
         @retried

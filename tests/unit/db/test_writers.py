@@ -31,7 +31,7 @@ def writers(table):
 
 
 def _updates_state(node, table):
-    """Whether a node is ``update(models.TABLE)....values(state=...)``."""
+    """Return whether a node is ``update(models.TABLE)....values(state=...)``."""
     return (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
             and node.func.attr == 'values'
             and f'update(models.{table})' in ast.unparse(node.func)

@@ -1,4 +1,4 @@
-"""How many providers are read of placement at once."""
+"""The number of providers that are read from placement at once."""
 
 from concurrent import futures
 

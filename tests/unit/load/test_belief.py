@@ -1,4 +1,4 @@
-"""Which hosts' metrics contradict Nova or themselves."""
+"""Hosts whose metrics contradict Nova or themselves."""
 
 import ddt
 import numpy as np

@@ -1,4 +1,4 @@
-"""How good an answer is: freshness, coverage, range."""
+"""The quality of an answer: freshness, coverage, range."""
 
 import ddt
 import testtools

@@ -1,4 +1,4 @@
-"""Which level an aggregate has, and what that permits."""
+"""The level of an aggregate, and what it permits."""
 
 import datetime
 

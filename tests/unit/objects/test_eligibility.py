@@ -1,4 +1,4 @@
-"""Whether an instance may be moved, by its status and by how Nova can move it."""
+"""Eligibility of an instance for moves, by its status and by the way in which Nova can move it."""
 
 import ddt
 import testtools

@@ -1,4 +1,5 @@
-"""How Nova can move a server, by what the server has and by the age of Nova's services."""
+"""Ways in which Nova can move a server, by what the server has and by the age of Nova's
+services."""
 
 import ddt
 import testtools

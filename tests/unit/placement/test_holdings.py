@@ -1,4 +1,4 @@
-"""Which of what is held on sharing providers belongs to a host."""
+"""The part of allocations on sharing providers that belongs to a host."""
 
 import testtools
 

@@ -32,7 +32,7 @@ class Factor:
 
 
 MANY = Factor(os.environ.get('KRONOS_EXAMPLES', '1'))
-"""How many times as many examples as in the gate; below 1, fewer."""
+"""Factor of the number of examples."""
 
 
 def judges(least: int) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:

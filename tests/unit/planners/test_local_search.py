@@ -138,7 +138,8 @@ class GroupPolicyTest(testtools.TestCase):
         return np.arange(len(self.problem.hosts)) if group.places is None else group.places
 
     def _is_open_at_home(self, space, group, vm, place):
-        """Whether fewer than permitted, or than there were, of the other members are there."""
+        """Return whether fewer than permitted, or than there were, of the other members are
+        there."""
         domains = self._domains(group)
         home = domains[space.hosts[space.home[vm]]]
         now, before = (sum(position[other] != NOWHERE

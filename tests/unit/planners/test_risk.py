@@ -28,8 +28,8 @@ def flickering(draw):
 
 
 def makes_full(state, vm, left):
-    """Whether an instance is where it is now on a full host that is fuller than that which it left
-    was."""
+    """Return whether an instance is where it is now on a full host that is fuller than that which
+    it left was."""
     return any(load > max(HOT_SCORE, was) + 1e-9 for load, was, weight in zip(
         state.scores[state.vm_host[vm]], left, state.problem.weights[vm], strict=True) if weight)
 

@@ -17,7 +17,8 @@ from tests.unit.record.clouds import Cloud
 from tests.unit.record.referee import Referee
 
 SEEDS = int(os.environ.get('KRONOS_TEST_SEEDS', '6'))
-"""How many clouds each rule is tried on; more find more, and take a tenth of a second each."""
+"""The number of clouds on which each rule is tried; more find more, and take a tenth of a second
+each."""
 
 
 def run(*arguments):

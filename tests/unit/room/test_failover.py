@@ -1,4 +1,4 @@
-"""Whether the servers of a host that fails restart on the others."""
+"""Restart of the servers of a host that fails on the others."""
 
 import testtools
 

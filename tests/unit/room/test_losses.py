@@ -1,4 +1,4 @@
-"""Which losses hosts of an aggregate may suffer, and how far they are judged."""
+"""Losses that hosts of an aggregate may suffer, and how far they are judged."""
 
 import dataclasses
 

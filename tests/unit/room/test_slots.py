@@ -1,4 +1,4 @@
-"""How many more servers fit."""
+"""The number of further servers that fit."""
 
 import testtools
 

@@ -48,7 +48,7 @@ class Referee:
         return bool(chosen & {'tag', 'metadata', 'name'}) and not chosen & {'project', 'uuid'}
 
     def is_held(self, uuid):
-        """Whether a rule does not let a server move at all when the clouds are recorded."""
+        """Return whether a rule does not let a server move at all when the clouds are recorded."""
         return any(uuid in self.selected(rule) and (
             'never_move' in rule or CLOSED_AT_NOON in rule.get('move_only', [''])[0])
             for rule in self.rules)
@@ -63,7 +63,7 @@ class Referee:
                            rule['keep_apart'])
 
     def violations(self, kind, place):
-        """How many servers are where rules would not have them.
+        """Return how many servers are where rules would not have them.
 
         :param kind: how the names of the relations begin
         """
@@ -88,7 +88,7 @@ class Referee:
         return any(fnmatch.fnmatchcase(value, word) for value in values for word in words)
 
     def wants(self, rule, host):
-        """Whether a rule that names hosts would have its servers on one of them."""
+        """Return whether a rule that names hosts would have its servers on one of them."""
         for key, sign in (('must_run_on', True), ('should_run_on', True),
                           ('must_not_run_on', False), ('should_not_run_on', False)):
             if key in rule:
@@ -121,7 +121,7 @@ class Referee:
         return not {'keep_together', 'keep_apart', 'at_most_hosts'}.isdisjoint(rule)
 
     def misplaced(self, rule, place):
-        """How many servers of a rule would have to be elsewhere."""
+        """Return how many servers of a rule would have to be elsewhere."""
         servers = self.selected(rule)
         if any('run_on' in key for key in rule):
             return sum(not self.wants(rule, place[uuid]) for uuid in servers)

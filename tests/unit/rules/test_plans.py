@@ -18,8 +18,8 @@ from tests.unit.rules.clouds import RuleCloud
 from tests.unit.rules.referee import Referee
 
 SEEDS = int(os.environ.get('KRONOS_TEST_SEEDS', '10'))
-"""How many clouds are tried. ``KRONOS_TEST_SEEDS=200`` tries those of which the documentation has
-the figures."""
+"""The number of clouds that are tried. ``KRONOS_TEST_SEEDS=200`` tries those of which the
+documentation has the figures."""
 MUST = 1000
 """The cost of a violated must-rule to the program, in violations of should-rules: more than
 there are."""
@@ -116,8 +116,8 @@ class PlansTest(testtools.TestCase):
 
     @staticmethod
     def can_be_emptied(cloud, referee, source):
-        """Whether there is an end with room for all, in which nothing that no rule holds is left on
-        a host and no rule is violated more."""
+        """Return whether there is an end with room for all, in which nothing that no rule holds is
+        left on a host and no rule is violated more."""
         uuids, hosts, place = list(referee.instances), list(referee.hosts), referee.place()
         rules = [rule for rule in cloud.rules if not any(key.startswith('should') for key in rule)]
         allowed = np.zeros((len(uuids), len(hosts)))

@@ -1,4 +1,4 @@
-"""How commands show times, amounts and servers.
+"""Formats of times, amounts and servers in commands.
 
 A table for people has local times with their zone and names. Other formats have ISO 8601 times
 with their offset, and uuids.

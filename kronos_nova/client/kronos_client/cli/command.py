@@ -37,7 +37,7 @@ class Command(command.Command):
 
     @property
     def is_verbose(self) -> bool:
-        """Whether the application was given --verbose, which stands anywhere in the line."""
+        """Return whether the application was given --verbose, which stands anywhere in the line."""
         return self.app.options.verbose_level > self.app.DEFAULT_VERBOSE_LEVEL
 
     def call(self, operation: Operation, request: Request) -> Response | None:

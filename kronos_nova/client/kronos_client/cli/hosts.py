@@ -39,7 +39,7 @@ runs; lowered, it ends before a busy worker has looked. Chosen as several looks 
 
 
 def add_drain_arguments(parser):
-    """How hosts are emptied."""
+    """Return how hosts are emptied."""
     parser.add_argument('--with-stopped', action='store_true',
                         help='Migrate stopped servers too, cold.')
     parser.add_argument('--unmovable', choices=('leave', 'cold', 'stop'), default='leave',

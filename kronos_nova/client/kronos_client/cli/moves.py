@@ -84,7 +84,7 @@ CONDITIONS = ('plan', 'server', 'host', 'project', 'aggregate', 'state', 'since'
 
 
 def _is_conditional(parsed_args: argparse.Namespace) -> bool:
-    """Whether moves that have ended are listed too."""
+    """Return whether moves that have ended are listed too."""
     return parsed_args.all or any(getattr(parsed_args, name) for name in CONDITIONS)
 
 

@@ -163,7 +163,7 @@ def moves_table(moves):
 
 
 def add_count_argument(parser):
-    """How many servers are to find room."""
+    """Return how many servers are to find room."""
     parser.add_argument('--count', metavar='<n>', type=arguments.POSITIVE, default=1,
                         help='So many servers; default: 1.')
 

@@ -1,4 +1,4 @@
-"""How a refusal is reported, and what a client raises for it."""
+"""Refusals: their form in an answer, and the errors that a client raises for them."""
 
 import msgspec
 

@@ -94,7 +94,7 @@ class Operation:
 
 
 def _is_list(kind):
-    """Whether a field is a list, bounded or not."""
+    """Return whether a field is a list, bounded or not."""
     if typing.get_origin(kind) is typing.Annotated:
         kind = typing.get_args(kind)[0]
     return typing.get_origin(kind) is list

@@ -1,4 +1,4 @@
-"""Why servers stay: the word of each reason in reports, and what it means."""
+"""Reasons for which servers stay: the word of each in reports, and its meaning."""
 
 WHY_SERVERS_STAY = {
     'not_active': 'neither ACTIVE nor PAUSED, so live migration cannot move it',

@@ -54,7 +54,7 @@ class Outcome(Response):
 
 
 class FlavorSlots(Response):
-    """How many more servers of a flavor fit.
+    """Numbers of further servers of a flavor that fit.
 
     flavor : its name, or the size that was asked for
     now : without any move

@@ -22,7 +22,7 @@ class ExplainedMove(Move):
 
 
 class Explanation(Response):
-    """Why a server is moved or stays.
+    """The reasons for which a server is moved or stays.
 
     ``stays_because`` is the reason for which the last evaluation left it, or the outcome of an
     evaluation that moves nothing, as where the aggregate is balanced. ``planned`` is its move

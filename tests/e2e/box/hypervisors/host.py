@@ -24,7 +24,7 @@ SOUND_QEMU = 9
 guests died of it (commit 03bfc2188f of QEMU, "Fix migration dirty bitmap coherency with TCG")."""
 
 OURS = ('/run', '/etc/libvirt', '/var/lib', '/var/cache', '/var/log')
-"""Where libvirt and QEMU keep what is theirs."""
+"""Folders of libvirt and QEMU."""
 
 ACCOUNTS = {'/etc/passwd': 'libvirt-qemu:x:64055:64055::/var/lib/libvirt:/usr/sbin/nologin',
             '/etc/group': 'libvirt-qemu:x:64055:'}
@@ -32,7 +32,7 @@ ACCOUNTS = {'/etc/passwd': 'libvirt-qemu:x:64055:64055::/var/lib/libvirt:/usr/sb
 libvirt-daemon-system makes them; it would also start libvirt on this machine."""
 
 BINDINGS = pathlib.Path('/usr/lib/python3/dist-packages')
-"""Where Debian has libvirt's Python bindings, those of this libvirt."""
+"""The folder of Debian's Python bindings of this libvirt."""
 
 LIBVIRTD = '''
 listen_tls = 0
@@ -142,7 +142,7 @@ class HypervisorHost:
 
     @property
     def guests(self):
-        """Where libvirt writes down which guests run."""
+        """Return where libvirt writes down which guests run."""
         return self.folder / 'run' / 'libvirt' / 'qemu'
 
     def _ours(self, path):

@@ -1,4 +1,4 @@
-"""Whether this machine's KVM runs guests, or QEMU has to compute what they do."""
+"""Detection of a KVM on this machine that runs guests; without one QEMU emulates them."""
 
 import pathlib
 import subprocess
