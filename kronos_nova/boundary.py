@@ -90,7 +90,7 @@ def number(value: object, what: str) -> float:
 
 
 def sized(values: Sized, what: str, most: int) -> Sized:
-    """``values`` as they are.
+    """Return ``values`` unchanged if they are not too many.
 
     :raises OutOfBounds: there are more than ``most``
     """

@@ -27,7 +27,7 @@ def naive(time: datetime.datetime) -> datetime.datetime:
 
 
 def parsed(text: str) -> datetime.datetime:
-    """A time in ISO 8601; where it has no zone it is UTC.
+    """Parse a time in ISO 8601; without a zone it is UTC.
 
     :raises ValueError: it is none
     """
@@ -41,6 +41,7 @@ def stamp(time: datetime.datetime) -> str:
 
 
 def earlier(time: datetime.datetime, length: datetime.timedelta) -> datetime.datetime:
-    """The time that is so much earlier, or the first of the calendar."""
+    """Return a time minus a duration, or the first time of the calendar if that would be before
+    it."""
     first = datetime.datetime.min.replace(tzinfo=datetime.UTC)
     return time - length if time.astimezone(datetime.UTC) - first > length else first

@@ -74,8 +74,8 @@ def _add_routes(application, services, enforcer, turns):
 
 
 class _OwnContext:
-    """Begins each request with a context of its own. A thread keeps that of its last request, which
-    no message of this one may have, those about its token included."""
+    """Gives each request a context of its own. A thread keeps the context of its last request, and
+    log messages of this request, also those about its token, must not have it."""
 
     def __init__(self, application, _conf):
         self._application = application

@@ -19,7 +19,7 @@ own; lowered, neighbours share a limit. By RFC 4291, which gives each network 64
 
 
 def address_of(env: Mapping[str, str], trusts_proxy: bool) -> str:
-    """The address from which a request came, fit for a log.
+    """Return the address from which a request came, printable in a log.
 
     :param env: of the request, by WSGI
     :param trusts_proxy: whether the headers of a proxy are used

@@ -75,10 +75,10 @@ class Source(Protocol):
     """The source of events. A key is the type of an event and what it is of."""
 
     def read(self, since: datetime.datetime) -> Mapping[Key, object]:
-        """Everything there is now, and what ended since then; each as what can be compared."""
+        """Read all present objects and those that ended since a time, as comparable values."""
 
     def tell(self, changed: Mapping[Key, object]) -> Mapping[Key, msgspec.Struct]:
-        """The events of some of the changes."""
+        """Return the events for some changes."""
 
 
 class Feed:
@@ -112,7 +112,8 @@ class Feed:
     # -- for listeners
 
     def listen(self, last_id: str | None, seconds: float, who: str = '') -> 'Stream':
-        """
+        """Make a stream of events for a listener.
+
         :param last_id: of the last event that the listener has, where it comes back
         :param seconds: after which the stream ends at the latest
         :param who: the user; one that has few streams takes the place of one that has many
@@ -128,7 +129,7 @@ class Feed:
             self.changed.wait_for(lambda: self._looked_at or self._error, FIRST_LOOK_SECONDS)
             if self._looked_at is None:
                 raise self._error or db_exc.DBError('the control database is slow to answer')
-            # Others came while this one waited, which gives the lock away.
+            # Other listeners may have come: waiting releases the lock.
             self._make_room(who)
             made = Stream(self, last_id, min(seconds, LONGEST_SECONDS), who)
             self._listeners.add(made)
@@ -160,19 +161,19 @@ class Feed:
             self.changed.notify_all()
 
     def place_of(self, last_id: str | None) -> tuple[int, list[bytes]]:
-        """(number of the next event for a listener, what it is given before that). Only under the
-        lock of ``changed``, as :meth:`after`."""
+        """Return (number of the next event for a listener, events that it gets first). The caller
+        holds the lock of ``changed``, as for :meth:`after`."""
         name, number, at = _parsed(last_id)
         if name == self._name and self._is_kept(number + 1):
             return number + 1, []
         lost = last_id is not None and (
             at is None or self._looked_at - at > KEPT or at > self._looked_at + KEPT)
-        # Only the end of this has an id: who loses it half way is given all of it again.
+        # Only the last event has an id: a listener that is cut before it gets all of them again.
         last = self._id(self._end - 1) + self._moment(STALE if self._is_stale else SYNCED)
         return self._end, [*[self._moment(RESET)] * lost, *self._frames.values(), last]
 
     def after(self, number: int) -> tuple[int, list[bytes]]:
-        """(number of the next event, those from ``number`` on)"""
+        """Return (number of the next event, the events from ``number`` on)."""
         if not self._is_kept(number):
             return self.place_of('lost')
         first = self._end - len(self._events)
@@ -249,7 +250,8 @@ def _frame(kind, value):
 
 
 def _parsed(last_id):
-    """(name of the feed, number, time of the look), None where it says nothing of the kind."""
+    """Parse a ``Last-Event-ID`` into (name of the feed, number, time of the reading); None where it
+    is no such id."""
     name, number, at = [*(last_id or '').split('.', 2), '', ''][:3]
     try:
         return name, int(number), clock.parsed(at)

@@ -79,7 +79,7 @@ class EventSource:
 
 
 def _steady(move):
-    """A move without the figures that change while it waits, which make no event."""
+    """Return a move without the figures that change while it waits, so that these make no event."""
     return dataclasses.replace(move, checked_at=None, owner=None, not_before=move.created_at)
 
 

@@ -82,7 +82,7 @@ class WrongPasswords:
         self._found: dict[tuple, tuple[int, float]] = {}
 
     def seconds_left(self, user: str, address: str) -> float:
-        """For how long logins are refused now; 0 where they are not."""
+        """Return the seconds for which logins are still refused; 0 where they are not."""
         with self._lock:
             return max((self._left(key) for key, most in self._limits(user, address)
                         if self._count(key) >= most), default=0.0)
@@ -97,7 +97,7 @@ class WrongPasswords:
                 del self._found[next(iter(self._found))]
 
     def forget(self, user: str, address: str) -> None:
-        """The user has given the right password at that address."""
+        """Forget the wrong passwords of a user at an address, after the right one."""
         with self._lock:
             self._found.pop((_plain(user), client_address.network_of(address)), None)
 
@@ -134,7 +134,7 @@ class Login:
     def on_post(self, request, response):
         if not self._conf.kronos_api.password_login:
             raise falcon.HTTPForbidden(description='nova.conf does not permit passwords here.')
-        # No other site can have a browser send that without being asked about it first.
+        # A browser sends this header for another site only after a CORS preflight.
         if (request.content_type or '').partition(';')[0] != falcon.MEDIA_JSON:
             raise falcon.HTTPUnsupportedMediaType(description='application/json is needed.')
         given = msgspec.json.decode(request.bounded_stream.read(), type=Credentials)

@@ -84,7 +84,7 @@ def _in_query(operation):
 
 
 def _body(contract):
-    """The part of an operation that describes its body; nothing where all stands in the path."""
+    """Return the description of an operation's body; empty where all fields are in the path."""
     fields, required = _fields(contract.request, contract.path_fields)
     if not fields:
         return {}

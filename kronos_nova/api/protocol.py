@@ -31,7 +31,7 @@ class Slashes:
 
 
 def with_slashes(text: str) -> str:
-    """A name out of a path, as it is."""
+    """Return a name from a path with its slashes."""
     return text.replace(SLASH, '/')
 
 
@@ -41,7 +41,7 @@ def answering_head(application):
         if environ['REQUEST_METHOD'] != 'HEAD':
             return application(environ, start_response)
         content = application({**environ, 'REQUEST_METHOD': 'GET'}, start_response)
-        # The body is not sent: a stream of events would be open for ever.
+        # A stream of events would stay open for ever: the body is not sent.
         getattr(content, 'close', lambda: None)()
         return ()
 

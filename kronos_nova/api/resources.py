@@ -127,7 +127,8 @@ def _identity(request, enforcer):
 
 
 def _body(request, kind):
-    """
+    """Read the body of a request.
+
     :param kind: the type of the body, None where there is none
     :raises MsgspecError: the body is not of that type
     :raises OutOfBounds: the body is nested too deep

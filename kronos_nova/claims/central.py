@@ -35,7 +35,7 @@ class CentralStore:
             try:
                 found.append(message.claim_of(row, self.host, now))
             except (boundary.OutOfBounds, ValueError) as error:
-                LOG.warning('A claim of this host in the control database is passed over: %s',
+                LOG.warning('An invalid claim of this host in the control database is ignored: %s',
                             boundary.shown(error))
         return found
 
@@ -61,7 +61,7 @@ class CentralTable:
         self._table = table.ClaimTable(claim_models.CentralClaim)
 
     def load(self, host):
-        """Rows as dicts.
+        """Return the claims of a host as dicts.
 
         :raises ClaimError: ``host`` is no name of one
         """
@@ -70,7 +70,8 @@ class CentralTable:
             return self._table.load_messages(session.connection(), host)
 
     def write(self, host, put, drop):
-        """
+        """Write claims through the conductor.
+
         :returns: the ids of ``put``, in its order
         :raises ClaimError: they are no claims of ``host``, or more than a host has; nothing is
             written then

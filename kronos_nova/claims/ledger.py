@@ -100,7 +100,7 @@ class Ledger:
         return {key: self._numbered(claim) for key, claim in wanted.items()}
 
     def _numbered(self, claim):
-        """The claim with the id that it has by now."""
+        """Return the claim with its present id."""
         row = self._rows[claim.node].get(claim.key)
         number = row.id if row else claim.id or next(self._numbers)
         claim = dataclasses.replace(claim, id=number)
@@ -158,7 +158,7 @@ class Ledger:
         UNSAVED.set(0)
 
     def forget_node(self, node):
-        """A node is not this host's any more: remove its claims."""
+        """Remove the claims of a node that no longer belongs to this host."""
         self.nodes.pop(node, None)
         if self._rows[node]:
             self._write(node, [], list(self._rows[node]))

@@ -65,7 +65,7 @@ def validated(row: object) -> Claim:
         raise boundary.OutOfBounds(what='pci', problem='must be a list of addresses')
     values['numa_topology'] = _text_or_none(row, 'numa_topology', _TOPOLOGY_CHARACTERS)
     values['migration_uuid'] = _text_or_none(row, 'migration_uuid', 36)
-    target = row.get('resize_target') or 0  # some databases make a bool of it
+    target = row.get('resize_target') or 0  # some databases return a bool as 0 or 1
     values['resize_target'] = boundary.integer(
         int(target) if isinstance(target, bool) else target, 'resize_target', 0, 1)
     values['state'] = row.get('state')

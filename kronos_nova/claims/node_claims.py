@@ -67,7 +67,10 @@ class NodeClaims:
         self.is_audited = True
 
     def end_audit(self, untracked):
-        """:param untracked: claims that count in addition to what Nova counts"""
+        """End Nova's audit: count the claims that it has not counted.
+
+        :param untracked: claims that count in addition to what Nova counts
+        """
         self.waiting.clear()
         for claim in untracked:
             self.add_untracked(claim)
@@ -77,8 +80,8 @@ class NodeClaims:
         self._holdings[uuid].instance = amount
 
     def track_move(self, uuid, move):
-        """The PCI devices of a move are the instance's too, while both are here: count them
-        once."""
+        """Count the PCI devices of a move once, although the instance has them too while both are
+        here."""
         holding = self._holdings[uuid]
         holding.move = move
         if holding.instance:
@@ -86,14 +89,14 @@ class NodeClaims:
                 address for address in holding.instance.pci if address not in move.amount.pci))
 
     def forget_instance(self, uuid):
-        """The instance has left or was never built."""
+        """Drop the claims of an instance that has left or was never built."""
         holding = self._holdings[uuid]
         holding.instance = None
         if holding.move is None:
             del self._holdings[uuid]
 
     def drop_move(self, uuid, is_old):
-        """A move has ended: drop one side of it; what stays is the instance's home.
+        """Drop one side of a move that has ended; the other one is the instance's home.
 
         With one side here only, that one is dropped, whichever it was said to be.
 

@@ -55,7 +55,7 @@ _STEPS = 10_000
 """Number of instructions of SQLite's virtual machine between two looks at the clock. Raised, a
 limit of time is passed by more; lowered, queries take longer. This many take less than 1 ms."""
 
-# With these two files next to it SQLite can still open what was set aside.
+# SQLite needs these two files to open the file that was set aside.
 COMPANIONS = ('-wal', '-shm')
 
 
@@ -187,7 +187,8 @@ class SqliteStore:
         return os.access(self.path, os.W_OK) and os.access(os.path.dirname(self.path), os.W_OK)
 
     def _set_aside(self):
-        """
+        """Rename a file that cannot be used.
+
         :returns: the new name
         :raises ClaimError: the file cannot be renamed
         """

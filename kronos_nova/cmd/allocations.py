@@ -37,7 +37,7 @@ class Cloud:
 
     def __init__(self, options):
         standalone.load_nova(options.config_file, options.config_dir)
-        # Only now: see there.
+        # Imported late, as in the module that is imported.
         from kronos_nova.plugin import nova_records
         from kronos_nova.plugin import placement
 
@@ -108,7 +108,7 @@ class Audit(_Auditing):
                  for each in findings])
 
     def _note(self, result):
-        """For monitoring; an audit is worth as much without."""
+        """Save the result for monitoring. A failure does not change the result of the audit."""
         found = collections.Counter(each.kind for each in result.findings)
         try:
             counters.Counters(database.control_database(self.app.conf)).note_audit(

@@ -140,7 +140,7 @@ class AdmissionLimit:
 
     def __call__(self, environ, start_response):
         if environ['PATH_INFO'] == HEALTHCHECK:
-            # No one is asked about a token that is not needed.
+            # keystone is not asked about a token that is not needed.
             environ.pop('HTTP_X_AUTH_TOKEN', None)
             return self._application(environ, start_response)
         if not self._slots.acquire(blocking=False):
@@ -171,7 +171,8 @@ def ask_keystone_once(conf):
 
 
 def load(arguments):
-    """
+    """Read the configuration of kronos-api.
+
     :param arguments: the command line
     """
     conf = manage.load_service_config(cfg.ConfigOpts(), NAME, arguments)
@@ -181,7 +182,10 @@ def load(arguments):
 
 
 def main(argv=None):
-    """:returns: the exit status: 0 ended by a signal, 1 the configuration is wrong"""
+    """Run kronos-api.
+
+    :returns: the exit status: 0 ended by a signal, 1 the configuration is wrong
+    """
     try:
         conf = load(sys.argv[1:] if argv is None else argv)
         group, used = conf.kronos_api, services(conf)

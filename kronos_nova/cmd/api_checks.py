@@ -28,7 +28,8 @@ def skips(conf: cfg.ConfigOpts) -> dict[str, str]:
 
 
 def check(conf: cfg.ConfigOpts) -> tuple[str, None]:
-    """
+    """Check the configuration of kronos-api.
+
     :returns: the detail of the check, and no value for others
     :raises ConfigurationError: kronos-api would not start, or would refuse every login
     """

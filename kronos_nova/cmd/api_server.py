@@ -117,7 +117,7 @@ class Server(server.TcpWSGIServer):
         super().handle_accept()
 
     def _surplus(self):
-        """Connections that have to make room."""
+        """Return the number of connections that have to make room for new ones."""
         return len(self.active_channels) - (self.adj.connection_limit - MARGIN) + 1
 
     def _make_room(self, now):
@@ -143,7 +143,7 @@ def create(application, listeners: int, **given) -> Server:
                                   asyncore_use_poll=True, **given)
     dispatcher = task.ThreadedTaskDispatcher()
     dispatcher.set_thread_count(adj.threads)
-    shared = {}     # in which each server registers, so that any of them runs all
+    shared = {}     # each server registers in it, so that one loop runs all of them
     return [Server(application, shared, dispatcher=dispatcher, adj=adj, sockinfo=each)
             for each in adj.listen][-1]
 

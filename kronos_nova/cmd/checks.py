@@ -92,7 +92,7 @@ class _Checks:
         self._skips = skips
 
     def check(self, name: str, function: Callable, *needed):
-        """The function's second result, or None when it failed; its first is for people.
+        """Return the function's second result, or None when it failed; its first result is shown.
 
         :param needed: (what is needed, in words; the value, None where there is none)
         """
@@ -411,7 +411,8 @@ def _buffers(conf, policy_set, reach):
 
 
 def _broker(conf):
-    """Every host of ``transport_url`` by itself: oslo.messaging would go on to the next."""
+    """Check every host of ``transport_url`` separately, because oslo.messaging would continue with
+    the next one."""
     url = oslo_messaging.TransportURL.parse(conf)
     if url.transport.partition('+')[0] not in ('rabbit', 'kombu'):
         raise CheckWarning(f'transport_url is of the kind {url.transport}, which is not checked')

@@ -34,7 +34,8 @@ class Cloud:
 
 
 def open_cloud(app) -> Cloud:
-    """
+    """Open the cloud that the command's configuration describes.
+
     :param app: the kronos-manage that runs, with ``conf`` and ``options``
     :raises ConfigurationError: options are missing that say how to reach it
     """
@@ -44,7 +45,7 @@ def open_cloud(app) -> Cloud:
         return Cloud(source.read, source.read_flavors, OpenStackHostApi(connection),
                      dry_run.from_connection(connection))
     standalone.load_nova(app.options.config_file, app.options.config_dir)
-    # Only now: see there.
+    # Imported late, as in the module that is imported.
     from kronos_nova.plugin import host_api
     from kronos_nova.plugin import inventory
     from kronos_nova.plugin.dry_run import SchedulerDryRun

@@ -12,7 +12,10 @@ from kronos_nova.placement import dry_run
 
 
 def main(argv=None):
-    """:returns: the exit status"""
+    """Run the planning process of the daemons.
+
+    :returns: the exit status
+    """
     args = planning_worker.parse(__spec__.name, argv)
     may_write = planning_worker.end_with_parent()
     conf = daemon.load_config('kronos-engine', args.arguments)

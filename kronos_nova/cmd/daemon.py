@@ -82,7 +82,7 @@ def make_context(conf, aggregates):
 
 
 class Daemon(cotyledon.Service):
-    """A process that ticks.
+    """A process that calls ``tick()`` of its parts again and again.
 
     :param make_parts: called after the fork; gives an object with ``tick()`` and ``drain()``, each
         of which raises where something cannot be done now

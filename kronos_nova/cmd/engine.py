@@ -46,7 +46,7 @@ class Engine:
     def tick(self):
         utcnow = self._journal.database.utcnow
         self._journal.heartbeat(utcnow(), ENGINE)
-        self._dispatch.tick()  # first: what keeps from planning need not keep from moving
+        self._dispatch.tick()  # first: a fault in planning must not stop moves
         self._pruner.tick()
         utcnow.check()
         self._planning.tick()
@@ -66,7 +66,10 @@ def check(conf):
 
 
 def main(argv=None):
-    """:returns: the exit status: 0 after a signal to end, 1 for an unusable configuration"""
+    """Run kronos-engine.
+
+    :returns: the exit status: 0 after a signal to end, 1 for an unusable configuration
+    """
     arguments = sys.argv[1:] if argv is None else argv
     try:
         conf = daemon.load_config(NAME, arguments)

@@ -69,7 +69,10 @@ def check(conf):
 
 
 def main(argv=None):
-    """:returns: the exit status: 0 after a signal to end, 1 for an unusable configuration"""
+    """Run kronos-executor.
+
+    :returns: the exit status: 0 after a signal to end, 1 for an unusable configuration
+    """
     cfg.CONF.register_cli_opts(CLI_OPTS)
     try:
         conf = daemon.load_config(NAME, sys.argv[1:] if argv is None else argv)

@@ -41,7 +41,10 @@ def serve(conf):
 
 
 def main(argv=None):
-    """:returns: the exit status: 0 after a signal to end, 1 for an unusable configuration"""
+    """Run kronos-exporter.
+
+    :returns: the exit status: 0 after a signal to end, 1 for an unusable configuration
+    """
     try:
         conf = manage.load_service_config(
             cfg.ConfigOpts(), NAME, sys.argv[1:] if argv is None else argv)

@@ -92,7 +92,7 @@ class _Running(command.Command):
             yield
         finally:
             work.end()
-            # Where it cannot be written down, it is given back by saying nothing for a while.
+            # Without the database the maintenance is free once this process was silent for a while.
             with contextlib.suppress(db_exc.DBError):
                 maintenances.give_back(uuid, runner())
 

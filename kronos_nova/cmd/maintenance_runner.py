@@ -65,7 +65,7 @@ class MaintenanceRunner:
         if found.state == m.DONE:
             return found
         for host in found.in_state(*m.AT_WORK):
-            # What keeps one host waiting is not in the way of the others, nor of their hooks.
+            # An error of one host must not stop the others and their hooks.
             with self._report_errors(host):
                 self._steps[found.hosts[host]](self, found, host)
         found = self.dependencies.maintenances.get(self.uuid)
@@ -86,7 +86,7 @@ class MaintenanceRunner:
             return
         with self._report_errors(waiting[0]):
             for host in self.dependencies.fits(waiting[:free], waiting[free:]):
-                # To find that out takes a while, in which it may have been stopped.
+                # The check takes a while, in which the maintenance may have been stopped.
                 if self.dependencies.maintenances.get(self.uuid).state != m.RUNNING:
                     return
                 self._begin(found, host)
@@ -142,7 +142,7 @@ class MaintenanceRunner:
             self._hooks[host] = self.dependencies.run_hook(found.options.hook, host)
             self._tell(host, 'the hook runs')
         elif found.options.hook:
-            # Since it was found to be empty this run was dead, or a hook failed.
+            # The host may have changed: this run was dead since it was empty, or a hook failed.
             self._to(host, m.DRAINING)
 
     def _watch_hook(self, host, process):

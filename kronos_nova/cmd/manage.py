@@ -162,5 +162,8 @@ def version_string():
 
 
 def main(argv=None):
-    """:returns: the exit code: that of the command, 1 when it raised, 2 for a wrong argument"""
+    """Run kronos-manage.
+
+    :returns: the exit code: that of the command, 1 when it raised, 2 for a wrong argument
+    """
     return Manage().run(sys.argv[1:] if argv is None else argv)

@@ -88,7 +88,7 @@ def _configure_logging(is_debugging):
 
 
 def console(app, width=0):
-    """A console for tables of rich on a command's output.
+    """Make a console of rich for tables on a command's output.
 
     :param width: characters; 0: as wide as the screen, or what is shown where there is none
     """

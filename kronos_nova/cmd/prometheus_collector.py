@@ -45,7 +45,7 @@ class Collector:
         self.observer = overview.Observer(conf, database, utcnow)
 
     def describe(self):
-        """Nothing: to tell would be to read."""
+        """Describe nothing, because a description would read the database."""
         return ()
 
     def collect(self):
@@ -338,7 +338,8 @@ def _any(count):
 
 
 def _gauge(name, text, labels, values):
-    """
+    """Make a gauge with a series for each of some label values.
+
     :param values: {label values: figure}
     """
     family = GaugeMetricFamily(name, text, labels=labels)

@@ -95,5 +95,8 @@ def _history(conf, inventory, source, policy_set):
 
 
 def main(argv=None):
-    """:returns: the exit code"""
+    """Run kronos-record.
+
+    :returns: the exit code
+    """
     return program.run(Record, NAME, argv)

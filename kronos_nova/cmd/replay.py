@@ -90,7 +90,10 @@ class Replay(program.Report):
 
 
 def main(argv=None) -> int:
-    """:returns: the exit code"""
+    """Run kronos-replay.
+
+    :returns: the exit code
+    """
     return program.run(Replay, NAME, argv)
 
 

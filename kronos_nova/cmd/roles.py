@@ -51,7 +51,8 @@ def guess(conf) -> str:
 
 
 def role(name: str, conf, options) -> Role:
-    """
+    """Make the role with a name.
+
     :param options: parsed arguments with ``config_file`` and ``config_dir``
     """
     if name == COMPUTE:
@@ -70,7 +71,7 @@ def role(name: str, conf, options) -> Role:
 
 def _in_process(conf, options):
     standalone.load_nova(options.config_file, options.config_dir)
-    # Only now: see there.
+    # Imported late, as in the module that is imported.
     from kronos_nova.plugin import inventory
     from kronos_nova.plugin import placement
     source = inventory.InProcessInventory(domain_keys=conf.kronos.failure_domain_key)
@@ -90,7 +91,7 @@ def fits(names) -> list[str]:
     """
     if importlib.util.find_spec('nova') is None:
         return ['Nova is not installed in the Python that runs this command']
-    # Only now: importing them imports Nova.
+    # Imported late: importing them imports Nova.
     from kronos_nova.plugin import compat
     from kronos_nova.plugin import managers
     problem = compat.version_problem()

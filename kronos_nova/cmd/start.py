@@ -31,7 +31,7 @@ def _main(module):
 def _main_in_threads(module):
     """The same for what uses oslo.messaging, which looks for eventlet."""
     standalone.hide_eventlet()
-    # Only now: it looks for eventlet too.
+    # Imported late: it looks for eventlet too.
     from oslo_service import backend
     backend.init_backend(backend.BackendType.THREADING)
     return _run(module)

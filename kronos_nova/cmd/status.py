@@ -34,7 +34,8 @@ class Checks(upgradecheck.UpgradeCommands):
         return upgradecheck.Result(upgradecheck.Code.SUCCESS)
 
     def _nova(self):
-        """Nova has to be one that each part fits; where none is installed there is none to fit."""
+        """Check that each part supports the installed Nova. Without one there is nothing to
+        check."""
         if importlib.util.find_spec('nova') is None:
             return upgradecheck.Result(upgradecheck.Code.WARNING, 'Nova is not installed here.')
         from kronos_nova.plugin import compat
@@ -52,7 +53,10 @@ class Checks(upgradecheck.UpgradeCommands):
 
 
 def main(argv=None):
-    """:returns: the exit code"""
+    """Run kronos-status.
+
+    :returns: the exit code
+    """
     argv = sys.argv[1:] if argv is None else argv
     if argv == ['--version']:   # which oslo.upgradecheck does not have
         print(f'kronos-status {manage.version_string()}')

@@ -95,7 +95,10 @@ class TestConfig(program.Report):
 
 
 def main(argv=None):
-    """:returns: the exit code"""
+    """Run kronos-test-config.
+
+    :returns: the exit code
+    """
     return program.run(TestConfig, NAME, argv)
 
 

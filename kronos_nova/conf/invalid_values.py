@@ -45,7 +45,7 @@ def use_defaults(conf: cfg.ConfigOpts, wrong: Container[tuple[str, str]]) -> Non
 
 
 def _without_where(error: Exception) -> str:
-    """The problem without the insides of oslo.config and Python."""
+    """Return the problem without internals of oslo.config and Python."""
     said = str(error).rpartition(' is not valid: ')[2]
     for found, better in _WORDS:
         said = found.sub(better, said)

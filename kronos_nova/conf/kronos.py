@@ -636,8 +636,8 @@ is 10.
 Related options: ``max_moves_per_instance_and_day``.
 """),
     cfg.IntOpt('max_moves_per_instance_and_week', mutable=True, default=4, min=0, help="""
-Moves of one instance within seven times 24 hours. ``instance_cooldown`` makes many moves of an
-instance rare, and this option excludes them. Moves that empty a disabled host are not limited.
+Moves of one instance within seven times 24 hours. ``instance_cooldown`` makes further moves rarer;
+this option is a strict limit. Moves that empty a disabled host are not limited.
 
 By default, four. 0 is no limit.
 

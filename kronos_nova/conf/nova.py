@@ -57,7 +57,7 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
 
 def register_login_opts(conf: cfg.ConfigOpts) -> None:
     """Register keystoneauth's options, which every connection needs; harmless when repeated."""
-    # Only now: it takes a fifth of the time of a command, and few commands reach the public API.
+    # Imported late: it takes a fifth of the time of a command, and few commands use it.
     from keystoneauth1 import loading
     loading.register_auth_conf_options(conf, GROUP.name)
     loading.register_session_conf_options(conf, GROUP.name)
@@ -66,6 +66,6 @@ def register_login_opts(conf: cfg.ConfigOpts) -> None:
 
 
 def list_opts() -> Sequence[cfg.Opt]:
-    from keystoneauth1 import loading  # as above
+    from keystoneauth1 import loading  # imported late, as above
     return (OPTS + loading.get_auth_common_conf_options() + loading.get_session_conf_options() +
             loading.get_auth_plugin_conf_options('password'))

@@ -1,4 +1,4 @@
-"""``[kronos_scheduler]``: what the filter and the weigher in nova-scheduler go by."""
+"""``[kronos_scheduler]``: settings of the filter and the weigher in nova-scheduler."""
 
 from collections.abc import Sequence
 

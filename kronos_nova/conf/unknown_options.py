@@ -38,7 +38,8 @@ def files(conf: cfg.ConfigOpts) -> list[pathlib.Path]:
 
 
 def unknown_keys(conf: cfg.ConfigOpts) -> list[str]:
-    """A sentence for every key and group of ours that there is not, with what may be meant."""
+    """Return a sentence for every unknown key and group of Kronos, with the name that may be
+    meant."""
     known = {group.name: {name for option in options for name in _names(option)}
              for group, options in kronos_conf.list_opts()}
     problems = []
@@ -66,8 +67,8 @@ def lacks_driver(conf: cfg.ConfigOpts) -> bool:
 
 
 def _of_plugin(conf: cfg.ConfigOpts, group: str) -> set[str] | None:
-    """The options of the way to authenticate that is configured, which keystoneauth registers when
-    it is used; None where there is no such way, which is said when it is used."""
+    """Return the options of the configured authentication plugin, which keystoneauth registers
+    late; None where there is no such plugin, which is reported when it is used."""
     is_login = group in (kronos_conf.nova.GROUP.name,
                          conf[kronos_conf.prometheus.GROUP.name].auth_section)
     if is_login:

@@ -55,7 +55,7 @@ class Constraint(Protocol):
 
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot, rules: ConstraintRules) -> Iterable[Rule]:
-        """The rules; none where it can forbid nothing in this problem."""
+        """Return the rules; none where the constraint can forbid nothing in this problem."""
 
 
 NAMESPACE = 'kronos_nova.constraints'

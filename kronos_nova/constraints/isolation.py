@@ -66,8 +66,8 @@ class Isolation:
 
 def _rule(wanted: Sequence[Wanted], offers: Sequence[Offer],
           admits: Callable[[Wanted, Offer], bool], why: Why) -> tuple[AllowedHosts, ...]:
-    """The hosts whose offers admit what each instance wants. Both are hashable; equal pairs are
-    compared once."""
+    """Return the hosts whose offers admit what each instance wants. Both are hashable, so that
+    equal pairs are compared once."""
     kinds = {each: n for n, each in enumerate(dict.fromkeys(wanted))}
     sorts = {each: n for n, each in enumerate(dict.fromkeys(offers))}
     allowed = np.array([[admits(one, offer) for offer in sorts] for one in kinds], dtype=bool)

@@ -63,7 +63,7 @@ class Scope:
     @property
     def emptied(self) -> 'np.ndarray':
         """bool (H,): the hosts that all servers are to leave."""
-        import numpy as np  # as above
+        import numpy as np  # imported late, as above
         return np.array([self.request.empties(host) for host in self.hosts], dtype=bool)
 
     @property
@@ -73,7 +73,7 @@ class Scope:
     @property
     def vm_host(self) -> 'np.ndarray':
         """intp (V,)"""
-        import numpy as np  # as above
+        import numpy as np  # imported late, as above
         index = {name: position for position, name in enumerate(self.host_names)}
         return np.array([index[instance.host] for instance in self.instances], dtype=np.intp)
 
@@ -105,7 +105,8 @@ class ScopeIndex:
             self._instances[instance.uuid] = instance
 
     def scope(self, name: str, planned: 'MovesInFlight') -> Scope:
-        """
+        """Return the hosts and instances of an aggregate.
+
         :param planned: the moves of this cycle so far; instances are where these leave them
         :raises ConfigurationError: there is no aggregate of that name
         """

@@ -355,7 +355,7 @@ def _hours(seconds: float) -> str:
 
 
 def about(timely: TimelyPlan, budget: int, options: PaceOptions) -> Iterator[str]:
-    """The note about a plan that has not the time for all the moves that it might have."""
+    """Return the note about a plan that is shorter because its moves would begin too late."""
     if timely.is_short:
         yield (f'{len(timely.moves)} moves of {budget} (max_migrations_per_cycle) can begin within '
                f'{options.stale_plan_age:.0f} s (stale_plan_age); more are left to later plans, '
@@ -363,8 +363,8 @@ def about(timely: TimelyPlan, budget: int, options: PaceOptions) -> Iterator[str
 
 
 def other_balancer(history: PlanningHistory, scope: Scope) -> Iterator[str]:
-    """The warning about live migrations, of servers that Kronos has moved, that Kronos has not
-    made: two that balance one cloud undo each other's work.
+    """Return the warning about live migrations by others of servers that Kronos has moved: two
+    balancers of one cloud undo each other's work.
 
     :param history: a :class:`kronos_nova.cooldown.PlanningHistory`
     """

@@ -55,14 +55,14 @@ class HourlyHistory:
 
     def read(self, source: MetricsSource, query: MetricQuery, label: str, hours: list[int],
              now: float) -> None:
-        """Have exactly these hours, in whatever way that is cheap.
+        """Read the hours that are missing, and drop all others.
 
         :param hours: sorted
         :raises MetricsError: some of them could not be read; what was is kept
         """
         missing = [hour for hour in hours if hour not in self._hours]
         if not missing and now >= self._asked_at + PAUSE and self._is_empty(hours[-1]):
-            missing = hours[-1:]    # what stores it may be some minutes late
+            missing = hours[-1:]    # the store of the series may be some minutes late
         if not missing:
             return
         if now < self._rests_until:

@@ -163,7 +163,7 @@ def _reports(judge: failover.Failover, found: Iterable[JudgedLoss],
 
 
 def _badness(each: JudgedLoss) -> tuple[bool, int]:
-    """The larger, the worse; losses that are proven not to fit are worse than others."""
+    """Return a rank of a loss: larger is worse, and proven losses are worse than others."""
     verdict = each.verdict
     return (verdict is not None and verdict.verdict == failover.DOES_NOT,
             len(verdict.left) if verdict else 0)

@@ -48,7 +48,7 @@ Profile = tuple[dict[str, list[instance_weights.ProfileSample]], tuple[str, ...]
 
 
 def nowhere_else(attribute: str, names: Collection[str]) -> set[str]:
-    """For a snapshot of the whole cloud."""
+    """Return no names: a snapshot of the whole cloud has no instances elsewhere."""
     return set()
 
 
@@ -368,7 +368,7 @@ def _void(occupied: Occupied, problem: str) -> _Weighed:
 
 
 def _counted(policy: Policy, feed: MetricsReader, occupied: Occupied) -> np.ndarray:
-    """bool (V,): whether monitoring has to know an instance."""
+    """Return bool (V,): whether an instance must have a series."""
     shared = feed.shared_names(policy.vm_profile_label_type)
     return ~(occupied.resting | occupied.is_new) & np.array(
         [each.status == 'ACTIVE' and each.task_state is None

@@ -61,7 +61,7 @@ def observe(cycle_ports: CyclePorts, options: EngineOptions, rules: CycleRules) 
     """
     pool = (UNASSIGNED,) if options.include_unassigned_hosts else ()
     scopes = None if options.aggregates is None else (*options.aggregates, *pool)
-    # Plans first: where the instance of a move that ends meanwhile is, decides.
+    # Plans are read first: if a move ends meanwhile, the place of its instance decides.
     moves = cycle_ports.journal.moves_under_way()
     snapshot = cycle_ports.inventory.read(scopes, moves).with_moves_under_way(moves)
     return Observation(
@@ -73,7 +73,7 @@ def observe(cycle_ports: CyclePorts, options: EngineOptions, rules: CycleRules) 
 
 def _units(cycle_ports: CyclePorts, options: EngineOptions, rules: CycleRules,
            snapshot: Snapshot) -> dict[str, frozenset[str]]:
-    """{aggregate: those that it shares hosts with} of all that are planned."""
+    """Return {aggregate: aggregates that share hosts with it} of all planned ones."""
     switches, levels = cycle_ports.switches.read(), rules.automation
     names = {name for name in rules.in_scope
              if switches.planning_level(name, levels) != automation.OFF}
@@ -96,7 +96,7 @@ def planning_history(cycle_ports: CyclePorts, options: EngineOptions, rules: Cyc
     """
     counts_moves = any(rule.max_moves for rule in policies.rules)
     cooldowns, journal, limits = cycle_ports.cooldowns, cycle_ports.journal, options.move_limits
-    # While its plan is in progress an aggregate is about to look different.
+    # The load of an aggregate changes while its plan is in progress.
     busy = {aggregate: f'plan {uuid} {UNDER_WAY[state]}'
             for aggregate, uuid, state in journal.plans_under_way() if state in UNDER_WAY}
     waiting = {name: busy[other] for name, unit in units.items()
@@ -147,5 +147,6 @@ def _past_moves(cycle_ports: CyclePorts, since: datetime.datetime) -> tuple[Past
 
 def _of_units(seconds: Mapping[str, float],
               units: Mapping[str, frozenset[str]]) -> dict[str, float]:
-    """Seconds left of each aggregate: the most that any has with which it shares hosts."""
+    """Return the seconds left of each aggregate: the most of any aggregate that shares hosts with
+    it."""
     return {name: max(seconds.get(other, 0.0) for other in unit) for name, unit in units.items()}

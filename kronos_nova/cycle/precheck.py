@@ -137,7 +137,7 @@ class Precheck:
         verdict = self._ask(move, before)
         self._verdicts[pair] = before, verdict
         if verdict.refused:
-            # It took some of the kind: that says nothing about other hosts.
+            # The host took some of the kind, so that its refusal says nothing about other hosts.
             where = self._full[kind] if before.alike else of_kind
             where[move.destination] = verdict.refused
         return verdict
@@ -145,7 +145,7 @@ class Precheck:
     def _ask(self, move: PlannedMove, before: Before) -> Verdict:
         if self._is_over():
             return OUT_OF_TIME
-        if self._is_silent:  # it may be a minute until the next one is given up as well
+        if self._is_silent:  # the next question might take another minute to fail
             return NO_ANSWER
         verdict = self._dry_run(move, self._instances[move.instance_uuid],
                                 self._hosts[move.destination], before)
@@ -153,7 +153,7 @@ class Precheck:
         return verdict
 
     def _kind(self, uuid: str) -> Hashable:
-        """Equal for instances of which the scheduler thinks alike."""
+        """Return a key that is equal for instances which the scheduler treats alike."""
         each = self._instances[uuid]
         return (each.project_id, each.vcpus, each.memory_mb, each.disk_gb, each.flavor,
                 _items(each.flavor_extra_specs), each.image and each.image.id,
@@ -167,7 +167,7 @@ class Precheck:
         return bool(hosts) and len(hosts) >= self._enough(vm)
 
     def _enough(self, vm: int) -> int:
-        """After how many refusals an instance is left alone."""
+        """Return the number of refusals after which an instance is left alone."""
         problem = self._model.problem
         rules = [rule for rule in self._model.rules
                  if isinstance(rule, AllowedHosts) and not rule.yields]
@@ -284,7 +284,7 @@ def checked(given: Inputs, model: Model, due: DuePhases, limits: Limits,
     while True:
         chosen = solve.run(_masked(given, model, checks, chosen), due, given.planner,
                            given.options, _to_plan(given, limits), chosen)
-        # Not asked about is what there will be no move of.
+        # A move that will not be made is not asked about.
         refused = (checks.move_limits.passed(chosen.moves())
                    or checks.precheck.refused(chosen.moves()))
         if not refused:

@@ -146,7 +146,7 @@ class PlanningCase:
 
     @property
     def expected(self) -> Problem:
-        """The problem that moves which go by load are chosen by."""
+        """Return the problem by which moves for load are chosen."""
         return self.ahead if self.outlook is None else self.outlook.problem
 
     def held_because(self, vm: int) -> str:
@@ -324,8 +324,8 @@ def _left_out(policies: Sequence[Policy], hosts: int) -> np.ndarray | None:
 
 
 def _threshold(policy: Policy) -> float:
-    """Packing makes hosts unequal on purpose, and relief lets them be: there no imbalance is too
-    large."""
+    """Return the threshold of a policy. It is infinite for packing, which makes hosts unequal on
+    purpose, and for relief, which ignores imbalance."""
     return np.inf if policy.mode in UNEVEN else policy.threshold
 
 
@@ -341,8 +341,8 @@ def _unknown(weights: np.ndarray) -> np.ndarray:
 def _held(scope: Scope, unknown: np.ndarray, leaving: Mapping[int, int | None],
           in_flight: MovesInFlight, history: PlanningHistory, options: EngineOptions,
           holds: Mapping[str, RuleHold]) -> dict[int, str]:
-    """On a host that is to be emptied neither what its owner wants, nor what happened to an
-    instance, nor what is not known of its load keeps it there."""
+    """Return the reasons that keep instances. On a host that is to be emptied, neither the owner's
+    wish, nor a failed move, nor an unknown load keeps one."""
     takes = dict(zip(scope.host_names, scope.available.tolist(), strict=True))
     emptied = dict(zip(scope.host_names, scope.emptied.tolist(), strict=True))
     held = {}

@@ -90,7 +90,7 @@ class Pace:
         return self._history.endless(map(self._guest, self._instances))
 
     def seconds(self, uuid: str) -> float:
-        """That moving an instance takes, between hosts of which nothing is known."""
+        """Return the seconds that moving an instance takes, between hosts without known moves."""
         return self._history.seconds(self._guest(uuid))
 
     def most_moves(self) -> int:
@@ -102,7 +102,7 @@ class Pace:
         return int(AMPLE * self._options.caps.total * (1 + self._options.stale_plan_age / typical))
 
     def slowness(self, source: str, destination: str) -> float:
-        """By which factor moves between two hosts take longer than others do."""
+        """Return the factor by which moves between two hosts take longer than others."""
         return self._history.slowness(source, destination)
 
     def paced(self, moves: Sequence[PlannedMove],

@@ -19,9 +19,9 @@ SQLITE_BUSY_TIMEOUT_MS = 10000
 for a hung process; lowered, commands fail beside a busy one. Not measured."""
 
 SMALLEST_ROOM = 1 << 20
-"""Bytes of free space below which an error of SQLite's disk is put down to a full file system.
-Raised, other errors are taken for that too. Lowered, a file system that has a few blocks left is
-not. SQLite's shared memory grows by 32 KiB at a time, its log by some pages."""
+"""Bytes of free space below which a disk error of SQLite is reported as a full file system. Raised,
+other errors are reported as that too; lowered, a file system with a few free blocks is not.
+SQLite's shared memory grows by 32 KiB at a time, its log by some pages."""
 
 # Seconds, in the words of each driver. libpq takes 1 for 2.
 _IMPATIENT = {

@@ -1,7 +1,7 @@
-"""Rows that say that something was done in the future: a clock was wrong when they were written.
+"""Rows with times in the future, which were written by a wrong clock.
 
-What such a row holds is held from now on: its times become now, and what it holds lasts for as long
-as it was meant to.
+Their times become the present. A cooldown or a quarantine then lasts as long as it should, from now
+on.
 """
 
 import dataclasses

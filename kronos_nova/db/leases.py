@@ -44,7 +44,7 @@ class Leases:
                 lease.name == name,
                 sa.or_(lease.holder == self.worker, lease.holder.is_(None),
                        lease.expires_at < now,
-                       # No right clock wrote that.
+                       # The time was written by a wrong clock.
                        lease.expires_at > now + datetime.timedelta(
                            seconds=LONGER * seconds + CLOCKS_APART)),
             ).values(holder=self.worker, expires_at=now + datetime.timedelta(seconds=seconds)))
@@ -59,7 +59,7 @@ class Leases:
 
     @retried
     def advance(self, name, progress_at):
-        """Say how far the work has come, where this process still has it."""
+        """Save the progress of the work, if this process still holds the lease."""
         with self.database.writer() as session:
             session.execute(sa.update(models.LeaseRow).where(
                 models.LeaseRow.name == name, models.LeaseRow.holder == self.worker,

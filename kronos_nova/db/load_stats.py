@@ -33,7 +33,10 @@ class LoadStatsStore:
 
     @retried
     def save(self, aggregate, stats, now):
-        """:param stats: {policy: LoadStats}"""
+        """Save the statistics of an aggregate.
+
+        :param stats: {policy: LoadStats}
+        """
         with self.database.writer() as session:
             session.merge(models.AggregateLoadStatsRow(aggregate=aggregate, at=now,
                                                        body=_packed(stats)))

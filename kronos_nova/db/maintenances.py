@@ -33,7 +33,7 @@ class Maintenances:
 
     @retried
     def current(self) -> Maintenance | None:
-        """The one that is not done."""
+        """Return the maintenance that is not done."""
         with self.database.reader() as session:
             row = _open(session)
             return row and _maintenance(row)
@@ -50,7 +50,7 @@ class Maintenances:
 
     @retried
     def get(self, uuid) -> Maintenance:
-        """One that there is, done or not."""
+        """Return a maintenance, done or not."""
         with self.database.reader() as session:
             return _maintenance(session.get_one(models.MaintenanceRow, uuid))
 

@@ -60,7 +60,7 @@ class RevisionHistory:
         return sorted(names, key=int)
 
     def config(self):
-        # Only now: see above.
+        # Imported late, as above.
         import alembic.config
         config = alembic.config.Config()
         config.set_main_option('script_location', f'kronos_nova:db/migrations/{self.name}')
@@ -129,7 +129,7 @@ def sync(engine, history):
         if found == target:
             return found, target
         _refuse_unknown(history, found)
-        # Only now: see above.
+        # Imported late, as above.
         import alembic.command
         config = history.config()
         config.attributes['connection'] = connection
@@ -185,7 +185,7 @@ def is_whole(engine):
 def _is_whole(connection, history):
     if history is not CONTROL:
         return False
-    # Only now: it takes as long to load as the rest of a command.
+    # Imported late: it takes as long to load as the rest of a command.
     from kronos_nova.db import claim_models
     inspector = sqlalchemy.inspect(connection)
     there = set(inspector.get_table_names())

@@ -94,7 +94,7 @@ def _drain_event(before, after):
 
 
 def _fresh(session, model, uuid):
-    """A row as this transaction has made it."""
+    """Return a row as this transaction has changed it."""
     session.flush()
     return session.get(model, uuid, populate_existing=True)
 

@@ -101,7 +101,7 @@ class SharedClock:
             self._next = self._monotonic() + INTERVAL_SECONDS
             self._ask()
         except (db_exc.DBError, sa.exc.SQLAlchemyError) as error:
-            LOG.debug('The control database does not tell the time: %s', error)
+            LOG.debug('The time of the control database cannot be read: %s', error)
         finally:
             self._lock.release()
 

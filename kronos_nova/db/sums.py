@@ -89,7 +89,7 @@ FIGURES = ('completed', 'failed', 'abandoned', 'memory_mb', 'seconds')
 
 
 def figures(move: sa.Row) -> dict[str, float]:
-    """The addition of one move to a sum."""
+    """Return the figures that one move adds to a sum."""
     is_complete = move.state == moves.COMPLETED
     took = (move.finished_at - move.requested_at).total_seconds() if (
         is_complete and move.requested_at) else 0.0
@@ -238,7 +238,7 @@ class Sums:
 
 
 def _columns(row, name, time):
-    """The columns that sums for each of a word go by.
+    """Return the columns by which sums are grouped.
 
     :param time: the column that tells the month
     """

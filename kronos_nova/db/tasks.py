@@ -27,7 +27,7 @@ class Tasks:
 
     @retried_unless_away
     def announce(self, key: str, instance_uuid: str) -> None:
-        """Say that this worker is at it, before Nova has a record of the migration.
+        """Record that this worker prepares a migration, before Nova has a record of it.
 
         :param key: a new uuid, under which the task is known until it begins
         """
@@ -35,7 +35,7 @@ class Tasks:
 
     @retried
     def begin(self, key: str, migration_uuid: str) -> bool:
-        """Say which migration it is, before anything else changes.
+        """Record the migration of a task, before anything else changes.
 
         :returns: False if this worker was taken for dead meanwhile: it must stop
         """
@@ -61,7 +61,7 @@ class Tasks:
 
     @retried
     def beat(self) -> None:
-        """Say that this worker and its tasks live, but for those that it left."""
+        """Record a sign of life of this worker and its tasks, except those that it left."""
         with self.database.writer() as session:
             session.execute(sa.update(models.TaskRow).where(
                 models.TaskRow.worker == self.worker, models.TaskRow.state.in_(tasks.TAKEN),

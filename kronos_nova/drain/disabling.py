@@ -151,7 +151,7 @@ class DrainService:
         if service is not None and service.status == 'enabled':
             self._end_opened(drain)
         elif drain.state == drains.EMPTY:
-            # What is unsettled is elsewhere, and a tenant's to confirm.
+            # Migrations that are not confirmed are on other hosts, and the tenant confirms them.
             self._go_on_with(drain, sum(
                 not (server.is_unsettled or drain.has_stopped(server.uuid, server.status))
                 for server in self.hosts.servers_on(drain.host)))
@@ -252,9 +252,10 @@ class DrainService:
             Cycles(self.drains.database).expedite(drain.aggregate)
 
     def _open(self, drain: drains.Drain) -> None:
-        """Enable what a drain disabled. An operator who has disabled it since, for another reason,
-        wants it so. A service for high availability does not: it takes a host that is rebooted
-        while it is drained for one that has failed, and writes its own reason over ours."""
+        """Enable a host that a drain disabled. A host that an operator has since disabled for
+        another reason stays disabled. A host that a service for high availability has disabled is
+        enabled: the service takes a reboot during a drain for a failure, and replaces the reason of
+        the drain."""
         self._watch_again(drain)
         service = self.hosts.service(drain.host)
         if service is None:

@@ -236,7 +236,7 @@ def releasable(database: Database, host: str) -> drains.Drain:
 
 def release(known: Drains, drain: drains.Drain, who: str) -> None:
     """Have a worker enable a host that was drained, and end the moves of that drain."""
-    # Once more also where it was released: a worker may have died between Nova and that word.
+    # Released ones too: a worker may have died between the call to Nova and the record of it.
     known.end(drain, (*drains.ACTIVE, *drains.OVER, drains.RELEASED), drains.RELEASING,
               known.database.utcnow(), who)
 

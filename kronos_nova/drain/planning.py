@@ -198,7 +198,7 @@ class _Case:
         reasons = {uuid: skip.reason for skip in report.not_moved for uuid in skip.instances}
         details = {uuid: why for skip in report.not_moved for uuid, why in skip.details}
         unplaced = {each.instance_uuid: each.why for each in report.unplaced}
-        # What is still on its way to a host is to leave it too.
+        # Servers that are still on their way to a host have to leave it too.
         left.update(move.destination for move in self.snapshot.moves_under_way
                     if move.destination in self.hosts and not self._is_on(move))
         for uuid, server in self.servers.items():
@@ -208,7 +208,7 @@ class _Case:
             if uuid not in on_their_way and uuid in unmovable and self._stops(server):
                 to_stop[server.host][uuid] = unmovable[uuid]
             elif uuid not in on_their_way:
-                # A planner that has nothing to move says nothing of what stays.
+                # A planner without servers to move gives no reason for those that stay.
                 reason = reasons.get(uuid) or eligibility.obstacle(
                     server, options.opt_out, eligibility.TO_EVACUATE,
                     self._request(avoided, unmovable).statuses(server), uuid in unmovable,

@@ -33,7 +33,7 @@ DRAIN_TRANSITIONS: Mapping[str, frozenset[str]] = {
     EMPTY: frozenset((DRAINING, RELEASING, RELEASED)),
     OVERDUE: frozenset((RELEASING, RELEASED)),
     RELEASING: frozenset((RELEASED,)),
-    # Once more: a worker may have died between Nova and its word.
+    # Again: a worker may have died between the call to Nova and the record of it.
     RELEASED: frozenset((RELEASING,))}
 """The life of a drain: the states that may follow each. Only the control database's ``Drains``
 changes a state."""
@@ -105,6 +105,5 @@ class Drain:
     is_unwatched: bool = False
 
     def has_stopped(self, uuid: str, status: str) -> bool:
-        """Return whether a server of that status is off because of the drain: the host is empty
-        with it."""
+        """Return whether a server was stopped by the drain. Its host counts as empty."""
         return uuid in self.stopped and status == 'SHUTOFF'

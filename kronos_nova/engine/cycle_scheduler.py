@@ -257,7 +257,8 @@ class CycleScheduler:
 
     @property
     def _head_start(self):
-        """Seconds; none where no child outlives its cycle."""
+        """Return the seconds for which an aggregate is left to its last worker; 0 where no child
+        stays after its cycle."""
         group = self.conf.kronos
         return HEAD_START if group.planner_idle_time > group.evaluation_interval else 0
 

@@ -28,7 +28,7 @@ class Guard:
             work()
         except db_exc.DBError as e:
             self._miss_database(part, e)
-        except (exception.KronosException, cfg.Error) as e:  # oslo.config looks at a value late
+        except (exception.KronosException, cfg.Error) as e:  # oslo.config checks values late
             self._say(part, str(e))
         else:
             self._find_database(part)

@@ -101,8 +101,8 @@ class PlanningClient:
         return None
 
     def waited(self):
-        """Seconds since its last order in which it had work to do and others had the processors; 0
-        where the kernel does not count them."""
+        """Return the seconds since the last order for which the process was ready to run and waited
+        for a processor; 0 where the kernel does not count them."""
         return self._waited_ever() - self._waited_before
 
     def _waited_ever(self):

@@ -141,7 +141,7 @@ def run(conf, dependencies, scopes, may_write):
     try:
         database, *others = dependencies()
         make_cycle(conf, database, *others, scopes, may_write).run()
-    except (exception.KronosException, cfg.Error) as e:  # oslo.config looks at a value late
+    except (exception.KronosException, cfg.Error) as e:  # oslo.config checks values late
         LOG.error('Nothing was planned for %s: %s', ', '.join(scopes), e)
         return NOT_PLANNED
     except db_exc.DBError as e:

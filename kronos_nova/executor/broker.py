@@ -141,7 +141,7 @@ class TaskEndpoint:
         try:
             move_uuid = messages.move_of(task)
         except boundary.OutOfBounds as error:
-            LOG.warning('A task is passed over: %s', error)
+            LOG.warning('A task is ignored: %s', error)
             return
         self._accept(move_uuid)
 
@@ -161,7 +161,7 @@ class StopEndpoint:
         try:
             found = PendingStop.from_json(stop)
         except boundary.OutOfBounds as error:
-            LOG.warning('A stop is passed over: %s', error)
+            LOG.warning('A stop is ignored: %s', error)
             return
         LOG.warning('%s. It was sent here, as the control database does not answer.',
                     found.sentence)
@@ -189,7 +189,7 @@ class ResultEndpoint:
         try:
             move_uuid = messages.move_of(payload)
         except boundary.OutOfBounds as error:
-            LOG.warning('A result from %s is passed over: %s', publisher, error)
+            LOG.warning('A result from %s is ignored: %s', publisher, error)
             return
         version = payload.get('version')
         if not messages.is_understood(version):
@@ -205,7 +205,7 @@ class ResultEndpoint:
         try:
             self._settle(move_uuid)
         except exception.MoveNotFound:
-            LOG.warning('A result from %s is passed over: there is no move %s', publisher,
+            LOG.warning('A result from %s is ignored: there is no move %s', publisher,
                         boundary.shown(move_uuid))
 
 

@@ -95,7 +95,7 @@ class PendingStops:
         return f'Kronos is stopped: {stop.switch}' if stop else None
 
     def add(self, stop: PendingStop) -> None:
-        """Keep a stop, in this process in any case.
+        """Keep a stop in a file, and in this process even if the file cannot be written.
 
         :raises OSError: the file cannot be written
         """

@@ -106,7 +106,7 @@ class Runner:
             return
         instance = self.compute.instance(move.instance_uuid)
         if move.requested_at and instance and instance.host == move.destination:
-            # Nova was slow to act on an earlier try, not deaf.
+            # Nova was only slow: it has carried out an earlier try.
             self._verify(self.journal.advance(move, moves.VERIFYING, self.utcnow()))
             return
         self._check_instance(move, instance)
@@ -129,7 +129,7 @@ class Runner:
             else:
                 self.compute.live_migrate(move)
         except exception.NovaClientError as e:
-            # Nova may have taken the request before the answer was lost: only watching can tell.
+            # Nova may have accepted the request although its answer was lost: watching shows it.
             LOG.warning('No answer to the request to move instance %s: %s', move.instance_uuid, e)
 
     def _begin(self, move):
@@ -193,7 +193,7 @@ class Runner:
             migration = self.compute.migration(move)
             lost = migration is None and self._is_lost(move)
         except exception.NovaClientError as e:
-            # Nova being silent says nothing about the migration: it still runs.
+            # A Nova that does not answer says nothing about the migration, which still runs.
             LOG.warning('Cannot see how instance %s fares: %s', move.instance_uuid, e)
             return
         if migration is None:

@@ -99,7 +99,8 @@ class ExecutionService:
             executor_ports.stops)
 
     def tick(self, adopts=True):
-        """
+        """Carry out one tick of the executor.
+
         :param adopts: whether to take over moves of workers that died
         :returns: how many moves this process has
         :raises DBError: the journal cannot be reached

@@ -32,7 +32,7 @@ def connect(conf) -> openstack.connection.Connection:
         session, region_name=group.region_name, interface=group.valid_interfaces,
         compute_endpoint_override=group.endpoint_override,
         placement_endpoint_override=group.placement_endpoint_override,
-        # An API service that restarts behind a load balancer.
+        # The answer of a load balancer while the API service behind it restarts.
         connect_retries=3, status_code_retries=3, app_name='kronos-nova')
     return openstack.connection.Connection(config=region)
 

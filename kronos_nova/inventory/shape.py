@@ -86,8 +86,8 @@ def refuse_silent_cells(services: Iterable[dict]):
 
 
 def refuse_gaps(servers: Iterable[dict]):
-    """Nova answers for a cell that is down with the bare uuids of what it has there; a plan that
-    does not know where those run would be wrong.
+    """Refuse an answer with servers of a cell that is down: Nova gives only their uuids, and a plan
+    that does not know their hosts would be wrong.
 
     :raises InventoryError: something is missing
     """
@@ -235,14 +235,15 @@ def shared_provider(uuid: str, found: SharingProvider, names: Mapping[str, str])
 def instance(server: dict, held: Mapping[str, dict[str, int]],
              shared: Mapping[str, dict[str, int]], known: Kinds, where: Where,
              members: Mapping[str, tuple[tuple[str, ...], ...]]) -> Instance:
-    """
+    """Read a server.
+
     :param held: what :func:`held_by_consumer` says of the server's host
     :param shared: what it says of all sharing providers together
     :param members: of each availability zone, as :func:`~kronos_nova.inventory.kinds.zone_members`
         has them
     """
     flavor, image, status = server['flavor'], _image(server['image']), _text(server, 'status')
-    # Left out for a user who may not see them.
+    # Nova leaves them out for a user who may not see them.
     extra_specs = boundary.texts(flavor.get('extra_specs') or {}, 'extra specs', MOST_KEYS,
                                  LONGEST_VALUE)
     resources = held.get(server['id'], {})

@@ -215,9 +215,9 @@ def _combined(forecasts: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def is_of_unit(days: np.ndarray, now: np.ndarray) -> bool:
-    """Return whether the past is in the unit of the present. It is not where all loads together
-    were in every hour of the last day more than :data:`FAR_OFF` times, or less than that part of,
-    what they are now.
+    """Return whether the past has the unit of the present. It does not if the sum of loads was more
+    than :data:`FAR_OFF` times the present one in every hour of the last day, or less than that part
+    of it.
 
     :param days: as of :func:`seasonal`
     :param now: float64 (N,), NaN = not known

@@ -146,7 +146,7 @@ def range_remedy(value: float, allowed: Range) -> str:
 
 
 def too_full(values: np.ndarray, hosts: Sequence[str]) -> Iterator[str]:
-    """Yield the warning about hosts that ``capacity_query`` has far above full.
+    """Yield the warning about hosts whose ``capacity_query`` gives far more than a full host.
 
     :param values: float64 (H,), NaN = not measured
     """

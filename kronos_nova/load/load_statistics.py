@@ -129,7 +129,7 @@ def _updated(figures: np.ndarray, loads: np.ndarray, elapsed: float) -> np.ndarr
     is_new = seconds <= 0
     passed = np.where(is_new, 1.0, elapsed)
     seconds = np.minimum(seconds + passed, DAY)
-    part = np.minimum(passed / seconds, 1.0)    # a plain mean for the first day
+    part = np.minimum(passed / seconds, 1.0)    # for the first day, all samples weigh the same
     off = loads - mean
     # Weighted as West (CACM 1979) does, so that no sums of squares are subtracted.
     covariance = (1 - part) * (covariance + part * off * (quarter_hour - mean))

@@ -65,7 +65,7 @@ def with_windows(text: str, windows: Mapping[str, str]) -> str:
 
 
 def _renamed(text: str, found: Found) -> Iterator[str]:
-    """Yield the text in pieces, with every renaming call as the exporter's naming says."""
+    """Yield the pieces of a text in which every renaming call uses the exporter's own label."""
     while True:
         before, call, rest = text.partition(_CALL)
         yield before

@@ -25,7 +25,8 @@ class Connections:
         self._is_shut = False
 
     def remember(self, sock):
-        """
+        """Keep a socket, so that it can be shut.
+
         :param sock: a socket that was just connected
         :returns: what :meth:`drop` wants when it is closed
         """

@@ -206,7 +206,7 @@ class Program:
         leaves = self.of.shared_rows[self.of.first]
         for c in range(free.shape[1]):
             rows = np.asarray(problem.row(hosts, c))
-            # What leaves a host that shares the room takes no more of it than it had.
+            # An instance that leaves a host sharing the pool frees no more of it than it had.
             takes = ~(self.of.is_leaving[:, None] & (leaves[:, c, None] == rows))
             self._changes(problem.demands[self.of.sample, c][:, None] * takes, rows,
                           np.maximum(free[:, c], 0.0))

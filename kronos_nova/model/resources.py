@@ -90,7 +90,8 @@ def _devices(instance: Instance) -> dict[str, int]:
 
 
 def _with_pools(host: Host, wanted: Iterable[str], held: Mapping[str, int]) -> Host:
-    """
+    """Return a host with pools for the wanted classes of devices.
+
     :param held: devices of the instances on the host
     """
     total, used = collections.Counter[str](), collections.Counter[str]()

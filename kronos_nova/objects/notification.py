@@ -165,7 +165,8 @@ class Notification:
 
 
 def move_payload(move: Any, instance_name: str | None = None, detail: str = '') -> MovePayload:
-    """
+    """Make the payload of a move.
+
     :param move: a MoveRecord, or what has the same attributes
     """
     own = {'move_uuid', 'instance_name', 'request_id', 'final', 'detail'}

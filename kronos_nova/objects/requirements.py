@@ -57,7 +57,7 @@ def requirements(extra_specs: Mapping[str, str], image: Mapping[str, str],
     compared = {name: image[key] for key, name in OLD_NAMES.items() if key in image}
     compared |= {name: image[name] for name in COMPARED if name in image}
     if not (wanted or forbidden or compared or member_of or cpu_model):
-        return NO_REQUIREMENTS  # most have none: it is kept once
+        return NO_REQUIREMENTS  # most servers have none: one object serves all
     return Requirements(traits=tuple(sorted(wanted)), forbidden=tuple(sorted(forbidden)),
                         member_of=member_of, image=compared, cpu_model=cpu_model)
 

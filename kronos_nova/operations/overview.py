@@ -178,7 +178,7 @@ class Observer:
                 for name, role, heard_at in self.journal.workers(now - FORGOTTEN_AFTER)]
 
     def drains(self, now: datetime.datetime) -> list[status.DrainState]:
-        """The drains that are not over."""
+        """Return the drains in progress."""
         found = Drains(self.database).in_states(
             (*drains.ACTIVE, drains.EMPTY, drains.OVERDUE, drains.RELEASING))
         leaving, observed = collections.defaultdict(list), functools.cache(self.journal.durations)

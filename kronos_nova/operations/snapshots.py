@@ -180,7 +180,7 @@ def _arguments(change, scratch):
     for option in ('spread_planner', 'pack_planner', 'budget'):
         value = getattr(change, option)
         if value is not None:
-            # With "=" a value that begins with "-" is no option.
+            # "=" keeps a value that begins with "-" from being read as an option.
             yield f'--{option.replace("_", "-")}={value}'
 
 

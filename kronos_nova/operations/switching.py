@@ -18,7 +18,8 @@ from kronos_nova.objects import plan as plans
 
 
 def refuse_unknown(conf, aggregate: str, is_single: bool = False) -> None:
-    """
+    """Refuse an aggregate that Kronos does not plan.
+
     :param is_single: whether one is meant; otherwise ``*`` is every one
     :raises NotInScope: Kronos looks after no aggregate of that name
     """
@@ -32,7 +33,8 @@ def refuse_unknown(conf, aggregate: str, is_single: bool = False) -> None:
 
 
 def set_level(conf, database, switch: automation.Switch) -> None:
-    """
+    """Set a level of automation.
+
     :param switch: of kind LEVEL or REPAIR_LEVEL
     :raises NotInScope: Kronos looks after no such aggregate
     :raises RequestRefused: nova.conf permits no such level
@@ -65,7 +67,8 @@ def _void_waiting(conf, database, switch):
 
 
 def pause(conf, database, switch: automation.Switch) -> None:
-    """
+    """Set a pause.
+
     :param switch: of kind PAUSE
     :raises NotInScope: Kronos looks after no such aggregate
     """
@@ -151,7 +154,7 @@ def _try(change, *arguments):
 
 
 def _fan_out(conf, method, **arguments):
-    # Only now: oslo.messaging takes as long to load as the rest of a command.
+    # Imported late: oslo.messaging takes as long to load as the rest of a command.
     _choose_threads()
     import oslo_messaging as messaging
 

@@ -100,7 +100,8 @@ def _completed(uuid: str, body: dict, now: Consumer) -> Consumer:
 
 
 def _rows(found, client):
-    """Columns and rows: one of each consumer and provider, one of a consumer with nothing."""
+    """Return columns and rows: a row for each consumer and provider, and a row for a consumer
+    without allocations."""
     rows = []
     for role, status, consumer in found:
         held = consumer.allocations or {'': {}}

@@ -59,7 +59,7 @@ class _ConcurrencyHistory:
             self._sums.append(total)
 
     def during(self, begun: float, ended: float) -> float:
-        """The mean; 0 of no time."""
+        """Return the mean over a span of time; 0 for an empty span."""
         if ended <= begun:
             return 0.0
         return (self._until(ended) - self._until(begun)) / (ended - begun)
@@ -169,7 +169,8 @@ class MigrationHistory:
         return self.copy(guest, source, destination).seconds(self.bandwidth)
 
     def slowness(self, source: str, destination: str) -> float:
-        """By which factor moves between two hosts take longer than others do; 1 is none."""
+        """Return the factor by which moves between two hosts take longer than others; 1 if they do
+        not."""
         return math.exp(self._factors.get((source, destination), 0.0))
 
     def endless(self, guests: Iterable[Guest]) -> frozenset[str]:
@@ -196,7 +197,10 @@ class MigrationHistory:
                 for uuid, rows in found.items()}
 
     def _learn_factors(self, timed: Sequence[tuple[PastTry, float]]) -> dict[Key, float]:
-        """:param timed: moves and their seconds"""
+        """Learn the factors of sizes, pairs of hosts and instances from moves.
+
+        :param timed: moves and their seconds
+        """
         factors: dict[Key, float] = {}
         errors = []
         for past, seconds in timed:

@@ -26,12 +26,12 @@ predicted with a median error of 10 to 18 % (``bench makespan``)."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A move that waits.
+    """A move to be scheduled.
 
     after : positions of the moves that must have ended before it begins
-    heat : what of the load it relieves; 0 where that does not matter
+    heat : score of the host that it relieves; 0 where load does not matter
     due : seconds by which it is to have ended
-    is_running : it has begun already, whatever the caps say
+    is_running : it has begun already, even beyond the limits on concurrent moves
     """
 
     instance: str
@@ -207,8 +207,8 @@ class _Floor:
         return share
 
     def _seconds(self, going: np.ndarray, under_way: np.ndarray) -> np.ndarray:
-        """float64: of each move that copies, what the copying takes, were things to stay as they
-        are."""
+        """Return float64: the seconds of copying of each move that copies, if no other move begins
+        or ends."""
         return np.array([max(self.jobs[n].copy.seconds(bandwidth) - self.fixed[n], TOLERANCE)
                          for n, bandwidth in zip(going, self.bandwidth(going, under_way),
                                                  strict=True)])

@@ -1,4 +1,4 @@
-"""Slots that the caps leave beside the moves that run."""
+"""Slots: moves that may start besides those in progress, within the limits on concurrent moves."""
 
 import collections
 from collections.abc import Iterable

@@ -88,7 +88,7 @@ class AllocationSet:
         return {consumer.uuid: consumer.to_body(with_types) for consumer in self.consumers}
 
     def changed_from(self, held: Iterable[Consumer]) -> 'AllocationSet':
-        """Only the consumers that would hold something else than in ``held``."""
+        """Return only the consumers whose allocations differ from ``held``."""
         before = {consumer.uuid: consumer.allocations for consumer in held}
         return AllocationSet(tuple(consumer for consumer in self.consumers
                                    if consumer.allocations != before.get(consumer.uuid)))

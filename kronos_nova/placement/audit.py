@@ -132,7 +132,7 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
         finding = judge_exactly(case, nova, holdings, limits)
         if finding is not None:
             findings.append(finding)
-    if not records.silent:  # they might be at home there
+    if not records.silent:  # they might belong there
         findings.extend(_strangers(unknown - deleted - nova.building(unknown - deleted), holdings))
     return Audit(findings=tuple(findings), instances=len(records.instances),
                  consumers=len(holdings.consumers), in_flight=frozenset(in_flight),

@@ -34,7 +34,8 @@ Change = Callable[[Mapping[str, Consumer]], AllocationSet | None]
 
 
 def retrying(attempts: int = 10, longest_pause: float = 2.0) -> tenacity.Retrying:
-    """Again after a conflict or an outage, with growing random pauses (seconds), then raise."""
+    """Call a function again after a conflict or an outage, with growing random pauses (seconds),
+    then raise."""
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception_type((errors.ConcurrentUpdate,
                                                 errors.PlacementUnavailable)),
@@ -102,7 +103,7 @@ class PlacementClient:
         return Consumer.from_body(uuid, self._get(f'/allocations/{uuid}'))
 
     def post(self, allocations: AllocationSet) -> None:
-        """One ``POST /allocations``: all consumers change, or none does.
+        """Send one ``POST /allocations``: all consumers change, or none does.
 
         Repeating it is refused (:class:`ConsumerChanged`), as the generations have moved on.
 

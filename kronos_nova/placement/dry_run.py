@@ -64,7 +64,8 @@ def from_connection(connection) -> DryRun:
 
 
 def _query(instance, destination, before):
-    """None where the instance holds nothing that the destination would have to give."""
+    """Return the query for candidates; None where the instance holds nothing that the destination
+    would provide."""
     amounts = before.wanted(collections.Counter(instance.resources))
     resources = ','.join(f'{name}:{amount}' for name, amount in sorted(amounts.items()) if amount)
     if not resources:
@@ -76,7 +77,7 @@ def _query(instance, destination, before):
 
 
 def _traits(instance):
-    """The flavor's, as placement takes them: a forbidden one with ``!``."""
+    """Return the flavor's traits as placement takes them: a forbidden one with ``!``."""
     marks = {'required': '', 'forbidden': '!'}
     return sorted(marks[value] + key.removeprefix(TRAIT)
                   for key, value in instance.flavor_extra_specs.items()

@@ -42,7 +42,7 @@ class RepairJournal(Protocol):
         """Write down how it ended: healed, failed or undone."""
 
     def get(self, uuid: str) -> Repair | None:
-        """A repair that was made and not undone."""
+        """Return a repair that was made and not undone."""
 
 
 class Healer:
@@ -106,7 +106,8 @@ class Healer:
         return audit.judge_exactly(case, self._nova, self._holdings, self._limits)
 
     def _case(self, uuid, holders, read=None):
-        """
+        """Read what a repair needs to know of an instance.
+
         :param holders: uuids of consumers that may hold something: of an instance's old migrations
             there may be hundreds, and placement is asked about these alone
         """

@@ -66,8 +66,8 @@ def untracked(items: Iterable, description: str, total: int) -> Iterable:
 
 
 def read(client: PlacementClient, track: Callable[..., Iterable] = untracked) -> Holdings:
-    """One request a provider, several at a time. What changes meanwhile is seen half: judge again
-    before acting.
+    """Read the allocations of each provider, several at a time. A change meanwhile may be seen in
+    part, so judge again before acting.
 
     :param track: as :func:`untracked`
     """
@@ -86,7 +86,8 @@ def read(client: PlacementClient, track: Callable[..., Iterable] = untracked) ->
 
 
 def _held_on(client, provider):
-    """Nothing on a provider that was deleted a moment ago: placement keeps those that are in use.
+    """Return the allocations on a provider; none if it was just deleted, because placement keeps
+    providers in use.
     """
     with contextlib.suppress(errors.NotFound):
         return client.held_on(provider)

@@ -57,7 +57,7 @@ class Parties:
 
 
 def start(client: PlacementClient, move: Parties, destination: Allocations) -> AllocationSet | None:
-    """The source's allocations to the migration, ``destination`` to the instance.
+    """Give the source's allocations to the migration, and ``destination`` to the instance.
 
     Once started it may be called again with another ``destination``, which replaces the first.
     ``destination`` may name sharing providers too; what it says of them replaces what the instance

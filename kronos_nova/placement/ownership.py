@@ -94,6 +94,6 @@ def without_classes(allocations: Allocations, names: Iterable[str]) -> Allocatio
 
 
 def merged(allocations: Allocations, others: Allocations) -> Allocations:
-    """Both; ``others`` say what is held of a resource class of a provider that both name."""
+    """Merge two allocations; ``others`` count where both have a resource class of a provider."""
     return {uuid: {**allocations.get(uuid, {}), **others.get(uuid, {})}
             for uuid in {**allocations, **others}}

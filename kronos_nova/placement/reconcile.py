@@ -145,7 +145,8 @@ class Reconciler:
                             'given up later: %s', task.instance_uuid, error)
 
     def _find_forgotten_tasks(self):
-        """A worker that could not write anything down left no trace but time."""
+        """Find tasks of workers that died before they recorded anything: only their age shows
+        it."""
         old = [each for each in self.nova.accepted() if each.settled_for > self.limits.stalled]
         if old:
             known = self.tasks.in_progress()
@@ -174,7 +175,7 @@ class Reconciler:
             self.tasks.end(task.migration_uuid)
 
     def _end_unbegun_task(self, task):
-        """Its worker did not live to say which migration it is, or to make one."""
+        """End a task whose worker died before it recorded or made a migration."""
         died = task.beat_at + LAST_BREATH
         known = self.tasks.in_progress()
         left = [uuid for uuid in self.nova.unbegun(task.instance_uuid, died) if uuid not in known]

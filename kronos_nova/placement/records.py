@@ -57,8 +57,8 @@ class Migration:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceHistory:
-    """An instance as it is now, None if there is none any more, and its migrations: those that have
-    not ended or changed within a day, and older ones that were asked for."""
+    """The present instance, None if it was deleted, and its migrations: those that have not ended
+    or that changed within a day, and older ones on request."""
 
     instance: InstanceRecord | None
     migrations: tuple[Migration, ...] = ()

@@ -56,7 +56,7 @@ class BestMove:
 
     def could_matter(self, bound: float) -> bool:
         """Return whether moves that gain ``bound`` at most are worth to be shown."""
-        # Half of the tolerance is room for rounding.
+        # Half of the tolerance allows for rounding.
         return bound >= self.best - TOLERANCE * 1.5 and bound > self.floor - TOLERANCE / 2
 
     def to_anywhere(self, vms: np.ndarray) -> None:

@@ -54,7 +54,7 @@ class Bundles(NamedTuple):
     price: np.ndarray
 
     def select(self, rows: np.ndarray) -> 'Bundles':
-        """Some of them, in that order."""
+        """Return some of the bundles, in the given order."""
         return Bundles(*(column[rows] for column in self))
 
 

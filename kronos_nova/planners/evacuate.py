@@ -123,7 +123,7 @@ def _in_turn(state: State) -> list[int]:
 
 
 def _place(state: State, vm: int, within: Model, forced_within: Model) -> tuple[int, str] | None:
-    """(destination, what is to be said of the choice), or None.
+    """Return (destination, the reason of the choice), or None.
 
     :param within, forced_within: the model, and that for emptying, with the overload ceiling
     """
@@ -140,7 +140,7 @@ def _place(state: State, vm: int, within: Model, forced_within: Model) -> tuple[
 
 
 def _together(state: State, way: _Way, limits: Limits) -> _Way:
-    """A way on which fewer stay than on another one, or that one.
+    """Return moves by which fewer stay than by some given ones, or else those.
 
     What goes to some hosts, and who gives way there, is chosen together again and again, while
     everything else stays as it was chosen before.
@@ -203,7 +203,10 @@ def _solved(together: assignment.Assignment, limits: Limits) -> assignment.Ended
 
 def _assignment(state: State, model: Model, leaving: Sequence[int] | np.ndarray,
                 hosts: np.ndarray) -> assignment.Assignment:
-    """:param hosts: bool (H,), those that may be moved to, and on which others may give way"""
+    """Make the assignment of instances that leave and of others that may give way.
+
+    :param hosts: bool (H,), those that may be moved to, and on which others may give way
+    """
     others = state.problem.movable & hosts[state.vm_host]
     return assignment.Assignment(state, model, np.array(leaving, dtype=np.intp),
                                  np.flatnonzero(others), np.flatnonzero(hosts))
@@ -238,7 +241,7 @@ def _choose_places(state: State, model: Model, places: dict[int, int],
             if ended is None or len(ended.stays) >= len(here):
                 if len(here) == len(left):
                     break
-                is_whole = True  # Those behind the first may fit where these do not.
+                is_whole = True  # Later instances may fit although these do not.
                 continue
             for vm in lifted:
                 del places[vm]

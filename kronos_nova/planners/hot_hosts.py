@@ -93,8 +93,8 @@ def is_even_but_for(state: State, own: np.ndarray) -> bool:
 
 
 def instances_to_keep(state: State) -> np.ndarray:
-    """bool (V,): instances on hosts that are hot by themselves in a policy, and by their servers in
-    none. To move them evens nothing out."""
+    """Return bool (V,): instances on hosts that are hot in a policy without their servers, and in
+    no policy because of them. Moving them does not help."""
     excess = uneven_excess(state)
     own = own_heat(state, excess)
     return (own.any(axis=1) & ~((excess > TOLERANCE) & ~own).any(axis=1))[state.vm_host]

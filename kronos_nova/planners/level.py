@@ -153,7 +153,7 @@ class Band:
         return cls(low, low + widths, np.maximum(weights, LEAST_WEIGHT))
 
     def moved(self, policy: int, low: float) -> 'Band':
-        """The same, elsewhere in one policy."""
+        """Return a copy that is moved in one policy."""
         lows = self.low.copy()
         lows[policy] = low
         return Band(lows, lows + self.high - self.low, self.weights)
@@ -176,7 +176,7 @@ class Band:
         return total
 
     def excess_of(self, scores: Sequence[float]) -> float:
-        """The same of one host: a load of each policy."""
+        """Return :meth:`excess` of one host, given a load for each policy."""
         total = 0.0
         for each, low, high, weight in zip(scores, self.low.tolist(), self.high.tolist(),
                                            self.weights.tolist(), strict=True):
@@ -360,7 +360,7 @@ class Leveling:
             self.scores = scores[:, :count] - self.beyond
 
     def _scores(self) -> np.ndarray:
-        """float64 (P, n): the scores, with those that do not count."""
+        """Return float64 (P, n): all scores, also those that do not count."""
         # Of hosts that no move touches the space has the ends.
         return np.concatenate([self.scores + self.beyond,
                                self.space.scores[self.scores.shape[1]:].T], axis=1)

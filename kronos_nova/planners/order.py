@@ -97,7 +97,7 @@ class Ordering:
         :param begin: moves that had been made before any of these
         """
         if len(self.done) == begin:
-            return False  # none of them is possible first
+            return False  # no move of them is possible as the first one
         state, source = self.state.copy(), dict(zip(moves[:, 0].tolist(), home.tolist(),
                                                     strict=True))
         for vm, _host in reversed(self.done[begin:]):
@@ -269,7 +269,8 @@ class Prefixes:
         state.move(int(self._vms[position]), int(self._hosts[position]))
 
     def _one(self, state: State, left: list[int]) -> list[int] | None:
-        """The move that leads to the best end, unless each leads above the start."""
+        """Return the move with the lowest combined imbalance after it; None if that is above the
+        start for every move."""
         for some in (left[:ASKED_FIRST], left[ASKED_FIRST:]):
             possible, ends = self._ends(state, some)
             if len(ends) and ends.min() <= self._most:

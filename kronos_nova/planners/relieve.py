@@ -126,7 +126,7 @@ class Relieve:
             return None
         within = model.with_mark(state, self._marks.target)
         ordering = order.Ordering(state.under(within), limits)
-        # What makes room goes first, while there is most.
+        # Moves that make room go first, while hosts have most room.
         moves = sorted(choice.ended(solution).moves, key=lambda move: (
             int(state.vm_host[move[0]]) in hot, -int(problem.memory_mb[move[0]])))
         return ordering.done if ordering.do_all(moves) else None
@@ -180,7 +180,7 @@ class _Host:
         """[(instance, destination)] in an order in which they may be made."""
         scores, marks = self.state.scores[self.host, self.hot], self.marks
         excess = scores - marks.target[self.hot]
-        if self.is_by_server:    # it is an instance alone that hurts
+        if self.is_by_server:    # a single instance makes the host hot
             return self._placed(self.sore[:self.budget]) or self._as_far_as_possible(excess)
         found = self._fewest(excess)
         if found is None:

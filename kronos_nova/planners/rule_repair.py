@@ -166,7 +166,7 @@ def _violating(state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _must(state: State, model: Model) -> Choice | None:
     vms, astray, broken = _violating(state)
-    # Wherever a rule lets one go that is astray, it is not astray.
+    # An instance that violates a rule does not violate it on any host that the rule permits.
     pair = least_harmful(
         state, vms, wanted=lambda delta: astray[delta.moves[0][0]] | delta.repairs(broken),
         is_forced=True, model=model)

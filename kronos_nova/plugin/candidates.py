@@ -161,7 +161,8 @@ def _ways_to_share(client, wanted, root) -> Iterator[dict[str, str]]:
 
 
 def _ask(client, request, from_pools):
-    """
+    """Ask placement for candidates.
+
     :param from_pools: {sharing provider: {resource class: amount}} beside ``request``
     """
     if request.get_num_of_suffixed_groups() + len(from_pools) >= 2 and not request.group_policy:

@@ -33,7 +33,7 @@ def request_context(project_id, request_id):
     return nova_context.RequestContext(
         user_id=USER_ID, project_id=project_id, is_admin=True, roles=['admin'],
         request_id=request_id, global_request_id=request_id,
-        # Whose lines of the log follow is for the thread to say, as in get_admin_context.
+        # The context of log lines stays that of the thread, as in get_admin_context.
         overwrite=False)
 
 

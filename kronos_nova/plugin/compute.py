@@ -80,7 +80,7 @@ class KronosComputeManager(interrupted_migrations.EndsInterruptedMigrations,
         super().__init__(compute_driver, *args, **kwargs)
         try:
             tracker = self._build_tracker()
-        except Exception as error:  # whatever it is, nova-compute has to start
+        except Exception as error:  # nova-compute has to start after any error
             LOG.error('Claims are not kept and this nova-compute goes on as plain Nova: %s', error)
             return
         self.rt = tracker

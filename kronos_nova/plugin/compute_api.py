@@ -109,7 +109,10 @@ class InProcessComputeApi:
             context, instance, host_name=move.destination))
 
     def _migrate(self, move, act):
-        """:param act: asks Nova, given context and instance"""
+        """Ask Nova for a move.
+
+        :param act: asks Nova, given context and instance
+        """
         with answered(move.instance_uuid):
             context = cells.request_context(None, request_id(move.uuid))
             instance = self._instance(context, move.instance_uuid)

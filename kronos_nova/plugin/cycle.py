@@ -31,7 +31,10 @@ CONF = nova.conf.CONF
 
 
 def main(argv=None):
-    """:returns: the exit status"""
+    """Run the planning process of nova-conductor.
+
+    :returns: the exit status
+    """
     args = planning_worker.parse(__spec__.name, argv)
     may_write = planning_worker.end_with_parent()
     # RPC too: the addresses of cells are made from the options of its transport.

@@ -32,7 +32,7 @@ def resolve(name):
     ours, stock = CLASSES[name]
     try:
         module = importlib.import_module(ours.partition(':')[0])
-    except Exception as e:  # whatever it is, the service has to start
+    except Exception as e:  # the service has to start after any error
         return _load(stock), [f'{ours} could not be imported ({e.__class__.__name__}: {e})']
     problems = compat.signature_problems(module.EXPECTED)
     return _load(stock if problems else ours), problems

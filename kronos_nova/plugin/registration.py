@@ -38,7 +38,7 @@ class Registration:
         try:
             tasks = self._make_tasks()
             tasks.announce(self._uuids[0], self._instance_uuid)
-        except Exception as error:  # whatever it is, it is no reason not to migrate
+        except Exception as error:  # no error of the record is a reason not to migrate
             LOG.warning('The live migration of instance %s is not written down: %s',
                         self._instance_uuid, first_line(error))
         else:

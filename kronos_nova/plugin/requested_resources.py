@@ -59,7 +59,7 @@ def exactly(context, instance):
     request = scheduler_utils.ResourceRequest.from_request_spec(spec)
     if not request.cpu_pinning_requested:
         return (request.merged_resources(),)
-    # A host that does not report PCPU yet gave VCPU for them.
+    # A host that does not report PCPU yet has given VCPU for pinned processors.
     return request.merged_resources(), _amounts(spec, enable_pinning_translate=False)
 
 

@@ -66,7 +66,8 @@ class LastRead:
         self.scores, self.emptied, self.held = {}, frozenset(), held_room.HeldRoom()
 
     def update(self, combined, emptied, holds):
-        """
+        """Replace the figures by those of a new reading.
+
         :param combined: {host: (mode, weighted sum of its scores)}
         :param holds: of room that is kept now
         """

@@ -136,7 +136,7 @@ def _error(path: str | os.PathLike[str], problems: Sequence[str]) -> exception.P
 
 
 def _line(problem: Mapping[str, Any], tree: Any) -> str:
-    """``policies[0] (cpu).threshold: ...``"""
+    """Return a line for a problem, such as ``policies[0] (cpu).threshold: ...``"""
     place = ''
     for part in problem['loc']:
         word = boundary.shown(part, _LONGEST_NAME)

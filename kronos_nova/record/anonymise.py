@@ -341,7 +341,8 @@ def _values(mapping, names):
 
 
 def _wish(mapping):
-    """The metadata that Kronos reads, in its own words. Any other word there means never."""
+    """Return the metadata that Kronos reads. A value that Kronos does not know becomes ``never``,
+    which is its effect."""
     if eligibility.KEY not in mapping:
         return {}
     word = mapping[eligibility.KEY].strip().lower()

@@ -33,8 +33,8 @@ class RecordedMetrics:
     def query_range(self, query: MetricQuery, times: metrics.Times) -> metrics.Matrix:
         """:raises MetricsNotFound: always"""
         raise exception.MetricsNotFound(
-            source='the snapshot', problem='it has no load of earlier days, by which hours to come '
-                                           'are told')
+            source='the snapshot', problem='it has no load of earlier days, which a '
+                                           'forecast needs')
 
     def _read_file(self, policy, kind):
         path = self._path(policy, kind)

@@ -17,7 +17,8 @@ class Problems:
         self._lines = []
 
     def add(self, place: str, problem: str):
-        """
+        """Add a problem.
+
         :param place: file and path in it, '' for the whole folder
         """
         self._lines.append(f'{place}: {problem}' if place else problem)

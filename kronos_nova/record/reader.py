@@ -102,7 +102,7 @@ def _message(found):
 
 
 def _contradictions(inventory):
-    """(path, problem) of what each file's shape cannot tell."""
+    """Yield (path, problem) of contradictions that the schema of a single file cannot find."""
     hosts = {host.name for host in inventory.hosts}
     yield from _repeated(inventory)
     for table in ('aggregates', 'shared_providers'):

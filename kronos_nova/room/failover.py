@@ -120,7 +120,8 @@ class Failover:
 
     def judge(self, lost: Sequence[int], known: Mapping[str, str] | None = None,
               seconds: float = SECONDS) -> LossVerdict:
-        """
+        """Judge the loss of some hosts.
+
         :param lost: indexes of the hosts that fail together
         :param known: a placement of the same hosts, from before the cloud changed; it is kept where
             it still holds
@@ -428,7 +429,10 @@ class _GroupRooms:
         return allowed
 
     def occupy(self, vms: np.ndarray, host: int) -> None:
-        """:param host: a position in the hosts"""
+        """Count instances that were placed on a host.
+
+        :param host: a position in the hosts
+        """
         for group, count in self._groups(vms):
             self._room[group][host] -= count
 

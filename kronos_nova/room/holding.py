@@ -1,4 +1,4 @@
-"""The cloud as all else is planned in: room that is held counts as in use."""
+"""Held room: the cloud in which everything else is planned, where held room counts as in use."""
 
 import dataclasses
 import math

@@ -168,8 +168,8 @@ def hosts_of(snapshot: Snapshot, names: Iterable[str]) -> list[str]:
 
 def _without(snapshot: Snapshot, rules: ConstraintRules,
              names: Iterable[str]) -> tuple[Snapshot, dict[str, str], dict[str, str]]:
-    """The cloud without hosts, their servers restarted: all where they fit, else those that an
-    order of the largest first places.
+    """Return the cloud without some hosts, with their servers restarted on others. Where not all
+    fit, those are restarted that find a host when the largest go first.
 
     :returns: (the cloud, ``left``, ``restarted``) of :class:`Changed`
     """

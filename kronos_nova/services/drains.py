@@ -34,7 +34,7 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
     :raises RequestRefused: the deadline is over, no host is named, or the policies file cannot be
         read
     """
-    # Only now: planning takes half a second to load, which the other operations do not need.
+    # Imported late: planning takes half a second to load, which the other operations do not need.
     from kronos_nova.drain import orders
     wish = orders.Wish(
         who=context.who, reason=request.reason, with_stopped=request.with_stopped,
@@ -70,7 +70,7 @@ def release(context: Context, request: OneHost) -> contract.Drain:
     :raises DrainNotFound: Kronos has not drained the host
     :raises HostInService: a maintenance is servicing the host
     """
-    from kronos_nova.drain import orders  # as above
+    from kronos_nova.drain import orders  # imported late, as above
     known = db_drains.Drains(context.database)
     drain = orders.releasable(known.database, request.host)
     orders.release(known, drain, context.who)
@@ -130,7 +130,7 @@ def _later(deadline, now):
 
 
 def _checked(drain, plan, names):
-    from kronos_nova.drain import orders  # as above
+    from kronos_nova.drain import orders  # imported late, as above
     leaving = orders.leaving(plan, drain.host)
     blocked, interrupted, stopped = (
         part.get(drain.host, {}) for part in (plan.blocked, plan.interrupted, plan.to_stop))

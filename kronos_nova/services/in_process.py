@@ -30,12 +30,12 @@ class InProcessClient:
         context = self._context
         try:
             if getattr(request, 'deadline', None):
-                # It was typed by the clock of this host.
+                # The user typed a time of this host's clock.
                 context.database.utcnow.check()
             _refuse_outside_contract(operation, request)
             return dispatch.run(operation, context, request)
         except db_exc.DBError as error:
-            # Only now: most commands do not need it.
+            # Imported late: most commands do not need it.
             from kronos_nova.services.without_database import WithoutDatabase
             return WithoutDatabase(context.conf, context.who, error).call(operation, request)
         except dispatch.UNANSWERED as error:

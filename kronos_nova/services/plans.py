@@ -83,7 +83,8 @@ def stayed(reason: str, count: int) -> contract.Stayed:
 
 
 def planned(move: plans.PlannedMove, names: dict[str, str]) -> contract.PlannedMove:
-    """
+    """Make the move of the contract.
+
     :param names: of servers, by uuid
     """
     return contract.PlannedMove.made_from(

@@ -49,7 +49,7 @@ def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capac
     :raises NotInScope: there is no such aggregate
     :raises RequestRefused: there is no such flavor
     """
-    # Only now: planning takes half a second to load, which the other operations do not need.
+    # Imported late: planning takes half a second to load, which the other operations do not need.
     from kronos_nova.room import failover
     from kronos_nova.room import shapes
     from kronos_nova.room import slots
@@ -94,7 +94,7 @@ def check_failover(context: Context, request: contract.CheckFailover) -> contrac
     :raises NotInScope: there is no such aggregate
     :raises HostNotFound: Nova has no such host, or the aggregate does not
     """
-    from kronos_nova.room import failover  # as above
+    from kronos_nova.room import failover  # imported late, as above
     asked = _cloud(context, request)
     snapshot = asked.snapshot
     judge = failover.failover_of(snapshot, _rules(context, asked.operator_rules, snapshot))
@@ -120,7 +120,7 @@ def check(context: Context, request: contract.CheckRoom) -> contract.Room:
 def _checked(context: Context,
              request: contract.CheckRoom) -> tuple[contract.Room, Shape, '_Asked']:
     """The moves that make room, for which shape, and in which cloud; errors as :func:`check`."""
-    from kronos_nova.room import making  # as above
+    from kronos_nova.room import making  # imported late, as above
     asked, shape, rules = _wanted(context, request)
     plan = making.plan(
         asked.snapshot, rules, shape, request.count, _limits(context, MOVES),
@@ -136,7 +136,7 @@ def show_fragments(context: Context, request: contract.ShowFragments) -> contrac
     :raises NotInScope: there is no such aggregate
     :raises RequestRefused: there is no such flavor
     """
-    from kronos_nova.room import defragmenting  # as above
+    from kronos_nova.room import defragmenting  # imported late, as above
     asked, shape, rules = _wanted(context, request)
     plan = defragmenting.plan(
         asked.snapshot, rules, shape, _limits(context, request.moves),
@@ -154,7 +154,7 @@ def what_if(context: Context, request: contract.ShowChangedLoad) -> contract.Cha
     :raises HostNotFound: there is no such host
     :raises RequestRefused: a change or the policies file cannot be read
     """
-    from kronos_nova import policies  # as above
+    from kronos_nova import policies  # imported late, as above
     from kronos_nova.cooldown import PlanningHistory
     from kronos_nova.cycle import supposed
     asked = _cloud(context, request)
@@ -177,7 +177,7 @@ def what_if(context: Context, request: contract.ShowChangedLoad) -> contract.Cha
 def _scope(context: Context, aggregate: str | None) -> 'EngineOptions':
     """The engine's options for one aggregate; for all that Kronos looks after where none is
     named."""
-    from kronos_nova.cycle import options as engine_options  # as above
+    from kronos_nova.cycle import options as engine_options  # imported late, as above
     options = engine_options.from_conf(context.conf)
     if aggregate is None:
         return options
@@ -193,7 +193,7 @@ def _wanted(context: Context, request: contract.CheckRoom | contract.ShowFragmen
     :raises NotInScope: there is no such aggregate
     :raises RequestRefused: there is no such flavor
     """
-    from kronos_nova.room import shapes  # as above
+    from kronos_nova.room import shapes  # imported late, as above
     asked = _cloud(context, request)
     [shape] = shapes.named([request.flavor], asked.flavors())
     return asked, shape, _rules(context, asked.operator_rules, asked.snapshot, moves=True)
@@ -204,7 +204,7 @@ def _limits(context: Context, moves: int, parts: int = 1) -> 'Limits':
 
     :param parts: of the time limit of a plan, of which this plan has one
     """
-    from kronos_nova.cycle import options as engine_options  # as above
+    from kronos_nova.cycle import options as engine_options  # imported late, as above
     from kronos_nova.planners.base import Limits
     seconds = engine_options.from_conf(context.conf).planning_time_limit
     return Limits(budget=moves, clock=time.monotonic,
@@ -213,7 +213,7 @@ def _limits(context: Context, moves: int, parts: int = 1) -> 'Limits':
 
 def _pinned(context: Context, snapshot: Snapshot, rules: 'ConstraintRules') -> list[str]:
     """Uuids of the servers that do not move."""
-    from kronos_nova.cycle import options as engine_options  # as above
+    from kronos_nova.cycle import options as engine_options  # imported late, as above
     from kronos_nova.room import making
     return making.pinned(snapshot, rules, engine_options.from_conf(context.conf).opt_out)
 
@@ -281,7 +281,7 @@ def _rules(context: Context, operator_rules: Sequence['OperatorRule'], snapshot:
 
     :param moves: also those about servers that move; else those about servers that are started
     """
-    from kronos_nova.constraints.base import ConstraintRules  # as above
+    from kronos_nova.constraints.base import ConstraintRules  # imported late, as above
     from kronos_nova.cycle.options import packs_numa_cells
     from kronos_nova.policies.selection import Selections
     group = context.conf.kronos
@@ -294,7 +294,7 @@ def _rules(context: Context, operator_rules: Sequence['OperatorRule'], snapshot:
 
 def _trends(context: Context, request: contract.ShowCapacity) -> dict[str, 'Trend']:
     """{flavor: when none fits any more}, of an aggregate as it is."""
-    from kronos_nova.room import trend  # as above
+    from kronos_nova.room import trend  # imported late, as above
     if request.aggregate is None or request.project or any(
             (request.ratio, request.add, request.lose, request.boot)):
         return {}
@@ -320,7 +320,7 @@ def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
     :raises RequestRefused: there is no such flavor, no aggregate is named and several are in
         scope, or other hosts could not be lost any more
     """
-    from kronos_nova.cycle import aggregates  # as above
+    from kronos_nova.cycle import aggregates  # imported late, as above
     aggregate = _aggregate(request.aggregate, aggregates.aggregates_in_scope(context.conf))
     room, shape, asked = _checked(context, contract.CheckRoom(
         flavor=request.flavor, count=request.count, aggregate=aggregate, project=request.project))
@@ -351,7 +351,7 @@ def _refuse_lowering(context: Context, moves: Sequence[contract.RoomMove],
     """
     :raises RequestRefused: after the moves hosts could not be lost any more that can be lost now
     """
-    from kronos_nova import policies  # as above
+    from kronos_nova import policies  # imported late, as above
     from kronos_nova.cycle import loss_rule
     from kronos_nova.cycle import options as engine_options
     from kronos_nova.cycle import room_requests

@@ -35,7 +35,7 @@ class WithoutDatabase:
         :raises Unreachable: the operation needs the control database
         :raises KronosException: the operation is refused
         """
-        # What a database refuses in a request is wrong whatever the database does.
+        # A request that any database would refuse is wrong also without one.
         if operation is contract.STOP and not isinstance(self._error, db_exc.DBDataError):
             self._stop(request)
         said = [error_text(self._error)]

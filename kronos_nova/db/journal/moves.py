@@ -289,7 +289,7 @@ def _was_not_refused():
 
 
 def _past_try(row, sharing):
-    # Only now: numpy, which comes with it, is a third of the time that a command takes.
+    # Imported late: numpy, which comes with it, is a third of the time that a command takes.
     from kronos_nova.cooldown.planning_history import PastTry
     lasted = row.requested_at and (row.finished_at - row.requested_at).total_seconds()
     copied = row.memory_processed and row.memory_processed + (row.memory_remaining or 0)
@@ -302,7 +302,7 @@ def _past_try(row, sharing):
 
 def _sharing(rows):
     """Return how many moves were on the links of each, on average."""
-    from kronos_nova.pacing import migration_history  # as above
+    from kronos_nova.pacing import migration_history  # imported late, as above
     return migration_history.sharing({
         'source': row.source, 'destination': row.destination,
         'begun': (row.requested_at or row.finished_at).timestamp(),

@@ -296,7 +296,8 @@ def _refuse_second_plan(session, aggregate):
 
 
 def _still(session, uuid, states, now):
-    """
+    """Return a plan that is still in one of some states.
+
     :param states: of which the plan has to be in one
     :raises PlanNotFound: no such plan
     :raises PlanNotWaiting: it is in another state, or too old
@@ -306,7 +307,7 @@ def _still(session, uuid, states, now):
         raise exception.PlanNotWaiting(plan=uuid, state=plan.state, since=_since(plan.finished_at))
     expires_at = plan.expires_at
     if plan.state == plans.OBSERVED and plan.last_seen_at:
-        # It was made again since then, by the load of that moment.
+        # Another plan was made since then, by the load of that moment.
         expires_at += plan.last_seen_at - plan.created_at
     if expires_at < now:
         raise exception.PlanNotWaiting(plan=uuid, state=plans.EXPIRED, since=_since(expires_at))
@@ -388,8 +389,8 @@ def _keep_moves(session, plan, chosen):
 
 
 def _fingerprint(chosen):
-    """The same for plans that move the same instances between the same hosts, whatever the figures
-    by which they were found."""
+    """Return a key that is equal for plans which move the same instances between the same hosts,
+    whatever their figures."""
     said = sorted((move.phase, move.instance_uuid, move.source, move.destination)
                   for move in chosen)
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()

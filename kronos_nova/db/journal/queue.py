@@ -164,7 +164,7 @@ class Queue:
 
     @retried_as_update
     def heartbeat(self, now, role=EXECUTOR):
-        """Say that this worker lives."""
+        """Record a sign of life of this worker."""
         with self.database.writer() as session:
             self._beat(session, now, role)
 

@@ -44,7 +44,10 @@ def moves_in(states):
 
 
 def of_aggregates(query, aggregates):
-    """:param aggregates: their names, or None for any"""
+    """Limit a query to some aggregates.
+
+    :param aggregates: their names, or None for any
+    """
     return query if aggregates is None else query.where(models.MoveRow.aggregate.in_(aggregates))
 
 
@@ -102,6 +105,9 @@ def move_record(row):
 
 
 def running_plan(row):
-    """:param row: a plan's uuid, aggregate, purpose and approved_at"""
+    """Make a RunningPlan of a row.
+
+    :param row: a plan's uuid, aggregate, purpose and approved_at
+    """
     return plans.RunningPlan(uuid=row.uuid, aggregate=row.aggregate, purpose=row.purpose,
                              is_approved=row.approved_at is not None)

@@ -268,7 +268,7 @@ class SettlesBrokenMigrations:
             stop=tenacity.stop_after_delay(PATIENCE_SECONDS))
         try:
             tries(self._follow_guest if attempt.is_prepared else self._roll_back, attempt)
-        except Exception:  # whatever it is, Nova's own verdict holds then
+        except Exception:  # after any error, Nova's own verdict holds
             LOG.exception('What became of the guest is not clear.', instance=attempt.instance)
             attempt.status = attempt.status or migration_status.ERROR
 
@@ -315,7 +315,7 @@ class SettlesBrokenMigrations:
         """Return whether the guest ended on its way; False where that is not known."""
         try:
             here = self._get_power_state(attempt.instance)
-        except Exception as error:  # whatever it is, the guest is not known to be dead
+        except Exception as error:  # after any error, the guest is not known to be dead
             LOG.debug('Cannot see the guest: %s', error, instance=attempt.instance)
             return False
         if here not in DEAD:
@@ -340,7 +340,7 @@ class SettlesBrokenMigrations:
         try:
             self.driver.unpause(instance)
             return self._get_power_state(instance)
-        except Exception:  # whatever it is, Nova's own verdict holds then
+        except Exception:  # after any error, Nova's own verdict holds
             LOG.exception('The guest stays paused.', instance=instance)
             return power_state.PAUSED
 
@@ -394,5 +394,5 @@ def _tell(attempt):
     try:
         compute_utils.add_instance_fault_from_exc(
             attempt.context, attempt.instance, fault, sys.exc_info())
-    except Exception as e:  # whatever it is, the migration has to be ended
+    except Exception as e:  # after any error, the migration has to be ended
         LOG.warning('Why is not written down: %s', e, instance=attempt.instance)

@@ -87,7 +87,7 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
             return
         try:
             attempt = self._load(context, instance)
-        except Exception:  # whatever it is, the service has to start
+        except Exception:  # the service has to start after any error
             LOG.exception('What is needed to end the live migration cannot be read.',
                           instance=instance)
             attempt = None

@@ -96,7 +96,7 @@ class ReplayTest(ReplayTestCase):
         path = self.folder.join('ahead.yaml')
         with open(path, 'w') as stream:
             yaml.safe_dump(chosen, stream)
-        no_past = 'the snapshot: it has no load of earlier days, by which hours to come are told'
+        no_past = 'the snapshot: it has no load of earlier days, which a forecast needs'
         for restraint, why in ((0, NEEDS_RESTRAINT), (1, no_past)):
             arguments = (folder, '--config-file', self.options(restraint=restraint),
                          '--spread-planner', 'greedy')

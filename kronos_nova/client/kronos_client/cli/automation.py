@@ -191,7 +191,7 @@ class Stop(_OfAggregates):
             try:
                 seen, problem = self._look_at(parsed_args.aggregate, seen or {}), None
             except errors.Unreachable as error:
-                # It is stopped, whatever can be seen of it now.
+                # It is stopped, even if its state cannot be read now.
                 before, problem = problem, str(error)
                 if problem != before:
                     self.say(f'{problem} It is asked again.')

@@ -162,7 +162,7 @@ class Drain(_OfHosts):
         if not parsed_args.wait:
             return EMPTY
         states = self.wait([each.host for each in found.drains], self.app.stdout)
-        # A host whose drain was given up or released is not closed.
+        # A host whose drain was given up or released is open: it may take servers again.
         opened = any(state.drain.state in RELEASED for state in states)
         return max(_worst(states), NOT_YET if opened else EMPTY)
 
