@@ -394,7 +394,7 @@ class MoveError(KronosException):
 
     @property
     def error_type(self):
-        """The word for it in results."""
+        """The name of the error in results."""
         return type(self).__name__
 
 

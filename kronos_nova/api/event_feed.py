@@ -214,7 +214,7 @@ class Feed:
             self._error = error
             if self._is_stale or self._looked_at is None:
                 return
-            LOG.exception('Nothing can be told to those who listen')
+            LOG.exception('Events cannot be sent to listeners')
             self._is_stale = True
             self._add(self._moment(STALE))
 

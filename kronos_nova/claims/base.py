@@ -19,7 +19,7 @@ class ClaimStore(Protocol):
     """
 
     def open(self) -> bool:
-        """Make ready; harmless when repeated.
+        """Open the store; harmless when repeated.
 
         :returns: whether the claims were kept without a gap since they were last written. False
             means that they may be incomplete: the store is new, was upgraded or had to be rebuilt

@@ -53,7 +53,7 @@ class Finding:
 
 
 class CheckWarning(Exception):  # noqa: N818 - no error
-    """A check that passes, with something to know.
+    """A check that passes with a remark.
 
     :param value: what the check gives to others
     """

@@ -119,7 +119,7 @@ class _Running(command.Command):
         options = maintenances.get(uuid).options
 
         def check(wanted):
-            # To read a large cloud several times takes longer than a run may be silent.
+            # A sign of life first: reading a large cloud several times takes long.
             acquire(maintenances, uuid)
             snapshot, checked = checker.check(wanted)
             _refuse_losses(checker, options, snapshot, checked,

@@ -120,8 +120,8 @@ class _Subjects:
         return named.reshape(len(is_for), len(self.hosts)) == is_for[:, None]
 
     def names(self, numbers: Iterable[int], host: int | None) -> str:
-        """Names, for a person, of those of some rules that keep their servers off a host; of all of
-        them without a host."""
+        """Return the names of the rules among some that keep their servers off a host; without a
+        host, of all of them."""
         return _names([self._placing[number].rule.name for number in numbers
                        if host is None or not self.wanted[number, host]])
 

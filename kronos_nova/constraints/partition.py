@@ -16,7 +16,7 @@ class Cell:
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,
                 rules: ConstraintRules) -> tuple[AllowedHosts, ...]:
-        """A live migration cannot cross cells."""
+        """Keep each instance in its cell, because a live migration cannot cross cells."""
         cells = {host.name: host.cell for host in snapshot.hosts}
         return _partition(problem, 'cell', [cells[host] for host in problem.hosts])
 
@@ -43,6 +43,6 @@ def _partition(problem: Problem, noun: str,
         return (f'{problem.hosts[host]} is in {noun} {names[part[host]]}, the instance in '
                 f'{names[part[problem.vm_host[vm]]]}')
 
-    # No move crosses, so an instance stays in the part in which it is before any.
+    # No move leaves a part, so the part of an instance is that of its present host.
     return (AllowedHosts(reason='zone', why=why, kind=part[problem.vm_host],
                          allowed=np.arange(len(names))[:, None] == part),)

@@ -94,8 +94,8 @@ class _Question:
         offers = [None if host.traits is None else named.intersection(host.traits)
                   for host in self._hosts]
         wanted = [(each.traits, each.forbidden) for each in self._needs]
-        # A trait that a server's own host has is forbidden in vain: placement looks at single
-        # providers, and a host is a tree of them.
+        # A forbidden trait that the server's own host has does not count: placement checks single
+        # providers, and another provider of the host's tree may have it.
         kind, wanted = self._seen_from_home(
             wanted, [bool(each.forbidden) for each in self._needs], offers,
             lambda want, here: (want[0], tuple(trait for trait in want[1]
@@ -103,7 +103,7 @@ class _Question:
         return self._rule(kind, wanted, offers, _lacks_trait)
 
     def aggregates(self, snapshot: Snapshot) -> tuple[AllowedHosts, ...]:
-        """A server keeps to the aggregates it asks for, and out of those that are isolated by a
+        """Keep a server in the aggregates that it asks for, and out of those that are isolated by a
         trait which it does not require (``[scheduler] enable_isolated_aggregate_filtering``)."""
         known = {aggregate.uuid: aggregate for aggregate in snapshot.aggregates}
         isolating = {aggregate.uuid: traits for aggregate in snapshot.aggregates
@@ -171,7 +171,7 @@ class _Question:
 
     def _rule(self, kind: np.ndarray, wanted: Sequence[Wanted], offers: Sequence[Offer],
               lack: Callable[[Wanted, Offer], str]) -> tuple[AllowedHosts, ...]:
-        """The rule, or none where nothing is missing anywhere.
+        """Return the rule; none where every host has what every instance requires.
 
         :param kind: intp (V,), a position in ``wanted``
         :param offers: of each host

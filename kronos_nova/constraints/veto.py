@@ -10,7 +10,7 @@ class SchedulerVeto:
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,
                 rules: ConstraintRules) -> tuple[ForbiddenPairs, ...]:
-        """Nova's own scheduler filters refused the host in a dry run."""
+        """Keep instances off hosts that Nova's scheduler has refused in a dry run."""
         return _if_any(ForbiddenPairs(
             problem, rules.vetoes, 'refused',
             lambda state, vm, host: rules.vetoes[problem.vms[vm], problem.hosts[host]]))
@@ -20,7 +20,8 @@ class Returning:
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,
                 rules: ConstraintRules) -> tuple[ForbiddenPairs, ...]:
-        """The instance left that host not long ago: going back would be the start of a circle."""
+        """Keep instances off hosts that they left recently, because a return would begin a
+        circle."""
         return _if_any(ForbiddenPairs(
             problem, rules.returns, 'returning', yields=True,
             why=lambda state, vm, host: f'the instance left {problem.hosts[host]} not long ago'))

@@ -100,7 +100,8 @@ class PlanningHistory:
     homes: Mapping[str, tuple[str, str]] | None = None
 
     def clamped(self, aggregate: float, instance: float, quarantine: float) -> 'PlanningHistory':
-        """The same with nothing longer than the durations (seconds) that are configured now.
+        """Return a copy in which nothing lasts longer than the durations (seconds) that are
+        configured now.
 
         :param quarantine: -1 lets any duration stand; an indefinite quarantine always stands
         """
@@ -128,9 +129,8 @@ class PlanningHistory:
 
 
 def growing(seconds: float, factor: float, longest: float, times: int) -> float:
-    """Return how long an instance is left alone once it was part of ``times`` plans before.
-
-    ``seconds`` the first time, ``factor`` times longer each further time, ``longest`` at most.
+    """Return the cooldown of an instance that was part of ``times`` plans before: ``seconds`` for
+    none, ``factor`` times longer for each, ``longest`` at most.
 
     >>> [growing(60, 2, 300, times) for times in range(4)]
     [60, 120, 240, 300]

@@ -174,7 +174,7 @@ def stayed(state: State, budget_left: int, packs: bool) -> dict[int, str]:
 
 def not_evacuated(state: State, budget_left: int,
                   unplaced: Mapping[int, NoPlace]) -> dict[int, str]:
-    """The same for instances that are left on hosts which were to be emptied.
+    """Return why instances are left on hosts which were to be emptied, like :func:`stayed`.
 
     :param unplaced: instances for which the planner found no place
     """

@@ -140,7 +140,7 @@ def _whole(matrix: Matrix, query: MetricQuery) -> Matrix:
     source = f'policy {query.policy}, {query.kind}'
     if matrix.warnings:
         raise exception.MetricsHistoryPartial(
-            source=source, problem='the answer is not whole, or not sure: '
+            source=source, problem='the source warns of its answer: '
                                    + '; '.join(matrix.warnings))
     if len(matrix.series) > MOST_SERIES:
         raise exception.MetricsTooLarge(

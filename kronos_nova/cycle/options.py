@@ -148,7 +148,7 @@ class EngineOptions:
             name for name in self.aggregates if name in known))
 
     def without(self, names: Collection[str]) -> 'EngineOptions':
-        """The same without some aggregates."""
+        """Return a copy without some aggregates."""
         return dataclasses.replace(
             self, aggregates=self.aggregates and tuple(
                 name for name in self.aggregates if name not in names),

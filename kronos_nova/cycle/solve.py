@@ -71,7 +71,7 @@ class DuePhases:
     is_own_heat: bool = False
 
     def only_evacuating(self, why: str) -> 'DuePhases':
-        """The same without all that must not be done now, because of a word of
+        """Return a copy without all that must not be done now, because of a word of
         :data:`~kronos_nova.objects.plan.SKIP_REASONS`."""
         return dataclasses.replace(
             self, repair=False, repair_rules=False, balance=False, relieve=None, lower_risk=False,
@@ -101,7 +101,7 @@ class DuePhases:
 
     @property
     def goes_by_load(self) -> bool:
-        """Return whether load is what is wrong."""
+        """Return whether the plan is made because of load."""
         return bool(self.balance or self.relieve or self.lower_risk)
 
     @property

@@ -25,7 +25,7 @@ class Stopped:
 class Stopping:
     """The journal as the command ``stop`` uses it.
 
-    :param who: what is written down as the worker
+    :param who: the name that the journal gets as the worker
     """
 
     def __init__(self, database, who):

@@ -129,9 +129,9 @@ class DrainService:
             self._open(drain)
 
     def _leave_alone(self, drain: drains.Drain) -> None:
-        """Keep high availability from acting on a host that is rebooted while it is drained. What
-        an operator has set before stays. The row is written first: a worker that dies in between
-        leaves nothing unwatched for ever."""
+        """Keep a service for high availability from acting on a host that is rebooted during its
+        drain. A setting of an operator stays. The row is written first, so that the setting is
+        cleared later even if this worker dies before it is made."""
         is_wanted = drain.is_unwatched or self.ha.is_watched(drain.host)
         if is_wanted and self.drains.note(drain, drains.ACTIVE, is_unwatched=True):
             self.ha.watch(drain.host, False)

@@ -419,7 +419,7 @@ def _policies(policies: PolicySet) -> PolicySet:
 
 
 def in_scope(snapshot: Snapshot, scopes: Sequence[str], host: str) -> str:
-    """The aggregate in which a host is drained: the first of those in scope that has it.
+    """Return the aggregate in which a host is drained: the first one in scope with the host.
 
     :raises NotInScope: there is no such host, or none of them has it
     """

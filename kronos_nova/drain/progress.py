@@ -75,8 +75,8 @@ class HostDrains:
 
     def persist(self, snapshot: Snapshot, aggregate: str, wanted: list[Drain],
                 outcome: planning.DrainPlan) -> None:
-        """Let the moves run, unless some of an earlier plan do or Kronos is paused, and note how
-        far each host is."""
+        """Start the moves, unless moves of an earlier plan run or Kronos is paused, and record the
+        progress of each host."""
         now, hold = self.utcnow(), self.cycle_ports.switches.read().hold(aggregate)
         running = [plan.uuid for plan in self.cycle_ports.journal.running_plans()
                    if plan.aggregate == aggregate]
@@ -195,8 +195,8 @@ def _reasons(drain: Drain, waiting: Waiting) -> Iterator[str]:
 
 
 def _unconfirmed(snapshot: Snapshot, own: Iterable[MoveRecord]) -> list[MoveRecord]:
-    """The moves whose server is elsewhere already: until a cold one is confirmed, the host that it
-    comes from has to be there."""
+    """Return the moves whose server is on its destination already. Until a cold move is confirmed,
+    its source has to stay."""
     hosts = {server.uuid: server.host for server in snapshot.instances}
     return [move for move in own
             if hosts.get(move.instance_uuid, move.source) != move.source]

@@ -101,7 +101,7 @@ class CycleScheduler:
         self._refused_since = None
 
     def tick(self):
-        """See whether the child has ended, else whether there is something to start one for."""
+        """Check whether the child has ended; without a child, start one if an aggregate is due."""
         if self.child is not None:
             self._check_child()
         if self.child is None:
@@ -199,7 +199,7 @@ class CycleScheduler:
         return ours
 
     def _lock_unit(self, scope, units, interval, is_ordered):
-        """The aggregate and all that it shares hosts with, locked and begun; or nothing."""
+        """Lock and begin an aggregate with all that share hosts with it, or none of them."""
         locks = self.scheduler_ports.locks
         if not locks.acquire(scope):
             return []
@@ -312,7 +312,7 @@ class CycleScheduler:
             self._end()
 
     def _end(self):
-        """The child is no more."""
+        """Clean up after the child has ended."""
         self._dismiss()
         self._leave()
 

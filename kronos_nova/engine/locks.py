@@ -42,8 +42,8 @@ class AggregateLocks:
                        'there is one controller.') from e
 
     def _said(self, error):
-        """The text of a back end's error without passwords. The text may quote the back end's
-        address."""
+        """Return the text of a back end's error without passwords, because it may quote the back
+        end's address."""
         said = str(error)
         return said.replace(self._secret, '***') if self._secret else said
 

@@ -116,7 +116,7 @@ class PlanningClient:
         self.forget()
 
     def forget(self):
-        """It has ended, or will."""
+        """Forget a child that has ended or will end."""
         with contextlib.suppress(OSError):
             self.popen.stdin.close()
         if self._answers is not None:
@@ -126,8 +126,8 @@ class PlanningClient:
 
 @contextlib.contextmanager
 def _as_far_as_it_may():
-    """Containers forbid priorities in many ways, and some do not know them: without them a child
-    plans as well."""
+    """Ignore errors of setting priorities. Containers forbid this in many ways, and a child plans
+    without them."""
     try:
         yield
     except OSError as error:

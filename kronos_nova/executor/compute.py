@@ -96,7 +96,7 @@ class ComputeApi(Protocol):
     answer."""
 
     def instance(self, uuid: str) -> InstanceState | None:
-        """The instance, or None when there is none any more."""
+        """Return an instance, or None if it was deleted."""
 
     def service(self, host: str) -> Service | None:
         """The nova-compute service of a host, or None when there is none."""
@@ -111,8 +111,8 @@ class ComputeApi(Protocol):
         """
 
     def release_room(self, move: MoveRecord, has_moved: bool) -> None:
-        """The move is over: what was held belongs to the instance now, or is given back. Harmless
-        when nothing is held; raises nothing."""
+        """Release the room of a move that is over: it belongs to the instance now, or is free
+        again. Harmless when nothing is held; raises nothing."""
 
     def live_migrate(self, move: MoveRecord) -> None:
         """Ask for the migration, under the request id ``req-<uuid of the move>``; does not wait for

@@ -26,7 +26,8 @@ class Dispatcher:
         self.options = options
 
     def tick(self):
-        """Give up what is too old, send out what is due, close what has ended.
+        """Give up moves that are too old, send out those that are due, and close plans that have
+        ended.
 
         :raises DBError: the journal cannot be reached
         :raises ConfigurationError: nova.conf does not tell what may be sent out; the rest was done

@@ -117,7 +117,7 @@ class Executor:
             self._busy.discard(move_uuid)
 
     def _step(self, move_uuid, read):
-        """One step, by what the journal says since the move is reserved."""
+        """Carry out one step of a move, by its state in the journal."""
         # What the log says until the next step in this thread is of this move, Nova's lines too.
         oslo_context.RequestContext(request_id=request_id(move_uuid),
                                     global_request_id=request_id(move_uuid))

@@ -30,7 +30,7 @@ class NoHighAvailability:
         return False
 
     def watch(self, host, is_watched):
-        """Nothing to do."""
+        """Do nothing."""
 
 
 class Masakari:

@@ -111,7 +111,7 @@ class OpenStackComputeApi:
             memory_processed=progress.get('memory_processed_bytes'))
 
     def set_free(self, move):
-        """Not done: a nova-conductor that is down may find the request when it comes back."""
+        """Do nothing: a nova-conductor that is down may find the request when it restarts."""
         return False
 
     def abort(self, move):
@@ -176,7 +176,7 @@ class OpenStackComputeApi:
         return answer.json()
 
     def _request(self, what, method, path, **kwargs):
-        """An answer that is about what was asked for.
+        """Send a request, and return its answer if that is about the instance.
 
         :raises NovaClientError: there is none, or it is about us or about Nova
         """

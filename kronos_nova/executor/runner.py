@@ -100,7 +100,7 @@ class Runner:
             self._fail(move.uuid, e.__class__.__name__, str(e))
 
     def _check(self, move):
-        """Pre-flight, then the request. The journal says MIGRATING before Nova is asked."""
+        """Check the move, then request it. The journal has MIGRATING before Nova is asked."""
         if move.abort_requested:
             self._end(move, moves.ABANDONED, detail='aborted by an operator before it began')
             return
@@ -173,7 +173,7 @@ class Runner:
     def _service(self, move, host):
         """:raises NovaUnavailable: it is silent, which says nothing about the instance"""
         service = self.compute.service(host)
-        # A host that is emptied is disabled, and was not meant to stop reporting.
+        # is_silent does not cover disabled hosts. One that is emptied has to report all the same.
         is_emptied = move.phase == plans.EVACUATE and host == move.source
         if service is not None and (
                 service.is_silent or is_emptied and service.has_stopped_reporting):
@@ -220,7 +220,8 @@ class Runner:
             self._hurry(move)
 
     def _watch_cold(self, move, migration):
-        """A cold migration can be neither aborted nor hurried; it ends when it is confirmed."""
+        """Follow a cold migration, which can be neither aborted nor forced and ends when it is
+        confirmed."""
         if migration.status in migration_status.FAILED:
             if not migration.was_started:
                 self._tell_refusal(move, migration)
@@ -235,7 +236,7 @@ class Runner:
                        'Nova does not end its cold migration', may_be_tried_again=False)
 
     def _wait_for_it(self, move, lost):
-        """Be patient with a Nova that has no migration yet."""
+        """Wait for a Nova that has no record of the migration yet."""
         if lost and move.abort_requested:
             self._end(move, moves.ABANDONED, detail='aborted by an operator; Nova had no migration')
             return
@@ -297,7 +298,8 @@ class Runner:
         return instance.task_state == 'migrating' and self.compute.set_free(move)
 
     def _left(self, move):
-        """The instance, which its owner may delete at any time; its migrations are gone with it."""
+        """Read the instance, which its owner may delete at any time, with all records of its
+        migrations."""
         instance = self.compute.instance(move.instance_uuid)
         if instance is None or instance.task_state in DELETING:
             self._outdate(move, 'it was deleted while it was moved')
@@ -357,7 +359,8 @@ class Runner:
                        f'{"ahead" if skew > 0 else "behind"}: {fault}')
 
     def _verify(self, move):
-        """Believe neither status nor silence: the instance has to be there, and well."""
+        """Check the instance itself: it has to be on the destination and in order, whatever the
+        status says."""
         try:
             instance = self.compute.instance(move.instance_uuid)
         except exception.NovaClientError as e:

@@ -80,7 +80,7 @@ def _make_delivery(context):
 
 
 class ExecutionService:
-    """Takes moves on and carries them out.
+    """Accepts moves and carries them out.
 
     :param compute: ComputeApi
     """

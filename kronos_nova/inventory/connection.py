@@ -13,7 +13,7 @@ GROUP = 'kronos_nova'
 
 
 def connect(conf) -> openstack.connection.Connection:
-    """A connection that does not reach out before it is used.
+    """Make a connection, which sends nothing before it is used.
 
     :param conf: an ``oslo.config`` object with Kronos' options registered
     :raises ConfigurationError: the options are not enough to authenticate with

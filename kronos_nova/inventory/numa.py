@@ -78,8 +78,8 @@ def topology(raw: Any) -> Topology:
 
 def with_page_size(found: Topology, extra_specs: Mapping[str, str],
                    image: Mapping[str, str]) -> Topology:
-    """The same with the size of pages that the instance asks for: where it moves, Nova asks for
-    that again."""
+    """Return the cells with the size of pages that the instance asks for, because Nova asks for it
+    again at the destination."""
     wanted = numa.page_size(extra_specs, image)
     return found._replace(cells=tuple(
         dataclasses.replace(cell, page_kb=wanted) for cell in found.cells))

@@ -189,7 +189,7 @@ class OpenStackInventory:
         raise exception.InventoryError(problem=f'the pages of {path} come again and again')
 
     def _migrations_under_way(self) -> Iterator[dict]:
-        """Nova filters by one status at a time."""
+        """Read the migrations in progress, one status at a time, as Nova filters them."""
         for status in migration_status.LEAVING:
             path = f'/os-migrations?status={urllib.parse.quote(status)}'
             for migration in self._pages(path, 'migrations'):
@@ -197,7 +197,7 @@ class OpenStackInventory:
                     yield migration
 
     def _server_groups(self) -> Iterator[dict]:
-        """Paged by offset, and nothing says whether there are more."""
+        """Read the server groups page by page, by offset, until a page is empty."""
         offset = 0
         while page := self._compute(
                 f'/os-server-groups?all_projects=True&limit={PAGE}&offset={offset}',
@@ -208,8 +208,8 @@ class OpenStackInventory:
 
 @contextlib.contextmanager
 def _answered():
-    """Raise InventoryError for all that keeps an answer from being read: to
-    :mod:`kronos_nova.executor.outages` that is an outage."""
+    """Raise InventoryError, which counts as an outage in :mod:`kronos_nova.executor.outages`, for
+    every error of reading an answer."""
     try:
         yield
     except (openstack.exceptions.SDKException, exceptions.ClientException,

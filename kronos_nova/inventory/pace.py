@@ -26,7 +26,7 @@ class ReadingPace:
         self._sleep, self._monotonic = sleep, monotonic
 
     def begin(self):
-        """Another reading begins."""
+        """Begin another reading."""
         self._left = self._rest_time
 
     @contextlib.contextmanager

@@ -37,7 +37,7 @@ class HostScope:
         return self._chosen
 
     def with_ends_of(self, moves: Iterable[MoveUnderWay]) -> 'HostScope':
-        """The same with the hosts that moves leave for it, or leave it for."""
+        """Return a copy with the sources and destinations of moves to and from its hosts."""
         if self._scopes is None:
             return self
         ends = frozenset(end for move in moves if move.source in self or move.destination in self

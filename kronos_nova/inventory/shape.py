@@ -132,7 +132,7 @@ def cpu(raw: Any) -> Cpu | None:
 
 @functools.lru_cache(maxsize=1000)
 def _cpu(arch, model, features):
-    """Hosts of one kind have the same, which is looked through once."""
+    """Parse the processors of a host; hosts of one kind share the result."""
     return Cpu(arch=boundary.text(arch, 'an architecture'),
                model=boundary.text(model, 'a CPU model'),
                features=tuple(sorted({boundary.text(each, 'a CPU feature') for each in features})))
@@ -143,7 +143,8 @@ def _version(raw):
 
 
 def inventory(tree: Iterable[Provider]) -> dict[str, ResourceInventory]:
-    """The whole tree's by resource class: a NUMA node or a card may have a provider of its own."""
+    """Return the inventories of a whole tree by resource class, because a NUMA node or a card may
+    be a provider."""
     parts = collections.defaultdict(list)
     for provider in tree:
         for resource_class, inventory in provider.inventories.items():
@@ -308,7 +309,8 @@ def aggregate(raw: dict) -> Aggregate:
 
 
 def server_group(raw: dict) -> ServerGroup:
-    """Old servers have the list ``policies`` with one element, new ones the single ``policy``."""
+    """Read a server group. Old microversions have the list ``policies`` with one element, new ones
+    ``policy``."""
     policy = raw.get('policy') or next(iter(raw.get('policies') or ()), None)
     if policy is None:
         raise exception.InventoryError(problem=f'server group {raw["id"]} has no policy')

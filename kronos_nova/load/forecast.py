@@ -117,7 +117,7 @@ class Seasonal:
     present_errors: np.ndarray
 
     def select(self, rows: np.ndarray) -> 'Seasonal':
-        """That of some of the loads.
+        """Return the forecast of some of the loads.
 
         :param rows: intp (n,), -1 = one of which nothing is known
         """
@@ -130,17 +130,18 @@ class Seasonal:
         return Seasonal(*picked)
 
     def judged(self, placed: PlacedLoads) -> Judgement:
-        """By the hosts, as if their loads had been where they are now."""
+        """Judge the forecast by hosts, as if their loads had always been on the present hosts."""
         return _judged(placed.sums(self.errors), placed.sums(self.present_errors),
                        ~np.isnan(self.errors).all(axis=(0, 1)))
 
     def margins(self, placed: PlacedLoads, quantile: float) -> np.ndarray:
-        """float64 (N, H): what each load is to be taken for beyond its forecast, so that hosts
-        are not beyond theirs in more than the rest of the hours.
+        """Return float64 (N, H): the margin to add to the forecast of each load, so that the loads
+        of hosts stay below forecast and margin in a given part of the hours.
 
-        A host's margin is that quantile of what it had beyond during the last day. Of that each
-        load has the part that it had in the hosts' errors, so that the parts add up and go with
-        the loads when these are moved (Euler's allocation; Tasche, arXiv:0708.2542).
+        The margin of a host is a quantile of the amounts by which it exceeded its forecast in the
+        last day. Each load has a part of it, in proportion to its part in the errors of the host,
+        so that parts add up and move with their loads (Euler's allocation; Tasche,
+        arXiv:0708.2542).
         """
         beyond, known = np.nan_to_num(-self.errors), ~np.isnan(self.errors).all(axis=0)
         of_host = placed.sums(beyond)
@@ -152,7 +153,7 @@ class Seasonal:
         return (beyond * of_host[placed.host]).sum(axis=2) * each[placed.host]
 
     def variances(self) -> np.ndarray:
-        """float64 (N, H): of the errors; 0 where they are not known."""
+        """Return float64 (N, H): the mean square of the errors; 0 where they are not known."""
         known = ~np.isnan(self.errors)
         return np.divide((np.nan_to_num(self.errors) ** 2).sum(axis=2), known.sum(axis=2),
                          out=np.zeros(self.ahead.shape), where=known.any(axis=2))

@@ -64,8 +64,8 @@ class Readings:
     """The answer of a query for some hosts.
 
     values : float64 (H,), NaN = no sample
-    problems : why no decision may rest on them; empty if one may
-    warnings : what an operator should know, though a decision may
+    problems : reasons against any decision by these values; empty for none
+    warnings : texts for an operator that are no reason against a decision
     coverage : fraction of the available hosts that have a sample
     oldest : Unix seconds of the oldest of these samples; NaN = there is none
     """

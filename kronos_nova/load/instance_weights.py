@@ -64,7 +64,7 @@ class Weights:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """All that an operator should know."""
+        """Return the warnings for an operator."""
         return (*self.doubts, *self.duplicates)
 
 

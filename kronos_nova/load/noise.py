@@ -52,7 +52,7 @@ def expected_range(deviations: np.ndarray, left_out: int = 0) -> float:
 
 
 def _expected_span(deviations: np.ndarray, left_out: int) -> float:
-    """The same without the highest and the lowest loads."""
+    """Return :func:`expected_range` without the highest and the lowest loads."""
     if len(deviations) - 2 * left_out < 2 or not deviations.any():
         return 0.0
     # Denser near the mean, where hosts of small deviations are.

@@ -118,7 +118,8 @@ def _out_of_range(samples, expected):
 
 
 def _coverage_remedy(expected, diagnosis):
-    """Name min_coverage where it can help: it is about hosts, and never about all of them."""
+    """Name min_coverage where it can help: it concerns hosts, and some of them must have a
+    sample."""
     can_help = expected.noun == 'hosts' and diagnosis.matched
     return '; min_coverage permits to plan without some' if can_help else ''
 

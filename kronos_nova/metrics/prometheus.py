@@ -61,7 +61,7 @@ class PrometheusClient:
         return answer.read_vector(self.body(query), self._transport.source)
 
     def body(self, query: MetricQuery) -> bytes:
-        """The same answer as the API sent it, for a snapshot."""
+        """Return the answer of :meth:`query` as the API sent it, for a snapshot."""
         return self._fetch('/api/v1/query', query=self._smoothed(query))
 
     def instant(self, promql: str) -> Vector:
@@ -111,8 +111,8 @@ class PrometheusClient:
         return self._deadline - now
 
     def _smoothed(self, query):
-        """A capacity is no load: averaging it would hide that a host was enlarged. What was, and
-        what is to come, is as it is."""
+        """Return the query with smoothing, for loads only. An average of a capacity would hide that
+        a host was enlarged, and forecasts and histories are means already."""
         if self._smoothing is None or query.kind in (HOST_CAPACITY, HISTORY, FORECAST):
             return query.promql
         window, step = self._smoothing

@@ -46,7 +46,7 @@ class Model:
                                   minlength=len(problem.hosts))
 
     def with_rules(self, *rules: Rule) -> 'Model':
-        """The same with further rules."""
+        """Return a copy with further rules."""
         other = copy.copy(self)
         other.__dict__.pop('for_emptying', None)
         other.rules = _callbacks_last((*self.rules, *rules))
@@ -54,23 +54,23 @@ class Model:
 
     @functools.cached_property
     def for_emptying(self) -> 'Model':
-        """The same without the rules, and the groups, that yield: by what is left hosts are emptied
-        that could not be otherwise."""
+        """Return a copy without the rules and groups that may be relaxed, by which hosts are
+        emptied that cannot be emptied under all rules."""
         other = self.with_rules()
         other.rules = tuple(rule.for_emptying() if isinstance(rule, GroupPolicy) else rule
                             for rule in self.rules if not rule.yields)
         return other
 
     def with_ceiling(self, state: 'State', ceiling: float) -> 'Model':
-        """The same, in which no host passes the ceiling in any policy, unless it already is above
-        in ``state``: then it may not pass where it is."""
+        """Return a copy in which no host passes the ceiling in any policy. A host that is above it
+        in ``state`` may not pass its present score."""
         return self.with_rules(LoadLimit(
             most=np.maximum(ceiling, state.scores), by_capacity=False, is_passing=True,
             what='the overload ceiling, or what it has now,'))
 
     def with_mark(self, state: 'State', mark: float | np.ndarray) -> 'Model':
-        """The same, in which no host ends above the mark in any policy, unless it already is above
-        in ``state``: then it may not end above where it is.
+        """Return a copy in which no host ends above the mark in any policy. A host that is above it
+        in ``state`` may not end above its present score.
 
         :param mark: of all policies, or float64 (P,)
         """

@@ -118,7 +118,7 @@ class Delta:
         return itself
 
     def _some(self, rows: np.ndarray) -> 'Delta':
-        """The same question about some of the chains.
+        """Return the delta of some of the chains.
 
         :param rows: bool (...)
         """
@@ -138,7 +138,8 @@ class Delta:
         return allows
 
     def _allows_move(self, rule: Rule, n: int) -> np.ndarray:
-        """bool (...): the same of one move, as far as it follows from sums."""
+        """Return bool (...): whether one rule allows one move of each chain, as far as sums
+        decide."""
         return rule.allows(self.state, *self.moves[n], self.moves[:n] + self.moves[n + 1:])
 
     def has_room(self, n: int) -> np.ndarray:

@@ -72,7 +72,7 @@ def _levels(groups: Sequence[Group], hosts: int) -> tuple[np.ndarray, np.ndarray
 
 
 def _rows(lists: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """All of the lists in one row, and from which each is."""
+    """Return all lists as one row, and the number of the list of each element."""
     row = np.concatenate([np.zeros(0, dtype=np.intp), *lists]).astype(np.intp)
     return row, np.repeat(np.arange(len(lists)), [len(one) for one in lists])
 

@@ -282,7 +282,7 @@ class CellUse:
         return found
 
     def fits_on(self, parts: Sequence[InstanceCell], hosts: np.ndarray) -> np.ndarray:
-        """bool (h,): the same of some hosts."""
+        """Return bool (h,): :meth:`fits` for some hosts."""
         if not parts:
             return np.ones(len(hosts), dtype=bool)
         first, known = parts[0], self.cells.known[hosts]
@@ -305,7 +305,7 @@ class CellUse:
             cells.has.memory[hosts] * cells.memory_ratio[hosts, None] + TOLERANCE))
 
     def _is_free(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """bool (h, C): the same without what may be overcommitted."""
+        """Return bool (h, C): :meth:`fits_part` without resources that may be overcommitted."""
         has = self.cells.has
         pinned, shared = _cpus(need)
         fits = self.cells.exists[hosts] & self._has_memory(need, hosts)
@@ -353,7 +353,7 @@ class CellUse:
         return self.chosen(self.cells.parts[kind], host)
 
     def chosen(self, parts: Sequence[InstanceCell], host: int) -> tuple[Place, ...] | None:
-        """The same of parts.
+        """Return :meth:`choose` for parts.
 
         Nova looks through the permutations of cells. While it does, it numbers each part by the
         cell that it fitted last, and keeps the page size that it last found for a part. It
@@ -394,7 +394,7 @@ class CellUse:
         return dataclasses.replace(need, page_kb=int(self.cells.page_kb[fitting][-1]))
 
     def without(self, vms: Iterable[int], vm_host: np.ndarray) -> 'CellUse':
-        """The same without some instances, wherever they are."""
+        """Return a copy without some instances, wherever they are."""
         other = self.copy()
         for vm in vms:
             other.add(vm, int(vm_host[vm]), -1)

@@ -24,7 +24,7 @@ class Preferences:
     names: Callable[..., str]
 
     def at(self, vms: Index, hosts: Index) -> np.ndarray:
-        """float64 (...): of instances on hosts; both broadcast."""
+        """Return float64 (...): the costs of instances on hosts; both broadcast."""
         return self.cost[self.kind[vms], hosts]
 
     def charges(self, hosts: np.ndarray) -> np.ndarray:

@@ -345,7 +345,7 @@ class Program:
                                    np.append(values, -1.0))
 
     def keep_load_limits(self, price: float | None = None) -> None:
-        """The same for each load limit of the model."""
+        """Keep each load limit of the model."""
         for rule in self.of.model.rules:
             if isinstance(rule, LoadLimit):
                 hosts, scores = self.of.hosts, self.of.state.scores[self.of.hosts]

@@ -186,7 +186,7 @@ class ArrivalLimit(Rule):
         for other, there in others:
             free = free - self.weights[other] * self.host_scale[there] * (
                 (there == hosts) & (there != home[other]))
-        # What a host does not measure limits nothing.
+        # A resource that is not measured on a host (NaN) limits nothing there.
         return ~(self.weights[vms] * self.host_scale[hosts] > free + TOLERANCE) | (
             hosts == home[vms])
 

@@ -94,9 +94,9 @@ class SearchSpace:
         self.floor = np.minimum(self.free, 0.0) - TOLERANCE
 
     def _add_untouched(self) -> int:
-        """Two rows for the hosts that are not touched, with the highest and the lowest score of
-        each policy: nothing is on them and nothing may go there. Where hosts are left out, two more
-        for each of these."""
+        """Add two rows that stand for all untouched hosts: the highest and the lowest score of each
+        policy, without instances, and closed to them. Where hosts are left out, add two more for
+        each of these."""
         others = self.problem.available.copy()
         others[self.hosts] = False
         if not others.any():

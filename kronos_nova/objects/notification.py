@@ -139,10 +139,10 @@ PAYLOADS = (PlanPayload, MovePayload, AutomationPayload, DrainPayload)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """One that is to be sent, or was.
+    """A notification, sent or not.
 
-    ``sequence`` counts from 1 without a gap, in the order in which they are sent; sent twice, it is
-    the same, and so is ``uuid``. ``at`` is the time of the event.
+    ``sequence`` counts from 1 without a gap, in the order of sending. A notification that is sent
+    twice has the same ``sequence`` and ``uuid``. ``at`` is the time of the event.
     """
 
     uuid: str

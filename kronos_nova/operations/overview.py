@@ -358,8 +358,8 @@ def hosts_measured(last: Iterable[models.CycleRow]) -> dict[str, dict[str, int]]
 
 @functools.lru_cache(maxsize=MOST_PARSED)
 def _parsed(text):
-    """(AggregateReport, how many hosts it is of) of a report as it is kept. It names every server
-    that stayed, and is the same until the next evaluation: it is not parsed for every look."""
+    """Parse a saved report into (AggregateReport, the number of its hosts). The result is cached,
+    because a report names every server that stayed and only changes with an evaluation."""
     return plans.AggregateReport.from_json(text), plans.counts_in(text)
 
 

@@ -1,5 +1,4 @@
-"""Snapshots that are kept in a folder: which there are, one as a file, and what would be planned
-for it with other policies."""
+"""Snapshots in a folder: their list, one as a file, and the replay of one with other policies."""
 
 import dataclasses
 import datetime

@@ -148,7 +148,7 @@ class MigrationHistory:
         tries = [past for past in tries if past.memory_mb]
         timed = [(past, past.seconds) for past in tries if past.seconds]
         self.fixed, self.bandwidth = _fitted(timed, assumed)
-        # One that did not end tells most of all what its guest writes.
+        # A migration that did not end shows best how much its guest writes.
         self._written = self._learn_writing(tries)
         self._usual = tuple(statistics.median(each[n] for each in self._written.values())
                             if self._written else default for n, default in ((0, 1.0), (1, 0.0)))

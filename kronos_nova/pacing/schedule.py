@@ -152,7 +152,7 @@ class _Floor:
         """Run the moves by a rule. The rule orders those that may begin, given those that run."""
         count = len(self.jobs)
         begins, ends = np.full(count, np.nan), np.full(count, np.nan)
-        # Seconds before each copies, and the part that is left of its copying.
+        # For each move, the seconds until it copies, and the part of the copying that is left.
         ahead, left = self.fixed.copy(), np.ones(count)
         under_way = np.zeros(count, dtype=bool)
         self._held = np.array([len(job.after) for job in self.jobs])

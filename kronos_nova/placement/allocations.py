@@ -39,7 +39,7 @@ class Consumer:
 
     @classmethod
     def from_body(cls, uuid: str, body: Mapping) -> 'Consumer':
-        """From an answer of ``GET /allocations/{uuid}``."""
+        """Make a consumer from an answer of ``GET /allocations/{uuid}``."""
         kind = body.get('consumer_type')
         return cls(
             uuid=uuid,
@@ -81,7 +81,7 @@ class AllocationSet:
 
     @classmethod
     def from_body(cls, body: Mapping) -> 'AllocationSet':
-        """From a body of ``POST /allocations``."""
+        """Make a set from a body of ``POST /allocations``."""
         return cls(tuple(Consumer.from_body(uuid, held) for uuid, held in body.items()))
 
     def to_body(self, with_types: bool = True) -> dict:

@@ -34,15 +34,15 @@ HANDED_OVER_PATIENCE = 5
 """Times the patience with a dead worker for one that died when it was about to send the request to
 the source compute. Raised, its move stays open longer; lowered, a migration that is running is
 repaired. Not measured."""
-# How long after its last sign of life a worker may have lived.
 LAST_BREATH = datetime.timedelta(seconds=15)
+"""Time for which a worker may have lived after its last sign of life."""
 
 
 class TaskRegister(Protocol):
     """Workers of live migration tasks."""
 
     def dead(self, begun_before, handed_over_before) -> list[Task]:
-        """Tasks whose worker was last heard of before that."""
+        """Return tasks whose worker gave its last sign of life before a time."""
 
     def in_progress(self) -> frozenset[str]:
         """The migrations that a worker has begun and not ended."""
@@ -128,7 +128,7 @@ class Reconciler:
             is_due = finding and finding.can_be_healed_unasked
             return _logged(healer.heal(finding)) if is_due else None
         except errors.PlacementUnavailable:
-            raise  # it answers none of the others either
+            raise  # it would not answer for the other instances either
         except exception.KronosException as error:
             LOG.warning('Instance %s is looked at again later: %s', uuid, error)
         return None

@@ -123,8 +123,8 @@ class NovaRecords(Protocol):
         received yet."""
 
     def set_free(self, instance_uuid: str, marked_before: datetime.datetime) -> None:
-        """Set an instance free that was marked as migrating before then and has no live
-        migration in progress."""
+        """Clear the task state of an instance that was marked as migrating before a time and has no
+        live migration in progress."""
 
     def give_up(self, migration_uuid: str) -> bool:
         """End a live migration without a worker, and set its instance free.

@@ -141,7 +141,7 @@ class Ordering:
         if len(self.done) + len(vms) >= self.limits.budget:
             return False
         state, memory = self.state, self.state.problem.memory_mb
-        # Wherever the first one goes, it leaves room to the second.
+        # Any destination of the first move leaves room for the second.
         first, second = np.nonzero(state.vm_host[vms][:, None] == hosts)
         enables = state.delta((vms[first], hosts[first]), (vms[second], hosts[second])).has_room(1)
         first, second = first[enables], second[enables]

@@ -167,7 +167,7 @@ class CellReader:
 
 
 def _cells(host, text):
-    """None, with a warning, where the cells of a host cannot be read."""
+    """Return the NUMA cells of a host; None, with a warning, where they cannot be read."""
     try:
         return numa.host_cells(json.loads(text or 'null'))
     except (ValueError, TypeError, boundary.OutOfBounds) as error:

@@ -84,7 +84,7 @@ class LastRead:
         self.rules = requests.RequestRules(policies.load(policies_file).rules, aggregates, levels)
 
     def score(self, host):
-        """A host without a score is as good as the others are on average."""
+        """Return the score of a host; that of an unknown host is the average of the others."""
         if host in self.scores or not self.scores:
             return self.scores.get(host, 0.0)
         return sum(self.scores.values()) / len(self.scores)

@@ -29,7 +29,7 @@ class _WithoutEventlet:
 
 
 def hide_eventlet():
-    """To be called by a program before it imports anything else."""
+    """Hide eventlet from libraries. A program calls it before it imports anything else."""
     sys.meta_path.insert(0, _WithoutEventlet)
 
 
@@ -53,7 +53,8 @@ def load_nova(config_files, config_dirs):
 
 
 def _be_impatient():
-    """A service waits for its databases for minutes; a person wants to know."""
+    """Shorten the waits for databases: a service waits for minutes, but a person wants an
+    answer."""
     from nova import conf
     from nova.db.api import api as api_database
     from nova.db.main import api as main_database

@@ -74,7 +74,7 @@ class TwoPhaseClaims:
 
     @synchronized
     def confirm(self, context, claim_id):
-        """The move was made: from now on the claim is like one that Nova made.
+        """Confirm the claim of a move that was made: from now on it is like one that Nova made.
 
         :returns: whether there was still something to do
         """
@@ -87,7 +87,7 @@ class TwoPhaseClaims:
 
     @synchronized
     def abort(self, context, claim_id):
-        """The move will not be made: give the room back, unless Nova itself holds it by now.
+        """Release the room of a move that will not be made, unless Nova itself holds it by now.
 
         :returns: whether there was still something to give back
         """

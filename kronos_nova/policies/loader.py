@@ -93,13 +93,14 @@ def load_for_request(path: str | os.PathLike[str]) -> models.PolicySet:
 
 @functools.lru_cache(maxsize=2)
 def _parsed(content: bytes, path: str) -> models.PolicySet:
-    """A planning process reads the file in each of its cycles, and it seldom changes."""
+    """Parse the text of a file; the last result is cached, because each cycle reads the file and it
+    seldom changes."""
     return parse(content, path)
 
 
 def parse(content: bytes | str,
           path: str | os.PathLike[str] = 'policies') -> models.PolicySet:
-    """The same for the text of a file; ``path`` is only for messages."""
+    """Parse the text of a policies file; ``path`` is only for messages."""
     try:
         tree = yaml.load(content, Loader=_Loader)  # noqa: S506  # nosec B506 - a safe one
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:

@@ -213,7 +213,7 @@ class OperatorRule(_Strict):
 
     @property
     def price(self) -> float:
-        """The cost of a server where the rule would not have it."""
+        """Return the cost of a server on a host that the rule does not want."""
         return DEFAULT_COST if self.cost is None else self.cost
 
     @property

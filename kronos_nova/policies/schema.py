@@ -56,5 +56,5 @@ def document() -> dict:
 
 
 def _given(key: str) -> dict[str, Any]:
-    """It is there, and not null."""
+    """Return the schema of a key that is present and not null."""
     return {'properties': {key: {'not': {'type': 'null'}}}, 'required': [key]}

@@ -57,7 +57,10 @@ class Window:
     zone: str = 'UTC'
 
     def is_open(self, now: float) -> bool:
-        """:param now: Unix seconds"""
+        """Return whether the window is open.
+
+        :param now: Unix seconds
+        """
         local, margin = self._local(now), self._margin(now)
         starts = self._starts(local + margin + _SECOND)
         while True:
@@ -69,7 +72,7 @@ class Window:
                 return False
 
     def opens_at(self, now: float) -> float:
-        """Return when it opens next; Unix seconds."""
+        """Return the time at which the window opens next, in Unix seconds."""
         starts = self._starts(self._local(now) - self._margin(now))
         while (opens := self._unix(starts.get_next(datetime.datetime))) <= now:
             pass
@@ -156,7 +159,7 @@ class Windows:
         return not mine or any(window.is_open(now) for window in mine)
 
     def opens_at(self, aggregate: str, now: float) -> float:
-        """Return when the next of its windows opens; Unix seconds."""
+        """Return the time at which the next window of an aggregate opens, in Unix seconds."""
         return min(window.opens_at(now) for window in self.of_aggregate(aggregate))
 
 

@@ -184,8 +184,8 @@ class _Names:
                 and not _PLAIN.fullmatch(word))
 
     def in_text(self, text: str) -> str:
-        """The same for each word of a value, wherever it stands, so that what was equal is equal;
-        numbers and the operators of Nova's filters stay."""
+        """Replace each word of a value, so that equal words stay equal; numbers and the operators
+        of Nova's filters stay."""
         return _WORD.sub(lambda word: self._word(word[0]), text)
 
     def _word(self, word):
@@ -389,7 +389,7 @@ def _rules(selections, names):
 
 
 def _unasked(tree):
-    """The same with another word for every query."""
+    """Return a copy with another word for every query."""
     if isinstance(tree, dict):
         return {key: 'anonymised' if key.endswith('_query') else _unasked(value)
                 for key, value in tree.items()}

@@ -23,7 +23,7 @@ class Page:
         self._cycles = []
 
     def add(self, label: str, snapshot: Snapshot, report: CycleReport, note: str = ''):
-        """One more report, in the order of time.
+        """Add one more report, in the order of time.
 
         :param label: what to call it in a day's list
         :param snapshot: what the report was made from

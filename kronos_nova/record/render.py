@@ -184,8 +184,8 @@ def _add(table, *cells):
 
 
 def _shown(foreign):
-    """Names are tenants' and exporters': what is no text stays out of the terminal, and what looks
-    like markup is none."""
+    """Make a foreign name safe for the terminal: without control characters, and with markup as
+    plain text."""
     return Text(boundary.shown(foreign, LONGEST))
 
 

@@ -33,8 +33,8 @@ class Durations:
 
 
 def folders(path) -> tuple[pathlib.Path, ...]:
-    """The snapshot in ``path``; or, if it has none itself, those in its folders, by name: a day of
-    them is usually named by time."""
+    """Return the snapshot in ``path``; if it is none, the snapshots in its folders, sorted by name,
+    which usually is a time."""
     path = pathlib.Path(path)
     inside = () if (path / 'meta.json').exists() else sorted(path.glob('*/meta.json'))
     return tuple(meta.parent for meta in inside) or (path,)

@@ -456,7 +456,7 @@ class _GroupRooms:
 
 
 def _with(model: Model, rules: tuple[Rule, ...]) -> Model:
-    """The same model by other rules."""
+    """Return the model with other rules."""
     other = model.with_rules()
     other.rules = rules
     return other

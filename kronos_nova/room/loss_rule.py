@@ -114,7 +114,7 @@ def _with_it(move: PlannedMove, moves: Iterable[PlannedMove]) -> list[PlannedMov
 
 
 def _last_of_each(moves: Iterable[PlannedMove]) -> list[PlannedMove]:
-    """The moves that say where each instance ends."""
+    """Return the last move of each instance."""
     return list({move.instance_uuid: move for move in moves}.values())
 
 

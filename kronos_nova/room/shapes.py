@@ -43,7 +43,7 @@ def with_new(snapshot: Snapshot, shapes: Iterable[Shape], count: int = 1,
     :param count: of each shape and cell
     :returns: (snapshot, names of the hosts, for each shape the uuids of its servers)
     """
-    # Without any host there is a cell all the same, of which nothing is known.
+    # A snapshot without hosts has one cell, whose name is not known.
     shapes, cells = list(shapes), sorted({host.cell for host in snapshot.hosts}) or ['']
     hosts = [_host(cell) for cell in cells]
     instances = [[instance(shape, f'{host.name}/{number:06d}/{n}', host.name, project_id)

@@ -84,7 +84,7 @@ class SlotCounter:
         self._allowed = [self._permitted(vms) for vms in self._new]
 
     def within(self, hosts: Iterable[str]) -> 'SlotCounter':
-        """The same, in which only some hosts count.
+        """Return a copy in which only some hosts count.
 
         :param hosts: names of those
         """

@@ -38,7 +38,7 @@ class Context:
     planner_ports: Callable[[], 'PlannerPorts']
 
     def utcnow(self) -> datetime.datetime:
-        """The time of the control database."""
+        """Return the time of the control database."""
         return self.database.utcnow()
 
     def journal(self) -> journal.Journal:

@@ -66,7 +66,8 @@ def check(values: Mapping[str, object]) -> None:
 
 
 def _refuse_outside_calendar(time, what):
-    """
+    """Refuse times that cannot be converted to UTC.
+
     :raises OutOfBounds: in UTC the time is before the first year or after the last
     """
     try:

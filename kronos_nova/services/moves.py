@@ -69,7 +69,7 @@ def views(database: Database, found: Collection[moves.MoveRecord],
 
 
 def _future(end, now):
-    """The end, unless it is over: a move that takes longer than expected may end at any time."""
+    """Return the expected end, or None if it has passed: such a move may end at any time."""
     return end if end is not None and end > now else None
 
 

@@ -101,7 +101,8 @@ def _view(key, sums):
 
 
 def _comparison(known, request, days) -> contract.Comparison:
-    """The days after that of the first move, and as many before it; that day counts for neither."""
+    """Return the days after the day of the first move, and as many before it; that day counts for
+    neither."""
     first = known.first_move(request.aggregate)
     if request.project:
         return _uncompared('Hosts are of no project: loads are not compared for one.')

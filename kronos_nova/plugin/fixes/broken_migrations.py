@@ -269,7 +269,8 @@ class SettlesBrokenMigrations:
         try:
             tries(self._follow_guest if attempt.is_prepared else self._roll_back, attempt)
         except Exception:  # after any error, Nova's own verdict holds
-            LOG.exception('What became of the guest is not clear.', instance=attempt.instance)
+            LOG.exception('The state of the guest cannot be determined; Nova\'s own verdict on the '
+                          'live migration holds.', instance=attempt.instance)
             attempt.status = attempt.status or migration_status.ERROR
 
     def _follow_guest(self, attempt):

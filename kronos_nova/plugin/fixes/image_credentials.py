@@ -38,7 +38,7 @@ class FetchesImages:
 
 
 def _as_nova(context):
-    """Return the context of a request; a token that it has is kept."""
+    """Return the context of a request with the service user's credentials if it has no token."""
     if not CONF.kronos_fixes.image_credentials:
         return context
     if context.is_admin and not context.auth_token and context.user_auth_plugin is None:

@@ -37,8 +37,8 @@ class PatientComputeAPI(compute_rpcapi.ComputeAPI):
             super().post_live_migration_at_destination(*asked)
             return
         except messaging.MessagingTimeout as error:
-            LOG.warning('%s does not answer once the guest has arrived there: %s', host, error,
-                        instance=instance)
+            LOG.warning('%s did not answer the request to complete the live migration, which is '
+                        'repeated: %s', host, error, instance=instance)
         if _is_done(ctxt, instance, host):
             return
         try:
