@@ -238,8 +238,8 @@ class _Case:
                 or each.can == IMMOVABLE and self._stops(self.servers[uuid])}
 
     def _treatment(self, server: Instance) -> str:
-        """What is done with a running server that Nova does not migrate live: a rule's word goes
-        before the command's."""
+        """Return the treatment of a running server that Nova does not migrate live. A rule takes
+        precedence over the command."""
         if server.uuid in self.ruled.treatments:
             return self.ruled.treatments[server.uuid].what
         return self.drains[server.host].unmovable
@@ -341,8 +341,8 @@ class _Case:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Treatment:
-    """What a rule says is done with a server, one of :data:`~kronos_nova.drain.states.UNMOVABLE`,
-    and the name of the rule."""
+    """The treatment of a server by a rule, one of :data:`~kronos_nova.drain.states.UNMOVABLE`, and
+    the name of the rule."""
 
     what: str
     rule: str
@@ -361,7 +361,8 @@ class _Ruled:
 
     @classmethod
     def made(cls, selections: Selections, aggregate: str, now: float) -> '_Ruled':
-        """Of several rules about what cannot move, the one that interrupts a server least holds."""
+        """Make them. Of several rules about a server that cannot move, the one that interrupts it
+        least holds."""
         treatments: dict[str, _Treatment] = {}
         for each in selections:
             what = each.rule.unmovable

@@ -93,8 +93,8 @@ class ServerSelector(_Strict):
 
     @property
     def is_of_owners(self) -> bool:
-        """Whether the owners of servers say which are selected: by what they set, and no project or
-        server is listed. What owners of one project set must hold neither a host that is emptied
+        """Return whether the owners of servers decide which are selected: by what they set, while
+        no project or server is listed. What owners of one project set must hold neither a host that is emptied
         nor the servers of another project."""
         named_groups = (word for word in self.server_group or () if not _UUID.fullmatch(word))
         return not (self.project or self.uuid) and bool(

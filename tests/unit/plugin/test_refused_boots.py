@@ -1,4 +1,4 @@
-"""Which requests that found no host make a wish for room."""
+"""A request that found no host makes a wish for room, unless it names a host."""
 
 import testtools
 from nova.objects import flavor as nova_flavor

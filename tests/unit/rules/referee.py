@@ -43,7 +43,8 @@ class Referee:
 
     @staticmethod
     def _yields(rule):
-        """Whether the owners of servers select them: a rule gives way where a host is emptied."""
+        """Return whether the owners of servers select them: the rule gives way where a host is
+        emptied."""
         chosen = set(rule['servers'])
         return bool(chosen & {'tag', 'metadata', 'name'}) and not chosen & {'project', 'uuid'}
 
