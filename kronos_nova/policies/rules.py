@@ -94,8 +94,8 @@ class ServerSelector(_Strict):
     @property
     def is_of_owners(self) -> bool:
         """Return whether the owners of servers decide which are selected: by what they set, while
-        no project or server is listed. What owners of one project set must hold neither a host that is emptied
-        nor the servers of another project."""
+        no project or server is listed. What owners of one project set must hold neither a host that
+        is emptied nor the servers of another project."""
         named_groups = (word for word in self.server_group or () if not _UUID.fullmatch(word))
         return not (self.project or self.uuid) and bool(
             self.metadata or self.tag or self.name or any(named_groups))
