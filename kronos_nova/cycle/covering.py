@@ -27,14 +27,15 @@ that can be covered is found sooner among many that cannot, in longer evaluation
 Not measured: it bounds the time that full clouds take."""
 
 
-def with_covering_plans(report: CycleReport, snapshot: Snapshot, policies: PolicySet,
-                        options: EngineOptions, planner_ports: PlannerPorts,
+def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot,
+                        policies: PolicySet, options: EngineOptions, planner_ports: PlannerPorts,
                         history: PlanningHistory) -> CycleReport:
     """The reports with plans that let a host or failure domain be lost again, one loss a plan, in
     the place of those for load alone; as the options ``failover_hosts`` and ``failover_domains``
     say. These plans are repairs, and have the level of repairs.
 
-    :param snapshot: with room that is held, and that of buffers, in use
+    :param snapshot: with room that is held in use
+    :param taken: with that of buffers in use too, which lost servers may have and moves may not
     """
     rule = loss_rule.rule_of(snapshot, policies, options, planner_ports)
     wanted = [each.name for each in report.aggregates if _is_open(each, options, history)]
@@ -42,7 +43,7 @@ def with_covering_plans(report: CycleReport, snapshot: Snapshot, policies: Polic
     if rule is None or not open_losses:
         return report
     plans = {name: found for name in wanted for found in [_plan(
-        name, rule, open_losses, snapshot, policies, options, planner_ports, history)] if found}
+        name, rule, open_losses, taken, policies, options, planner_ports, history)] if found}
     return dataclasses.replace(report, aggregates=tuple(
         dataclasses.replace(buffers.with_room_moves(each, plans[each.name]),
                             purpose=automation.REPAIR)
@@ -59,14 +60,14 @@ def _is_open(report: AggregateReport, options: EngineOptions, history: PlanningH
     return not is_busy and buffers.gives_way(report)
 
 
-def _plan(aggregate: str, rule: LossRule, open_losses: list[Loss], snapshot: Snapshot,
+def _plan(aggregate: str, rule: LossRule, open_losses: list[Loss], taken: Snapshot,
           policies: PolicySet, options: EngineOptions, planner_ports: PlannerPorts,
           history: PlanningHistory) -> tuple[PlannedMove, ...]:
     """The moves after which one more of the losses of an aggregate is covered, and none less; none
     where no such moves were found."""
-    inside = making.within(snapshot, aggregate)
-    rules = room_rules(options, policies, snapshot)
-    pinned = {*making.pinned(snapshot, rules, options.opt_out), *history.quarantines,
+    inside = making.within(taken, aggregate)
+    rules = room_rules(options, policies, taken)
+    pinned = {*making.pinned(taken, rules, options.opt_out), *history.quarantines,
               *history.instances}
     limits = planner_ports.limits(options, options.moves(policies.budget))
     for loss in _of(inside, open_losses):
@@ -78,7 +79,7 @@ def _plan(aggregate: str, rule: LossRule, open_losses: list[Loss], snapshot: Sna
         moves = room_requests.planned(
             found, f'all servers of {loss.name} restart elsewhere after it if {loss.name} is lost')
         if (rule.fitting(moves, [loss]) and not loss_rule.lowering(rule, moves)
-                and not room_requests.refused(found, snapshot, planner_ports)):
+                and not room_requests.refused(found, taken, planner_ports)):
             return moves
     return ()
 

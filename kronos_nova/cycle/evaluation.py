@@ -96,8 +96,9 @@ class Cycle:
                                   planner_ports, history, measurements)
         if kept:
             report = dataclasses.replace(report, aggregates=kept.applied(report.aggregates))
-        report = self._with_covering_plans(report, kept.snapshot if kept else seen.snapshot,
-                                           options, planner_ports, history)
+        report = self._with_covering_plans(
+            report, seen.snapshot, kept.snapshot if kept else seen.snapshot, options,
+            planner_ports, history)
         report = self._with_losses(report, seen.snapshot, options, planner_ports, begun)
         self._make_sure_of_our_turn()
         return writer.persist(report, seen.snapshot)
@@ -149,15 +150,15 @@ class Cycle:
         return buffers.keep_buffers(snapshot, self.policies, options, planner_ports, history,
                                     self.cycle_ports.inventory)
 
-    def _with_covering_plans(self, report: plans.CycleReport, snapshot: Snapshot,
+    def _with_covering_plans(self, report: plans.CycleReport, snapshot: Snapshot, taken: Snapshot,
                              options: EngineOptions, planner_ports: PlannerPorts,
                              history: PlanningHistory) -> plans.CycleReport:
         """The reports with plans that let hosts be lost again. Whatever is wrong with these keeps
         no other plan from being made."""
         found = [report]
         persist.alone('Moves after which a host may be lost again', lambda: found.append(
-            covering.with_covering_plans(report, snapshot, self.policies, options, planner_ports,
-                                         history)))
+            covering.with_covering_plans(report, snapshot, taken, self.policies, options,
+                                         planner_ports, history)))
         return found[-1]
 
     def _with_losses(self, report: plans.CycleReport, snapshot: Snapshot, options: EngineOptions,

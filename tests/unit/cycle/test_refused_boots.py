@@ -5,6 +5,7 @@ import datetime
 
 import fixtures
 
+from kronos_nova.cycle import refused_boots
 from kronos_nova.objects import automation
 from kronos_nova.objects import hold
 from kronos_nova.objects import plan as plans
@@ -77,6 +78,17 @@ class RefusedBootsTest(test_room.RoomTestCase):
         self.clock.go(hold.CHOICE_SECONDS + 1)
         self.evaluate()
         self.assertEqual(hold.EXPIRED, self.holds.get('r1').state)
+
+    def test_few_are_looked_for_in_one_evaluation_the_newest_first(self):
+        for number in range(refused_boots.TRIED + 1):
+            self.holds.request(test_holds.wish(
+                f'w{number}', self.clock(), shape=test_room.WHOLE, count=1, aggregate=hold.ANY,
+                requested_by=hold.KRONOS, project_id=f'p{number}',
+                expires_at=self.clock() + datetime.timedelta(seconds=hold.CHOICE_SECONDS)))
+            self.clock.go(1)
+        self.evaluate(self.level(gpu='approve'))
+        self.assertEqual([hold.REQUESTED] + refused_boots.TRIED * [hold.PROPOSED], [
+            self.holds.get(f'w{number}').state for number in range(refused_boots.TRIED + 1)])
 
     def test_an_error_in_it_keeps_no_plan_from_being_made(self):
         self.wish()

@@ -41,6 +41,11 @@ class RefusedBootsTest(testtools.TestCase):
         self.assertEqual(2, len(self.wishes(project_id='q')))
         self.assertEqual(3, len(self.wishes(flavor={'name': 'm1.other', 'flavorid': '8'})))
 
+    def test_few_wishes_are_open_at_a_time(self):
+        for number in range(refused_boots.MOST + 2):
+            found = self.wishes(project_id=f'p{number}')
+        self.assertEqual(refused_boots.MOST, len(found))
+
     def test_one_that_names_a_host_wishes_nothing(self):
         for more in ({'force_hosts': ['a']}, {'force_nodes': ['a']},
                      {'requested_destination': request_spec.Destination(host='a')}):
