@@ -96,9 +96,10 @@ class Cycle:
                                   planner_ports, history, measurements)
         if kept:
             report = dataclasses.replace(report, aggregates=kept.applied(report.aggregates))
-        report = self._with_covering_plans(
-            report, seen.snapshot, kept.snapshot if kept else seen.snapshot, options,
-            planner_ports, history)
+        if options.failover_hosts or options.failover_domains:
+            report = self._with_covering_plans(
+                report, seen.snapshot, kept.snapshot if kept else seen.snapshot, options,
+                planner_ports, history)
         report = self._with_losses(report, seen.snapshot, options, planner_ports, begun)
         self._make_sure_of_our_turn()
         return writer.persist(report, seen.snapshot)
@@ -210,11 +211,15 @@ class Cycle:
     def _choose_aggregates(self, snapshot: Snapshot, options: EngineOptions,
                            planner_ports: PlannerPorts) -> None:
         """Choose where room is made for servers that found no host."""
+        wanted = [each for each in self.cycle_ports.holds.in_states((hold.REQUESTED,))
+                  if each.aggregate == hold.ANY]
+        if not wanted:
+            return
         requests = RoomRequests(self.cycle_ports, self.policies, options, self.rules, self.utcnow)
         names = options.scopes(tuple(each.name for each in snapshot.aggregates))
         persist.alone('Room for servers that found no host', lambda: (
-            refused_boots.choose_aggregates(requests, self.rules.automation, names, snapshot,
-                                            planner_ports)))
+            refused_boots.choose_aggregates(requests, wanted, self.rules.automation, names,
+                                            snapshot, planner_ports)))
 
     def _carry_out_requests(self, snapshot: Snapshot, options: EngineOptions,
                             planner_ports: PlannerPorts,

@@ -147,7 +147,7 @@ class MetricsReader:
             whose = 'migration' if query.policy == metrics.MIGRATION else f'policy {query.policy}'
             return exception.MetricsPartial(
                 source=f'{whose}, {name}',
-                problem='the answer is not whole, or not sure: ' + '; '.join(vector.warnings))
+                problem='the source warns of its answer: ' + '; '.join(vector.warnings))
         return vector
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 from collections.abc import Iterable
+from collections.abc import Sequence
 
 from oslo_log import log as logging
 
@@ -21,21 +22,18 @@ where many flavors find no host; lowered, fewer wishes are fulfilled. Chosen: ro
 takes 2.4 seconds (``python -m bench making_room``)."""
 
 
-def choose_aggregates(requests: RoomRequests, defaults: automation.Defaults, names: Iterable[str],
-                      snapshot: Snapshot, planner_ports: PlannerPorts) -> None:
+def choose_aggregates(requests: RoomRequests, wanted: Sequence[Hold],
+                      defaults: automation.Defaults, names: Iterable[str], snapshot: Snapshot,
+                      planner_ports: PlannerPorts) -> None:
     """Give the wishes that have no aggregate yet the first in which moves make their room. At the
     level ``auto`` the moves begin with the next evaluation; at others an operator approves them.
 
     Where there is room already nothing is made: the servers found no host for another reason.
 
+    :param wanted: the wishes, the oldest first
     :param names: aggregates that are evaluated
     """
-    ports = requests.cycle_ports
-    wanted = [each for each in ports.holds.in_states((states.REQUESTED,))
-              if each.aggregate == states.ANY]
-    if not wanted:
-        return
-    switches = ports.switches.read()
+    switches = requests.cycle_ports.switches.read()
     levels = {name: switches.planning_level(name, defaults) for name in names}
     for each in reversed(wanted[-TRIED:]):
         for name, level in sorted(levels.items()):
