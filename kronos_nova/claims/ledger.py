@@ -22,7 +22,8 @@ UNSAVED = prometheus_client.Gauge(
 STORE_ERRORS = prometheus_client.Counter(
     'kronos_claims_store_errors_total', 'Failed attempts to read or write the claims.')
 ORPHANS = prometheus_client.Counter(
-    'kronos_claims_orphans_total', 'Claims released because they belonged to nobody.')
+    'kronos_claims_orphans_total',
+    'Claims released because they belonged to no instance and no migration.')
 
 KNOWN = (exception.ClaimError, exception.DatabaseVersionError)
 """Errors of the port. A store is an entry point and may be of another author: any other error is

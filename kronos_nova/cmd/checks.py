@@ -292,9 +292,9 @@ def _prometheus(conf):
     client = prometheus.from_conf(conf)
     client.instant('vector(1)')
     try:
-        retention = client.runtime_info().get('storageRetention', 'not told')
+        retention = client.runtime_info().get('storageRetention', 'not reported')
     except exception.MetricsError:  # Thanos, Mimir and others have no such page
-        retention = 'not told'
+        retention = 'not reported'
     return f'{conf.kronos_prometheus.url} answers; retention: {retention}', client
 
 

@@ -158,8 +158,8 @@ def _forecasts(reports):
     for name, text, field in (
             ('kronos_forecast_error_ratio', 'By how much the forecast was off during the last day: '
              'mean distance of the scores of hosts from what came.', 'error'),
-            ('kronos_forecast_present_error_ratio', 'The same of a forecast that all stays as it '
-             'is.', 'present_error'),
+            ('kronos_forecast_present_error_ratio', 'The same error of a forecast by the present '
+             'load alone.', 'present_error'),
             ('kronos_imbalance_ahead_ratio', 'Highest imbalance of the hours to come.',
              'imbalance')):
         values = {key: getattr(each, field) for key, each in found.items()}

@@ -61,8 +61,9 @@ class Dispatcher:
     def _reclaim(self):
         for move in self.executor_ports.journal.reclaim(self.executor_ports.utcnow(),
                                                           self._before(self.options.message_grace)):
-            LOG.warning('Nobody took on move %s of aggregate %s in %.0f s; is there an executor '
-                        'for it?', move.uuid, move.aggregate, self.options.message_grace)
+            LOG.warning('No executor accepted move %s of aggregate %s in %.0f s. Check that one '
+                        'runs for the aggregate.', move.uuid, move.aggregate,
+                        self.options.message_grace)
 
     def _ours(self):
         return [plan for plan in self.executor_ports.journal.running_plans()

@@ -53,7 +53,7 @@ class Executor:
         if move is not None:
             self.pool.submit(self._step, move_uuid, lambda _uuid: move)
             return
-        LOG.debug('Move %s is somebody else\'s, or not to be done now', move_uuid)
+        LOG.debug('Move %s belongs to another worker, or is not to be made now', move_uuid)
         self._release(move_uuid)
 
     def tick(self, adopts=True):

@@ -25,7 +25,7 @@ def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.da
     """
     if skip and only:
         raise exception.RequestRefused(
-            what='What to leave out', problem='is told twice',
+            what='What to leave out', problem='is given twice',
             remedy='Give the moves to skip, or the only ones to make.')
     # Only of a plan that is over no report is kept, and that is refused just below.
     moves = plans.AggregateReport.from_json(plan.report).moves if plan.report else ()

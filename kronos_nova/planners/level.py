@@ -16,6 +16,7 @@ are chosen before the search, by their scores, and may end no further from the b
 
 import bisect
 import dataclasses
+import math
 from collections.abc import Callable
 from collections.abc import Sequence
 
@@ -647,8 +648,8 @@ FREE_GIB = 0.01
 """GiB that a move counts at least. A move of an instance that moves anyhow costs 0 GiB and comes
 first; among several, the one that takes away most excess. Raised, small instances are rated alike;
 lowered to 0, ratings are infinite and those moves cannot be compared. Not measured."""
-DIGITS = 9
-"""Decimal digits of an excess that count. Fixed by :data:`TOLERANCE`, which has as many."""
+DIGITS = round(-math.log10(TOLERANCE))
+"""Decimal digits of an excess that count: as many as :data:`TOLERANCE` has."""
 
 
 def possible(state: State, way: list[tuple[int, int]], limits: Limits) -> list[tuple[int, int]]:

@@ -170,7 +170,7 @@ class InProcessComputeApi:
                 instance.save(expected_task_state=[task_states.MIGRATING])
             except (nova_exception.UnexpectedTaskStateError, nova_exception.InstanceNotFound):
                 return False
-            LOG.warning('Instance %s was marked as migrating and forgotten, and is set free',
+            LOG.warning('Instance %s: cleared task_state "migrating" that Nova had left',
                         move.instance_uuid)
             return True
 

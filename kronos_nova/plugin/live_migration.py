@@ -136,8 +136,9 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         what it needs at the destination would be wrong.
         """
         if self._may_be_told:
-            LOG.warning('It is not known whether %s was told of live migration %s; its allocations '
-                        'are left as they are until that shows.', self.source, self.migration.uuid)
+            LOG.warning('It is not known whether %s received the request for live migration %s. '
+                        'Its allocations are kept until that is known.', self.source,
+                        self.migration.uuid)
             return
         try:
             if self._claim is not None:

@@ -218,8 +218,8 @@ class CellRecords:
             for instance in _instances(context, uuid=[instance_uuid]):
                 is_old = (instance.updated_at or instance.created_at) <= marked_before
                 if is_old and not objects.MigrationList.get_by_filters(context, filters):
-                    LOG.warning('Instance %s is marked as migrating, and nobody migrates it: it is '
-                                'set free.', instance_uuid)
+                    LOG.warning('Instance %s: cleared stale task_state "migrating" (no migration '
+                                'in progress).', instance_uuid)
                     _set_free(context, instance_uuid)
 
     @_answered()

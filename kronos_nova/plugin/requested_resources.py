@@ -39,7 +39,8 @@ class Counter:
         try:
             return self._count(asking)
         except UNREADABLE as error:
-            LOG.debug('What instance %s asks for cannot be told: %s', asking.row.uuid, error)
+            LOG.debug('The resources that instance %s asks for cannot be determined: %s',
+                      asking.row.uuid, error)
             return None
 
     def _count(self, asking):

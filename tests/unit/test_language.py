@@ -98,6 +98,15 @@ def texts(source: str) -> list[tuple[int, str, bool]]:
         io.StringIO(source).readline) if token.type == tokenize.COMMENT]
 
 
+def messages(source: str) -> list[tuple[int, str]]:
+    """(line, text) of the strings of a module that have several words: logs, errors and help."""
+    tree = ast.parse(source)
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return [(node.lineno, node.value) for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            and id(node) not in docstrings and ' ' in node.value.strip()]
+
+
 def findings(source: str) -> list[str]:
     """The findings of a module, each with its line."""
     found = []
@@ -141,6 +150,16 @@ class LanguageTest(testtools.TestCase):
         self.assertGreater(len(modules), least)
         self.assertEqual([], [f'{path.relative_to(CHECKOUT)}:{each}' for path in modules
                               for each in findings(path.read_text())])
+
+    @ddt.data(('kronos_nova', 2000), ('tools', 100))
+    @ddt.unpack
+    def test_messages_use_no_unusual_words(self, folder, least):
+        found = [(path, line, text) for path in sorted(CHECKOUT.joinpath(folder).rglob('*.py'))
+                 for line, text in messages(path.read_text())]
+        self.assertGreater(len(found), least)
+        self.assertEqual([], [
+            f'{path.relative_to(CHECKOUT)}:{line}: "{word[0]}"' for path, line, text in found
+            for word in UNUSUAL.finditer(text)])
 
     @ddt.data(('*.rst', 1), ('doc/source/**/*.rst', 40), ('releasenotes/notes/*.yaml', 150),
               ('kronos_nova/page/*.*', 35), ('etc/**/*.*', 20), ('devstack/*', 1))

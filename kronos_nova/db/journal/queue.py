@@ -91,7 +91,7 @@ class Queue:
             lost = session.scalars(rows.moves_in((moves.DISPATCHED,)).where(
                 models.MoveRow.dispatched_at < dispatched_before)).all()
             return [rows.move_record(row) for row in lost if rows.transit(
-                session, row, moves.PLANNED, now, self.worker, 'nobody took it on')]
+                session, row, moves.PLANNED, now, self.worker, 'no worker accepted it')]
 
     @retried
     def abandon(self, now, stale_before, forbidden=None):

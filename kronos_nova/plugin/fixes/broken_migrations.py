@@ -379,7 +379,8 @@ def _ask_patiently(seconds, attempt, ask, *args, still=lambda state: False):
     try:
         return tries(ask, *args)
     except Exception as error:  # each driver has its own
-        LOG.error('Nobody says what the guest does: %s', error, instance=attempt.instance)
+        LOG.error('No hypervisor reports the state of the guest: %s', error,
+                  instance=attempt.instance)
         return None
 
 
