@@ -33,7 +33,7 @@ OUTCOMES = (PLANNED, BALANCED, COOLING, NO_DATA, NO_MOVE, FAILED)
 
 HOT_SCORE = 0.9
 """Fraction of a host above which it has next to nothing left. Raised, fewer hosts count as hot;
-lowered, hosts with room do. Reports and ``bench days`` have used this value from the start."""
+lowered, hosts with room do. The definition of a hot host in reports and in ``bench days``."""
 
 FULL = 1.0
 """Load of a host, as a fraction, from which its servers want all it has or more. Raised, contention

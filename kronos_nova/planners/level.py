@@ -44,7 +44,7 @@ installed``."""
 FEWER_MOVES = (1.0, 2.0, 4.0, 8.0)
 """Cost of a move as in :data:`MOVE_PARTS`, for ways of fewer and larger moves. They are tried where
 the cheapest way takes more than one plan. Raised, fewer and larger moves are made; lowered, these
-ways are those of :data:`MOVE_PARTS`. Chosen by ``bench installed``."""
+ways are those of :data:`MOVE_PARTS`. Not measured apart."""
 FEW_PLANS = 3
 """Plans of a way, up to which a way of one plan less is tried. Raised, longer ways copy more memory
 for one plan less of many; lowered, short ways take a plan more than they need. Not measured."""
