@@ -51,4 +51,4 @@ class CentralTest(base.ClaimsTestCase):
         conductor._central_claims.cache_clear()
         self.boot('host1')
         self.assertEqual((1, 512, 1), self.usage('host1'))
-        self.assertEqual(1, self.stdlog.logger.output.count('in memory only until'))
+        self.assertEqual(1, self.stdlog.logger.output.count('claims of this host cannot be saved'))

@@ -24,7 +24,7 @@ class MishapTestCase(base.ClaimsTestCase):
         self._delete_server(first)
         self.audit()
         self.assertEqual(ONE, self.usage('host1'))
-        self.assertEqual(1, self.stdlog.logger.output.count('in memory only until'))
+        self.assertEqual(1, self.stdlog.logger.output.count('claims of this host cannot be saved'))
         self.assertEqual(1, self.unsaved())
 
     def assertMended(self):  # noqa: N802
