@@ -111,6 +111,16 @@ class PlansTest(testtools.TestCase):
         self.assertIn('next best: none that is permitted',
                       self.manage('plan', 'show', self.propose(('vm1', 'a', 'b')), '--verbose'))
 
+    def test_a_stop_of_less_than_a_millisecond_is_not_none(self):
+        [move] = db_fixtures.report([('vm1', 'a', 'b')]).moves
+        report = dataclasses.replace(db_fixtures.report([]), moves=(dataclasses.replace(
+            move, expected_seconds=20.0, expected_downtime=0.0002),))
+        now = clock.utcnow()
+        uuid = self.journal.record_plan(report, plans.PROPOSED, now,
+                                        now + datetime.timedelta(hours=1))
+        self.assertIn('takes 20 s, of which the server is stopped for less than 1 ms',
+                      self.manage('plan', 'show', uuid, '--verbose'))
+
     def test_a_plan_says_what_was_predicted(self):
         [move] = db_fixtures.report([('vm1', 'a', 'b')]).moves
         report = dataclasses.replace(db_fixtures.report([]), moves=(dataclasses.replace(
@@ -119,8 +129,8 @@ class PlansTest(testtools.TestCase):
         now = clock.utcnow()
         uuid = self.journal.record_plan(report, plans.PROPOSED, now,
                                         now + datetime.timedelta(hours=1))
-        self.assertIn('expected: begins after 1 min 15 s, takes 20 s, the server is stopped for '
-                      '120 ms of it', self.manage('plan', 'show', uuid, '--verbose'))
+        self.assertIn('expected: begins after 1 min 15 s, takes 20 s, of which the server is '
+                      'stopped for 120 ms', self.manage('plan', 'show', uuid, '--verbose'))
         self.assertIn('a server of project p1 moves, and a is relieved for p2, p3; server vm7 has '
                       'the largest load there', self.manage('plan', 'show', uuid, '--verbose'))
         self.assertIn('p1: 1 server moved, relieved by 0 moves of others',

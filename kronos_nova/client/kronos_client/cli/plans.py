@@ -212,8 +212,9 @@ def _expected(move):
         return ''
     begins = ('' if move.begins_after is None
               else f'begins after {columns.duration(move.begins_after)}, ')
-    return (f'\n     expected: {begins}takes {columns.duration(move.expected_seconds)}, '
-            f'the server is stopped for {1000 * move.expected_downtime:.0f} ms of it')
+    stopped = round(1000 * move.expected_downtime)
+    return (f'\n     expected: {begins}takes {columns.duration(move.expected_seconds)}, of which '
+            f'the server is stopped for {stopped or "less than 1"} ms')
 
 
 def _whose(move):
