@@ -88,18 +88,21 @@ class Call:
 
 
 class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Nothing may stand behind the question mark."""
+    """An empty query: nothing may follow the question mark."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """
-    name : the rule of the policy is called after it, and so is it in the OpenAPI document
-    run : given a Call; returns what ``gives`` says
-    events : of one that answers with a stream of events, the type of each event's data by its name;
-        ``run`` returns an iterable then
-    media : of one that answers with a file, its type; ``run`` returns it open for reading then
-    is_slow : whether it takes seconds: few of those run at a time, and none in the place of others
+    """An operation of the API.
+
+    name : the name of the policy's rule, and of the operation in the OpenAPI document
+    run : called with a Call; returns an object of the type ``gives``
+    events : type of each event's data by its name, for an operation that answers with a stream of
+        events; ``run`` then returns an iterable
+    media : type of the file, for an operation that answers with one; ``run`` then returns it open
+        for reading
+    is_slow : whether the operation takes seconds; few of these run at a time, and they leave the
+        turns of quick ones free
     refusals : HTTP statuses in addition to those of every operation
     contract : the operation of the contract that this one serves; it says what ``path``, ``query``
         and ``body`` are

@@ -6,7 +6,7 @@ mutable again. Policies are read again with every cycle.
 
 from oslo_service import backend  # isort: skip
 
-backend.init_backend(backend.BackendType.THREADING)  # before oslo.messaging takes eventlet's
+backend.init_backend(backend.BackendType.THREADING)  # before oslo.messaging selects eventlet
 
 # ruff: noqa: E402
 import functools

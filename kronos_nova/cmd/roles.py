@@ -22,13 +22,14 @@ REACHED = ('placement', 'nova', 'database')
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
-    """
+    """The role of a host.
+
     name : conductor, compute or daemon
-    plans : whether it plans, and so needs to know what and by which policies
-    skips : {name of a check: why it is not made on such a host}
-    managers : of Nova's services on such a host, those that Kronos takes part in
-    connect : prepares for reading Nova; gives (reads the cloud, makes a placement client, reads
-        the flavors)
+    plans : whether hosts of the role plan, and need options and policies for that
+    skips : {name of a check: the reason why it is not made on such a host}
+    managers : managers of Nova's services on such a host that Kronos extends
+    connect : prepares for reading Nova; returns three functions, which read the cloud, make a
+        placement client, and read the flavors
     """
 
     name: str

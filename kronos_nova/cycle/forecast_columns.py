@@ -408,14 +408,14 @@ def _rows(history: HourlyHistory, names: Iterable[str | None], hours: Sequence[i
 
 def expanded(problem: Problem, forecasts: Mapping[str, ForecastColumns],
              with_variances: bool) -> Problem:
-    """The problem with a column for every policy and hour of its forecast.
+    """Return the problem with a column for every policy and hour of its forecast.
 
-    Each is a policy to whatever plans: with the threshold of its own, so that the worst hour
-    counts. The present, which is certain, weighs as much as without a forecast, and the hours to
-    come together as much again, so that what lasts counts more than what does not. The present
-    columns come first.
+    Planners treat each column as a policy with the threshold of its own policy, so that the worst
+    hour counts. The column of the present weighs as much as without a forecast, because it is
+    certain. The columns of all further hours together weigh as much again, so that lasting load
+    counts more. The columns of the present come first.
 
-    :param with_variances: whether planning heeds these
+    :param with_variances: whether planning uses variances
     """
     found = [(number, forecasts[name]) for number, name in enumerate(problem.policies)
              if name in forecasts and forecasts[name].names]

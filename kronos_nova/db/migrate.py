@@ -250,7 +250,7 @@ def _unless_done(execute, construct, *args, **kwargs):
     except (sqlalchemy.exc.DBAPIError, db_exc.DBError) as error:
         if _number_of(error) not in _DONE_BEFORE:
             raise
-        LOG.info('An upgrade was interrupted after this, which is passed over: %s',
+        LOG.info('An interrupted upgrade had made this change already; it is not repeated: %s',
                  first_line(error))
         return None
 

@@ -296,7 +296,7 @@ class CycleScheduler:
         self._fail()
 
     def _kill(self):
-        self.child.kill()  # a stopped process does not hear anything else
+        self.child.kill()  # a stopped process ignores every other signal
         try:
             self.child.wait(LEAVE_SECONDS)
         except subprocess.TimeoutExpired:

@@ -98,6 +98,7 @@ def _described(aggregate):
 
 
 def _name(aggregate):
-    """A name that no back end refuses: MySQL's have 64 characters, a file's no slash."""
+    """Return a name of a lock that every back end accepts: MySQL permits 64 characters, a file no
+    slash."""
     digest = hashlib.sha256(aggregate.encode()).hexdigest()
     return f'kronos-{digest[:32]}'.encode()

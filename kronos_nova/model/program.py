@@ -469,7 +469,7 @@ class Program:
         :param seconds: of the processor that are left
         :param nodes: of the branch and bound, after which it ends with the best so far
         """
-        from scipy import optimize  # half a second, and only where a program is needed
+        from scipy import optimize  # imported late: it takes half a second
         from scipy import sparse
 
         kinds, hosts = self.here.shape

@@ -173,7 +173,7 @@ class Observer:
     def _workers(self, now):
         dead_before = now - _seconds(self.conf.kronos_executor.worker_timeout)
         return [status.Worker(name=name, role=role, heard_at=heard_at,
-                              # What is far ahead was written by a clock that was wrong.
+                              # A time far in the future was written by a wrong clock.
                               is_alive=dead_before <= heard_at <= now + (now - dead_before))
                 for name, role, heard_at in self.journal.workers(now - FORGOTTEN_AFTER)]
 

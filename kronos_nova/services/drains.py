@@ -116,9 +116,9 @@ def view(found: drains.Drain) -> contract.Drain:
 
 
 def _later(deadline, now):
-    """The deadline in UTC.
+    """Return a deadline in UTC.
 
-    :raises RequestRefused: it is over
+    :raises RequestRefused: the deadline has passed
     """
     if deadline is None:
         return None
