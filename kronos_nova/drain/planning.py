@@ -262,6 +262,8 @@ class _Case:
             return f'moving it failed {FAILURES} times: {self.failures[server.uuid]}'
         if server.status == SHUTOFF and not self.drains[server.host].with_stopped:
             return 'it is stopped; "--with-stopped" migrates it cold'
+        if reason == 'not_active' and server.task_state:
+            reason = 'busy'     # its status is that of what Nova does with it
         if reason == 'refused' and eligibility.movability(server).why:
             return (f'Nova does not migrate it live: {eligibility.movability(server).why}'
                     f'{self._why_uninterrupted(server)}')
