@@ -97,7 +97,8 @@ class RequestClockTest(testtools.TestCase):
         request_clock.install()
         self.assertIs(advance, self.stock._advance_timer)
         self.assertIs(wait, self.stock._wait_for_execution)
-        self.assertIn('keystoneauth has another FairSemaphore._advance_timer', log.output)
+        self.assertIn('FairSemaphore._advance_timer of this keystoneauth is not the one that '
+                      'Kronos knows', log.output)
 
 
 class InstalledTest(testtools.TestCase):
