@@ -192,7 +192,7 @@ def _is_whole(connection, history):
     return all(
         name in there and {column.name for column in table.columns} <= {
             column['name'] for column in inspector.get_columns(name)}
-        for name, table in claim_models.models.Base.metadata.tables.items())
+        for name, table in claim_models.models.metadata().tables.items())
 
 
 def _refuse_unknown(history, found):

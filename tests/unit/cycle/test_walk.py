@@ -14,6 +14,7 @@ from kronos_nova.cycle import precheck
 from kronos_nova.cycle import problem
 from kronos_nova.cycle import schedule
 from kronos_nova.cycle import solve
+from kronos_nova.db import models
 from kronos_nova.objects import plan as plans
 from kronos_nova.policies import loader
 from tests.unit.cycle import test_evaluation
@@ -59,8 +60,10 @@ class WalkTest(test_evaluation.CycleTestCase):
         return found, list(seen)
 
     def test_an_evaluation_walks_through_no_more_modules_than_before(self):
-        # Libraries are loaded, and planners found, by the first one.
+        # Libraries are loaded, and planners found, by the first one. Tables are mapped once.
         self.run_cycle(rules=self.level(gpu='observe'))
+        for name in models.HOMES:
+            getattr(models, name)
         self.clock.go(1000)
         report, modules = self.walked(self.made().run)
         self.assertEqual([plans.PLANNED], [each.outcome for each in report.aggregates])

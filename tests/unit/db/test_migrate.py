@@ -97,7 +97,7 @@ class WithData:
 
     def fill(self, engine):
         with engine.begin() as connection:
-            for table in models.Base.metadata.sorted_tables:
+            for table in models.metadata().sorted_tables:
                 connection.execute(table.insert().values({
                     column.name: next((value for kind, value in VALUES.items()
                                        if isinstance(column.type, kind)), 'x')
@@ -106,7 +106,7 @@ class WithData:
     def rows(self, engine):
         with engine.connect() as connection:
             return {table.name: [tuple(row) for row in connection.execute(sa.select(table))]
-                    for table in models.Base.metadata.sorted_tables}
+                    for table in models.metadata().sorted_tables}
 
     def test_every_row_is_kept(self):
         engine = self.new_engine()
@@ -199,7 +199,7 @@ class ControlModels(SyncedModels):
     history = migrate.CONTROL
 
     def get_metadata(self):
-        return models.Base.metadata
+        return models.metadata()
 
 
 class ControlModelsTest(ControlModels, testtools.TestCase):

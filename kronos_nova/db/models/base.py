@@ -1,0 +1,7 @@
+"""The base of the tables of the control database."""
+
+from sqlalchemy import orm
+
+
+class Base(orm.DeclarativeBase):
+    pass

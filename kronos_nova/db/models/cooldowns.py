@@ -1,0 +1,52 @@
+"""Cooldowns, servers in quarantine, and kinds of moves that were refused."""
+
+import sqlalchemy as sa
+
+from kronos_nova.db.column_types import Text
+from kronos_nova.db.column_types import Timestamp
+from kronos_nova.db.models.base import Base
+
+
+class CooldownRow(Base):
+    """An aggregate or an instance that is left alone until a time.
+
+    ``scope`` is ``aggregate`` or ``instance``, ``name`` the aggregate's name or the instance's
+    uuid, ``set_at`` when the time was set.
+    """
+
+    __tablename__ = 'cooldowns'
+
+    scope = sa.Column(sa.String(16), primary_key=True)
+    name = sa.Column(sa.String(255), primary_key=True)
+    until = sa.Column(Timestamp, nullable=False)
+    times = sa.Column(sa.Integer, nullable=False, default=1)
+    set_at = sa.Column(Timestamp)
+
+    __table_args__ = (sa.Index('cooldowns_scope_until_idx', 'scope', 'until'),)
+
+
+class QuarantineRow(Base):
+    """An instance whose migration failed for good; ``until`` is null where an operator has to
+    say."""
+
+    __tablename__ = 'quarantines'
+
+    instance_uuid = sa.Column(sa.String(36), primary_key=True)
+    until = sa.Column(Timestamp)
+    reason = sa.Column(Text, nullable=False)
+    created_at = sa.Column(Timestamp, nullable=False)
+
+    __table_args__ = (sa.Index('quarantines_until_idx', 'until'),)
+
+
+class RefusalRow(Base):
+    """An instance that Nova would not let go to some ``hosts`` (a JSON list), and that is left
+    alone until then."""
+
+    __tablename__ = 'refusals'
+
+    instance_uuid = sa.Column(sa.String(36), primary_key=True)
+    until = sa.Column(Timestamp, nullable=False)
+    hosts = sa.Column(Text, nullable=False)
+    reason = sa.Column(Text, nullable=False)
+    refused_at = sa.Column(Timestamp, nullable=False)

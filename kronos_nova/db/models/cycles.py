@@ -1,0 +1,34 @@
+"""The times of evaluations of each aggregate."""
+
+import sqlalchemy as sa
+
+from kronos_nova.db.column_types import CompressedText
+from kronos_nova.db.column_types import Text
+from kronos_nova.db.column_types import Timestamp
+from kronos_nova.db.models.base import Base
+
+
+class CycleRow(Base):
+    """The last evaluation of an aggregate: when it began and ended, and what it found.
+
+    ``outcome`` and ``report`` (with the uuid of every instance that stayed) are of the last one
+    that ended. ``imbalanced_cycles`` counts how many in a row found an imbalance above its
+    threshold. ``failures`` counts how many in a row did not
+    end, because their process did not; the next one begins at ``not_before`` or later. ``good_at``
+    is when the last one ended that had data to plan by. ``doubted`` is JSON, pairs of policy and
+    host whose metrics failed in the last one that ended.
+    """
+
+    __tablename__ = 'cycles'
+
+    aggregate = sa.Column(sa.String(255), primary_key=True)
+    started_at = sa.Column(Timestamp, nullable=False)
+    finished_at = sa.Column(Timestamp)
+    worker = sa.Column(sa.String(255), nullable=False)
+    outcome = sa.Column(sa.String(16))
+    imbalanced_cycles = sa.Column(sa.Integer, nullable=False, default=0)
+    report = sa.Column(CompressedText)
+    failures = sa.Column(sa.Integer, nullable=False, default=0, server_default='0')
+    not_before = sa.Column(Timestamp)
+    good_at = sa.Column(Timestamp)
+    doubted = sa.Column(Text)

@@ -1,0 +1,143 @@
+"""The journal: plans, their reports, moves and their events."""
+
+import sqlalchemy as sa
+
+from kronos_nova.db.column_types import CompressedText
+from kronos_nova.db.column_types import Text
+from kronos_nova.db.column_types import Timestamp
+from kronos_nova.db.models.base import Base
+
+
+class PlanRow(Base):
+    """A plan for one aggregate. ``purpose`` is ``balance``, ``repair`` or ``drain``; ``detail`` is
+    why it is not started although it is approved. ``combined_now`` is the combined imbalance that a
+    plan which waits would end at by the last evaluation.
+
+    ``fingerprint`` tells plans apart that move other instances or to other hosts. An observed plan
+    that says what the last one said is no row of its own: ``times_seen`` counts how often it was
+    made, ``last_seen_at`` is when last.
+    """
+
+    __tablename__ = 'plans'
+
+    uuid = sa.Column(sa.String(36), primary_key=True)
+    aggregate = sa.Column(sa.String(255), nullable=False)
+    mode = sa.Column(sa.String(16), nullable=False)
+    planner = sa.Column(sa.String(64), nullable=False)
+    state = sa.Column(sa.String(16), nullable=False)
+    created_at = sa.Column(Timestamp, nullable=False)
+    expires_at = sa.Column(Timestamp, nullable=False)
+    finished_at = sa.Column(Timestamp)
+    approved_at = sa.Column(Timestamp)
+    approved_by = sa.Column(sa.String(255))
+    combined_before = sa.Column(sa.Double)
+    combined_after = sa.Column(sa.Double)
+    combined_now = sa.Column(sa.Double)
+    detail = sa.Column(Text)
+    purpose = sa.Column(sa.String(16), nullable=False, default='balance', server_default='balance')
+    move_count = sa.Column(sa.Integer, nullable=False, default=0, server_default='0')
+    fingerprint = sa.Column(sa.String(64))
+    last_seen_at = sa.Column(Timestamp)
+    times_seen = sa.Column(sa.Integer, nullable=False, default=1, server_default='1')
+    ended_because = sa.Column(Text)
+
+    __table_args__ = (sa.Index('plans_aggregate_state_idx', 'aggregate', 'state'),
+                      sa.Index('plans_aggregate_created_at_idx', 'aggregate', 'created_at'),
+                      sa.Index('plans_state_expires_at_idx', 'state', 'expires_at'),
+                      sa.Index('plans_created_at_idx', 'created_at'),
+                      sa.Index('plans_finished_at_idx', 'finished_at'))
+
+
+class ReportRow(Base):
+    """The AggregateReport of a plan as JSON, with what stayed counted by reason.
+
+    Kept for a shorter time than the plan.
+    """
+
+    __tablename__ = 'reports'
+
+    plan_uuid = sa.Column(sa.String(36), sa.ForeignKey('plans.uuid'), primary_key=True)
+    created_at = sa.Column(Timestamp, nullable=False)
+    body = sa.Column(CompressedText, nullable=False)
+
+    __table_args__ = (sa.Index('reports_created_at_idx', 'created_at'),)
+
+
+class MoveRow(Base):
+    """A move of a plan and where it stands. ``owner`` is the worker that carries it out, ``kind``
+    ``live`` or ``cold``.
+
+    ``settled_at`` is when what follows from its end was done: a quarantine, or nothing.
+    ``forced_at`` is when Nova was asked to complete it by force. ``outage`` tells whether the last
+    try ended because something that Nova needs did not answer, ``adopted`` whether its worker took
+    it over from another in mid-try. ``group`` is a number that it shares with the moves of its plan
+    without which it does not help. Memory is in bytes. ``caused_by`` is
+    the instance whose load the move is put down to. Of moves that are due, that of the lowest
+    ``position`` goes first; ``expected_seconds`` and ``expected_downtime`` are what the plan
+    expected.
+    """
+
+    __tablename__ = 'moves'
+
+    uuid = sa.Column(sa.String(36), primary_key=True)
+    plan_uuid = sa.Column(sa.String(36), sa.ForeignKey('plans.uuid'), nullable=False)
+    aggregate = sa.Column(sa.String(255), nullable=False)
+    ordinal = sa.Column(sa.Integer, nullable=False)
+    depends_on = sa.Column(Text, nullable=False)
+    group = sa.Column('group_number', sa.Integer)
+    phase = sa.Column(sa.String(16), nullable=False)
+    instance_uuid = sa.Column(sa.String(36), nullable=False)
+    source = sa.Column(sa.String(255), nullable=False)
+    destination = sa.Column(sa.String(255), nullable=False)
+    memory_mb = sa.Column(sa.Integer, nullable=False)
+    reason = sa.Column(Text, nullable=False)
+    state = sa.Column(sa.String(16), nullable=False)
+    owner = sa.Column(sa.String(255))
+    not_before = sa.Column(Timestamp, nullable=False)
+    retry_count = sa.Column(sa.Integer, nullable=False, default=0)
+    migration_uuid = sa.Column(sa.String(36))
+    abort_requested = sa.Column(sa.Boolean, nullable=False, default=False)
+    created_at = sa.Column(Timestamp, nullable=False)
+    checked_at = sa.Column(Timestamp)
+    dispatched_at = sa.Column(Timestamp)
+    requested_at = sa.Column(Timestamp)
+    forced_at = sa.Column(Timestamp)
+    finished_at = sa.Column(Timestamp)
+    settled_at = sa.Column(Timestamp)
+    memory_total = sa.Column(sa.BigInteger)
+    memory_remaining = sa.Column(sa.BigInteger)
+    memory_processed = sa.Column(sa.BigInteger)
+    error_type = sa.Column(sa.String(64))
+    error = sa.Column(Text)
+    outage = sa.Column(sa.Boolean, nullable=False, default=False, server_default=sa.false())
+    kind = sa.Column(sa.String(8), nullable=False, default='live', server_default='live')
+    project_id = sa.Column(sa.String(255))
+    caused_by = sa.Column(sa.String(36))
+    position = sa.Column(sa.Integer, nullable=False, default=0, server_default='0')
+    expected_seconds = sa.Column(sa.Double)
+    expected_downtime = sa.Column(sa.Double)
+    adopted = sa.Column(sa.Boolean, nullable=False, default=False, server_default=sa.false())
+
+    __table_args__ = (sa.Index('moves_plan_uuid_idx', 'plan_uuid'),
+                      sa.Index('moves_checked_at_idx', 'checked_at'),
+                      sa.Index('moves_created_at_idx', 'created_at'),
+                      sa.Index('moves_state_idx', 'state', 'not_before'),
+                      sa.Index('moves_state_finished_at_idx', 'state', 'finished_at'),
+                      sa.Index('moves_instance_uuid_idx', 'instance_uuid'))
+
+
+class MoveEventRow(Base):
+    """One transition of a move, with its time and reason. Only ever added to."""
+
+    __tablename__ = 'move_events'
+
+    id = sa.Column(sa.Integer, primary_key=True, autoincrement=True)
+    move_uuid = sa.Column(sa.String(36), sa.ForeignKey('moves.uuid'), nullable=False)
+    at = sa.Column(Timestamp, nullable=False)
+    old_state = sa.Column(sa.String(16))
+    new_state = sa.Column(sa.String(16), nullable=False)
+    worker = sa.Column(sa.String(255))
+    detail = sa.Column(Text, nullable=False, default='')
+
+    __table_args__ = (sa.Index('move_events_move_uuid_idx', 'move_uuid'),
+                      sa.Index('move_events_at_idx', 'at'))

@@ -1,0 +1,38 @@
+"""Levels and pauses that were set."""
+
+import sqlalchemy as sa
+
+from kronos_nova.db.column_types import Text
+from kronos_nova.db.column_types import Timestamp
+from kronos_nova.db.models.base import Base
+
+
+class _Switched:
+    """Columns of a level or a pause that a command set, of an aggregate or of every one (``*``)."""
+
+    value = sa.Column(sa.String(16), nullable=False)
+    set_at = sa.Column(Timestamp, nullable=False)
+    set_by = sa.Column(sa.String(255), nullable=False)
+    reason = sa.Column(Text, nullable=False)
+
+
+class SwitchRow(_Switched, Base):
+    """A level or a pause in force. An aggregate has one level and any number of pauses."""
+
+    __tablename__ = 'switches'
+
+    id = sa.Column(sa.Integer, primary_key=True, autoincrement=True)
+    kind = sa.Column(sa.String(16), nullable=False)
+    aggregate = sa.Column(sa.String(255), nullable=False)
+
+
+class SwitchEventRow(_Switched, Base):
+    """A switch that was set, or with an empty ``value`` ended. The last column says whether a log
+    has it."""
+
+    __tablename__ = 'switch_events'
+
+    id = sa.Column(sa.Integer, primary_key=True, autoincrement=True)
+    kind = sa.Column(sa.String(16), nullable=False)
+    aggregate = sa.Column(sa.String(255), nullable=False)
+    told = sa.Column(sa.Boolean, nullable=False, server_default=sa.true())
