@@ -58,7 +58,7 @@ class MeasureTest(testtools.TestCase):
 
     def test_an_answer_that_is_not_whole_is_no_data(self):
         said = self.partial(False).no_data['cpu']
-        self.assertIn('not whole', said)
+        self.assertIn('the source warns of its answer: store 10.0.0.1', said)
         self.assertIn('accept_partial_metrics', said)
         self.assertIn('store 10.0.0.1', said)
 
