@@ -70,7 +70,7 @@ def _plan(aggregate: str, rule: LossRule, open_losses: list[Loss], taken: Snapsh
     pinned = {*making.pinned(taken, rules, options.opt_out), *history.quarantines,
               *history.instances}
     limits = planner_ports.limits(options, options.moves(policies.budget))
-    for loss in _of(inside, open_losses):
+    for loss in _first_losses(inside, open_losses):
         if limits.is_past:
             break
         found = covering.plan(inside, rules, loss, limits, pinned)
@@ -84,7 +84,7 @@ def _plan(aggregate: str, rule: LossRule, open_losses: list[Loss], taken: Snapsh
     return ()
 
 
-def _of(inside: Snapshot, open_losses: list[Loss]) -> Iterator[Loss]:
+def _first_losses(inside: Snapshot, open_losses: list[Loss]) -> Iterator[Loss]:
     """The first losses of hosts that are all in service in an aggregate."""
     there = {host.name for host in inside.hosts if host.service.is_available}
     yield from [loss for loss in open_losses if there.issuperset(loss.hosts)][:TRIED]
