@@ -14,6 +14,7 @@ from nova.objects import base as objects_base
 
 from kronos_nova import exception
 from kronos_nova.db.engine import first_line
+from kronos_nova.plugin import outages
 
 NAMESPACE = 'kronos_claims'
 STORE_NAMESPACE = 'kronos_claim_store'
@@ -64,15 +65,17 @@ class ClaimsClient:
         :param instance: Instance
         :param migration: Migration, or None while there is none
         :returns: id of the claim; None where the host does not run Kronos
-        :raises PreFlightError: it does not fit
+        :raises PreFlightError: it does not fit, or Nova takes no such instance there
         :raises NovaClientError: the host did not answer
         """
         try:
             return self._call(context, host, 'prepare', instance=instance, migration=migration,
                               node=node)
-        except nova_exc.ComputeResourcesUnavailable as error:
-            raise exception.PreFlightError(
-                instance=instance.uuid, reason=first_line(error)) from error
+        except nova_exc.NovaException as error:
+            # Of other kinds are those of Nova's own checks, such as of the image of an instance.
+            kind = exception.NovaUnavailable if outages.is_outage(error) else (
+                exception.PreFlightError)
+            raise kind(instance=instance.uuid, reason=first_line(error)) from error
         except messaging.MessagingException as error:
             if is_unserved(error):
                 return None

@@ -33,3 +33,14 @@ class ClaimErrorsTest(testtools.TestCase):
             exception.PreFlightError, self.prepare,
             nova_exception.ComputeResourcesUnavailable(reason='no PCI device\nTraceback'))
         self.assertTrue(str(error).endswith('no PCI device'), error)
+
+    def test_what_nova_refuses_there_is_no_failure_of_the_instance(self):
+        """A server whose move fails rests in quarantine; one that is refused does not."""
+        error = self.assertRaises(
+            exception.PreFlightError, self.prepare,
+            nova_exception.FlavorImageConflict('encryption needs UEFI\nTraceback'))
+        self.assertTrue(str(error).endswith('encryption needs UEFI'), error)
+
+    def test_a_service_that_is_out_there_is_no_refusal(self):
+        self.assertRaises(exception.NovaUnavailable, self.prepare,
+                          nova_exception.CinderConnectionFailed(reason='timed out'))
