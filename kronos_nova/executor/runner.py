@@ -12,6 +12,7 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova.db import engine as db_engine
 from kronos_nova.db import shared_clock
 from kronos_nova.drain import states as drains
 from kronos_nova.executor import options
@@ -97,7 +98,7 @@ class Runner:
         except Exception as e:
             LOG.exception('Move %s of instance %s failed in a way not foreseen', move.uuid,
                           move.instance_uuid)
-            self._fail(move.uuid, e.__class__.__name__, str(e))
+            self._fail(move.uuid, e.__class__.__name__, db_engine.first_line(e))
 
     def _check(self, move):
         """Check the move, then request it. The journal has MIGRATING before Nova is asked."""

@@ -123,11 +123,11 @@ class InProcessComputeApi:
             try:
                 act(context, instance)
             except NOT_AS_PLANNED as e:
-                raise _outdated(move, f'Nova refused: {e}') from e
+                raise _outdated(move, f'Nova refused: {first_line(e)}') from e
             except nova_exception.NovaException as e:
                 if outages.is_outage(e):
                     raise
-                raise _refused(move, f'Nova refused: {e}') from e
+                raise _refused(move, f'Nova refused: {first_line(e)}') from e
 
     def confirm(self, move):
         with answered(move.instance_uuid):

@@ -10,6 +10,7 @@ from oslo_db import exception as db_exc
 from oslo_log import log as logging
 
 from kronos_nova import exception
+from kronos_nova.db.engine import first_line
 from kronos_nova.objects.dry_run import AGREED
 from kronos_nova.objects.dry_run import CHANGES_YET
 from kronos_nova.objects.dry_run import NO_ROOM_YET
@@ -65,7 +66,7 @@ class SchedulerDryRun:
         except (exception.PlacementError, messaging.MessagingException, db_exc.DBError) as e:
             LOG.warning('The scheduler could not be asked about moving instance %s: %s',
                         move.instance_uuid, e)
-            return Verdict(unasked=f'the scheduler could not be asked: {e}')
+            return Verdict(unasked=f'the scheduler could not be asked: {first_line(e)}')
 
     def _ask(self, move, before):
         context = cells.request_context(None, None)
@@ -74,7 +75,7 @@ class SchedulerDryRun:
         try:
             return self._select(context, move, before)
         except nova_exception.NovaException as e:
-            return Verdict(refused=str(e))
+            return Verdict(refused=first_line(e))
 
     def _select(self, context, move, before):
         instance = objects.Instance.get_by_uuid(
@@ -122,7 +123,7 @@ class SchedulerDryRun:
         if not found:
             return f'placement has no candidate on {destination.host} for what the instance needs'
         return (f'a filter of Nova\'s scheduler refuses {destination.host}, and its log says '
-                f'which: {error}')
+                f'which: {first_line(error)}')
 
     def _request_spec(self, context, instance, destination):
         """The request that the live migration task would begin with."""

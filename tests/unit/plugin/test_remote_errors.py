@@ -1,0 +1,39 @@
+"""The text of errors that other services raise, which has the traceback of theirs in it."""
+
+from unittest import mock
+
+import testtools
+from nova import exception as nova_exception
+
+from kronos_nova import exception
+from kronos_nova.plugin import compute_api
+from kronos_nova.plugin import dry_run
+
+TEXT = 'There are not enough hosts available.\nTraceback (most recent call last):\n  File "a.py"\n'
+
+
+class RemoteErrorsTest(testtools.TestCase):
+    """The journal, the report and what operators are shown have the first line."""
+
+    def check(self, text):
+        self.assertIn('not enough hosts', text)
+        self.assertNotIn('\n', text)
+
+    def test_a_refusal_of_the_scheduler(self):
+        asked = object.__new__(dry_run.SchedulerDryRun)     # without its RPC clients
+        error = nova_exception.NoValidHost(reason=TEXT)
+        self.check(asked._why_no_host(['a candidate'], mock.Mock(host='cmp1'), error))
+        self.patch(dry_run.cells, 'target_instance', lambda *_args: True)
+        asked._select = mock.Mock(side_effect=error)
+        self.check(asked(mock.Mock(instance_uuid='vm'), None, None).refused)
+
+    def test_a_refusal_of_a_move(self):
+        port = object.__new__(compute_api.InProcessComputeApi)     # as above
+        port._instance = mock.Mock(return_value=mock.Mock(project_id='p'))
+        port._listed = mock.Mock(return_value=())
+        port._requested = mock.Mock()
+        move = mock.Mock(instance_uuid='vm', uuid='1b4e28ba-2fa1-41d2-883f-0016d3cca427')
+        for kind, expected in ((nova_exception.NoValidHost, exception.PreFlightError),
+                               (compute_api.NOT_AS_PLANNED[0], exception.PlanOutdated)):
+            act = mock.Mock(side_effect=kind(TEXT))
+            self.check(str(self.assertRaises(expected, port._migrate, move, act)))
