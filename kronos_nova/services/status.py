@@ -10,17 +10,20 @@ from kronos_nova.operations import switching
 from kronos_nova.services.context import Context
 
 
-def show(context: Context, _request: Request) -> contract.Status:
-    return contract.Status.made_from(_observer(context).read(), cloud=_cloud(context.conf))
+def show(context: Context, request: contract.ShowStatus) -> contract.Status:
+    observer = _observer(context)
+    last = observer.cycles.last()
+    found = observer.read_with(last)
+    return contract.Status.made_from(
+        found, cloud=_cloud(context.conf), aggregates=_all_measured(
+            found.aggregates, last, found.drains) if request.aggregates else None)
 
 
 def list_aggregates(context: Context, _request: Request) -> contract.Aggregates:
     observer = _observer(context)
     last, now = observer.cycles.last(), context.utcnow()
-    hosts, drained = overview.hosts_measured(last), observer.drains(now)
-    return contract.Aggregates(aggregates=[
-        _measured(each, hosts.get(each.name, {}), drained)
-        for each in observer.aggregates(last, now)])
+    return contract.Aggregates(aggregates=_all_measured(observer.aggregates(last, now), last,
+                                                        observer.drains(now)))
 
 
 def show_aggregate(context: Context, request: contract.OneAggregate) -> contract.Aggregate:
@@ -39,6 +42,11 @@ def _cloud(conf):
 
 def _observer(context):
     return overview.Observer(context.conf, context.database, context.utcnow)
+
+
+def _all_measured(aggregates, last, drained):
+    hosts = overview.hosts_measured(last)
+    return [_measured(each, hosts.get(each.name, {}), drained) for each in aggregates]
 
 
 def _measured(aggregate, hosts, drained):

@@ -46,26 +46,23 @@ class Status(command.Command):
         def read_page():
             nonlocal found
             found = self._read()
-            return text(*found), True
+            return text(found), True
 
         if parsed_args.watch:
             watching.watch(self.app.stdout, read_page, parsed_args.interval,
                            self.app.stderr if parsed_args.format == 'json' else None)
         else:
-            self.say(text(*found))
-        return EXIT[found[0].severity]
+            self.say(text(found))
+        return EXIT[found.severity]
 
     def _read(self):
-        """(Status, its aggregates)"""
-        found = self.call(contract.SHOW, contract.SHOW.request())
-        return found, self.call(contract.LIST_AGGREGATES,
-                                contract.LIST_AGGREGATES.request()).aggregates
+        return self.call(contract.SHOW, contract.ShowStatus(aggregates=True))
 
 
-def _as_json(found, aggregates):
+def _as_json(found):
     maintained = found.maintenance
     body = {'format': FORMAT, 'severity': found.severity, 'at': found.at,
-            'aggregates': aggregates, **msgspec.structs.asdict(found)}
+            **msgspec.structs.asdict(found)}
     if maintained:
         body['maintenance'] = msgspec.structs.asdict(maintained) | {
             'hosts': {each.host: each.state for each in maintained.hosts}}
@@ -73,14 +70,14 @@ def _as_json(found, aggregates):
                       default=lambda time: time.isoformat(timespec='seconds'))
 
 
-def _as_text(found, aggregates):
-    return '\n'.join(_lines(found, aggregates))
+def _as_text(found):
+    return '\n'.join(_lines(found))
 
 
-def _lines(found, aggregates):
+def _lines(found):
     cloud = f' of {found.cloud}' if found.cloud else ''
     yield f'Kronos{cloud} at {columns.local(found.at)}: {_verdict(found)}'
-    for aggregate in aggregates:
+    for aggregate in found.aggregates:
         yield ''
         yield from _aggregate(aggregate, found.at)
     if found.drains:

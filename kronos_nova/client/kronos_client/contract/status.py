@@ -142,7 +142,8 @@ class MaintenanceState(Response):
 class Status(Response):
     """The state of Kronos. ``problems`` are the conditions, the worst first; ``severity`` is that
     of the first, or null. ``cloud`` is the name of the cloud, null where nova.conf has none.
-    ``pauses`` are the pauses and stops in force, the oldest first."""
+    ``pauses`` are the pauses and stops in force, the oldest first. ``aggregates`` are null unless
+    they were asked for."""
 
     at: Time
     cloud: str | None
@@ -155,6 +156,13 @@ class Status(Response):
     quarantined: int
     duration_error: float | None
     database_revision: str
+    aggregates: list[Aggregate] | None = None
+
+
+class ShowStatus(Request):
+    """With ``aggregates`` the answer has those in scope too, as of the same moment."""
+
+    aggregates: bool = False
 
 
 class OneAggregate(Request):
@@ -164,7 +172,8 @@ class OneAggregate(Request):
 
 
 SHOW = Operation(
-    name='status:show', command='status', method='GET', path='/v1/status', response=Status,
+    name='status:show', command='status', method='GET', path='/v1/status',
+    request=ShowStatus, response=Status,
     summary='The conditions that an operator should know of, workers, drains and maintenance.')
 LIST_AGGREGATES = Operation(
     name='aggregates:list', method='GET', path='/v1/aggregates', response=Aggregates,
