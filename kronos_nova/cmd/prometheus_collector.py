@@ -60,7 +60,7 @@ class Collector:
 
     def _families(self):
         last = self.observer.cycles.last()
-        seen = self.observer.read_with(last)
+        seen = self.observer.read(last)
         rows = {row.aggregate: row for row in last}
         reports, hosts = overview.reports(last), overview.hosts_measured(last)
         yield from _problems(seen)

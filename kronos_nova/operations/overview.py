@@ -81,15 +81,8 @@ class Observer:
         self.journal = Journal(database, 'observer')
         self.cycles = cycles.Cycles(database)
 
-    def read(self) -> Overview:
+    def read(self, last: Sequence[models.CycleRow]) -> Overview:
         """Read the overview.
-
-        :raises ConfigurationError: nova.conf names a level or a window that there is not
-        """
-        return self.read_with(self.cycles.last())
-
-    def read_with(self, last: Sequence[models.CycleRow]) -> Overview:
-        """:meth:`read`, for a caller that has the last evaluations already.
 
         :raises ConfigurationError: nova.conf names a level or a window that there is not
         """

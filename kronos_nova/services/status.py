@@ -13,7 +13,7 @@ from kronos_nova.services.context import Context
 def show(context: Context, request: contract.ShowStatus) -> contract.Status:
     observer = _observer(context)
     last = observer.cycles.last()
-    found = observer.read_with(last)
+    found = observer.read(last)
     return contract.Status.made_from(
         found, cloud=_cloud(context.conf), aggregates=_all_measured(
             found.aggregates, last, found.drains) if request.aggregates else None)

@@ -185,13 +185,13 @@ class StatusTest(test_automation.OperatorTestCase):
     def test_watched_it_outlives_a_database_that_is_away_for_a_while(self):
         self.evaluate()
         self.beat()
-        read, answers = overview.Observer.read_with, iter([True, True, False])
+        read, answers = overview.Observer.read, iter([True, True, False])
 
         def flaky(observer, last):
             if next(answers, True):
                 return read(observer, last)
             raise db_exc.DBConnectionError(ValueError('gone away'))
-        self.patch(overview.Observer, 'read_with', flaky)
+        self.patch(overview.Observer, 'read', flaky)
         said = self.watch(looks=3)
         self.assertEqual(2, said.count('all is well'))
         self.assertIn('gone away. It is asked again.', said)
@@ -199,13 +199,13 @@ class StatusTest(test_automation.OperatorTestCase):
     def test_a_program_gets_documents_only(self):
         self.evaluate()
         self.beat()
-        read, answers = overview.Observer.read_with, iter([True, False])
+        read, answers = overview.Observer.read, iter([True, False])
 
         def flaky(observer, last):
             if next(answers, True):
                 return read(observer, last)
             raise db_exc.DBConnectionError(ValueError('gone away'))
-        self.patch(overview.Observer, 'read_with', flaky)
+        self.patch(overview.Observer, 'read', flaky)
         out, errors = io.StringIO(), io.StringIO()
         sleep = mock.Mock(side_effect=KeyboardInterrupt)
         with (contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors),
