@@ -160,7 +160,7 @@ class Status(Response):
 
 
 class ShowStatus(Request):
-    """With ``aggregates`` the answer has those in scope too, as of the same moment."""
+    """``aggregates`` adds those in scope to the answer, as of the same moment."""
 
     aggregates: bool = False
 
