@@ -17,19 +17,22 @@ from kronos_nova.policies.selection import Selections
 def broken_rules(selections: Selections, moves: Iterable[MoveRecord], now: float) -> dict[str, str]:
     """Map moves to the rule that each breaks, in a line for a person.
 
-    What empties a host is not held to rules that give way. Rules about several servers are left to
+    What empties a host is not held to rules that give way. What makes room is not held to times in
+    which a server may be moved: an operator has ordered it. Rules about several servers are left to
     the next plan: whether they hold depends on the moves that come first.
 
     :param moves: those that are not begun
     :param now: Unix seconds
     """
     found = {}
+    never = {uuid for each in selections if each.rule.never_move for uuid in each.servers}
     static = [each for each in selections if each.rule.relation in (MUST, MUST_NOT)]
     for move in moves:
         holds = rule_holds(selections, move.aggregate, {move.instance_uuid}, now, {})
         is_emptying = move.phase == plans.EVACUATE
+        is_ordered = move.phase == plans.MAKE_ROOM and move.instance_uuid not in never
         hold = holds.get(move.instance_uuid)
-        if hold is not None and not (is_emptying and hold.yields):
+        if hold is not None and not is_ordered and not (is_emptying and hold.yields):
             found[move.uuid] = hold.why
         names = [each.rule.name for each in static if move.instance_uuid in each.servers
                  and not each.wants(move.destination) and not (is_emptying and each.rule.yields)]

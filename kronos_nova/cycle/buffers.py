@@ -18,6 +18,7 @@ from kronos_nova.cycle import room_requests
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.inputs import room_rules
 from kronos_nova.cycle.options import EngineOptions
+from kronos_nova.cycle.rule_holds import rule_holds
 from kronos_nova.inventory.base import InventorySource
 from kronos_nova.objects import automation
 from kronos_nova.objects import plan as plans
@@ -100,15 +101,14 @@ def keep_buffers(snapshot: Snapshot, policies: PolicySet, options: EngineOptions
     known, warnings = _shaped(wanted, inventory)
     whole, states = buffers.reserve(snapshot, rules, known, options.packs_numa_cells)
     moves = {}
-    pinned = {*making.pinned(snapshot, rules, options.opt_out), *history.quarantines,
-              *history.instances}
     for state in states:
         name = state.buffer.aggregate
         if not state.is_lost:
             continue
         busy = name in moves or name in history.under_way or history.aggregates.get(name, 0.0) > 0
-        found = () if busy else _plan(snapshot, rules, state, states, options, policies,
-                                      planner_ports, pinned)
+        found = () if busy else _plan(
+            snapshot, rules, state, states, options, policies, planner_ports,
+            pinned(snapshot, name, rules, options, history, planner_ports.now))
         if found:
             moves[name] = found
         warnings.setdefault(name, []).append(_said(state, bool(found), busy))
@@ -119,6 +119,18 @@ def keep_buffers(snapshot: Snapshot, policies: PolicySet, options: EngineOptions
             found=state.found),)
     return KeptBuffers(snapshot=whole, moves=moves, rooms=rooms, warnings={
         name: tuple(said) for name, said in warnings.items()})
+
+
+def pinned(snapshot: Snapshot, aggregate: str, rules: ConstraintRules, options: EngineOptions,
+           history: PlanningHistory, now: float) -> set[str]:
+    """Uuids of the servers of an aggregate that no evaluation moves now so that there is room.
+
+    :param now: Unix seconds
+    """
+    held = rule_holds(rules.selections, aggregate, {each.uuid for each in snapshot.instances}, now,
+                      history.instances_moved_today) if rules.selections else {}
+    return {*making.pinned(snapshot, rules, options.opt_out), *history.quarantines,
+            *history.instances, *held}
 
 
 def _shaped(wanted: Iterable[Buffer], inventory: InventorySource

@@ -67,8 +67,7 @@ def _plan(aggregate: str, rule: LossRule, open_losses: list[Loss], taken: Snapsh
     where no such moves were found."""
     inside = making.within(taken, aggregate)
     rules = room_rules(options, policies, taken)
-    pinned = {*making.pinned(taken, rules, options.opt_out), *history.quarantines,
-              *history.instances}
+    pinned = buffers.pinned(taken, aggregate, rules, options, history, planner_ports.now)
     limits = planner_ports.limits(options, options.moves(policies.budget))
     for loss in _first_losses(inside, open_losses):
         if limits.is_past:

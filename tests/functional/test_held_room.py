@@ -12,6 +12,7 @@ from kronos_client.contract import room as contract
 from kronos_nova import clock
 from kronos_nova.cycle import evaluation
 from kronos_nova.cycle import options
+from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.room_requests import RoomRequests
 from kronos_nova.db import cooldowns
 from kronos_nova.db import cycles
@@ -63,7 +64,9 @@ class HeldRoomTest(test_numa.NumaTestCase):
         self.flags(policies_file=str(self.policies), group='kronos')
         self.context = Context(
             conf=CONF, database=self.database, who='jane', read_cloud=self.inventory.read,
-            read_flavors=self.inventory.read_flavors, host_api=None, planner_ports=None)
+            read_flavors=self.inventory.read_flavors, host_api=None,
+            planner_ports=lambda: PlannerPorts(source=None, clock=time.monotonic,
+                                               now=time.time()))
         self.addCleanup(scheduler.VIEW.forget)
         self.small = self._create_flavor(vcpu=2, memory_mb=512, disk=1, extra_spec=test_numa.PINNED)
         self.wide = self._create_flavor(vcpu=8, memory_mb=1024, disk=1,

@@ -265,6 +265,12 @@ class CycleTest(CycleTestCase):
     def test_what_empties_a_host_is_not_given_up_for_a_rule_that_gives_way(self, relation):
         self.assertIsNone(self.given_up(relation, '{name: vm*}', plans.EVACUATE))
 
+    def test_what_makes_room_is_given_up_for_a_rule_that_holds_at_all_times(self):
+        self.assertIn('rule r', self.given_up('never_move: true', phase=plans.MAKE_ROOM))
+
+    def test_what_makes_room_is_not_given_up_for_the_times_of_a_rule(self):
+        self.assertIsNone(self.given_up('move_only: "*; 0 3 1 1 *; 60"', phase=plans.MAKE_ROOM))
+
     @ddt.data('must_not_run_on: {hosts: b}', 'never_move: true')
     def test_what_empties_a_host_is_given_up_for_a_rule_that_holds(self, relation):
         self.assertIn('rule r', self.given_up(relation, '{uuid: [vm1]}', plans.EVACUATE))

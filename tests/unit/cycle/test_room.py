@@ -318,6 +318,17 @@ class LostBufferTest(RoomTestCase):
         self.assertIn('buffer spare: 0 of 1 servers of whole fit; moves make room for more',
                       report.warnings)
 
+    def test_servers_that_a_rule_holds_now_do_not_give_way(self):
+        """The clock of these tests is at noon."""
+        for rule, state in (('never_move: true', 0), ("move_only: '*; 0 3 * * *; 60'", 0),
+                            ("move_only: '*; 0 0 * * *; 1440'", 1)):
+            self.buffers = LostBufferTest.buffers + (
+                f'rules: [{{name: held, {rule}, servers: '
+                '{uuid: [vm1, vm2, vm3, vm4]}}]\n')
+            [report] = self.evaluate(self.level(gpu='observe'))
+            self.assertEqual(state, [move.phase for move in report.moves].count(plans.MAKE_ROOM),
+                             rule)
+
     def test_by_the_level_of_its_aggregate(self):
         self.evaluate(self.level(gpu='approve'))
         self.assertEqual(['proposed'], self.states())
