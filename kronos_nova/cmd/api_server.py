@@ -81,6 +81,15 @@ class Channel(channel.HTTPChannel):
         elif self._untaken is None:
             self._untaken = (now, self.total_outbufs_len)
 
+    def pass_over(self, seconds: float) -> None:
+        """Leave a time out of account in which the server looked at no connection."""
+        self.last_activity += seconds
+        if self.waiting_since is not None:
+            self.waiting_since += seconds
+        if self._untaken is not None:
+            since, size = self._untaken
+            self._untaken = since + seconds, size
+
     def is_overdue(self, now: float) -> bool:
         """Return whether a request has begun too long ago and is not whole, or an answer is taken
         too slowly."""
@@ -99,8 +108,16 @@ class Server(server.TcpWSGIServer):
     their answers."""
 
     channel_class = Channel
+    _looked_at: float | None = None
 
     def maintenance(self, now):
+        # Where the machine stood still, or its clock was set, no client is to blame: what it has
+        # sent meanwhile is read after this.
+        looked_at, self._looked_at = self._looked_at, now
+        pause = 0.0 if looked_at is None else now - looked_at - self.adj.cleanup_interval
+        if pause > PATIENCE_SECONDS:
+            for each in self.active_channels.values():
+                each.pass_over(pause)
         super().maintenance(now)
         for each in list(self.active_channels.values()):
             each.note_untaken(now)

@@ -31,9 +31,12 @@ class ServerTestCase(testtools.TestCase):
         self.server.adj.socket_options = [(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)]
         self.address = '127.0.0.1', int(self.server.effective_port)
         is_over = threading.Event()
+        self.standing = threading.Lock()    # the loop stands still while it is held
 
         def run():
             while not is_over.is_set():
+                with self.standing:
+                    pass
                 wasyncore.loop(timeout=0.05, map=self.server._map, count=1, use_poll=True)
 
         def end():
@@ -67,6 +70,28 @@ class ServerTestCase(testtools.TestCase):
         while not condition():
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.05)
+
+
+class PauseTest(ServerTestCase):
+    def setUp(self):
+        super().setUp()
+        self.patch(api_server, 'HEAD_SECONDS', 1)
+
+    def test_a_client_is_not_cut_because_the_server_stood_still(self):
+        client = self.connect()
+        self.wait_for(lambda: self.server.active_channels)
+        with self.standing:
+            time.sleep(0.5)     # the loop is at its turn until then
+            self.ask('/', client)
+            time.sleep(3)
+        self.assertIn(b'200 OK', client.recv(4096))
+
+    def test_one_that_sends_nothing_is_cut_all_the_same(self):
+        client = self.connect()
+        self.wait_for(lambda: self.server.active_channels)
+        with self.standing:
+            time.sleep(3)
+        self.assertEqual(b'', client.recv(4096))
 
 
 class NotTakenTest(ServerTestCase):
