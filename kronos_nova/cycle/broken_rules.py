@@ -4,6 +4,7 @@ A plan keeps to the rules as they were when it was made. Rules change while its 
 times end in which servers may be moved.
 """
 
+import collections
 from collections.abc import Iterable
 
 from kronos_nova.cycle.rule_holds import rule_holds
@@ -24,14 +25,18 @@ def broken_rules(selections: Selections, moves: Iterable[MoveRecord], now: float
     :param moves: those that are not begun
     :param now: Unix seconds
     """
+    moves, servers = tuple(moves), collections.defaultdict[str, set[str]](set)
+    for move in moves:
+        servers[move.aggregate].add(move.instance_uuid)
+    holds = {name: rule_holds(selections, name, uuids, now, {})
+             for name, uuids in servers.items()}
     found = {}
     never = {uuid for each in selections if each.rule.never_move for uuid in each.servers}
     static = [each for each in selections if each.rule.relation in (MUST, MUST_NOT)]
     for move in moves:
-        holds = rule_holds(selections, move.aggregate, {move.instance_uuid}, now, {})
         is_emptying = move.phase == plans.EVACUATE
         is_ordered = move.phase == plans.MAKE_ROOM and move.instance_uuid not in never
-        hold = holds.get(move.instance_uuid)
+        hold = holds[move.aggregate].get(move.instance_uuid)
         if hold is not None and not is_ordered and not (is_emptying and hold.yields):
             found[move.uuid] = hold.why
         names = [each.rule.name for each in static if move.instance_uuid in each.servers
