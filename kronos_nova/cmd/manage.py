@@ -13,12 +13,14 @@ from importlib import metadata
 
 from cliff import app
 from cliff import commandmanager
+from cliff import help as cliff_help
 from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_log import log
 from pbr import version as pbr_version
 
 from kronos_nova import conf as kronos_conf
+from kronos_nova.cmd import command_list
 from kronos_nova.db.error_text import error_text
 
 DISTRIBUTION = 'kronos-nova'
@@ -129,6 +131,7 @@ class Manage(app.App):
     def __init__(self):
         super().__init__(description=DESCRIPTION, version=version_string(), deferred_help=True,
                          command_manager=Commands(NAMESPACE))
+        self.command_manager.add_command('help', command_list.Help)
         self.conf = None
         self.client_manager = ClientManager(self)
 
@@ -155,6 +158,18 @@ class Manage(app.App):
 
     def initialize_app(self, argv):
         self.conf = load_config(self.options)
+
+    def print_help_if_requested(self):
+        """Show the commands after ``--help``. cliff's own method imports all of them."""
+        if self.options.deferred_help:
+            self.print_commands()
+            raise cliff_help.HelpExit
+
+    def print_commands(self):
+        """Write the options and a line for each command."""
+        self.parser.print_help(self.stdout)
+        print('\ncommands:', *command_list.lines(self.command_manager), sep='\n',
+              file=self.stdout)
 
 
 def version_string():

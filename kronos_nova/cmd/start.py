@@ -21,6 +21,9 @@ def _run(module):
     except KeyboardInterrupt:
         print('interrupted', file=sys.stderr)
         return INTERRUPTED
+    finally:
+        # At its end Python collects garbage: a fifth of the time of a short command.
+        gc_tuning.exempt_loaded_objects()
 
 
 def _main(module):

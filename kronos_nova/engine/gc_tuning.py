@@ -14,6 +14,7 @@ def collect_rarely():
 
 
 def exempt_loaded_objects():
-    """Exempt all objects from collection; called when everything is loaded. A process that has Nova
-    or Kronos' API in its memory would stop for more than a tenth of a second at each collection."""
+    """Exempt all objects from collection; called when everything is loaded, and before the process
+    ends. A process that has Nova or Kronos' API in its memory would stop for more than a tenth of a
+    second at each collection, of which the last is at its end."""
     gc.freeze()

@@ -2,9 +2,12 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from importlib import metadata
 
+from kronos_nova.cmd import manage
 from kronos_nova.cmd import status
 from kronos_nova.db import migrate
 from tests.unit.cmd import base
@@ -64,3 +67,36 @@ class CostTest(base.ManageTestCase):
             loaded = {*done.stdout.splitlines()[-1].split()}
             self.assertIn('sqlalchemy', loaded)
             self.assertEqual(set(), self.HEAVY & loaded, words)
+
+
+class HelpTest(base.ManageTestCase):
+    def test_the_list_has_the_first_sentence_of_every_command(self):
+        self.assertRaises(SystemExit, self.run_manage, '--help')
+        shown = self.written(self.out)
+        points = metadata.distribution(manage.DISTRIBUTION).entry_points.select(
+            group=manage.NAMESPACE)
+        self.assertLess(40, len(points))
+        for point in points:
+            sentence = ' '.join(point.load().__doc__.split()).split('. ')[0].rstrip('.')
+            self.assertRegex(
+                shown, rf'\n  {point.name.replace("_", " ")} +{re.escape(sentence)}\n')
+
+    def test_help_without_a_command_shows_the_same_list(self):
+        self.assertEqual(0, self.run_manage('help'))
+        shown = self.written(self.out)
+        self.assertIn('\n  db sync ', shown)
+        self.assertIn('\n  help ', shown)
+
+    def test_help_of_a_command_explains_that_one(self):
+        self.assertEqual(0, self.run_manage('db', 'sync', '--help'))
+        self.assertIn('Create a database or upgrade it', self.written(self.out))
+
+    def test_the_list_loads_no_command(self):
+        done = subprocess.run(
+            [sys.executable, '-W', 'ignore', '-c', 'import atexit, sys\n'
+             'from kronos_nova.cmd import manage\n'
+             'atexit.register(lambda: print(*sys.modules))\n'
+             'manage.main(["--help"])'], capture_output=True, text=True, check=True, timeout=60)
+        loaded = done.stdout.splitlines()[-1].split()
+        self.assertIn('cliff', loaded)
+        self.assertNotIn('sqlalchemy.orm', loaded)
