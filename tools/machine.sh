@@ -3,6 +3,9 @@
 
 : "${source_dir:?}"
 
+# Each process would compile what it loads again.
+unset PYTHONDONTWRITEBYTECODE
+
 # debian_packages MARK: install what bindep.txt marks so and is missing. As root.
 debian_packages() {
     missing=
