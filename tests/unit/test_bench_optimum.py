@@ -32,3 +32,7 @@ class ComparedTest(testtools.TestCase):
     def test_the_load_is_as_even_as_it_can_be_where_memory_is_scarce(self):
         [(ours, other)] = self.pairs('S3', [0])
         self.assertAlmostEqual(other[0], ours[0])
+
+    def test_an_order_of_many_rounds_is_found(self):
+        [(ours, other)] = self.pairs('S3', [101])
+        self.assertAlmostEqual(other[0], ours[0])
