@@ -67,7 +67,7 @@ ORDER = ('availability', 'cell', 'zone', 'isolation', 'requirements', 'rule', 'g
 
 def compile_model(problem: Problem, snapshot: Snapshot, rules: ConstraintRules,
                   prices: Prices = FREE) -> Model:
-    """The model of an aggregate, with the rules of every installed constraint.
+    """Return the model of an aggregate, with the rules of every installed constraint.
 
     :raises ConfigurationError: a constraint cannot be imported
     """

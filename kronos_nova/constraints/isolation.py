@@ -79,8 +79,8 @@ def _rule(wanted: Sequence[Wanted], offers: Sequence[Offer],
 
 
 def _offers(problem: Problem, snapshot: Snapshot) -> tuple[list[Tenants], list[Properties]]:
-    """For each host the projects it is kept for, and its aggregates' metadata, hashable; looked at
-    once for all hosts that are in the same aggregates."""
+    """Return the projects that each host is kept for, and the metadata of its aggregates, in
+    hashable form. Hosts that are in the same aggregates are computed once."""
     inside: dict[str, tuple[int, ...]] = {host: () for host in problem.hosts}
     for number, aggregate in enumerate(snapshot.aggregates):
         for host in inside.keys() & set(aggregate.hosts):
@@ -106,7 +106,7 @@ def _offer(aggregates: Iterable[Aggregate]) -> tuple[Tenants, Properties]:
 
 
 def _required(instance: Instance) -> Specs:
-    """The extra specs that aggregates must offer, hashable."""
+    """Return the extra specs that aggregates must offer, in hashable form."""
     return tuple(sorted((key.removeprefix(SPEC_PREFIX), value)
                         for key, value in instance.flavor_extra_specs.items()
                         if key.startswith(SPEC_PREFIX)))

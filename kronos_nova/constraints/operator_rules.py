@@ -97,8 +97,8 @@ class _Subjects:
 
     def narrowed(self, relations: Collection[str],
                  yields: bool | None = None) -> tuple[np.ndarray, list[tuple[int, ...]]]:
-        """The set of rules of some relations that each instance is subject to, intp (V,); and the
-        positions of the rules in each set, that of no rule first.
+        """Return intp (V,), the number of the set of rules that each instance is subject to, and
+        the positions of the rules in each set. The set without rules is the first.
 
         :param yields: whether they give way where a host could not be emptied; None for all
         """
@@ -172,8 +172,8 @@ def rule_groups(selections: Selections, vms: Sequence[str], hosts: Sequence[str]
 
 def _places(selections: Selections, level: str,
             hosts: Sequence[str]) -> tuple[dict[Place, int], np.ndarray | None]:
-    """Each place to the first of the hosts that is there, and intp (H,) that of each host. None
-    where every host is a place."""
+    """Return {place: its first host}, and the first host of each host's place as intp (H,). None
+    where every host is a place of its own."""
     if level == HOST:
         return {}, None
     place_of = selections.places(level)

@@ -157,8 +157,8 @@ class _Question:
     def _seen_from_home(self, wanted: Sequence[Wanted], depends: Sequence[bool],
                         offers: Sequence[Offer], narrowed: Callable[[Wanted, Offer], Wanted]
                         ) -> tuple[np.ndarray, list[Wanted]]:
-        """Requirements that depend on the offer of the server's own host, with the position of each
-        instance's.
+        """Return the requirements that depend on the offer of the server's own host, and for each
+        instance the position of its requirements.
 
         :param depends: whether each requirement does
         :param narrowed: makes the requirement of a server whose host has an offer
@@ -216,8 +216,8 @@ def _isolating(aggregate: Aggregate) -> frozenset[str]:
 
 
 def _machine(host: Host) -> tuple[frozenset[str] | None, int | None]:
-    """The architectures that a host runs and the version of its hypervisor, each None where it is
-    not known."""
+    """Return the architectures that a host runs and the version of its hypervisor; None for either
+    where it is not known."""
     emulated = {trait.removeprefix(ARCHITECTURE).lower() for trait in host.traits or ()
                 if trait.startswith(ARCHITECTURE)}
     own = host.cpu.arch if host.cpu else None

@@ -116,8 +116,8 @@ class PlanningHistory:
         return self.aggregates.get(aggregate, 0) > 0
 
     def hold_on(self, instance_uuid: str) -> str | None:
-        """``quarantine``, ``cooldown``, ``refused`` or ``endless`` if one of them is upon the
-        instance."""
+        """Return ``quarantine``, ``cooldown``, ``refused`` or ``endless`` where one of them applies
+        to the instance; None otherwise."""
         left = self.quarantines.get(instance_uuid, 0)
         if left > 0 or left == INDEFINITE:
             return 'quarantine'

@@ -107,7 +107,7 @@ class Belief:
                 *(f'its servers are not moved: {each}' for each in self._said(PROFILE)))
 
     def _said(self, what: str) -> Iterator[str]:
-        """The first hosts with their reasons, and how many more there are."""
+        """Yield the first hosts with their reasons, and the number of further hosts."""
         found = [each for each in self.unbelieved if each.what == what]
         yield from (f'{each.host}: {each.reason}' for each in found[:NAMED])
         if len(found) > NAMED:
@@ -199,13 +199,13 @@ def _silence(policy: Policy, servers: Servers) -> Iterator[str]:
 
 
 def _sums(placed: PlacedInstances, values: np.ndarray) -> np.ndarray:
-    """float64 (H,): of values (V,), by host."""
+    """Return float64 (H,): the sum of values (V,) on each host."""
     return np.bincount(placed.vm_host, weights=values, minlength=len(placed.scores))
 
 
 def _failures(policy: Policy, placed: PlacedInstances, servers: Servers, sums: np.ndarray,
               rules: BeliefRules) -> Iterator[tuple[int, str, str]]:
-    """(index of a host, SCORE or PROFILE, reason) of what is not believed.
+    """Yield (index of a host, SCORE or PROFILE, reason) of measurements that are not believed.
 
     :param sums: float64 (H,), of the servers' shares
     """

@@ -53,7 +53,7 @@ many take some tens of MiB."""
 
 
 def weeks(horizon: int) -> int:
-    """Hours of last week that are needed, from :data:`WEEK_AGO` on."""
+    """Return the hours of last week that are needed, beginning with :data:`WEEK_AGO`."""
     return ORIGINS + 1 + horizon
 
 
@@ -71,7 +71,8 @@ class PlacedLoads:
     hosts: int
 
     def sums(self, values: np.ndarray) -> np.ndarray:
-        """float64 (hosts, ...): of values (N, ...), NaN = 0, in scores."""
+        """Return float64 (hosts, ...): the sums of values (N, ...) by host, with NaN as 0, in
+        scores."""
         values = np.nan_to_num(values) * self.scale.reshape(-1, *[1] * (values.ndim - 1))
         found = np.zeros((self.hosts, *values.shape[1:]))
         np.add.at(found, self.host, values)
@@ -179,8 +180,9 @@ def seasonal(days: np.ndarray, week: np.ndarray) -> Seasonal:
 
 def _lead(days: np.ndarray, week: np.ndarray,
           lead: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The forecast (n,) of the hour that is ``lead`` after the current one, and both errors
-    (n, 24) of the forecasts made as far ahead from each hour of the last day."""
+    """Return the forecast (n,) of the hour that is ``lead`` hours after the current one. Return
+    also the errors (n, 24) of the forecasts, and of persistence, for the same lead in the last
+    day."""
     last = days[:, ORIGINS:]
     yesterday = days[:, 1 + lead:ORIGINS + 2 + lead]
     then = week[:, 1 + lead:ORIGINS + 2 + lead]
@@ -199,7 +201,7 @@ def _lead(days: np.ndarray, week: np.ndarray,
 
 
 def _weights(off: np.ndarray) -> np.ndarray:
-    """float64 (5, n): inverse to the mean square of errors (5, n, t)."""
+    """Return float64 (5, n): inverse to the mean square of errors (5, n, t)."""
     known = ~np.isnan(off)
     count = known.sum(axis=-1)
     square = (np.where(known, off, 0.0) ** 2).sum(axis=-1) / np.maximum(count, 1)
@@ -207,8 +209,8 @@ def _weights(off: np.ndarray) -> np.ndarray:
 
 
 def _combined(forecasts: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """float64 (n, t): the weighed mean of those of (5, n, t) that are known; NaN where none but the
-    present is."""
+    """Return float64 (n, t): the weighted mean of the known models of (5, n, t); NaN where only
+    persistence is known."""
     weights = np.where(np.isnan(forecasts), 0.0, weights[..., None])
     total, has_season = weights.sum(axis=0), weights[1:].any(axis=0)
     return np.divide((np.nan_to_num(forecasts) * weights).sum(axis=0), total,

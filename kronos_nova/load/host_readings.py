@@ -35,7 +35,8 @@ class Range:
     highest: float
 
     def violated_by(self, values: np.ndarray) -> np.ndarray:
-        """bool, shape of ``values``: infinite or outside; NaN is no value and violates nothing."""
+        """Return bool in the shape of ``values``: True where a value is infinite or outside the
+        bounds. NaN violates nothing."""
         return (values < self.lowest - TOLERANCE) | (values > self.highest + TOLERANCE) | np.isinf(
             values)
 
@@ -110,7 +111,8 @@ def read(vector: Vector, label: str, hosts: tuple[str, ...], available: np.ndarr
 
 
 def normalised(values: np.ndarray) -> np.ndarray:
-    """float64 (H,): min-max normalised to [0, 1], NaN kept; 0 where all are equal. For people."""
+    """Return float64 (H,): values min-max normalised to [0, 1] for people. NaN stays NaN; 0 where
+    all values are equal."""
     if np.isnan(values).all():
         return values.copy()
     low, high = np.nanmin(values), np.nanmax(values)

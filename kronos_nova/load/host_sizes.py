@@ -89,12 +89,13 @@ def _any(pattern: re.Pattern, words: list[str]) -> bool:
 
 
 def _bare(query: str) -> str:
-    """A query without comments and strings."""
+    """Return a query without comments and strings."""
     return re.sub(r'#[^\n]*|"[^"]*"|\'[^\']*\'', ' ', query)
 
 
 def of_inventory(hosts: Sequence[Host], resource_class: str) -> np.ndarray:
-    """float64 (H,): CPUs, or bytes of memory, by the totals of placement; NaN = no inventory."""
+    """Return float64 (H,): CPUs, or bytes of memory, by the totals of placement; NaN where there is
+    no inventory."""
     unit = MIB if resource_class == 'MEMORY_MB' else 1
     totals = [sum(host.inventory[name].total for name in CLASSES[resource_class]
                   if name in host.inventory) for host in hosts]
@@ -102,7 +103,8 @@ def of_inventory(hosts: Sequence[Host], resource_class: str) -> np.ndarray:
 
 
 def of_flavors(instances: Sequence[Instance], resource_class: str) -> np.ndarray:
-    """float64 (V,): the most that instances use, CPUs or bytes of memory, by their flavors."""
+    """Return float64 (V,): the most CPUs, or bytes of memory, that instances can use by their
+    flavors."""
     if resource_class == 'MEMORY_MB':
         return np.array([instance.memory_mb * MIB for instance in instances], dtype=float)
     return np.array([instance.vcpus for instance in instances], dtype=float)

@@ -144,7 +144,7 @@ def _left_alone(placed: PlacedInstances, which: np.ndarray, what: str) -> Iterat
 
 def unit_problem(policy: Policy, samples: Mapping[str, list[ProfileSample]],
                  placed: PlacedInstances) -> str:
-    """The problem where the profile as a whole is in another unit than the scores; '' for none.
+    """Return the problem where the whole profile is in another unit than the scores; '' for none.
 
     A profile by vCPU of the instance looks like fractions and is none of the host: a host at 0.5
     seems to have instances that use 1.4 of it.
@@ -173,7 +173,8 @@ def unit_problem(policy: Policy, samples: Mapping[str, list[ProfileSample]],
 
 
 def _overfull(placed: PlacedInstances, share: np.ndarray) -> np.ndarray:
-    """bool (H,): hosts whose instances seem to use more than there is, and more than is used."""
+    """Return bool (H,): hosts whose instances seem to use more than the host has, and more than is
+    used."""
     sums = _sums(placed, share)
     return (sums > FULL) & (sums > EXCESS * placed.scores)
 
@@ -200,8 +201,8 @@ def measured(policy: Policy, samples: Mapping[str, list[ProfileSample]],
 
 
 def _at(samples: Sequence[ProfileSample], host: str) -> list[float]:
-    """The values on the host that an instance is on, or on others where there is none: of one that
-    has just been moved."""
+    """Return the values of an instance on its host. An instance that has just been moved has values
+    on other hosts only, which are returned then."""
     here = [value for value, on in samples if on == host]
     return here or [value for value, _host in samples]
 
@@ -221,7 +222,7 @@ def _unknown(placed: PlacedInstances) -> np.ndarray:
 
 
 def _by_vcpus(placed: PlacedInstances) -> np.ndarray:
-    """The share of its host's score that its share of the host's instances' vCPUs is."""
+    """Return each instance's part of its host's score, in proportion to its vCPUs."""
     vcpus = np.array([instance.vcpus for instance in placed.instances], dtype=float)
     total = np.bincount(placed.vm_host, weights=vcpus, minlength=len(placed.scores))
     total = total[placed.vm_host]
@@ -230,7 +231,7 @@ def _by_vcpus(placed: PlacedInstances) -> np.ndarray:
 
 
 def _evenly(placed: PlacedInstances) -> np.ndarray:
-    """An equal share of its host's score."""
+    """Return each instance's part of its host's score, equal for all instances of the host."""
     count = np.bincount(placed.vm_host, minlength=len(placed.scores))[placed.vm_host]
     return (placed.scores / placed.host_scale)[placed.vm_host] / count
 

@@ -58,7 +58,7 @@ class LoadStats:
     figures: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, FIGURES)))
 
     def after(self, now: float, vms: tuple[str, ...], loads: np.ndarray) -> 'LoadStats':
-        """The statistics with another sample of each instance.
+        """Return the statistics with another sample of each instance.
 
         :param now: Unix seconds
         :param vms: all instances that there are; others are forgotten
@@ -74,17 +74,18 @@ class LoadStats:
         return LoadStats(now, tuple(np.array(vms, dtype=object)[kept]), figures[kept])
 
     def known_seconds(self, vms: tuple[str, ...]) -> np.ndarray:
-        """float64 (V,): for how long each instance is known, at most a day; 0 where it is not."""
+        """Return float64 (V,): how long each instance has been known, at most a day; 0 where it is
+        not known."""
         return self._slopes(vms, 1.0)[0]
 
     def variances(self, vms: tuple[str, ...]) -> np.ndarray:
-        """float64 (V,): how much the load of each instance varies; 0 where that is not known."""
+        """Return float64 (V,): the variance of each instance's load; 0 where it is not known."""
         known = dict(zip(self.vms, self.figures[:, VARIANCE], strict=True))
         return np.array([known.get(vm, 0.0) for vm in vms], dtype=float)
 
     def expected(self, vms: tuple[str, ...], loads: np.ndarray, far: float = 1.0) -> np.ndarray:
-        """float64 (V,): the mean load of the time to come; of an instance that is not known, what
-        it is now.
+        """Return float64 (V,): the expected mean load in the near future; for an instance that is
+        not known, its present load.
 
         :param loads: float64 (V,), now; NaN = not measured, and stays so
         :param far: of how much of the time to come, in times of about half an hour; 0 is now
@@ -93,8 +94,8 @@ class LoadStats:
         return np.where(seconds > 0, mean + slope * (loads - mean), loads)
 
     def noise(self, vms: tuple[str, ...], far: float = 1.0) -> np.ndarray:
-        """float64 (V,): the part of the variance that is not likely to last; 0 where nothing is
-        known.
+        """Return float64 (V,): the part of the variance that is not likely to last; 0 where nothing
+        is known.
 
         A load is the sum of a part that lasts, whose variance is the covariance with what comes,
         and one that does not.
@@ -104,8 +105,8 @@ class LoadStats:
 
     def _slopes(self, vms: tuple[str, ...],
                 far: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """float64 (V,) each: for how long an instance is known, its mean, and which part of what a
-        load is off its mean is expected to last."""
+        """Return float64 (V,) each: how long an instance has been known, its mean load, and the
+        part of a deviation from that mean that is expected to last."""
         known = dict(zip(self.vms, self.figures, strict=True))
         figures = np.array([known.get(vm, _UNKNOWN) for vm in vms]).reshape(-1, FIGURES)
         seconds, mean, variance, _quarter_hour, covariance = figures.T

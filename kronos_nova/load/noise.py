@@ -29,8 +29,8 @@ a deviation."""
 
 
 def expected_range(deviations: np.ndarray, left_out: int = 0) -> float:
-    """The mean distance of the highest from the lowest of independent normal loads with the same
-    mean.
+    """Return the mean difference between the highest and the lowest of independent normal loads
+    with the same mean.
 
     :param deviations: float64 (n,), the standard deviation of each
     :param left_out: loads at each end that do not count
@@ -62,7 +62,8 @@ def _expected_span(deviations: np.ndarray, left_out: int) -> float:
 
 
 def _at_most(loads: np.ndarray, deviations: np.ndarray, most: int) -> np.ndarray:
-    """float64 (n,): the chance that at most so many hosts are above each of some loads."""
+    """Return float64 (n,): the probability that at most so many hosts are above each of some
+    loads."""
     count = np.zeros((most + 1, len(loads)))
     count[0] = 1.0
     for deviation in deviations:    # the Poisson binomial distribution, built host by host

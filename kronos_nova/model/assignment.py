@@ -81,7 +81,7 @@ class Assignment:
         self.forbidden: set[tuple[int, int]] = set()
 
     def _groups_apart(self) -> np.ndarray:
-        """bool (G,): groups whose members a rule keeps apart."""
+        """Return bool (G,): groups whose members a rule keeps apart."""
         members = self.model.memberships
         apart = np.zeros(len(members.groups), dtype=bool)
         for rule in self.groups:
@@ -115,18 +115,21 @@ class Assignment:
         return kind, allowed[np.unique(kind, return_index=True)[1]]
 
     def _emptied(self) -> CellUse | None:
-        """The use of NUMA cells without the instances; None where NUMA cells forbid nothing."""
+        """Return the use of NUMA cells without the instances; None where NUMA cells forbid
+        nothing."""
         if self.state.cells is None or not any(
                 isinstance(rule, CellRoom) for rule in self.model.rules):
             return None
         return self.state.cells.without(self.vms.tolist(), self.state.vm_host)
 
     def _kinds_by_cells(self) -> list[np.ndarray]:
-        """intp (v,) each: instances that differ in one need other NUMA cells."""
+        """Return intp (v,) each. Instances that differ in one of these numbers need other NUMA
+        cells."""
         return [] if self.emptied is None else [self.emptied.cells.kind[self.vms]]
 
     def _lies(self) -> tuple[np.ndarray, list[tuple[Place, ...]]]:
-        """intp (v,), in which of some places each instance lies now; the places."""
+        """Return intp (v,), the number of the place in which each instance is now, and the
+        places."""
         known: dict[tuple[Place, ...], int] = {}
         if self.emptied is None or self.state.cells is None:
             return np.zeros(len(self.vms), dtype=np.intp), [()]
@@ -135,15 +138,15 @@ class Assignment:
         return np.array(lies, dtype=np.intp), list(known)
 
     def _shared_rows(self) -> np.ndarray:
-        """intp (v, C): the row from which each instance is allocated each class, -1 where that is
-        its host's own."""
+        """Return intp (v, C): the row from which each instance is allocated each class; -1 where
+        its host has the class itself."""
         home, classes = np.indices((len(self.vms), self.problem.demands.shape[1]))
         rows = np.asarray(self.problem.row(self.state.vm_host[self.vms][home], classes))
         return np.where(rows >= len(self.problem.hosts), rows, -1)
 
     def _places_left(self) -> np.ndarray:
-        """intp (v, n): the place that each instance which has to leave is in, for each group that
-        is kept apart by places other than hosts; -1 for all others."""
+        """Return intp (v, n): the place that each instance which has to leave is in, for each group
+        that is kept apart by places other than hosts; -1 for all others."""
         members, home = self.model.memberships, self.state.vm_host[self.vms]
         groups = [np.full(len(self.vms), group) for group in np.flatnonzero(self.apart)
                   if members.groups[group].places is not None]
@@ -194,19 +197,20 @@ class Assignment:
                 f'that may take them have {free[c]:g} free')
 
     def _is_own(self, hosts: np.ndarray) -> np.ndarray:
-        """bool (h, C): whether hosts have a class themselves, and share it with none."""
+        """Return bool (h, C): whether hosts have a class themselves and do not share it."""
         classes = np.arange(self.problem.demands.shape[1])
         return np.asarray(self.problem.row(hosts[:, None], classes) == hosts[:, None])
 
     def here(self) -> np.ndarray:
-        """intp (k, h): how many of each kind that may move are on each host."""
+        """Return intp (k, h): how many of each kind that may move are on each host."""
         pairs, _lies, counts = self.leaving_pairs()
         here = np.zeros((len(self.sample), len(self.hosts)), dtype=np.intp)
         np.add.at(here, tuple(pairs.T), counts)
         return here
 
     def leaving_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """intp (n, 2) kind and host, (n,) places, and (n,) how many that may move lie there."""
+        """Return intp (n, 2) kind and host, (n,) places, and (n,) the number of movable instances
+        there."""
         at = np.full(len(self.problem.hosts), -1)
         at[self.hosts] = np.arange(len(self.hosts))
         places = at[self.state.vm_host[self.vms]]
@@ -217,7 +221,8 @@ class Assignment:
         return rows[:, :2], rows[:, 2], counts
 
     def permitted(self) -> np.ndarray:
-        """bool (k, h): hosts that a kind may go to, without what is forbidden meanwhile."""
+        """Return bool (k, h): hosts that a kind may go to, without the pairs that were forbidden
+        since."""
         allowed = self.allowed.copy()
         for pair in self.forbidden:
             allowed[pair] = False
@@ -264,8 +269,8 @@ class Assignment:
 
     def _going(self, kind: int, is_left: np.ndarray, count: int, leave: np.ndarray,
                lies: Mapping[int, Mapping[int, int]]) -> np.ndarray:
-        """intp: the instances of a kind that go next, as positions; the heaviest first of those
-        that have to leave, the lightest of each host of the others.
+        """Return intp: the positions of the instances of a kind that go next. Of those that have to
+        leave, the heaviest come first; of the others, the lightest of each host.
 
         :param is_left: bool (v,), those that have not gone
         :param count: of those that have to leave
@@ -290,15 +295,15 @@ class Assignment:
 
 
 def parts_of_free_room(state: State, vms: np.ndarray) -> np.ndarray:
-    """float64 (n,): the part of all free room that each instance needs, in the class in which that
-    is most."""
+    """Return float64 (n,): the part of all free room that each instance needs, in the resource
+    class in which it needs the largest part."""
     free = _free(state)[state.problem.available].sum(axis=0)
     return (state.problem.demands[vms] / np.maximum(free, 1.0)).max(axis=1, initial=0.0)
 
 
 def roomiest(state: State, pairs: int) -> np.ndarray:
-    """bool (H,): all hosts that are not to be emptied; if these and the sizes of instances make
-    more pairs than given, those with most free room."""
+    """Return bool (H,): all hosts that are not to be emptied. Where these and the sizes of
+    instances make more pairs than permitted, only the hosts with most free room are."""
     problem = state.problem
     free_to_move = np.flatnonzero(problem.movable | problem.evacuable)
     kinds = len(np.unique(problem.demands[free_to_move], axis=0))
@@ -316,8 +321,8 @@ def roomiest(state: State, pairs: int) -> np.ndarray:
 
 
 def first_that_fit(state: State, vms: list[int], hosts: np.ndarray) -> list[int]:
-    """The first of some instances, at least one, as many as the free room of some hosts would hold
-    if it were in one place.
+    """Return the first of some instances, at least one: as many as would fit if the free room of
+    some hosts were in one place.
 
     :param hosts: bool (H,)
     """
@@ -331,5 +336,5 @@ def first_that_fit(state: State, vms: list[int], hosts: np.ndarray) -> list[int]
 
 
 def _free(state: State) -> np.ndarray:
-    """float64 (H, C): what is free on the hosts themselves."""
+    """Return float64 (H, C): the free amounts of the hosts' own inventories."""
     return np.maximum(state.problem.limits - state.used, 0.0)[:len(state.guests)]

@@ -79,18 +79,18 @@ class Model:
             what='the mark above which it is full, or what it has now,'))
 
     def serial(self, vm: int) -> tuple[int, ...]:
-        """Numbers that instances share whose moves must not run together: of the server
-        groups they are in, because Nova does not see a member that is on its way."""
+        """Return the numbers that instances share if their moves must not run at the same time.
+        These are their server groups, because Nova does not count a member that is migrating."""
         return tuple(self.memberships.groups_of(vm).tolist())
 
     def sharing_with(self, host: int) -> list[int]:
-        """The host, and those that are allocated some class from the same provider."""
+        """Return the host, and the hosts that are allocated some class from the same provider."""
         hosts, classes = np.indices((len(self.guests), len(self.problem.resource_classes)))
         rows = np.asarray(self.problem.row(hosts, classes))
         return sorted({host, *np.flatnonzero((rows == rows[host]).any(axis=1)).tolist()})
 
     def share_group(self, moves: Chains, wanted: np.ndarray) -> np.ndarray:
-        """bool (...): the chains in which two instances are in one of the wanted groups.
+        """Return bool (...): the chains in which two instances are in one of the wanted groups.
 
         :param wanted: bool (G,)
         """
@@ -103,16 +103,16 @@ class Model:
         return shared.reshape(moves[0][0].shape)
 
     def broken(self, state: 'State', hard: bool, soft: bool) -> np.ndarray:
-        """bool (G,): server groups of these kinds with misplaced members."""
+        """Return bool (G,): server groups of these kinds with misplaced members."""
         return (state.groups.misplaced > 0) & ~self.memberships.by_rule & np.where(
             self.memberships.hard, hard, soft)
 
     def broken_rules(self, state: 'State') -> np.ndarray:
-        """bool (G,): rules about several servers with misplaced members."""
+        """Return bool (G,): rules about several servers with misplaced members."""
         return (state.groups.misplaced > 0) & self.memberships.by_rule
 
     def astray(self, state: 'State') -> np.ndarray:
-        """bool (V,): instances on a host that a rule of an operator does not let them go to."""
+        """Return bool (V,): instances on a host that a rule of an operator forbids."""
         return self.is_astray(np.arange(len(self.problem.vms)), state.vm_host)
 
     def violations(self, state: 'State') -> int:
@@ -121,21 +121,21 @@ class Model:
         return int(self.astray(state).sum() + misplaced)
 
     def is_astray(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """bool (n,): whether a rule of an operator does not let instances go to hosts."""
+        """Return bool (n,): whether a rule of an operator forbids instances to be on hosts."""
         wrong = np.zeros(len(vms), dtype=bool)
         for rule in self._placement_rules:
             wrong |= ~rule.allowed[rule.kind[vms], hosts]
         return wrong
 
     def rules_against(self, vm: int, host: int) -> str:
-        """The rules of an operator that keep an instance off a host, for a person."""
+        """Return the rules of an operator that keep an instance off a host, for a person."""
         found = [rule.names(vm, host) for rule in self._placement_rules
                  if not rule.allowed[rule.kind[vm], host]]
         return ' and '.join(found)
 
     def rules_of(self, vm: int) -> str:
-        """The rules of an operator that bear on where an instance goes, for a person; '' for
-        none."""
+        """Return the rules of an operator that affect the place of an instance, for a person; ''
+        for none."""
         found = [rule.names(vm) for rule in self._placement_rules if rule.kind[vm]]
         found += [f'rule {self.memberships.groups[group].rule}'
                   for group in self.memberships.groups_of(vm) if self.memberships.by_rule[group]]
@@ -154,7 +154,7 @@ class Model:
         return [rule for rule in self.rules if isinstance(rule, PlacementRule)]
 
     def movable_members(self, groups: np.ndarray) -> np.ndarray:
-        """intp: the movable instances that are in one of the groups, sorted.
+        """Return intp: the movable instances that are in one of the groups, sorted.
 
         :param groups: bool (G,)
         """
@@ -162,7 +162,7 @@ class Model:
         return np.unique(members[self.problem.movable[members]])
 
     def names_of(self, groups: np.ndarray, vm: int) -> str:
-        """The names of those groups that an instance is in, for a person."""
+        """Return the names of those groups that an instance is in, for a person."""
         return ', '.join(self.memberships.groups[group].name
                          for group in self.memberships.groups_of(vm) if groups[group])
 

@@ -98,7 +98,8 @@ class Delta:
         return self.price - self.decrease
 
     def repairs(self, wanted: np.ndarray) -> np.ndarray:
-        """bool (...), of single moves: whether fewer members of one of the groups are misplaced.
+        """Return bool (...), of single moves: whether fewer members of one of the groups are
+        misplaced.
 
         :param wanted: bool (G,), the groups that count
         """
@@ -126,7 +127,7 @@ class Delta:
                      self.model)
 
     def _allows(self, rule: Rule) -> np.ndarray:
-        """bool, broadcasts to (...): whether one rule allows all moves of each chain."""
+        """Return bool, broadcasts to (...): whether one rule allows all moves of each chain."""
         if len(self._moves) == 1:
             return rule.allows(self.state, *self._moves[0])
         allows = functools.reduce(np.logical_and, (self._allows_move(rule, n)
@@ -143,8 +144,8 @@ class Delta:
         return rule.allows(self.state, *self.moves[n], self.moves[:n] + self.moves[n + 1:])
 
     def has_room(self, n: int) -> np.ndarray:
-        """bool (...): whether the additive rules allow move ``n`` of each chain, whatever the
-        others may; quickly asked."""
+        """Return bool (...): whether the additive rules allow move ``n`` of each chain, without the
+        other rules. This is fast."""
         return functools.reduce(np.logical_and, (
             self._allows_move(rule, n) for rule in self.model.rules if rule.is_additive),
             np.ones(self.shape, dtype=bool))
@@ -161,7 +162,7 @@ class Delta:
         return True
 
     def _misplacing(self) -> np.ndarray:
-        """float64 (...): the change of the price of misplaced members."""
+        """Return float64 (...): the change of the cost of misplaced members."""
         change = functools.reduce(np.add, (self._misplacing_of(*move) for move in self.moves))
         if len(self.moves) > 1:
             for index in zip(*np.nonzero(
@@ -180,8 +181,8 @@ class Delta:
 
     def _misplaced_more(self, vms: np.ndarray,
                         hosts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """For every group of every instance: the number of its move, the group, and how many more
-        of its members are misplaced."""
+        """Return for every group of every instance the number of its move, the group, and the
+        change of its misplaced members."""
         vms, hosts = vms.reshape(-1), hosts.reshape(-1)
         position, groups = self.model.memberships.expand(vms)
         return position, groups, self.state.groups.change(

@@ -59,21 +59,21 @@ class Extremes:
             for host in hosts[:2 + beyond]}), dtype=np.intp)
 
     def counting(self, ends: list[np.ndarray]) -> list[np.ndarray]:
-        """For each policy intp (n,): the hosts of an end whose scores decide where that end is,
-        which are the first that counts and those that are left out before it.
+        """Return intp (n,) for each policy: the hosts whose scores decide an end. These are the
+        hosts that are left out and the first host that counts.
 
         :param ends: :attr:`tops` or :attr:`bottoms`
         """
         return [hosts[:1 + beyond] for hosts, beyond in zip(ends, self.left_out, strict=True)]
 
     def after(self, *moves: Move) -> np.ndarray:
-        """float64 (..., P): the imbalances after moves, as in :meth:`State.delta`."""
+        """Return float64 (..., P): the imbalances after moves, as in :meth:`State.delta`."""
         return self._after([change for vms, hosts in moves
                             for change in ((self.vm_host[vms], vms, -1), (hosts, vms, 1))])
 
     def at_best(self, vms: np.ndarray) -> np.ndarray:
-        """float64 (n, P): no move of these instances leaves less imbalance, unless to one of
-        :attr:`low_ends`."""
+        """Return float64 (n, P): a lower bound of the imbalances after moves of these instances to
+        any host except those of :attr:`low_ends`."""
         return self._after([(self.vm_host[vms], vms, -1)])
 
     def _after(self, changes: Sequence[Change]) -> np.ndarray:
@@ -105,7 +105,7 @@ class Extremes:
         return np.where(high >= low, high - low, 0.0)
 
     def _between(self, policy: int, shifts: Sequence[Shift]) -> np.ndarray:
-        """The same where hosts are left out."""
+        """Return the imbalances after moves where hosts are left out."""
         scores, beyond = self.scores[:, policy], self.left_out[policy]
         if np.count_nonzero(self.problem.available) - 2 * beyond < 2:
             return np.zeros(())
@@ -126,7 +126,7 @@ class Extremes:
     @staticmethod
     def _beyond(ends: np.ndarray, scores: np.ndarray, default: float,
                 touched: Sequence[Index]) -> np.ndarray:
-        """The first of the ends that no move touches."""
+        """Return the first of the ends that no move changes."""
         result = np.asarray(default)
         for host in ends[::-1]:
             untouched = touched[0] != host
@@ -136,20 +136,21 @@ class Extremes:
         return result
 
     def accepts(self, after: np.ndarray) -> np.ndarray:
-        """bool (...): no policy gets worse and ends above its threshold."""
+        """Return bool (...): whether every policy either gets no worse or ends below its
+        threshold."""
         worse = after > self.imbalances + TOLERANCE
         return ~np.any(worse & (after > self.problem.thresholds + TOLERANCE), axis=-1)
 
     def decrease(self, after: np.ndarray) -> np.ndarray:
-        """float64 (...): by how much the combined imbalance falls."""
+        """Return float64 (...): the decrease of the combined imbalance."""
         return self.combined - after @ self.problem.policy_weights
 
 
 def _after_changes(ends: np.ndarray, scores: np.ndarray,
                    touched: Sequence[tuple[Index, np.ndarray]], values: Sequence[np.ndarray],
                    beyond: int) -> np.ndarray:
-    """float64 (...): the highest score behind ``beyond`` higher ones, once some hosts have other
-    scores.
+    """Return float64 (...): the highest score below the ``beyond`` highest ones, after some hosts
+    have new scores.
 
     Let r be the scores of the untouched hosts and x the new ones, each in descending order. If j of
     the new scores are among the highest, the score in question is the lower one of the j-th of x
@@ -179,7 +180,7 @@ def _after_changes(ends: np.ndarray, scores: np.ndarray,
 
 
 def _ascending(parts: list[np.ndarray]) -> list[np.ndarray]:
-    """Arrays that broadcast to one shape, sorted element by element."""
+    """Return the arrays that broadcast to one shape, sorted element by element."""
     for last in range(len(parts) - 1, 0, -1):
         for n in range(last):
             parts[n:n + 2] = np.minimum(*parts[n:n + 2]), np.maximum(*parts[n:n + 2])
@@ -187,7 +188,8 @@ def _ascending(parts: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def smallest(keys: np.ndarray, count: int) -> np.ndarray:
-    """Indexes of the smallest keys, the smallest first; of equal ones, the first."""
+    """Return the indexes of the smallest keys, the smallest first. Of equal keys the first comes
+    first."""
     few = np.arange(len(keys))
     if count < len(keys):
         few = np.flatnonzero(keys <= np.partition(keys, count - 1)[count - 1])

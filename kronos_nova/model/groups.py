@@ -40,20 +40,21 @@ class Memberships:
         self._keys = np.sort(self.member_of * len(problem.vms) + self.members)
 
     def place(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """intp (n,): the place that each host is of, to each group; -1 for -1, which is nowhere."""
+        """Return intp (n,): the place of each host in the division of each group; -1 for host
+        -1."""
         return hosts if len(self._places) == 1 else self._places[self._level[groups], hosts]
 
     def groups_of(self, vm: int) -> np.ndarray:
-        """intp: the groups of an instance."""
+        """Return intp: the groups of an instance."""
         return self._group_of[self._first[vm]:self._first[vm] + self._count[vm]]
 
     def has(self, groups: np.ndarray, vms: np.ndarray) -> np.ndarray:
-        """bool (n,): whether each group has the instance for a member."""
+        """Return bool (n,): whether the instance is a member of each group."""
         return contains(self._keys, groups * len(self._count) + vms)
 
     def expand(self, vms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Every group of every instance: intp (m,), the position in ``vms`` (n,), and intp (m,),
-        the group."""
+        """Return every group of every instance: intp (m,), the position in ``vms`` (n,), and intp
+        (m,), the group."""
         count = self._count[vms]
         position = np.repeat(np.arange(len(vms)), count)
         offset = np.arange(len(position)) - np.repeat(np.cumsum(count) - count, count)
@@ -61,8 +62,9 @@ class Memberships:
 
 
 def _levels(groups: Sequence[Group], hosts: int) -> tuple[np.ndarray, np.ndarray]:
-    """The different ways in which hosts are places, intp (L, H + 1), every host of its own first,
-    with -1 behind the last host; and intp (G,), which of them each group has."""
+    """Return intp (L, H + 1), the different divisions of hosts into places, and intp (G,), the
+    division of each group. In the first division each host is a place. The last column is -1, for
+    no host."""
     own = np.arange(hosts)
     levels = {own.tobytes(): 0}
     level = np.array([0 if group.places is None else levels.setdefault(
@@ -105,8 +107,9 @@ class GroupCounts:
         return other
 
     def _summarise(self, groups: np.ndarray, of: np.ndarray, counts: np.ndarray) -> None:
-        """For each of ``groups``: the members at the last of the places that it may have, at the
-        one with most of the others, and how many are misplaced.
+        """Count, for each of ``groups`` and with its places in order of their members, the members
+        at the last place that it may have, the members at the next place, and the misplaced
+        members.
 
         :param of: intp, the groups of ``counts``, sorted
         """
@@ -140,7 +143,7 @@ class GroupCounts:
                             self._counts[begin:end])
 
     def on(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """intp (n,): members of each group at the place of each host."""
+        """Return intp (n,): members of each group at the place of each host."""
         if not len(self._keys):
             return np.zeros(np.shape(groups), dtype=np.intp)
         members = self.memberships
@@ -148,19 +151,21 @@ class GroupCounts:
         return np.where(found, self._counts[place], 0)
 
     def _is_needed(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """bool (n,): whether the place of a host is the only one with so many members that is among
-        those that the group may have."""
+        """Return bool (n,): whether the place of a host is the last that its group may have, and no
+        other place has as many members."""
         return (self.on(groups, hosts) == self._last[groups]) & (
             self._next[groups] < self._last[groups])
 
     def least_others(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """intp (n,): of the members but one on that host, those at the last of the places that the
-        group may have: a member that goes to as many adds no place, and misplaces none."""
+        """Return intp (n,): the members at the last place that the group may have, without one
+        member on that host. A member that goes to a place with as many adds no place, and misplaces
+        none."""
         return self._last[groups] - self._is_needed(groups, hosts)
 
     def change(self, groups: np.ndarray, sources: np.ndarray,
                destinations: np.ndarray) -> np.ndarray:
-        """intp (n,): how many more are misplaced once a member goes from host to host."""
+        """Return intp (n,): the change of misplaced members when a member goes from host to
+        host."""
         members, most = self.memberships, self.memberships.most[groups]
         there, here = self.on(groups, destinations), self.on(groups, sources)
         apart = (there >= most).astype(np.intp) - (here > most)

@@ -12,15 +12,15 @@ def find(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def contains(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """bool (...): which of ``wanted`` are among sorted ``keys``."""
+    """Return bool (...): whether each of ``wanted`` is among sorted ``keys``."""
     if not len(keys):
         return np.zeros(np.shape(wanted), dtype=bool)
     return find(keys, wanted)[1]
 
 
 def equal_rows(rows: np.ndarray) -> np.ndarray:
-    """intp (n,), equal for equal rows, counted from 0 in the order of the rows; without the copies
-    that ``np.unique`` makes of them."""
+    """Return intp (n,), equal for equal rows, numbered from 0 in the order of the rows.
+    ``np.unique`` would copy the rows."""
     sequence = np.lexsort((np.arange(len(rows)), *rows.T[::-1]))
     is_new = np.zeros(len(rows), dtype=bool)
     for column in rows.T:

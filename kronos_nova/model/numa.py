@@ -94,8 +94,8 @@ class Cells:
 
 def cells(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndarray,
           packs: bool = False, arrived: Iterable[int] = ()) -> Cells | None:
-    """The cells of hosts and instances, in the order of a problem's; None where no instance needs
-    any, or of no host it is known what it has.
+    """Return the cells of hosts and instances, in the order of a problem's. None where no instance
+    needs a cell, or where no host reports its cells.
 
     :param arrived: instances that are to be on their hosts, which do not count them yet
     """
@@ -142,8 +142,8 @@ def cells(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndar
 
 def settled(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndarray,
             packs: bool = False) -> tuple[list[Host], list[Instance]]:
-    """Hosts and instances with the instances in the cells that Nova would choose, one after the
-    other, where the hosts do not count them yet."""
+    """Return hosts and instances after the instances that the hosts do not count yet are put, one
+    after the other, into the cells that Nova would choose."""
     found = cells(hosts, instances, vm_host, packs, range(len(instances)))
     if found is None:
         return list(hosts), list(instances)
@@ -154,8 +154,8 @@ def settled(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.nd
 def moved(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndarray,
           moves: Iterable[tuple[int, int]],
           packs: bool = False) -> tuple[list[Host], list[Instance]]:
-    """Hosts and instances after moves (instance, destination): what is used of cells, and where
-    instances are in them."""
+    """Return hosts and instances after moves (instance, destination), with the use of cells and the
+    cells of instances updated."""
     found, place = cells(hosts, instances, vm_host, packs), vm_host.copy()
     if found is None:
         return list(hosts), list(instances)
@@ -243,8 +243,8 @@ class CellUse:
             outdated.add(host)
 
     def _again(self, vm: int, host: int) -> tuple[Place, ...]:
-        """The places that an instance had before any move, where it returns to them and they are
-        free."""
+        """Return the places that an instance had before any move, where it returns to its host and
+        they are free."""
         cells = self.cells
         places = cells.home.get(vm, ()) if cells.home_host[vm] == host else ()
         parts, at = cells.parts[cells.kind[vm]], np.array([host])
@@ -263,8 +263,8 @@ class CellUse:
                 sign * need.memory_mb * KIB / self.cells.page_kb[place.page])
 
     def fits(self, kinds: np.ndarray) -> np.ndarray:
-        """bool (n, H): hosts with room in distinct cells for all parts of each kind, and those of
-        which it is not known what they have."""
+        """Return bool (n, H): hosts with room in distinct cells for all parts of each kind, and
+        hosts that do not report their cells."""
         found = np.ones((len(kinds), len(self.cells.known)), dtype=bool)
         for row, kind in enumerate(kinds.tolist()):
             found[row] = self._fits_of(kind)
@@ -292,7 +292,7 @@ class CellUse:
         return (self.fits_part(first, hosts).sum(axis=1) >= len(parts)) | ~known
 
     def fits_part(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """bool (h, C): cells that have room for one part, as
+        """Return bool (h, C): cells that have room for one part, as
         ``nova.virt.hardware._numa_fit_instance_cell`` decides."""
         fits = self._is_free(need, hosts)
         if need.pinned and need.shared_cpus is None:
@@ -315,7 +315,7 @@ class CellUse:
         return fits
 
     def _has_memory(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """bool (h, C): cells with memory for a part, in pages of a size that it takes."""
+        """Return bool (h, C): cells with memory for a part, in pages of a size that it takes."""
         cells, used = self.cells, self.used
         if need.page_kb is not None:
             return (self._fitting_pages(need, hosts) & self._sizes(need, hosts)).any(axis=2)
@@ -329,7 +329,7 @@ class CellUse:
 
     def _fitting_pages(self, need: InstanceCell, hosts: np.ndarray,
                        only_free: bool = True) -> np.ndarray:
-        """bool (h, C, S): sizes of whose pages enough are there for the memory of a part."""
+        """Return bool (h, C, S): sizes of whose pages enough are there for the memory of a part."""
         cells, memory = self.cells, need.memory_mb * KIB
         there = cells.has.pages[hosts]
         if only_free:
@@ -338,7 +338,7 @@ class CellUse:
                 & (memory % cells.page_kb == 0))
 
     def _sizes(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """bool (h, C, S): sizes that a part may have."""
+        """Return bool (h, C, S): sizes that a part may have."""
         has_size = self.cells.has_size[hosts]
         if need.page_kb == numa.ANY:
             return has_size
@@ -383,7 +383,7 @@ class CellUse:
         return None
 
     def _with_size(self, need: InstanceCell, host: int, cell: int) -> InstanceCell:
-        """A part with the size of pages that it would get in a cell, the largest that fits, in the
+        """Return a part with the page size that it would get in a cell, the largest that fits, in
         place of :data:`~kronos_nova.objects.numa.LARGE` and the like."""
         if need.page_kb is None or need.page_kb > 0:
             return need
@@ -401,8 +401,8 @@ class CellUse:
         return other
 
     def options(self, kind: int, host: int) -> list[tuple[Place, ...]]:
-        """The ways in which an instance of a kind could lie in the cells of a host. Of ways that
-        differ in which of equal parts is where there is one."""
+        """Return the ways in which an instance of a kind can be placed in the cells of a host. Ways
+        that differ only in the order of equal parts are returned once."""
         parts, at = self.cells.parts[kind], np.array([host])
         fits = {need: self.fits_part(need, at)[0] for need in set(parts)}
         cells = np.flatnonzero(self.cells.exists[host]).tolist()
@@ -419,7 +419,7 @@ class CellUse:
         return list(found.values())
 
     def amounts(self, need: InstanceCell, place: Place) -> dict[str, float]:
-        """The amounts that a part takes in a cell, by the name of the resource."""
+        """Return the amounts that a part takes in a cell, by the name of the resource."""
         pinned, shared = _cpus(need)
         found = {'pinned': pinned, 'cpus': shared,
                  'memory': 0 if need.pinned and place.page != NO_PAGE else need.memory_mb}
@@ -441,8 +441,8 @@ class CellUse:
         return float((cells.has.pages - cells.reserved - used.pages)[host, cell, page])
 
     def slots(self, kind: int, hosts: np.ndarray) -> np.ndarray:
-        """float64 (h,): how many further instances of a kind hosts have cells for; inf where it is
-        not known what they have."""
+        """Return float64 (h,): the number of further instances of a kind that the cells of hosts
+        have room for; inf where the cells are not known."""
         parts, known = self.cells.parts[kind], self.cells.known[hosts]
         if any(need != parts[0] for need in parts):
             found = np.array([self._slots_one_by_one(kind, host) for host in hosts.tolist()])
@@ -451,8 +451,8 @@ class CellUse:
         return np.where(known, found, np.inf)
 
     def costs_slots(self, kind: int, slot: int) -> list[np.ndarray]:
-        """bool (H, C), for each part of a kind: cells that would hold fewer parts of a kind of
-        ``slot`` once it is there."""
+        """Return bool (H, C) for each part of a kind: cells that would hold fewer parts of ``slot``
+        once the part is there."""
         every, wanted = np.arange(len(self.cells.known)), self.cells.parts[slot][0]
         before, found = self._parts_by_cell(wanted, every), []
         for need in self.cells.parts[kind]:
@@ -462,7 +462,7 @@ class CellUse:
         return found
 
     def _parts_by_cell(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """intp (h, C): how many equal parts fit into each cell."""
+        """Return intp (h, C): the number of equal parts that fit into each cell."""
         other, count = self.copy(), np.zeros(self.cells.exists[hosts].shape, dtype=np.intp)
         while (fits := other.fits_part(need, hosts)).any():
             count += fits
@@ -483,7 +483,7 @@ class CellUse:
         used.memory[hosts] += need.memory_mb * cells
 
     def _sizes_taken(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """bool (h, C, S): the size of the pages that a part would take in each cell."""
+        """Return bool (h, C, S): the size of the pages that a part would take in each cell."""
         if need.page_kb is None:
             return _smallest(self.cells.has_size[hosts])
         found = self._fitting_pages(need, hosts) & self._sizes(need, hosts)
@@ -519,7 +519,7 @@ class CellUse:
         return room - taken + enough, room + enough, needs
 
     def _order(self, parts: Sequence[InstanceCell], host: int) -> list[int]:
-        """The cells of a host as Nova looks through them."""
+        """Return the cells of a host in the order in which Nova tries them."""
         cells, used = self.cells, self.used
         order = np.flatnonzero(cells.exists[host]).tolist()
         if len(order) <= len(parts):
@@ -534,7 +534,7 @@ class CellUse:
         return order
 
     def _page(self, need: InstanceCell, host: int, cell: int) -> int:
-        """The position of the size of the pages of a part."""
+        """Return the position of the size of the pages of a part."""
         has_size = self.cells.has_size[host, cell]
         if not has_size.any():
             return NO_PAGE
@@ -543,7 +543,8 @@ class CellUse:
 
 
 def _servers_of_parts(parts: np.ndarray, each: int) -> np.ndarray:
-    """intp (h,): how many servers of ``each`` equal parts have distinct cells for all of them.
+    """Return intp (h,): the number of servers of ``each`` equal parts that have distinct cells for
+    all parts.
 
     :param parts: intp (h, C), how many parts each cell holds
     """
@@ -554,7 +555,7 @@ def _servers_of_parts(parts: np.ndarray, each: int) -> np.ndarray:
 
 
 def _sum_of_parts(parts: Sequence[InstanceCell], page_kb: np.ndarray) -> list[float]:
-    """CPUs to pin, shared CPUs, and pages of each size."""
+    """Return the CPUs to pin, the shared CPUs, and the pages of each size."""
     pinned, shared = (sum(some) for some in zip((0, 0), *map(_cpus, parts), strict=True))
     return [pinned, shared, *(
         sum(need.memory_mb * KIB / size for need in parts if need.page_kb == size)
@@ -566,7 +567,7 @@ PAGES = {None: '', numa.SMALL: ' in small pages', numa.LARGE: ' in large pages',
 
 
 def wish(need: InstanceCell) -> str:
-    """A part for a person."""
+    """Describe a part for a person."""
     pinned, shared = _cpus(need)
     cpus = ' and '.join(f'{count} {noun}' for count, noun in (
         (pinned, 'CPUs to pin'), (shared, 'shared CPUs')) if count)
@@ -575,10 +576,10 @@ def wish(need: InstanceCell) -> str:
 
 
 def _smallest(has_size: np.ndarray) -> np.ndarray:
-    """bool (..., S): the smallest size of each cell alone."""
+    """Return bool (..., S): the smallest size of each cell alone."""
     return has_size & (np.cumsum(has_size, axis=-1) == 1)
 
 
 def _cpus(need: InstanceCell) -> tuple[int, int]:
-    """(pinned, shared) CPUs of a part."""
+    """Return (pinned, shared) CPUs of a part."""
     return (need.cpus, need.shared_cpus or 0) if need.pinned else (0, need.cpus)

@@ -28,7 +28,7 @@ class Preferences:
         return self.cost[self.kind[vms], hosts]
 
     def charges(self, hosts: np.ndarray) -> np.ndarray:
-        """bool (V,): the instances that cost something on one of some hosts."""
+        """Return bool (V,): the instances that cost something on one of some hosts."""
         return np.asarray(self.cost[:, hosts].any(axis=1))[self.kind]
 
     def least(self, hosts: np.ndarray) -> np.ndarray:
@@ -61,7 +61,7 @@ class Prices:
                 and self.preferences is None)
 
     def charges(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """bool (v,): the instances whose moves among some hosts may cost something.
+        """Return bool (V,): the instances that cost something on one of some hosts.
 
         :param vms: intp (v,)
         :param hosts: intp (h,)
@@ -74,21 +74,22 @@ class Prices:
         return charged
 
     def of_moves(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
-        """float64, broadcasts to (...): of moving instances between hosts; 0 where both are the
-        same. Arguments broadcast."""
+        """Return float64, broadcasts to (...): the price of moving instances between hosts; 0 where
+        both hosts are the same. Arguments broadcast."""
         price = self.of_copies(vms, sources, destinations)
         if self.preferences is not None:
             price = price + self.of_wishes(vms, sources, destinations)
         return np.where(sources == destinations, 0.0, price)
 
     def of_copies(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
-        """float64, broadcasts to (...): of moving instances between two hosts, wherever rules would
-        have them."""
+        """Return float64, broadcasts to (...): the price of moving instances between two hosts,
+        without the preferences of rules."""
         price = np.zeros(np.shape(vms)) if self.vms is None else self.vms[vms]
         return price + self._of_pairs(sources, destinations) if self.pairs else price
 
     def of_wishes(self, vms: Index, sources: Index, destinations: Index) -> np.ndarray:
-        """float64 (...): by how much more preferences cost after moves, 0 where it is less."""
+        """Return float64 (...): the increase of the cost of preferences after moves; 0 where it
+        falls."""
         if self.preferences is None:
             return np.zeros(np.shape(vms))
         return np.maximum(

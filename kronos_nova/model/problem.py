@@ -141,8 +141,8 @@ class Problem:
                 object.__setattr__(self, name, default)
 
     def loads(self, of_leaving: bool = True) -> np.ndarray:
-        """float64 (V, P): the weights; NaN for an instance whose weight is not known in every
-        policy.
+        """Return float64 (V, P): the weights; NaN for an instance whose weight is not known in
+        every policy.
 
         :param of_leaving: also of instances that leave for another host; otherwise NaN
         """
@@ -150,6 +150,6 @@ class Problem:
         return np.where(unknown[:, None], np.nan, self.weights)
 
     def row(self, hosts: Index, classes: Index) -> Index:
-        """intp (...): the row of ``limits`` from which instances of hosts are allocated classes;
-        both broadcast."""
+        """Return intp (...): the row of ``limits`` from which instances of hosts are allocated
+        classes; both broadcast."""
         return hosts if self.provider is None else self.provider[hosts, classes]

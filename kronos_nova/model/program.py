@@ -65,7 +65,7 @@ class Solution:
 
 
 def _tiled(arrays: Iterable[np.ndarray], rounds: int) -> list[np.ndarray]:
-    """Arrays once for each round."""
+    """Return arrays, repeated for each round."""
     return [np.tile(each, (rounds, *[1] * (each.ndim - 1))) for each in arrays]
 
 
@@ -136,7 +136,7 @@ class Program:
         self._high.append(high)
 
     def _variable(self, cost: float, most: float) -> int:
-        """The number of a further column."""
+        """Add a column and return its number."""
         self._costs.append(np.array([cost]))
         self._most.append(np.array([most]))
         self.columns += 1
@@ -169,7 +169,7 @@ class Program:
         return kind, host, np.where(np.arange(len(kind)) < len(self.arrive), 1.0, -1.0)
 
     def _changes(self, amount: np.ndarray, rows: np.ndarray, most: np.ndarray) -> None:
-        """For each row what arrives there less what leaves is at most as much.
+        """Add constraints: in each row, the arrivals less the departures are at most the bound.
 
         :param amount: float64 (k, h), of one instance of a kind at a host
         :param rows: intp (h,), to which row each host belongs
@@ -187,8 +187,9 @@ class Program:
                     self._add(columns, value[columns], -np.inf, float(most[n]))
 
     def _at_once(self) -> Iterator[np.ndarray]:
-        """bool (n,), of the columns of what arrives and leaves, those that count together: all at
-        the end, or for each round what has arrived by its end and has left by its begin."""
+        """Yield bool (n,) over the columns of arrivals and departures: the columns that count
+        together. Without rounds these are all columns. With rounds, these are the arrivals by the
+        end of each round and the departures by its begin."""
         if self.rounds == 1:
             yield np.ones(len(self.arrive) + len(self.leave), dtype=bool)
             return
@@ -197,7 +198,7 @@ class Program:
             yield np.concatenate([arrives <= number, leaves < number])
 
     def _round_of(self, pairs: np.ndarray) -> np.ndarray:
-        """intp (n,): the round of each column of what arrives, or of what leaves."""
+        """Return intp (n,): the round of each column of arrivals or departures."""
         return np.repeat(np.arange(self.rounds), len(pairs) // self.rounds)
 
     def _room(self) -> None:
@@ -286,8 +287,8 @@ class Program:
 
     def _ways(self, column: int, need: int,
               host: int) -> tuple[list[int], list[tuple['Place', ...]]]:
-        """A column for each way in which instances that arrive can lie in the cells of a host, and
-        the way."""
+        """Return the columns and the options: one column for each way in which arriving instances
+        can be placed in the cells of a host."""
         use = self.of.emptied
         options = use.options(need, host) if use is not None else []
         if self._slot is not None:
@@ -453,17 +454,17 @@ class Program:
                           float(excess[p]), np.inf)
 
     def _whole(self, cost: float) -> int:
-        """A further column that is 0 or 1."""
+        """Add a column that is 0 or 1 and return its number."""
         self._is_whole.append(self.columns)
         return self._variable(cost, 1.0)
 
     def _integer(self, most: float) -> int:
-        """A further column that is a whole number and costs nothing."""
+        """Add a column that is a whole number and costs nothing, and return its number."""
         self._is_whole.append(self.columns)
         return self._variable(0.0, most)
 
     def solve(self, seconds: float, gap: float, nodes: int) -> Solution | None:
-        """The cheapest solution that is found; None if none was.
+        """Return the cheapest solution that is found; None if none is found.
 
         :param gap: part of the cost by which it may be more than the least
         :param seconds: of the processor that are left

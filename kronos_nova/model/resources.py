@@ -32,9 +32,9 @@ T = TypeVar('T')
 
 def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host: np.ndarray,
               snapshot: Snapshot) -> tuple[dict[str, object], np.ndarray]:
-    """The fields of a :class:`~kronos_nova.model.Problem` that placement decides: what the
-    instances are allocated, and what the providers can allocate. And bool (H,), hosts that say
-    themselves what is used.
+    """Return the fields of a :class:`~kronos_nova.model.Problem` that placement decides: the
+    allocations of instances and the capacity of providers. Return also bool (H,), the hosts that
+    report themselves what is used.
 
     Where a host does not, it is the sum of what its instances are allocated, and of those that
     arrive. Devices count like resource classes, one for each alias, whatever NUMA
@@ -68,8 +68,8 @@ def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host:
 
 def _with_devices(hosts: tuple[Host, ...], instances: tuple[Instance, ...]
                   ) -> tuple[tuple[Host, ...], tuple[Instance, ...]]:
-    """Hosts and instances with the devices of their pools, and those they need, among their
-    resources. A host of which it is not known what devices it has has enough for all."""
+    """Return hosts and instances with the devices of their pools, and those they need, as further
+    resources. A host that does not report its devices counts as having enough for all."""
     held: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for instance in instances:
         if instance.devices:
@@ -110,8 +110,8 @@ def _with_pools(host: Host, wanted: Iterable[str], held: Mapping[str, int]) -> H
 
 
 def _shared(hosts: Sequence[Host], snapshot: Snapshot) -> list[SharedProvider]:
-    """The shared providers of these hosts, in an order that does not depend on how they were read.
-    """
+    """Return the shared providers of these hosts, in an order that does not depend on how they were
+    read."""
     names = {host.name for host in hosts}
     return sorted((pool for pool in snapshot.shared_providers if not names.isdisjoint(pool.hosts)),
                   key=lambda pool: pool.uuid)
@@ -119,7 +119,7 @@ def _shared(hosts: Sequence[Host], snapshot: Snapshot) -> list[SharedProvider]:
 
 def _table(rows: Sequence[Mapping[str, T]], classes: Sequence[str], missing: T,
            of: Callable[[T], float]) -> np.ndarray:
-    """float64 (n, C): a figure of each class from each of n mappings."""
+    """Return float64 (n, C): the figure of each class in each of n mappings."""
     return np.array([[of(row.get(name, missing)) for name in classes] for row in rows],
                     dtype=float).reshape(len(rows), len(classes))
 
@@ -134,7 +134,8 @@ def _add_arriving(used: np.ndarray, hosts: Sequence[Host], classes: Sequence[str
 
 def _provider(hosts: Sequence[Host], shared: Sequence[SharedProvider],
               classes: Sequence[str]) -> np.ndarray:
-    """intp (H, C): a host's own row for what it has itself, else that of a provider it shares."""
+    """Return intp (H, C): a host's own row for the classes that it has itself, else the row of a
+    provider that it shares."""
     number = {pool.uuid: number for number, pool in enumerate(shared, start=len(hosts))}
     return np.array([[number.get(pools.get(name, ''), host) for name in classes]
                      for host, pools in enumerate(pools_of(hosts, shared).values())],
@@ -142,9 +143,9 @@ def _provider(hosts: Sequence[Host], shared: Sequence[SharedProvider],
 
 
 def groups(snapshot: Snapshot, vms: tuple[str, ...], hosts: tuple[str, ...]) -> tuple[Group, ...]:
-    """The server groups that can matter here: those with two members or more among ``vms`` and the
-    instances that move to ``hosts`` already. One whose members are kept apart is there once more
-    for each level of failure domains that metadata of a member names."""
+    """Return the server groups that can matter here: those with two members or more among ``vms``
+    and the instances that move to ``hosts`` already. A group whose members are kept apart is
+    repeated for each level of failure domains that metadata of a member names."""
     index = {uuid: position for position, uuid in enumerate(vms)}
     arriving = _arriving_members(snapshot, hosts)
     levels = _levels_apart(snapshot)
@@ -169,8 +170,8 @@ def groups(snapshot: Snapshot, vms: tuple[str, ...], hosts: tuple[str, ...]) -> 
 
 
 def _levels_apart(snapshot: Snapshot) -> dict[str, tuple[str, bool]]:
-    """Uuid to the level of failure domains by which an instance is to be apart from others of its
-    group, and whether it must be."""
+    """Return {uuid of an instance: (level of failure domains that separates it from others of its
+    group, whether that is required)}."""
     levels = {level for host in snapshot.hosts for level in host.domains}
     found = {}
     for instance in snapshot.instances if levels else ():
@@ -194,7 +195,7 @@ def _by_domain(group: Group, snapshot: Snapshot, hosts: Sequence[str], level: st
 
 
 def _arriving_members(snapshot: Snapshot, hosts: Sequence[str]) -> dict[str, int]:
-    """Uuid of each instance that arrives at one of the hosts, to the host's index."""
+    """Return {uuid of an instance that arrives at one of the hosts: index of the host}."""
     index = {name: number for number, name in enumerate(hosts)}
     return {move.instance_uuid: index[move.destination] for move in snapshot.moves_under_way
             if move.destination in index}

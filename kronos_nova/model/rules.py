@@ -46,15 +46,15 @@ class Rule:
 
     def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
                others: Chains = ()) -> np.ndarray:
-        """bool (...): whether each instance may go to the host; both broadcast. What it says of an
-        instance's own host means nothing.
+        """Return bool (...): whether each instance may go to the host; both broadcast. The answer
+        for an instance's own host has no meaning.
 
         :param others: moves made as well, only where the rule is additive
         """
         raise NotImplementedError
 
     def narrows(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """bool (v,): instances that the rule may keep off one of some hosts, in any state.
+        """Return bool (v,): instances that the rule may forbid on one of some hosts, in any state.
 
         :param vms: intp (v,)
         :param hosts: intp (h,)
@@ -62,8 +62,8 @@ class Rule:
         return np.ones(len(vms), dtype=bool)
 
     def couples(self, state: 'State', moves: Chains) -> np.ndarray:
-        """bool (...): the chains in which one move may change the answer to another; only where
-        the rule is not additive."""
+        """Return bool (...): the chains in which one move may change whether another is allowed.
+        Only rules that are not additive are asked."""
         return np.ones(moves[0][0].shape, dtype=bool)
 
 
@@ -191,7 +191,7 @@ class ArrivalLimit(Rule):
             hosts == home[vms])
 
     def _free(self, state: 'State') -> np.ndarray:
-        """float64 (H,): how much more may arrive."""
+        """Return float64 (H,): the amount that may still arrive."""
         moved = np.flatnonzero(state.vm_host != state.problem.vm_host)
         places = state.vm_host[moved]
         return self.most - self.scores - np.bincount(
@@ -222,13 +222,13 @@ class LoadLimit(Rule):
     is_passing: bool = False
 
     def load(self, state: 'State', at: Index | tuple[np.ndarray, ...]) -> np.ndarray:
-        """float64 (..., P): what counts as the load of hosts."""
+        """Return float64 (..., P): the load of hosts that is limited."""
         scores = state.scores[at]
         return np.fmax(scores, state.capacity_scores[at]) if self.by_capacity else scores
 
     def projected(self, state: 'State', vms: Index, hosts: Index,
                   others: Chains = ()) -> np.ndarray:
-        """float64 (..., P): the load of each host once the instance is there."""
+        """Return float64 (..., P): the load of each host once the instance is there."""
         problem, scale = state.problem, state.problem.host_scale[hosts]
         load = self.load(state, hosts) + problem.weights[vms] * scale
         for other, there in others:
@@ -278,8 +278,8 @@ class GroupPolicy(Rule):
         return dataclasses.replace(self, forbids=self.forbids & self.firm)
 
     def together_only(self, memberships: 'Memberships') -> 'GroupPolicy':
-        """The same for groups that are kept together alone: which hosts those that are kept apart
-        may go to depends on where the others end."""
+        """Return the rule for groups that are kept together only. The hosts of groups that are kept
+        apart depend on the end of the other moves."""
         return dataclasses.replace(self, forbids=self.forbids & ~memberships.anti)
 
     def why(self, state: 'State', vm: int, host: int) -> str:
@@ -314,8 +314,8 @@ class GroupPolicy(Rule):
 
     def allows_groups(self, state: 'State', groups: np.ndarray, vms: np.ndarray, hosts: np.ndarray,
                       others: Sequence[ArrayMove] = ()) -> np.ndarray:
-        """bool (n,): whether each group lets its member go to the host. What the others mean for an
-        affinity group is not additive: that has to be tried out."""
+        """Return bool (n,): whether each group allows its member on the host. An affinity group is
+        not additive, so its answer for several moves has to be tried."""
         counts, members = state.groups, state.model.memberships
         there, place = counts.on(groups, hosts), members.place(groups, hosts)
         inside = there
@@ -329,8 +329,8 @@ class GroupPolicy(Rule):
             there >= counts.least_others(groups, home))
 
     def room(self, state: 'State', group: int, hosts: np.ndarray) -> np.ndarray | None:
-        """intp (n,): how many more members of a group the place of each host may have, None if the
-        rule does not keep them apart."""
+        """Return intp (n,): the number of further members of a group that the place of each host
+        may have; None if the rule does not keep them apart."""
         members = state.model.memberships
         if self.forbids[group] and members.anti[group]:
             return members.most[group] - state.groups.on(np.full(len(hosts), group), hosts)

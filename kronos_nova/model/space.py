@@ -81,7 +81,7 @@ class SearchSpace:
         self._rows: dict[int, np.ndarray] = {}
 
     def _set_room(self, budget: int) -> None:
-        """Room of the additive rules from what an instance needs on one host."""
+        """Set the room of the additive rules from the needs of an instance on one host."""
         parts = [rule.linear(self.state, self.hosts, self.vms) for rule in self.model.rules
                  if hasattr(rule, 'linear') and not getattr(rule, 'is_passing', False)]
         none = [(np.zeros((len(self.hosts), 0)), np.zeros((len(self.hosts), 0)),
@@ -115,7 +115,7 @@ class SearchSpace:
         return more
 
     def imbalances(self, scores: np.ndarray) -> np.ndarray:
-        """float64 (n, P): the imbalances of scores (n, P, h)."""
+        """Return float64 (n, P): the imbalances of scores (n, P, h)."""
         return spans.imbalances(scores, self.problem.left_out)
 
     @functools.cached_property
@@ -134,8 +134,8 @@ class SearchSpace:
             digits -= 1
 
     def row(self, vm: int) -> np.ndarray:
-        """float64 (h,): the price of moving an instance to each host, 0 at home, inf where it may
-        not go; room aside, because a plan may make it."""
+        """Return float64 (h,): the price of moving an instance to each host, 0 at home, inf where
+        it may not go. Room is left out, because a plan may make it."""
         if vm not in self._rows:
             self._rows[vm] = self._table(np.array([vm]))[0]
         return self._rows[vm]
@@ -178,7 +178,8 @@ class SearchSpace:
 
     def price_change(self, items: Index, sources: Index,
                      hosts: Index) -> np.ndarray | np.float32:
-        """float32 (...): what it costs more to have items on one host than on the other."""
+        """Return float32 (...): the additional cost of having items on one host instead of the
+        other."""
         if self.prices_at is None:
             return np.float32(0)
         # By one index, which is many times as fast as by two.
@@ -195,14 +196,14 @@ class SearchSpace:
         return np.pad(prices, ((0, 0), (0, self.untouched)), constant_values=np.inf)
 
     def price_of(self, plan: Sequence[tuple[int, int]]) -> float:
-        """The cost of the moves of a plan."""
+        """Return the cost of the moves of a plan."""
         if self.model.prices.are_free:
             return 0.0
         vms, hosts = np.array(plan, dtype=np.intp).reshape(-1, 2).T
         return float(self.state.delta((self.vms[vms], self.hosts[hosts])).price.sum())
 
     def is_legal(self, imbalances: np.ndarray, free: np.ndarray) -> np.ndarray:
-        """bool (n,): whether an end state breaks no policy and no room.
+        """Return bool (n,): whether an end state violates neither policies nor room.
 
         imbalances : float64 (n, P); free : float64 (n, c, h)
         """
@@ -217,8 +218,8 @@ class SearchSpace:
         return vm >= len(self.vms) or bool(self._apart(vm, np.array([host]), place)[0])
 
     def allows_host(self, vm: int, place: np.ndarray) -> np.ndarray:
-        """bool (h,): hosts that an instance may go to, and its home, given where all others are;
-        room aside. ``place`` as before."""
+        """Return bool (h,): hosts that an instance may go to, and its home, for given places of all
+        others. Room is left out."""
         allowed = (np.arange(len(self.scores)) < len(self.hosts) if self.is_free
                    else np.isfinite(self.row(vm)))
         return allowed & self._apart(vm, np.arange(len(allowed)), place)
@@ -242,13 +243,14 @@ class SearchSpace:
                    for vm in np.flatnonzero(place[:len(self.vms)] != self.home))
 
     def conflicts(self, vm: int) -> frozenset[int]:
-        """The other instances of the space that may have to keep away from one."""
+        """Return the other instances of the space that may have to be kept apart from one."""
         return frozenset(other for members, _room, _where in self._spacings(vm)
                          for other in members.tolist()) - {vm}
 
     def _spacings(self, vm: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """For each group of an instance that keeps its members apart: those in the space, how many
-        of them each place may have, and the place of each host, and last of nowhere, -1."""
+        """Return for each group that keeps an instance apart its members in the space, the number
+        of members that each place may have, and the place of each host. The last place, of no host,
+        is -1."""
         return [found for rule in self.spacing
                 for group in self.model.memberships.groups_of(self.vms[vm]).tolist()
                 if (found := self._members_apart(rule, group))]
@@ -272,8 +274,8 @@ class SearchSpace:
 
     def after(self,
               plans: Sequence[Sequence[tuple[int, int]]]) -> tuple[np.ndarray, np.ndarray]:
-        """The end states of plans, each a list of (instance, destination): scores (n, P, h) and
-        free (n, c, h)."""
+        """Return the end states of plans, each a list of (instance, destination): scores (n, P, h)
+        and free (n, c, h)."""
         scores, free = (np.tile(now.T, (len(plans), 1, 1)) for now in (self.scores, self.free))
         number = np.repeat(np.arange(len(plans)), [len(plan) for plan in plans])
         moves = [move for plan in plans for move in plan]
@@ -311,7 +313,7 @@ class PriceRows:
         self._is_charging = np.asarray(self.rows.any(axis=0))
 
     def price_of(self, vm: int, host: int) -> np.float32:
-        """The price of one instance on one host."""
+        """Return the price of one instance on one host."""
         return self.rows[self.row[vm], host]
 
     def add(self, total: np.ndarray, vms: np.ndarray, hosts: Index) -> None:

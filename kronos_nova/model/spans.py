@@ -4,7 +4,7 @@ import numpy as np
 
 
 def ends(scores: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The highest and the lowest score that count, float64 (..., P) each.
+    """Return the highest and the lowest score that count, float64 (..., P) each.
 
     Where fewer than two hosts are left, both are the same.
 
@@ -20,7 +20,7 @@ def ends(scores: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def imbalances(scores: np.ndarray, left_out: np.ndarray | None) -> np.ndarray:
-    """float64 (..., P): the distance of the ends; 0 where fewer than two hosts are left.
+    """Return float64 (..., P): the distance between the ends; 0 where fewer than two hosts count.
 
     :param scores: float64 (..., P, n)
     :param left_out: as in :func:`ends`; None for no host

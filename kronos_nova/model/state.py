@@ -41,7 +41,7 @@ class State:
         self.settle()
 
     def copy(self) -> 'State':
-        """Another state of the same model, which is moved about on its own."""
+        """Return another state of the same model, which changes independently."""
         other = copy.copy(self)
         for name in ('scores', 'capacity_scores', 'used', 'vm_host', 'guests', 'groups'):
             setattr(other, name, getattr(self, name).copy())
@@ -50,14 +50,15 @@ class State:
         return other
 
     def after(self, moves: Iterable[tuple[int, int]]) -> 'State':
-        """A copy in which moves (instance, destination) are made."""
+        """Return a copy in which moves (instance, destination) are made."""
         other = self.copy()
         for vm, host in moves:
             other.move(vm, host)
         return other
 
     def under(self, model: Model) -> 'State':
-        """The same state, of a model that has the same problem and other rules."""
+        """Return the same placement as a state of another model, which has the same problem and
+        other rules."""
         other = self.copy()
         other.model = model
         return other
@@ -76,16 +77,16 @@ class State:
         return source
 
     def chosen_parts(self, vm: int, host: int) -> tuple[int, ...]:
-        """The parts of a host, its NUMA cells, that Nova would choose for an instance; empty where
-        it needs none or does not fit."""
+        """Return the NUMA cells of a host that Nova would choose for an instance; empty where it
+        needs none or does not fit."""
         if self.cells is None:
             return ()
         places = self.cells.choose(int(self.cells.cells.kind[vm]), host) or ()
         return tuple(place.cell for place in places)
 
     def slots(self, vm: int, hosts: np.ndarray) -> np.ndarray:
-        """float64 (h,): how many instances like one hosts have room for, by what is free there and
-        not by other rules. What hosts share counts for each of them."""
+        """Return float64 (h,): the number of instances like one that fit into the free room of
+        hosts, without other rules. Room that hosts share counts for each of them."""
         problem, demand = self.problem, self.problem.demands[vm]
         needed = np.flatnonzero(demand > 0)
         rows = problem.row(hosts[:, None], needed)
@@ -95,7 +96,7 @@ class State:
         return np.minimum(found, self.cells.slots(kind, hosts)) if self.cells and kind else found
 
     def arrive(self, vm: int, destination: int) -> None:
-        """The same as seen by the destination, while the source has not been left yet."""
+        """Add the instance to the destination without removing it from the source."""
         self._shift(vm, destination, 1)
         self.vm_host[vm] = destination
 
@@ -113,30 +114,32 @@ class State:
         self._extremes = {}
 
     def imbalances(self) -> np.ndarray:
-        """float64 (P,): max − min of every policy's scores over the available hosts, without those
-        that are left out; 0 where there is none."""
+        """Return float64 (P,): max − min of every policy's scores over the available hosts without
+        those that are left out; 0 where there is none."""
         counted = self.scores[self.problem.available]
         if self.problem.left_out is not None:
             return spans.imbalances(counted.T, self.problem.left_out)
         return np.ptp(counted, axis=0) if len(counted) else np.zeros(counted.shape[1])
 
     def combined(self) -> float:
-        """The imbalances summed by the policies' weights."""
+        """Return the sum of the imbalances, weighted by the policies' weights."""
         return self.extremes().combined
 
     def price(self) -> float:
-        """The cost of the moves since :meth:`settle`."""
+        """Return the cost of the moves since :meth:`settle`."""
         moved = np.flatnonzero(self.vm_host != self.origin)
         return self.misplacing() + float(self.model.prices.of_moves(
             moved, self.origin[moved], self.vm_host[moved]).sum())
 
     def misplacing(self) -> float:
-        """The cost of members of soft groups that were misplaced since then."""
+        """Return the cost of the members of soft groups that were misplaced since
+        :meth:`settle`."""
         beyond = np.maximum(self.groups.misplaced - self.allowed, 0)
         return float((self.model.prices.soft_group_cost or 0.0) * (beyond @ self.model.breakable))
 
     def objective(self) -> float:
-        """The objective that planners minimise: the sum of the combined imbalance and the price."""
+        """Return the objective that planners minimise: the sum of the combined imbalance and the
+        price."""
         return self.combined() + self.price()
 
     @property
@@ -151,7 +154,7 @@ class State:
         return (self.used[:hosts] / limits).max(axis=1, initial=0.0)
 
     def extremes(self, count: int = 3) -> Extremes:
-        """The hosts at both ends of each policy; known until the next move."""
+        """Return the hosts at both ends of each policy. They are cached until the next move."""
         if count not in self._extremes:
             self._extremes[count] = Extremes(self.problem, self.scores, self.vm_host, count)
         return self._extremes[count]

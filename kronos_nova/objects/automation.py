@@ -42,7 +42,7 @@ NEVER = 'never'
 
 
 def lower(one: str, other: str) -> str:
-    """The level that permits less."""
+    """Return the level that permits less."""
     return min(one, other, key=LEVELS.index)
 
 
@@ -135,28 +135,29 @@ class Switches:
                    pauses={name: tuple(found) for name, found in pauses.items()})
 
     def all_pauses(self) -> list[Switch]:
-        """Every pause and stop, the oldest first."""
+        """Return every pause and stop, the oldest first."""
         return sorted((each for found in self.pauses.values() for each in found),
                       key=lambda each: each.set_at)
 
     def pauses_of(self, aggregate: str) -> list[Switch]:
-        """The pauses and stops that keep moves of an aggregate from being started: those of all
-        aggregates first, stops before pauses, the oldest first."""
+        """Return the pauses and stops that keep moves of an aggregate from being started. Those of
+        all aggregates come first, then stops before pauses, then the oldest."""
         found = (*self.pauses.get(EVERY, ()), *self.pauses.get(aggregate, ()))
         return sorted(found, key=lambda each: (
             each.aggregate != EVERY, each.value != 'stop', each.set_at))
 
     def pause(self, aggregate: str) -> Switch | None:
-        """The first of :meth:`pauses_of`, None where moves may be started."""
+        """Return the first of :meth:`pauses_of`; None where moves may be started."""
         return next(iter(self.pauses_of(aggregate)), None)
 
     def paused_by(self, aggregate: str) -> str | None:
-        """Every pause and stop of an aggregate, with who set it and why; None without any."""
+        """Return every pause and stop of an aggregate, with its author and reason; None without
+        any."""
         return '; '.join(map(str, self.pauses_of(aggregate))) or None
 
     def level(self, aggregate: str, defaults: Defaults, purpose: str = BALANCE) -> str:
-        """The level of an aggregate, or with REPAIR as ``purpose`` that of its repairs of violated
-        rules; never above nova.conf's ceiling.
+        """Return the level of an aggregate, or with REPAIR as ``purpose`` the level of its repairs
+        of violated rules. It is never above the ceiling of nova.conf.
 
         A level set for the aggregate goes before one set for all, and that before nova.conf's. But
         one that is set for all does not raise an aggregate to which nova.conf gives a level of its
@@ -186,7 +187,7 @@ class Switches:
         return lower(found, defaults.ceiling)
 
     def planning_level(self, aggregate: str, defaults: Defaults, purpose: str = BALANCE) -> str:
-        """The level by which plans are made: while it is paused, an aggregate is only observed."""
+        """Return the level by which plans are made. A paused aggregate is only observed."""
         level = self.level(aggregate, defaults, purpose)
         return lower(level, OBSERVE) if self.pause(aggregate) else level
 

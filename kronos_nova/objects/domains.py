@@ -58,7 +58,7 @@ def place(host: Host, level: str) -> Place | None:
 
 
 def counts(hosts: Iterable[Host]) -> tuple[tuple[str, int], ...]:
-    """(level, number of domains) of some hosts, the largest domains first."""
+    """Return (level, number of domains) of some hosts, the largest domains first."""
     found: dict[str, set[Place]] = collections.defaultdict(set)
     for host in hosts:
         levels = tuple(host.domains)
@@ -68,7 +68,8 @@ def counts(hosts: Iterable[Host]) -> tuple[tuple[str, int], ...]:
 
 
 def hosts_in(hosts: Iterable[Host], domain: str) -> list[str]:
-    """The names of the hosts of a failure domain, sorted; none where there is no such domain.
+    """Return the names of the hosts of a failure domain, sorted; none where there is no such
+    domain.
 
     :param domain: such as ``rack=r3``; with larger domains, ``room=a,rack=r3``, a host is in all
     """

@@ -47,8 +47,8 @@ class Before:
     alike: int = 0
 
     def wanted(self, amounts: Mapping[str, int]) -> dict[str, int]:
-        """The amounts by resource class that the destination must have free today, so that there is
-        room when the move runs; 1 at least."""
+        """Return the amounts by resource class that the destination must have free today, so that
+        there is room when the move runs; at least 1."""
         if not self.leaving:
             return dict(amounts)
         net: collections.Counter[str] = collections.Counter()
@@ -73,5 +73,5 @@ class DryRun(Protocol):
 
 def not_asked(move: PlannedMove, instance: Instance, destination: Host,
               before: Before = NOTHING_BEFORE) -> Verdict:
-    """The DryRun of a process that cannot ask a scheduler, such as a replay."""
+    """Return the DryRun of a process that has no scheduler, such as a replay."""
     return AGREED

@@ -72,7 +72,7 @@ def may(instance: Instance, opt_out: OptOut, verb: str) -> bool:
 
 
 def _said(instance: Instance, opt_out: OptOut) -> Iterator[tuple[str, str]]:
-    """(who, word)"""
+    """Yield (source, word) of each source that restricts moves of the instance."""
     if instance.project_id in opt_out.never_projects:
         yield PROJECT, NEVER
     if instance.project_id in opt_out.only_evacuate_projects:
@@ -95,7 +95,8 @@ def movability(instance: Instance) -> Movability:
 
 
 def in_words(instance: Instance, reason: str) -> str:
-    """The reason for which an instance is left alone, with Nova's own where that is the reason."""
+    """Return the reason for which an instance is not moved, with Nova's own text where Nova is the
+    reason."""
     why = movability(instance).why
     return f'{reason}: {why}' if reason == 'refused' and why else reason
 

@@ -98,7 +98,7 @@ class Hold:
     finished_at: datetime.datetime | None = None
 
     def left(self) -> dict[str, int]:
-        """Host to how many more servers its room is kept for."""
+        """Return {host: number of further servers that its room is kept for}."""
         used = collections.Counter(self.used.values())
         return {host: count - used[host] for host, count in self.hosts.items()
                 if count > used[host]}

@@ -39,7 +39,7 @@ class HostLoads:
         self._servers = collections.Counter(instance.host for instance in snapshot.instances)
 
     def of_aggregate(self, report: AggregateReport) -> list[HostLoad]:
-        """All hosts of the aggregate, in the order of their names."""
+        """Return all hosts of the aggregate, in the order of their names."""
         gained: collections.Counter[str] = collections.Counter()
         scores: dict[str, dict[str, tuple[float, float]]] = collections.defaultdict(dict)
         for move in report.moves:
@@ -63,8 +63,8 @@ def state(service: Service) -> str:
 
 
 def to_json(loads: list[HostLoad]) -> str:
-    """Short, for there may be thousands: [[name, state, servers, servers after, scores]], and the
-    domains behind these where there are any."""
+    """Return a short form, because there may be thousands of hosts: [[name, state, servers, servers
+    after, scores]]. The domains follow where there are any."""
     return json.dumps([[load.name, load.state, load.servers, load.servers_after, {
         policy: [round(value, 4), round(after, 4)]
         for policy, (value, after) in load.scores.items()},

@@ -51,8 +51,8 @@ class Vector:
                                         compare=False)
 
     def by(self, label: str) -> Mapping[str, Sequence[Sample]]:
-        """The samples by what ``label`` says, without those that lack it. Sorted out once, so that
-        many aggregates can look theirs up."""
+        """Return the samples by the value of ``label``, without samples that lack the label. The
+        index is made once, so that many aggregates can use it."""
         if label not in self._by_label:
             found = self._by_label[label] = collections.defaultdict(list)
             for sample in self.samples:

@@ -27,8 +27,8 @@ REFUSED = 'PreFlightError'
 
 
 def request_id(move_uuid: str) -> str:
-    """The request id under which Nova is asked for a move, and by which its lines of the log are
-    found in every service."""
+    """Return the request id with which Nova is asked for a move. It is in the log lines of every
+    service about the move."""
     return f'req-{move_uuid}'
 
 

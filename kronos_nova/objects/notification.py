@@ -177,18 +177,18 @@ def move_payload(move: Any, instance_name: str | None = None, detail: str = '') 
 
 
 def names(payload: Any) -> list[str]:
-    """The fields of a payload, or of its class."""
+    """Return the fields of a payload, or of its class."""
     return [each.name for each in dataclasses.fields(payload)]
 
 
 def primitive(payload: Any) -> dict:
-    """A payload in the form that Nova's have, with ``kronos`` in the place of ``nova``."""
+    """Return a payload in the form of Nova's, with ``kronos`` in the place of ``nova``."""
     return {'kronos_object.name': type(payload).__name__, 'kronos_object.namespace': 'kronos',
             'kronos_object.version': payload.VERSION, 'kronos_object.data': data(payload)}
 
 
 def data(payload: Any) -> dict:
-    """The fields of a payload as JSON has them."""
+    """Return the fields of a payload as JSON has them."""
     return {name: _plain(getattr(payload, name)) for name in names(payload)}
 
 

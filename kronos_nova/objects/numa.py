@@ -40,7 +40,7 @@ class NumaCell:
 
 
 def emptied(cell: NumaCell) -> NumaCell:
-    """The same with nothing in use."""
+    """Return a copy of the cell with nothing in use."""
     return dataclasses.replace(
         cell, memory_used_mb=0, cpus_used=0, pinned_used=0,
         pages={size: dataclasses.replace(each, used=0) for size, each in cell.pages.items()})
@@ -106,8 +106,8 @@ Linux counts on one host."""
 
 
 def page_size(extra_specs: Mapping[str, str], image: Mapping[str, str]) -> int | None:
-    """The size of pages that a server asks for, as ``page_kb`` of :class:`InstanceCell`; None for
-    none, or for one that Nova refuses. The image may say it where the flavor leaves it open."""
+    """Return the page size that a server asks for, as ``page_kb`` of :class:`InstanceCell`; None
+    for none, or for one that Nova refuses. The image decides where the flavor permits any size."""
     wanted = _page_kb(extra_specs.get('hw:mem_page_size'))
     if wanted in (LARGE, ANY) and image.get('hw_mem_page_size'):
         return _page_kb(image['hw_mem_page_size'])
@@ -124,15 +124,15 @@ def _page_kb(text: str | None) -> int | None:
 
 
 def number_in(text: str) -> int | None:
-    """The number that an extra spec says; None where it says none."""
+    """Return the number in an extra spec; None where there is none."""
     return int(text) if NUMBER.fullmatch(text) else None
 
 
 def of_flavor(vcpus: int, memory_mb: int,
               extra_specs: Mapping[str, str]) -> tuple[InstanceCell, ...]:
-    """The cells that servers of a flavor need, as ``nova.virt.hardware.numa_get_constraints`` has
-    them for an image that says nothing; nothing for a flavor that Nova refuses, or that has more
-    CPUs than any host."""
+    """Return the cells that servers of a flavor need, as
+    ``nova.virt.hardware.numa_get_constraints`` computes them for an image without properties. Empty
+    for a flavor that Nova refuses, or that has more CPUs than any host."""
     policy = extra_specs.get('hw:cpu_policy')
     if 'resources:PCPU' in extra_specs:
         policy = DEDICATED
@@ -160,7 +160,7 @@ def of_flavor(vcpus: int, memory_mb: int,
 
 def _parts(vcpus: int, memory_mb: int, count: int,
            extra_specs: Mapping[str, str]) -> tuple[list[frozenset[int]], list[int]]:
-    """The numbers of the CPUs of each part, and its memory in MiB."""
+    """Return the numbers of the CPUs of each part, and its memory in MiB."""
     if 'hw:numa_cpus.0' not in extra_specs:
         each = max(vcpus // max(count, 1), 1)
         return ([frozenset(range(n * each, (n + 1) * each)) for n in range(count)],
@@ -171,7 +171,7 @@ def _parts(vcpus: int, memory_mb: int, count: int,
 
 
 def _pinned(vcpus: int, policy: str | None, extra_specs: Mapping[str, str]) -> frozenset[int]:
-    """The numbers of the CPUs that are pinned."""
+    """Return the numbers of the CPUs that are pinned."""
     every = frozenset(range(vcpus))
     if policy == DEDICATED:
         return every
@@ -183,8 +183,8 @@ def _pinned(vcpus: int, policy: str | None, extra_specs: Mapping[str, str]) -> f
 
 
 def _cpu_set(text: str, vcpus: int) -> frozenset[int]:
-    """The numbers in a text such as ``0-3,^2,5``; those that cannot be read are left out, and those
-    above the first that a server has not."""
+    """Return the numbers in a text such as ``0-3,^2,5``. Parts that cannot be read, and numbers
+    that exceed the CPUs of the server, are left out."""
     found, left_out = set[int](), set[int]()
     for part in text.split(','):
         one = CPU_RANGE.fullmatch(part.strip())

@@ -340,14 +340,14 @@ class AggregateReport:
     slots: tuple[SlotReport, ...] = ()
 
     def to_json(self) -> str:
-        """The latest report as it is kept: every why and why not, but of the scores only how many
-        ``hosts`` there are and how many ``hot_hosts``."""
+        """Return the latest report as it is stored: every reason, but of the scores only the
+        numbers of ``hosts`` and of ``hot_hosts``."""
         kept = dataclasses.asdict(dataclasses.replace(self, host_scores=(), without_moves=None))
         return json.dumps(kept | hosts_of(self.host_scores), sort_keys=True)
 
     def to_summary_json(self) -> str:
-        """The report as it is kept with its plan: of the instances that stayed only how many, by
-        reason."""
+        """Return the report as it is stored with its plan. Of the instances that stayed, only the
+        number by reason is stored."""
         short = dataclasses.asdict(dataclasses.replace(
             self, host_scores=(), not_moved=(), immovable=(), without_moves=None))
         counted = [{'reason': skip.reason, 'count': skip.count}
@@ -356,8 +356,8 @@ class AggregateReport:
 
     @classmethod
     def from_json(cls, text: str) -> 'AggregateReport':
-        """A report as :meth:`to_json` wrote it, by this release or another: a key that is not known
-        is passed over, one that is missing is as by default."""
+        """Read a report that :meth:`to_json` of this or another release wrote. Unknown keys are
+        ignored, and missing keys get their defaults."""
         raw = json.loads(text)
         parts = {name: tuple(_built(part, row) for row in raw.get(name, ()))
                  for name, part in _PARTS.items()}
@@ -365,9 +365,9 @@ class AggregateReport:
 
 
 def counts_in(text: str) -> dict[str, int]:
-    """The counts of :meth:`AggregateReport.to_json`: how many ``hosts``, ``hot_hosts``,
-    ``broken_groups``, ``unbelieved`` hosts and ``immovable`` instances; 0 what another release did
-    not."""
+    """Return the counts of :meth:`AggregateReport.to_json`: ``hosts``, ``hot_hosts``,
+    ``broken_groups``, ``unbelieved`` hosts and ``immovable`` instances. A count that another
+    release did not write is 0."""
     raw = json.loads(text)
     counts = {name: raw.get(name, 0) for name in ('hosts', 'hot_hosts', 'broken_groups')}
     return counts | {'unbelieved': len({each['host'] for each in raw.get('unbelieved', ())}),
@@ -375,7 +375,8 @@ def counts_in(text: str) -> dict[str, int]:
 
 
 def servers_of(moves: Iterable[PlannedMove]) -> set[str]:
-    """Uuids of all servers that moves name: those that move, and those that might have instead."""
+    """Return the uuids of all servers that moves name: the servers that move, and their
+    alternatives."""
     return {each.instance_uuid for move in moves for each in (move, move.next_best) if each}
 
 

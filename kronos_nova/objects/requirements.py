@@ -33,7 +33,7 @@ TRUE = frozenset(('1', 't', 'true', 'on', 'y', 'yes'))
 
 def requirements(extra_specs: Mapping[str, str], image: Mapping[str, str],
                  member_of: tuple[tuple[str, ...], ...] = (), cpu_model: str = '') -> Requirements:
-    """The requirements of a server.
+    """Return the requirements of a server.
 
     :param image: its image's properties, none where they are not known
     :param member_of: uuids of aggregates, of each part one at least
@@ -68,7 +68,7 @@ def has_tpm(extra_specs: Mapping[str, str], image: Mapping[str, str]) -> bool:
 
 
 def tpm_secret(extra_specs: Mapping[str, str]) -> str:
-    """The owner of the secret of an emulated TPM: user, host or deployment."""
+    """Return the owner of the secret of an emulated TPM: user, host or deployment."""
     return extra_specs.get('hw:tpm_secret_security') or 'user'
 
 
@@ -109,7 +109,8 @@ def _implied(extra_specs: Mapping[str, str], image: Mapping[str, str]) -> Iterat
 
 def _either(extra_specs: Mapping[str, str], image: Mapping[str, str], key: str,
             prefix: str = 'hw') -> str | None:
-    """The flavor's word for a key, else the image's; Nova starts no server whose two differ."""
+    """Return the flavor's value of a key, else the image's. Nova starts no server whose values
+    differ."""
     return extra_specs.get(f'{prefix}:{key}') or image.get(f'{prefix}_{key}')
 
 

@@ -38,8 +38,8 @@ class Shape:
 
 
 def resources(shape: Shape) -> dict[str, int]:
-    """The resources that a server with its disk on its host asks of placement, as
-    ``nova.scheduler.utils.ResourceRequest`` asks."""
+    """Return the resources that a server with its disk on its host requests from placement, as
+    ``nova.scheduler.utils.ResourceRequest`` does."""
     pinned = sum(part.cpus for part in shape.cells if part.pinned)
     shared = sum(part.shared_cpus or 0 for part in shape.cells) if pinned else shape.vcpus
     found = {'VCPU': shared, 'PCPU': pinned, 'MEMORY_MB': shape.memory_mb,

@@ -283,7 +283,7 @@ class Snapshot:
     flavors: tuple[Shape, ...] = ()
 
     def with_moves_under_way(self, moves: Iterable[MoveUnderWay]) -> 'Snapshot':
-        """A copy with further moves in progress, and with their use of their destinations.
+        """Return a copy with further moves in progress, and with their use of their destinations.
 
         Left out is a move of an instance that has one already or is not (any more) on its source,
         and one to a host that is not here.
@@ -310,13 +310,13 @@ class Snapshot:
                                    moves_under_way=tuple(added.values()))
 
     def zones(self) -> dict[str, str]:
-        """Host name to the availability zone of the host, of those that an aggregate gives one.
-        The others are in Nova's default zone."""
+        """Return {host name: its availability zone} for the hosts to which an aggregate gives one.
+        The other hosts are in Nova's default zone."""
         return {host: each.availability_zone for each in self.aggregates
                 if each.availability_zone for host in each.hosts}
 
     def hosts_of(self, scope: str) -> tuple[str, ...]:
-        """Sorted host names of the aggregate called ``scope``, or of the pool :data:`UNASSIGNED`.
+        """Return the sorted host names of the aggregate ``scope``, or of the pool :data:`UNASSIGNED`.
 
         :raises KeyError: no aggregate of that name
         """
@@ -331,8 +331,8 @@ class Snapshot:
 
 def pools_of(hosts: Iterable[Host],
              pools: Iterable[SharedProvider]) -> dict[str, dict[str, str]]:
-    """For each host, the resource classes that its instances are allocated from a provider that it
-    shares, to the provider's uuid. Classes that the host has itself come from the host."""
+    """Return for each host {resource class: uuid of the shared provider from which its instances
+    are allocated}. Classes that the host has itself are left out."""
     found: dict[str, dict[str, str]] = {host.name: {} for host in hosts}
     inventories = {host.name: host.inventory for host in hosts}
     for pool in sorted(pools, key=lambda pool: pool.uuid):
@@ -344,7 +344,8 @@ def pools_of(hosts: Iterable[Host],
 
 def _more(instance: Instance, before: Mapping[str, str],
           after: Mapping[str, str]) -> Iterator[tuple[str, int]]:
-    """(resource class, amount) of what an instance will be allocated elsewhere than it is.
+    """Yield (resource class, amount) that a move of an instance will allocate in addition to what
+    it has.
 
     :param before, after: what is shared on the hosts of the move, as :func:`pools_of` has it
     """
@@ -356,7 +357,7 @@ def _more(instance: Instance, before: Mapping[str, str],
 
 
 def _using(provider: Any, more: Mapping[str, int]) -> Any:
-    """The host or the shared provider with more of it in use, where it is known what is."""
+    """Return the host or the shared provider with more in use, where its use is known."""
     if not more or provider.used is None:
         return provider
     used = collections.Counter(provider.used)

@@ -155,7 +155,7 @@ class MigrationHistory:
         self._factors = self._learn_factors(timed)
 
     def copy(self, guest: Guest, source: str, destination: str) -> Copy:
-        """The expected copy of an instance between two hosts."""
+        """Return the expected copy of an instance between two hosts."""
         used, written = self._written.get(guest.uuid, self._usual)
         return Copy(
             memory_mb=used * guest.memory_mb if guest.used_mb is None else guest.used_mb,
@@ -165,7 +165,7 @@ class MigrationHistory:
                 guest.uuid, guest.memory_mb, source, destination))))
 
     def seconds(self, guest: Guest, source: str = '', destination: str = '') -> float:
-        """The seconds that a move takes while no other runs."""
+        """Return the seconds that a move takes while no other runs."""
         return self.copy(guest, source, destination).seconds(self.bandwidth)
 
     def slowness(self, source: str, destination: str) -> float:
@@ -174,16 +174,16 @@ class MigrationHistory:
         return math.exp(self._factors.get((source, destination), 0.0))
 
     def endless(self, guests: Iterable[Guest]) -> frozenset[str]:
-        """Uuids of the instances whose live migration would not end, as far as anything is known
-        of what they write."""
+        """Return the uuids of the instances whose live migration would not converge, as far as
+        their write rate is known."""
         return frozenset(
             guest.uuid for guest in guests
             if (guest.dirty_mb_s is not None or guest.uuid in self._written)
             and not self.copy(guest, '', '').forecast(self.bandwidth).converges)
 
     def _learn_writing(self, tries: Iterable[PastTry]) -> dict[str, tuple[float, float]]:
-        """{instance: (part of its memory that was copied first, MiB a second it wrote)}, of those
-        whose hypervisor tells what was copied."""
+        """Return {instance: (part of its memory that is copied in the first pass, write rate in MiB
+        a second)}. Only instances whose hypervisor reported the copied memory are in it."""
         found = collections.defaultdict(list)
         for past in tries:
             lasted = past.seconds or past.lasted
@@ -230,7 +230,7 @@ def _keys(uuid: str, memory_mb: float, source: str,
 
 
 def _fitted(timed: Sequence[tuple[PastTry, float]], assumed: Assumed) -> tuple[float, float]:
-    """(seconds, MiB a second) that all moves have in common."""
+    """Return (seconds, MiB a second) that all moves have in common."""
     start = np.array([assumed.fixed, 1.0 / (assumed.bandwidth or BANDWIDTH)])
     if not timed:
         return assumed.fixed, assumed.bandwidth or BANDWIDTH

@@ -91,13 +91,13 @@ def best(jobs: Sequence[Job], caps: Caps, links: Links) -> Timeline:
 
 
 def first_come(jobs: Sequence[Job], caps: Caps, links: Links) -> Timeline:
-    """The schedule in the order given."""
+    """Return the schedule in the order given."""
     return _Floor(jobs, caps, links).play(_first_come)
 
 
 def lower_bound(jobs: Sequence[Job], caps: Caps, links: Links) -> float:
-    """Seconds that no schedule is shorter than: the work of the busiest host or link, of all slots,
-    or the longest chain of moves that wait for each other."""
+    """Return the seconds that any schedule takes at least: the work of the busiest host or link,
+    the work of all slots, or the longest chain of dependent moves."""
     floor = _Floor(jobs, caps, links)
     return float(max(floor.alone.sum() / caps.total, floor.tails.max(initial=0.0),
                      *(floor.work(True, n).max(initial=0.0) for n in (0, 1))))
@@ -135,8 +135,8 @@ class _Floor:
         return min(self.links.stream, *(self.link[ends[n]] for ends in self.ends_at))
 
     def work(self, some: np.ndarray | bool, side: int) -> np.ndarray:
-        """float64 (hosts,): seconds that some moves of each host take at least, by its slots and by
-        its link.
+        """Return float64 (hosts,): the least seconds that some moves take on each host, by its
+        slots and by its link.
 
         :param some: bool (n,)
         """
@@ -145,7 +145,8 @@ class _Floor:
                           self._on(side, self.copied * some) / self.link)
 
     def _on(self, side: int, what: np.ndarray | None = None) -> np.ndarray:
-        """(hosts,): the sum of what each move has, or the number of moves."""
+        """Return (hosts,): the sum of a figure over the moves of each host, or the number of these
+        moves."""
         return np.bincount(self.ends_at[side], weights=what, minlength=len(self.link))
 
     def play(self, rule: 'Rule') -> Timeline:
@@ -195,7 +196,7 @@ class _Floor:
         return np.bincount(self.ends_at[side][under_way], minlength=len(self.link))
 
     def bandwidth(self, moves: np.ndarray, under_way: np.ndarray, more: int = 0) -> np.ndarray:
-        """float64: the bandwidth of each move, an equal share of the links that it is on.
+        """Return float64: the bandwidth of each move, an equal share of its links.
 
         :param more: how many more moves are on each link than run
         """
@@ -214,7 +215,8 @@ class _Floor:
                                                  strict=True)])
 
     def bottleneck(self, may: np.ndarray, waits: np.ndarray) -> np.ndarray:
-        """float64: how long each move's busier host, or what waits for the move, will take."""
+        """Return float64: the time that each move's busier host, or the moves that wait for it,
+        will take."""
         found = self.tails[may]
         for side in (0, 1):
             found = np.maximum(found, self.work(waits, side)[self.ends_at[side][may]])
@@ -233,7 +235,7 @@ class _Floor:
 
 
 def _tails(jobs: Sequence[Job], alone: np.ndarray) -> np.ndarray:
-    """float64 (n,): seconds of each move and the longest chain of moves that wait for it."""
+    """Return float64 (n,): seconds of each move and the longest chain of moves that wait for it."""
     tails = alone.copy()
     for n in range(len(jobs) - 1, -1, -1):
         for earlier in jobs[n].after:

@@ -15,7 +15,8 @@ PERCENT = re.compile(r'(\d{1,3})%')
 
 
 def _key(about: str, **rules: object) -> object:
-    """Make a key of a buffer.
+    """Make a field of a buffer, with its description in reStructuredText for the documentation and
+    the JSON schema.
 
     :param about: what it is for, as reStructuredText: the documentation and the JSON schema have it
     """
@@ -50,7 +51,7 @@ class Buffer(pydantic.BaseModel):
 
     @property
     def is_part(self) -> bool:
-        """Return whether it is a part of what would fit."""
+        """True where ``keep`` is a percentage of the servers that would fit."""
         return not isinstance(self.keep, int)
 
     def wanted(self, most: int) -> int:

@@ -61,7 +61,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def load(path: str | os.PathLike[str]) -> models.PolicySet:
-    """The policies of a file.
+    """Return the policies of a file.
 
     :raises PolicyError: it cannot be read, or something in it is wrong; the message has one line a
         problem, each with its place in the file
@@ -80,8 +80,8 @@ def load(path: str | os.PathLike[str]) -> models.PolicySet:
 
 
 def load_for_request(path: str | os.PathLike[str]) -> models.PolicySet:
-    """The policies of a file by which a request of an operator is answered. No request is answered
-    without them: they have the rules of operators.
+    """Return the policies of a file for a request of an operator. A request is refused without
+    them, because they have the rules of operators.
 
     :raises PoliciesUnreadable: it cannot be read, or something in it is wrong
     """

@@ -30,7 +30,7 @@ HOST_FRACTION, ABSOLUTE, SCORE = 'host_fraction', 'absolute', 'score'
 
 
 def _key(default: Any = ..., /, *, about: str, **rules: Any) -> Any:
-    """A key of a policy.
+    """Make a field of a policy, with its description.
 
     :param about: what it is for, as reStructuredText: the documentation and the JSON schema have it
     """
@@ -335,7 +335,7 @@ class PolicySet(pydantic.BaseModel):
 
 
 def contradictions(rows: list[dict]) -> Iterator[str]:
-    """Problems of policies taken together, apart from the problems of each.
+    """Yield the problems of policies taken together, apart from the problems of each.
 
     :param rows: policies as mappings, with anything in them
     """

@@ -58,7 +58,7 @@ class RequestRules:
         self._rules = [_Rule(rule, self) for rule in rules if _is_known_at_a_request(rule)]
 
     def place(self, host: str, level: str) -> tuple[str, ...]:
-        """The domain of a host; a host without one is a domain of its own."""
+        """Return the domain of a host. A host without a domain is a domain of its own."""
         found = self._domains.get(host, {})
         if level == HOST or level not in found:
             return HOST, host

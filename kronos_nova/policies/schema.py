@@ -19,7 +19,7 @@ def text() -> str:
 
 
 def document() -> dict:
-    """The schema, of JSON schema's draft 2020-12."""
+    """Return the JSON schema, draft 2020-12."""
     made = models.PolicySet.model_json_schema()
     policy = made['$defs']['Policy']
     policy['allOf'] = [

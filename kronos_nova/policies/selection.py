@@ -169,7 +169,7 @@ class _Index:
         return {each.uuid: each.project_id or '' for each in self._snapshot.instances}
 
     def servers(self, wanted: ServerSelector) -> Uuids:
-        """The servers that every key selects."""
+        """Return the servers that all keys together select."""
         found: list[set[str]] = [] if wanted.uuid is None else [
             self._projects.keys() & wanted.uuid]
         found += [self._by(name).matching(words) for name, words in (
@@ -183,7 +183,7 @@ class _Index:
         return frozenset(functools.reduce(operator.and_, found))
 
     def hosts(self, wanted: Places) -> frozenset[str]:
-        """The hosts that any key names."""
+        """Return the hosts that any key names."""
         found: set[str] = set()
         if wanted.hosts:
             found |= self._by('host').matching(wanted.hosts)
@@ -202,7 +202,7 @@ class _Index:
         return self._known[name]
 
     def _pairs(self, kind: str, key: str) -> Iterable[tuple[str, str]]:
-        """The values of a kind, each with the server, or the host, that has it."""
+        """Return the values of a kind, each with the server or the host that has it."""
         snapshot = self._snapshot
         if kind == 'host':
             return ((host.name, host.name) for host in snapshot.hosts)
@@ -265,12 +265,13 @@ class _Values:
         return sorted(self._having)
 
     def matching(self, words: Iterable[str]) -> set[str]:
-        """The keys with a value that is one of the words, or that one of the patterns fits."""
+        """Return the keys with a value that equals one of the words or matches one of the
+        patterns."""
         return {having for word in words for value in (word, *self._values(word))
                 for having in self._having.get(value, ())}
 
     def _values(self, word: str) -> Iterable[str]:
-        """The values that a pattern fits; none for a word that is no pattern."""
+        """Return the values that match a pattern; none for a word that is no pattern."""
         pattern = _PATTERN.search(word)
         if pattern is None:
             return ()

@@ -79,13 +79,13 @@ class Window:
         return opens
 
     def clock_changes(self, now: float) -> Iterator[datetime.datetime]:
-        """The moments (UTC) within a year at which it is open while the clock of its time zone is
-        changed: it is an hour longer or shorter then than it looks."""
+        """Yield the moments (UTC) within a year at which it is open while the clock of its time
+        zone is changed. It is then an hour longer or shorter than it looks."""
         yield from (change for change in self._changes(now) if self._is_open_at(change))
 
     def late_openings(self, now: float) -> Iterator[datetime.datetime]:
-        """The moments (UTC) within a year at which its clock is put forward, and leaves out the
-        time at which it was to open: it opens as much later by the clock."""
+        """Yield the moments (UTC) within a year at which its clock is put forward over the time at
+        which it was to open. It opens that much later by the clock."""
         for change in self._changes(now):
             before, after = self.clock_around(change)
             opens = self._starts(before - _SECOND).get_next(datetime.datetime)
@@ -103,7 +103,7 @@ class Window:
         return was, change.astimezone(zone).replace(tzinfo=None, fold=0)
 
     def _changes(self, now: float) -> Iterator[datetime.datetime]:
-        """The moments (UTC) within a year at which the clock of its time zone is changed."""
+        """Yield the moments (UTC) within a year at which the clock of its time zone is changed."""
         zone = zoneinfo.ZoneInfo(self.zone)
         for day in range(_YEAR_OF_DAYS):
             early = datetime.datetime.fromtimestamp(now, datetime.UTC) + day * _AROUND
@@ -128,12 +128,13 @@ class Window:
         return _CLOCK_CHANGE if len(offsets) > 1 else datetime.timedelta()
 
     def _local(self, now: float) -> datetime.datetime:
-        """The local time without a zone: with a zone, croniter would count hours twice."""
+        """Return the local time without a zone, because croniter would count hours twice with
+        one."""
         return datetime.datetime.fromtimestamp(now, zoneinfo.ZoneInfo(self.zone)).replace(
             tzinfo=None, fold=0)
 
     def _starts(self, local: datetime.datetime) -> 'croniter.croniter':
-        """The times that the cron expression names, from a local time on in both directions."""
+        """Return the times of the cron expression, from a local time on in both directions."""
         import croniter
         return croniter.croniter(self.cron, local)
 
