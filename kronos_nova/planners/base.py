@@ -98,7 +98,7 @@ class Planner(Protocol):
 
 
 def load(name: str, **arguments: Any) -> Planner:
-    """The planner called ``name``.
+    """Return the planner called ``name``.
 
     :param arguments: of its class, as the entry point has it
 
@@ -158,14 +158,14 @@ def one_by_one(state: State, limits: Limits,
 
 
 def _effect(problem: Problem, what: str, old: np.ndarray, new: np.ndarray) -> str:
-    """The effect of a move on a figure that every policy has."""
+    """Return the effect of a move on the figure of a policy."""
     changes = ', '.join(filter(None, map(change, problem.policies, old, new)))
     return f'{what} {changes}' if changes else ''
 
 
 def change(name: str, old: float, new: float) -> str | None:
-    """Such as ``cpu 0.412 to 0.398``, with as many digits as it takes to see that they differ; None
-    where they are the same."""
+    """Return a text such as ``cpu 0.412 to 0.398``, with enough digits to show the difference; None
+    where there is none."""
     for digits in DIGITS:
         before, after = f'{old:.{digits}f}', f'{new:.{digits}f}'
         if before != after:

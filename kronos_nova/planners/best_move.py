@@ -51,7 +51,8 @@ class BestMove:
         self._candidates, self._rows = [], {}
 
     def _matters(self, gains: np.ndarray) -> np.ndarray:
-        """bool, shape of ``gains``: whether a move with such a gain, or bound, may be chosen."""
+        """Return bool, in the shape of ``gains``: whether a move with such a gain, or upper bound,
+        may be chosen."""
         return (gains >= self.best - TOLERANCE) & (gains > self.floor)
 
     def could_matter(self, bound: float) -> bool:
@@ -72,8 +73,8 @@ class BestMove:
         self._candidates.append((bounds, vms, np.full(len(vms), EVERYWHERE)))
 
     def to_host(self, vms: np.ndarray, host: int) -> float:
-        """Show the moves of these instances to ``host``. Returns what the best of them gains, -inf
-        if none may be chosen."""
+        """Consider the moves of these instances to ``host``. Returns the gain of the best of them,
+        -inf if none may be chosen."""
         gains, vms = self._near(self._gains(self.state.delta((vms, host))), vms)
         feasible = self.state.delta((vms, host), model=self.model).feasible
         gains, vms = gains[feasible], vms[feasible]
@@ -83,7 +84,8 @@ class BestMove:
         return most
 
     def found(self) -> tuple[int, int] | None:
-        """The best of all that was shown, as (instance, destination)."""
+        """Return the best of all considered moves, as (instance, destination); None where none may
+        be chosen."""
         if not self._candidates or not self.best > self.floor:
             return None
         bounds, vms, hosts = (np.concatenate(column)
@@ -100,17 +102,17 @@ class BestMove:
         raise AssertionError('the best move is one of the candidates')
 
     def _gains(self, delta: Delta) -> np.ndarray:
-        """float64 (...): what moves gain, -inf where a policy does not accept them."""
+        """Return float64 (...): the gains of moves, -inf where a policy does not accept them."""
         return np.where(self.is_forced | delta.accepted, delta.decrease, -np.inf)
 
     def _near(self, bounds: np.ndarray, vms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The instances that may matter, the most promising first."""
+        """Return the instances that may matter, the most promising first."""
         near = self._matters(bounds)
         order = np.argsort(-bounds[near], kind='stable')
         return bounds[near][order], vms[near][order]
 
     def _row(self, vm: int) -> np.ndarray:
-        """float64 (H,): what the instance gains at each host, -inf where it may not go."""
+        """Return float64 (H,): the gain of the instance at each host, -inf where it may not go."""
         if vm not in self._rows:
             delta = self.state.delta((vm, np.arange(len(self.state.guests))), model=self.model)
             permitted = delta.feasible & self.state.problem.available

@@ -10,9 +10,9 @@ from kronos_nova.model import Problem
 
 
 def least_imbalances(problem: Problem) -> np.ndarray:
-    """float64 (P,): a lower bound of the imbalance of each policy over all placements of the
-    movable instances on the available hosts, whatever the rules permit. It is 0 for a policy that
-    leaves hosts out: the host with the largest instance may be one of them."""
+    """Return float64 (P,): a lower bound of the imbalance of each policy over all placements of the
+    movable instances on the available hosts, without rules. The bound is 0 for a policy that leaves
+    hosts out, because the host with the largest instance may be one of these."""
     hosts, movable = np.flatnonzero(problem.available), problem.movable
     if len(hosts) < 2:
         return np.zeros(len(problem.policies))

@@ -95,7 +95,7 @@ class BundleSwaps:
         return self._make(piles, out.select(smallest(-gain, ROWS)), None, least=1e-6)
 
     def _piles(self) -> tuple[np.ndarray, np.ndarray]:
-        """Instances of one size on one host: the first, and how many there are."""
+        """Return the instances of one size on one host: the first, and their number."""
         packing = self.packing
         vms = np.flatnonzero(packing.place >= 0)
         vms = vms[packing.is_open[packing.place[vms]]]
@@ -105,7 +105,8 @@ class BundleSwaps:
         return vms[first], number
 
     def _bundles(self, piles: tuple, least: int, most: int) -> Bundles:
-        """Bundles of ``least`` to ``most`` instances of every pile; none (0) once a host."""
+        """Return the bundles of ``least`` to ``most`` instances of every pile. The empty bundle (0)
+        is returned once a host."""
         packing, (first, number) = self.packing, piles
         counts = np.arange(1, most + 1)
         which, count = np.nonzero(counts <= number[:, None])
@@ -119,8 +120,8 @@ class BundleSwaps:
         return Bundles(host, first, count, packing.size[first] * count[:, None], price)
 
     def _make(self, piles: tuple, out: Bundles, vm: int | None, least: float) -> bool:
-        """Rate every pair of what leaves one host and what comes back from another, and make the
-        best that is allowed."""
+        """Rate every pair of a bundle that leaves one host and a bundle that comes back from
+        another, and make the best allowed swap."""
         packing = self.packing
         back = self._bundles(piles, 0, MOST_BACK)
         if not len(out.host):
@@ -149,7 +150,10 @@ class BundleSwaps:
 
     def _usable_of(self, room: np.ndarray, at: np.ndarray, size: np.ndarray,
                    of: np.ndarray) -> np.ndarray:
-        """:meth:`usable` of ``room[at] - size[of]``, a column at a time."""
+        """Return :meth:`usable` of ``room[at] - size[of]``, computed a column at a time.
+
+        :meth:`usable` of ``room[at] - size[of]``, a column at a time.
+        """
         least = np.full(len(at), UNLIMITED)
         for c, ratio in enumerate(self.ratio):
             np.minimum(least, (room[:, c] / ratio)[at] - (size[:, c] / ratio)[of], out=least)
@@ -174,7 +178,8 @@ class BundleSwaps:
         return True
 
     def _members(self, bundles: Bundles, n: int, destination: int) -> list[int] | None:
-        """Instances of a bundle that may go to ``destination``, or None if there are too few."""
+        """Return the instances of a bundle that may go to ``destination``; None if they are too
+        few."""
         packing, first = self.packing, bundles.first[n]
         found: list[int] = []
         same = (packing.place == bundles.host[n]) & (packing.alike == packing.alike[first])

@@ -95,7 +95,7 @@ def _recorded(state: State, way: _Way, limits: Limits) -> list[Step]:
 
 
 def _one_by_one(state: State, limits: Limits) -> _Way:
-    """Each instance to where it does least harm, host after host."""
+    """Move each instance to the host where it adds least, host after host."""
     moves: list[tuple[int, int, str]] = []
     trial, stays = state.copy(), 0
     within = [model.with_ceiling(state, limits.overload_ceiling)
@@ -113,7 +113,7 @@ def _one_by_one(state: State, limits: Limits) -> _Way:
 
 
 def _in_turn(state: State) -> list[int]:
-    """The instances to be moved, in the order in which a place is looked for."""
+    """Return the instances to be moved, in the order in which places are searched for them."""
     problem, vms = state.problem, waiting(state)
     hosts = state.vm_host[vms]
     to_copy = np.bincount(hosts, problem.memory_mb[vms], len(problem.hosts))
@@ -169,7 +169,7 @@ def _together(state: State, way: _Way, limits: Limits) -> _Way:
 
 
 def _why(state: State, stay: list[int], is_proven: bool) -> Iterator[tuple[int, NoPlace]]:
-    """(instance, why it finds no place) of those that stay.
+    """Yield (instance, why it finds no place) of the instances that stay.
 
     :param is_proven: whether no end exists in which fewer stay
     """
@@ -192,8 +192,9 @@ def _why(state: State, stay: list[int], is_proven: bool) -> Iterator[tuple[int, 
 
 
 def _solved(together: assignment.Assignment, limits: Limits) -> assignment.Ended | None:
-    """The end in which fewest of those that have to leave stay, then with the least to pass load
-    limits and the least memory of others to move. None if none was found in time."""
+    """Return the end in which the fewest instances that have to leave stay. Of equal ends, the one
+    with the least load above limits, then with the least memory of other moves. None if none was
+    found in time."""
     program = Program(together)
     program.keep_load_limits(price=PASSING)
     program.keep_reserved_room()
@@ -251,8 +252,9 @@ def _choose_places(state: State, model: Model, places: dict[int, int],
 
 def _ordered(state: State, moves: Iterable[tuple[int, int]],
              limits: Limits) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """The moves that have an order, in it, and those that have none: host after host, those that
-    make room when they are needed; else these first."""
+    """Return the moves that have an order, in this order, and those that have none. The moves go
+    host after host, and moves that make room come when they are needed; where that fails, moves
+    that make room come first."""
     problem, moves = state.problem, list(moves)
     turn = {vm: n for n, vm in enumerate(_in_turn(state))}
     leaving = sorted((move for move in moves if move[0] in turn), key=lambda move: turn[move[0]])
@@ -275,7 +277,7 @@ def _ordered(state: State, moves: Iterable[tuple[int, int]],
 
 
 def _needed(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The moves without those of others that make room for nothing."""
+    """Return the moves without those of other instances that make no room for any move."""
     others = dict.fromkeys(vm for vm, _host in moves
                            if not state.problem.draining[state.vm_host[vm]])
     if len(others) * len(moves) > CHECKED:
@@ -298,7 +300,7 @@ def _are_possible(state: State, moves: list[tuple[int, int]]) -> bool:
 
 
 def by_room(state: State, vm: int) -> list[int]:
-    """The hosts to which an instance may go when its host is to be emptied, the least full
+    """Return the hosts to which an instance may go when its host is to be emptied, the least full
     first."""
     hosts = np.flatnonzero(state.delta((vm, np.arange(len(state.problem.hosts))),
                                        model=state.model.for_emptying).feasible)
@@ -306,5 +308,5 @@ def by_room(state: State, vm: int) -> list[int]:
 
 
 def waiting(state: State) -> np.ndarray:
-    """intp: the instances that the evacuator may still move."""
+    """Return intp: the instances that the evacuator may still move."""
     return np.flatnonzero(state.problem.draining[state.vm_host] & state.problem.evacuable)

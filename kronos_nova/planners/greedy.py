@@ -58,7 +58,7 @@ class _Round:
         self.search = BestMove(state, floor=TOLERANCE, model=model)
 
     def best_move(self) -> tuple[int, int] | None:
-        """The (instance, destination) that lowers the combined imbalance most, or None."""
+        """Return the (instance, destination) that lowers the combined imbalance most, or None."""
         for bound, show, host in self._classes():
             if not self.search.could_matter(bound):
                 break
@@ -77,7 +77,8 @@ class _Round:
         return gaps
 
     def _classes(self) -> list[tuple[float, Callable[[int], None], int]]:
-        """(bound, how to show it, host) of every class of moves, the most promising first."""
+        """Return (upper bound, function that considers it, host) of every class of moves, the most
+        promising first."""
         lift = max(self.bottoms.values(), default=0.0)
         classes: list[tuple[float, Callable[[int], None], int]] = [
             (gap + lift, self._leaving, host) for host, gap in self.tops.items()]

@@ -30,7 +30,7 @@ class Marks:
 
     @classmethod
     def from_policies(cls, policies: Sequence[Policy]) -> 'Marks':
-        """Make those of some policies."""
+        """Make the marks of some policies."""
         def figures(name: str) -> np.ndarray:
             found = (getattr(policy, name) for policy in policies)
             return np.array([np.inf if figure is None else figure for figure in found])
@@ -38,7 +38,8 @@ class Marks:
         return cls(figures('high'), figures('target'), figures('vm_high'))
 
     def hot(self, state: State) -> np.ndarray:
-        """bool (H, P): where an available host is above the mark, or an instance on it."""
+        """Return bool (H, P): available hosts that are above the mark, or that have an instance
+        above it."""
         problem = state.problem
         share = problem.weights * problem.host_scale[state.vm_host]
         hot = state.scores > self.high + TOLERANCE
@@ -48,8 +49,8 @@ class Marks:
 
 
 def servers_share(state: State) -> np.ndarray:
-    """float64 (H, P): what the servers of each host use of it together; inf where it is not known
-    of each."""
+    """Return float64 (H, P): the sum of the load of each host's servers; inf where the load of one
+    is not known."""
     problem = state.problem
     shares = problem.weights * problem.host_scale[state.vm_host]
     together = np.zeros(state.scores.shape)
@@ -60,8 +61,8 @@ def servers_share(state: State) -> np.ndarray:
 
 
 def own_heat(state: State, excess: np.ndarray) -> np.ndarray:
-    """bool (H, P): where a host is above a mark, and its servers are so little of that that moving
-    all of them would not help.
+    """Return bool (H, P): hosts above a mark whose servers are so small a part of the load that
+    moving all of them would not help.
 
     :param excess: float64 (H, P), what hosts have above the mark
     """
@@ -69,8 +70,8 @@ def own_heat(state: State, excess: np.ndarray) -> np.ndarray:
 
 
 def uneven_excess(state: State) -> np.ndarray:
-    """float64 (H, P): what hosts have above the lowest one and the threshold, in policies that are
-    above their thresholds; 0 in others, and of hosts that are not available."""
+    """Return float64 (H, P): the load of hosts above the lowest host and the threshold, in policies
+    above their thresholds; 0 in other policies, and for hosts that are not available."""
     problem = state.problem
     if not problem.available.any():
         return np.zeros(state.scores.shape)

@@ -133,8 +133,8 @@ class Band:
 
     @classmethod
     def around(cls, scores: np.ndarray, widths: np.ndarray, weights: np.ndarray) -> 'Band':
-        """The bands of some widths in which as much load is missing below as is too much above:
-        then every unit of load that leaves a host is of use where it arrives.
+        """Return the bands of some widths for which the load missing below equals the load in
+        excess above. Then every unit of load that leaves a host is useful where it arrives.
 
         :param scores: float64 (h, P) of the hosts that count
         :param widths: float64 (P,)
@@ -160,7 +160,7 @@ class Band:
         return Band(lows, lows + self.high - self.low, self.weights)
 
     def excess(self, scores: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
-        """float64 (...): what loads have outside the bands, by the weights.
+        """Return float64 (...): the load outside the bands, weighted by policy.
 
         :param scores: an array (...) for each policy
         """
@@ -221,7 +221,7 @@ class Level:
 
 
 def band_of(state: State) -> Band:
-    """The bands that the available hosts of a state are to be in."""
+    """Return the target bands of the available hosts of a state."""
     problem = state.problem
     scores = state.scores[problem.available]
     if problem.left_out is None:
@@ -236,7 +236,7 @@ def band_of(state: State) -> Band:
 
 
 def excess(state: State, band: Band) -> float:
-    """The load of available hosts outside the bands, without the hosts that are left out."""
+    """Return the load of available hosts outside the bands, without the hosts that are left out."""
     problem, scores = state.problem, state.scores[state.problem.available].T
     if problem.left_out is not None:
         scores = scores - _beyond(scores, band, problem.left_out)
@@ -244,8 +244,8 @@ def excess(state: State, band: Band) -> float:
 
 
 def _beyond(scores: np.ndarray, band: Band, left_out: np.ndarray) -> np.ndarray:
-    """float64 (P, h): the part of scores outside the band that does not count, because the host is
-    left out; negative below the band.
+    """Return float64 (P, h): the part of scores outside the band that does not count because the
+    host is left out; negative below the band.
 
     :param scores: float64 (P, h)
     """
@@ -259,8 +259,8 @@ def _beyond(scores: np.ndarray, band: Band, left_out: np.ndarray) -> np.ndarray:
 
 
 def search(state: State, limits: Limits) -> list[tuple[int, int]]:
-    """The moves (instance, destination) of the best way, those first that relieve the hosts with
-    the largest excess."""
+    """Return the moves (instance, destination) of the best plan, first those that relieve the hosts
+    with the largest excess."""
     reach = max(MOST_MOVES, REACH * limits.budget)
     space = SearchSpace(state, reach, hosts_that_matter(state, reach))
     if len(space.hosts) < 2 or not len(space.vms):
@@ -292,8 +292,9 @@ def search(state: State, limits: Limits) -> list[tuple[int, int]]:
 
 
 def _best_band(band: Band, build: 'Callable[[Band], Leveling]', most: int) -> 'Leveling':
-    """The way of least memory to the band, or to one that lies a little higher or lower. Where
-    instances are few and large, one at whose end a host is already is often easier to get to.
+    """Return the plan with the least memory that reaches the band, or a band that is a little
+    higher or lower. Where instances are few and large, a band whose end is the load of a host is
+    often easier to reach.
 
     :param build: Band to a Leveling
     :param most: moves; longer ways are only built once
@@ -376,11 +377,11 @@ class Leveling:
         return len(self.moved)
 
     def gib(self) -> float:
-        """Memory to copy."""
+        """Return the GiB of memory to copy."""
         return float(self.memory[self.moved].sum())
 
     def left(self) -> float:
-        """The excess that is left, without what is below the tolerance."""
+        """Return the remaining excess, rounded so that rests below the tolerance count as none."""
         return float(np.round(self.excess.sum(), DIGITS))
 
     def plans(self, budget: int) -> int:
@@ -388,7 +389,7 @@ class Leveling:
         return -(-self.count // budget)
 
     def total(self) -> float:
-        """The objective that the search minimises: the excess and the prices above all, then the
+        """Return the objective that the search minimises: first the excess and the prices, then the
         moves beyond ``fewer`` and the cost."""
         moved, excess = self.moved, self.excess.sum()
         beyond = max(0, len(moved) - self.fewer)
@@ -426,8 +427,8 @@ class Leveling:
                 self.move(*move)
 
     def _best_of_all(self) -> list[tuple[int, int]] | None:
-        """[(instance, destination)] of the best move or swap of the host with the largest
-        excess for which there is one; None if no host has one."""
+        """Return [(instance, destination)] of the best move or swap of the host with the largest
+        excess that has one; None if no host has one."""
         for host in np.argsort(-self.excess, kind='stable').tolist():
             if self.excess[host] <= TOLERANCE:
                 break
@@ -437,7 +438,8 @@ class Leveling:
         return None
 
     def _best_move(self, host: int) -> list[tuple[int, int]] | None:
-        """[(instance, destination)] of the best move off or onto a host; None if none is of use."""
+        """Return [(instance, destination)] of the best move off or onto a host; None if none
+        helps."""
         found = [self._off(host)]
         if (self.scores[:, host] < self.band.low - TOLERANCE).any():
             found.append(self._onto(host))
@@ -445,7 +447,7 @@ class Leveling:
         return moves if rating > 0 else None
 
     def _off(self, host: int) -> Rated:
-        """(rating, [(instance, destination)]) of the best move off a host."""
+        """Return (rating, [(instance, destination)]) of the best move off a host."""
         if not self.residents[host]:
             return 0.0, []
         vms, hosts = np.array(self.residents[host], dtype=np.intp), np.arange(len(self.excess))
@@ -464,7 +466,7 @@ class Leveling:
         return self._first_allowed(ratings, lambda row, to: [(int(vms[row]), int(to))])
 
     def _onto(self, host: int) -> Rated:
-        """(rating, [(instance, destination)]) of the best move onto a host."""
+        """Return (rating, [(instance, destination)]) of the best move onto a host."""
         vms = np.flatnonzero(self.place != host)
         for sizes, free in zip(self.sizes, self.free[:, host], strict=True):
             vms = vms[sizes[vms] <= free + TOLERANCE]
@@ -475,13 +477,14 @@ class Leveling:
                                    lambda row, _: [(int(vms[row]), host)])
 
     def _left_by(self, vms: np.ndarray) -> np.ndarray:
-        """float64 (n,): by how much the excess of its host changes when an instance leaves."""
+        """Return float64 (n,): the change of a host's excess when each instance leaves it."""
         sources = self.place[vms]
         left = self.scores[:, sources] - self.weights[:, vms] * self.scale[:, sources]
         return self.band.excess(left) - self.excess[sources]
 
     def _rated(self, change: np.ndarray, *moves: tuple[np.ndarray, Index]) -> np.ndarray:
-        """float64 (...): the excess that moves take away for what they cost; 0 for no use.
+        """Return float64 (...): the excess that moves remove per unit of their cost; 0 for moves
+        that do not help.
 
         :param change: float64 (...), of the excess; overwritten
         :param moves: (instances, hosts) of each move of a chain
@@ -506,7 +509,7 @@ class Leveling:
 
     def _first_allowed(self, ratings: np.ndarray,
                        chain: Callable[[np.intp, np.intp], list[tuple[int, int]]]) -> Rated:
-        """(rating, [(instance, destination)]) of the best chain that groups allow.
+        """Return (rating, [(instance, destination)]) of the best chain that groups allow.
 
         :param ratings: float64 (n, m)
         :param chain: row and column to its moves
@@ -523,8 +526,8 @@ class Leveling:
         return not self.space.spacing or self.space.keeps_apart(vm, host, self.place)
 
     def _best_swap(self, host: int) -> list[tuple[int, int]] | None:
-        """[(instance, destination)] of the best swap of two instances of which one is on a
-        host; None if none is of use."""
+        """Return [(instance, destination)] of the best swap of two instances of which one is on a
+        host; None if none helps."""
         if not 0 < len(self.residents[host]) < len(self.place):
             return None
         here = np.array(self.residents[host], dtype=np.intp)
@@ -584,8 +587,8 @@ class Leveling:
             bisect.insort(self.residents[self.place[vm]], vm)
 
     def _ruined(self) -> np.ndarray:
-        """intp: the instances of a ruin, some of two hosts between which one was moved, and a few
-        others."""
+        """Return intp: the instances whose moves are undone in a ruin, some of two hosts between
+        which one was moved, and a few others."""
         moved = self.moved
         vm = self.chance.choice(moved)
         ends = self.place[vm], self.home[vm]
@@ -612,7 +615,7 @@ class Leveling:
         self.excess = self.band.excess(self.scores)
 
     def _ends(self) -> tuple[np.ndarray, np.ndarray]:
-        """float64 (P,) each: the lowest and the highest load that counts."""
+        """Return float64 (P,) each: the lowest and the highest load that counts."""
         scores, left_out = self._scores(), self.space.problem.left_out
         if left_out is None:
             return scores.min(axis=1), scores.max(axis=1)
@@ -623,8 +626,8 @@ class Leveling:
         return high - low
 
     def sequence(self) -> list[tuple[int, int]]:
-        """The moves, from the first state on: those of the host with the largest excess first,
-        each time the one that takes away most."""
+        """Return the moves in order, beginning with the first state. Moves of the host with the
+        largest excess come first, each time the one that removes most."""
         goals, vms = self.place.copy(), self.moved
         for vm in vms:
             self.move(int(vm), int(self.home[vm]))

@@ -128,7 +128,7 @@ LONG = Tuning(longest=1.2, temperatures=(0.1, 0.03, 0.2, 0.06))
 
 
 def tuning(space: SearchSpace, budget: int) -> Tuning:
-    """The parameters of a search."""
+    """Return the parameters of a search."""
     hosts = len(space.hosts)
     if len(space.vms) * hosts <= TINY_PAIRS:
         return TINY
@@ -207,7 +207,7 @@ class LocalSearch:
             self.effort = max(self.effort, min(self.longest, LONGER * self.spent))
 
     def _another(self) -> Plan:
-        """A plan to go on from: one of the best, a little spoilt."""
+        """Return a plan to continue from: one of the best plans, with some moves removed."""
         turn, number = divmod(self.turns, self.count)
         self.turns += 1
         pool = self.found.kept[:max(1, min(POOL, self.count // 2))]
@@ -218,7 +218,7 @@ class LocalSearch:
         return self._kicked(plan if is_short else self._ruined(plan, turn))
 
     def _ruined(self, plan: Plan, turn: int) -> Plan:
-        """A plan without some of its moves, in their order."""
+        """Return a plan without some of its moves, in the same order."""
         count = len(plan)
         if not count:
             return []
@@ -228,8 +228,8 @@ class LocalSearch:
         return [move for n, move in enumerate(plan) if n not in gone]
 
     def _kicked(self, plan: Plan) -> Plan:
-        """A plan with a move to anywhere, which by itself is of no use: another may need the room
-        that it leaves."""
+        """Return a plan with one more random move (a kick). The move does not help alone, but
+        another move may need the room that it leaves."""
         vm, host = self.chance.integers((len(self.space.vms), len(self.space.hosts))).tolist()
         home = self.space.home[vm]
         if (len(plan) >= self.budget or vm in dict(plan) or host == home

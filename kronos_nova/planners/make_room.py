@@ -55,7 +55,8 @@ class RoomMaker:
             f'makes room on {state.problem.hosts[host]} for new servers'))
 
     def _cheapest(self, state: State, limits: Limits) -> list[tuple[int, int]] | None:
-        """The moves, in order, of the cheapest end with one in which all instances leave."""
+        """Return the moves, in order, of the cheapest end that has an order and in which all
+        instances leave."""
         problem = state.problem
         for pairs in PAIRS:
             hosts = assignment.roomiest(state, pairs) & problem.available
@@ -80,7 +81,7 @@ class RoomMaker:
 
     def _elsewhere(self, state: State,
                    hosts: np.ndarray) -> tuple[State, list[tuple[int, int]]]:
-        """Instances that leave go to where they find room without any other move.
+        """Move instances that leave to hosts where they find room without any other move.
 
         :param hosts: bool (H,), those that the program does not look at
         :returns: (the state after that, the moves)
@@ -95,7 +96,8 @@ class RoomMaker:
 
     def _ordered(self, state: State, together: assignment.Assignment, rounds: int,
                  limits: Limits) -> tuple[list[tuple[int, int]] | None, bool]:
-        """The moves, in order, of the cheapest end that has one; and whether there is any end."""
+        """Return the moves, in order, of the cheapest end that has an order, and whether there is
+        any end."""
         for cut in range(CUTS):
             found = None if limits.is_over else self._end(together, rounds, limits)
             if found is None:
@@ -113,8 +115,9 @@ class RoomMaker:
 
     def _end(self, together: assignment.Assignment, rounds: int,
              limits: Limits) -> tuple[list[tuple[int, int]], dict[int, tuple[int, ...]]] | None:
-        """The moves of the cheapest end, those of others before those of new servers, and the parts
-        of hosts in which instances are meant to lie; None where not all find a place."""
+        """Return the moves of the cheapest end, those of existing servers before those of new
+        servers, and the parts of hosts in which instances are meant to be. None where not all find
+        a place."""
         program = Program(together, MOVE_MB, rounds)
         program.keep_reserved_room()
         solution = program.solve(limits.deadline - limits.clock(), GAP, NODES)

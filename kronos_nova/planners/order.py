@@ -110,7 +110,7 @@ class Ordering:
         return True
 
     def _first_meant(self, moves: np.ndarray) -> int | None:
-        """The first possible move for which Nova chooses the parts of the host that are meant."""
+        """Return the first possible move for which Nova chooses the intended parts of the host."""
         possible = np.flatnonzero(self._spoils_none(self.state.delta(tuple(moves.T))))
         for n in possible.tolist():
             vm, host = moves[n].tolist()
@@ -130,7 +130,7 @@ class Ordering:
         return first
 
     def _spoils_none(self, delta: Delta) -> np.ndarray:
-        """bool (n,): possible moves after which no imbalance is above ``most``."""
+        """Return bool (n,): possible moves after which no imbalance is above ``most``."""
         if self.most is None:
             return delta.feasible
         return delta.feasible & (delta.imbalances <= self.most).all(axis=-1)
@@ -236,11 +236,11 @@ class Prefixes:
         return other if other is not None and self._count_worse(other) < worse else present
 
     def _count_worse(self, order: list[int]) -> int:
-        """The number of moves of groups."""
+        """Return the number of moves of groups."""
         return sum(number is not None for number in self.joint_moves(order))
 
     def _sorted(self) -> list[int] | None:
-        """The positions in another order; None where something stays impossible."""
+        """Return the positions in another order; None where a move stays impossible."""
         state, left = self._before.copy(), list(range(len(self._steps)))
         order: list[int] = []
         while left:
@@ -254,8 +254,8 @@ class Prefixes:
         return order
 
     def joint_moves(self, order: Sequence[int]) -> list[int | None]:
-        """Number the groups of moves that help only together: of each move in this order the number
-        of its group, None where it is in none."""
+        """Number the groups of moves that help only together. Returns the number of the group of
+        each move, None for a move outside groups."""
         state, number, found, is_above = self._before.copy(), 0, [], False
         for position in order:
             was_above = is_above
@@ -278,7 +278,7 @@ class Prefixes:
         return None
 
     def _ends(self, state: State, left: list[int]) -> tuple[list[int], np.ndarray]:
-        """(positions, combined imbalances after each) of what is possible now."""
+        """Return (positions, combined imbalances after each) of what is possible now."""
         here = [n for n in left if state.vm_host[self._vms[n]] == self._steps[n].source]
         delta = state.delta((self._vms[here], self._hosts[here]))
         feasible = np.flatnonzero(delta.feasible)
@@ -288,8 +288,8 @@ class Prefixes:
         return delta.imbalances @ self._before.problem.policy_weights
 
     def _sequence(self, state: State, left: list[int]) -> list[int]:
-        """The moves with the best ends until the state is not above the start again, without those
-        that it does not take; empty where no move is possible before."""
+        """Return the moves with the best ends, until the state is not above the start again and
+        without needless moves. Empty where at some point no move is possible."""
         there, made, rest = state.copy(), list[int](), list(left)
         while rest and (not made or there.combined() > self._most):
             possible, ends = self._ends(there, rest)
@@ -301,7 +301,8 @@ class Prefixes:
         return self._without_needless(state, made)
 
     def _without_needless(self, state: State, sequence: list[int]) -> list[int]:
-        """The sequence without moves that it does not need to lead back."""
+        """Return the sequence without moves that it does not need to lead back to the imbalance of
+        the start."""
         for position in list(sequence[:-1]):
             fewer = [n for n in sequence if n != position]
             if self._leads_back(state.copy(), fewer):
@@ -329,8 +330,8 @@ def carry_out(moves: list[tuple[int, int]], state: State, why: Callable[[int], s
 
 
 def dependencies(moves: Sequence[Step], before: State) -> list[tuple[int, ...]]:
-    """For every move of a plan that begins at ``before``: the earlier ones that must have ended
-    before it may start.
+    """Return for every move of a plan that begins at ``before`` the earlier moves that must have
+    ended before it may start.
 
     A move waits for what left its destination before, or hosts that share room with it, if the
     destination could not hold all that arrives there up to and including this move otherwise; for

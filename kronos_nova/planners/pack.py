@@ -79,7 +79,8 @@ class Pack:
 
 
 def _exact(state: State, limits: Limits, freed: int) -> Iterator[list[tuple[int, int]]]:
-    """The end with most hosts freed, then at the least cost, where the cluster is small enough.
+    """Yield the end with the most freed hosts, then with the least cost, where the cluster is small
+    enough.
 
     :param freed: hosts that are known to be freed
     """
@@ -101,13 +102,13 @@ def _exact(state: State, limits: Limits, freed: int) -> Iterator[list[tuple[int,
 
 
 def _rate_moves(state: State, moves: list[tuple[int, int]]) -> tuple[int, int]:
-    """(minus the hosts freed, cost): the smaller, the better."""
+    """Return (minus the number of freed hosts, cost). A smaller rating is better."""
     memory = state.problem.memory_mb
     return -len(_freed(state, moves)), sum(int(memory[vm]) + MOVE_MB for vm, _ in moves)
 
 
 def _freed(state: State, moves: list[tuple[int, int]]) -> set[int]:
-    """The hosts that are empty once the moves are made."""
+    """Return the hosts that are empty after the moves."""
     guests = state.guests.copy()
     for vm, host in dict(moves).items():
         guests[state.vm_host[vm]] -= 1
@@ -141,7 +142,7 @@ class Emptying:
         self.cost = by_moves + (1 - by_moves) * space.memory / max(space.memory.mean(), 1)
 
     def run(self) -> list[list[tuple[int, int]]]:
-        """The moves after each host that could be emptied."""
+        """Return the moves after each host that could be emptied."""
         found = []
         for price, failures in ROUNDS:
             given_up: set[int] = set()
@@ -171,7 +172,7 @@ class Emptying:
         return self.rated >= self.effort or self.limits.is_over
 
     def _next(self, given_up: set[int]) -> int | None:
-        """The host that costs least to empty, of those that budget and room allow."""
+        """Return the host that costs least to empty and that budget and room permit."""
         packing, count = self.packing, len(self.space.hosts)
         on = packing.place
         stays = ~packing.moved
@@ -204,7 +205,8 @@ class Emptying:
         return False
 
     def _put_back(self, vms: np.ndarray, host: int) -> None:
-        """The same host as before, but with the swaps that others made meanwhile."""
+        """Put the instances back on the host, with the swaps kept that others made in the
+        meantime."""
         packing = self.packing
         packing.is_open[host] = True
         for vm in vms:
@@ -234,7 +236,8 @@ class Emptying:
         return False
 
     def _fit(self, vm: int, swaps: BundleSwaps) -> bool:
-        """Home if it fits there, else where the least usable room is lost, then the fullest."""
+        """Put an instance where it fits: at home, else where the least usable room is lost, then on
+        the fullest host. Returns whether it fits anywhere."""
         packing = self.packing
         hosts = np.flatnonzero(packing.has_room(vm))
         if not len(hosts):
@@ -248,7 +251,8 @@ class Emptying:
         return True
 
     def _moves(self) -> list[tuple[int, int]]:
-        """Swaps first, while there is most room; then what empties hosts; the biggest first."""
+        """Return the moves in order: swaps first, while there is most room, then moves that empty
+        hosts; the biggest first."""
         packing, space = self.packing, self.space
         moved = np.flatnonzero(packing.moved)
         size = packing.size[moved].max(axis=1, initial=0)

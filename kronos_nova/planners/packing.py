@@ -33,7 +33,7 @@ class Packing:
         self.alike = equal_rows(np.round(self.size, 9))
 
     def copy(self) -> 'Packing':
-        """Another packing of the same space, which is changed on its own."""
+        """Return another packing of the same space, which changes independently."""
         other = copy.copy(self)
         other.place, other.free, other.is_open = (
             self.place.copy(), self.free.copy(), self.is_open.copy())
@@ -54,12 +54,12 @@ class Packing:
         self.place[vm] = host
 
     def has_room(self, vm: int) -> np.ndarray:
-        """bool (h,): open hosts with room for an instance that is nowhere."""
+        """Return bool (h,): open hosts with room for an instance that is on no host."""
         room = (self.free + TOLERANCE >= self.size[vm]).all(axis=1) & self.is_open
         return room & self.allows_host(vm)
 
     def allows_host(self, vm: int) -> np.ndarray:
-        """bool (h,): hosts that an instance may go to, and its home; room aside."""
+        """Return bool (h,): hosts that an instance may go to, and its home. Room is left out."""
         return self.space.allows_host(vm, self.place)
 
     def go_home(self) -> None:
@@ -74,7 +74,8 @@ class Packing:
 
 
 def _distinct(free: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Without kinds of room that say the same as another, such as a policy on what is allocated."""
+    """Return the columns of free room and sizes without columns that equal another, such as a
+    policy on allocated resources."""
     rounded = np.round(np.vstack([free, size]), 12)
     first = np.sort(np.unique(rounded, axis=1, return_index=True)[1])
     return free[:, first], size[:, first]

@@ -113,8 +113,8 @@ class SoftenedMax:
         self.arriving, self.leaving = (np.exp(way * steps, dtype=np.float32) for way in (1, -1))
 
     def evaluate(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The softened values of scores (n, P, h), float64 (n,); the imbalances, (n, P); and which
-        part of each term comes from each host, (n, h, T)."""
+        """Return float64 (n,), the softened values of scores (n, P, h); the imbalances (n, P); and
+        (n, h, T), the part of each term that each host contributes."""
         left_out = self.space.problem.left_out
         top, bottom = ((scores.max(axis=2), scores.min(axis=2)) if left_out is None
                        else spans.ends(scores, left_out))
@@ -241,7 +241,7 @@ class Swaps:
 
     def _draw(self, chance: np.random.Generator,
               are_few: bool) -> tuple[np.ndarray, np.ndarray]:
-        """The items that may be swapped, bool (n, v + h), twice.
+        """Return bool (n, v + h) twice: the items that may be swapped.
 
         :param are_few: leave out swaps of two instances that are at home, which take two of few
             moves: the host, drawn by its part in the tops or in the bottoms, only sends or receives
@@ -266,7 +266,8 @@ class Swaps:
         return first, second
 
     def _partners(self) -> np.ndarray:
-        """bool (n, h)"""
+        """Return bool (n, h): the hosts whose items may be swapped with an item of the drawn
+        host."""
         chosen = np.ones(self.share.shape, dtype=bool)
         if chosen.shape[1] > PARTNERS:
             few = np.argpartition(self.share, -PARTNERS, axis=1)[:, :-PARTNERS]
@@ -276,13 +277,14 @@ class Swaps:
         return chosen
 
     def _goals(self, homing: bool) -> np.ndarray:
-        """intp (n, b)"""
+        """Return intp (n, b): the host to which the second item of each swap goes. With ``homing``
+        this is its home where it has one elsewhere."""
         homes = self.owner.home.take(self.second)
         return np.where(homing & (homes != self.there) & (self.second < self.dummy),
                         homes, self.here)
 
     def _least_missed(self) -> tuple[np.ndarray, np.ndarray]:
-        """The move to undo, and float32 (n, 1), what that costs."""
+        """Return the move whose undoing costs least, and float32 (n, 1), this cost."""
         home, softened = self.owner.home, self.softened
         regret = np.zeros((len(self.every), 1), dtype=np.float32)
         back = np.full(len(self.every), self.dummy)
@@ -301,7 +303,8 @@ class Swaps:
 
     def _going(self, way: np.ndarray, number: np.ndarray, hosts: np.ndarray,
                items: np.ndarray) -> np.ndarray:
-        """float64 (..., T): by how much it raises the terms that items leave hosts or arrive."""
+        """Return float64 (..., T): the increase of the terms of the hosts that items leave or where
+        they arrive."""
         change = _pick(way, self.softened.kind.take(hosts), items) - 1
         return change * _pick(self.parts, number, hosts)
 
@@ -313,8 +316,9 @@ class Swaps:
         return changes
 
     def _factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """The rest of each term after a swap, as a product of float32 (n, T, a, f) and
-        (n, T, f, b): what one host contributes then, what the other does, and all others."""
+        """Return the remaining part of each term after a swap, as a product of float32 (n, T, a, f)
+        and (n, T, f, b). The terms sum up the contributions of both hosts after the swap and of all
+        others."""
         softened, first, second = self.softened, self.first, self.second
         kind, of = softened.kind.take(self.here), softened.kind.take(self.there)
         own, other = _pick(self.parts, self.every, self.here), _pick(
@@ -338,8 +342,8 @@ class Swaps:
                 np.stack(rights, axis=3).transpose(0, 2, 3, 1))
 
     def _alone(self) -> np.ndarray:
-        """float32 (n, a, b): the regret of what is undone, and NEVER for what is no swap and
-        for two moves where one is left."""
+        """Return float32 (n, a, b): the regret of undone moves, and NEVER for pairs that are no
+        swap and for two moves where only one is left."""
         second_alone = self.regret * self.arrives
         second_alone[self.there == self.here] = NEVER
         is_short = self.owner.left[:, None] < 2
@@ -402,11 +406,13 @@ class Trial:
                          self.goals)
 
     def _moved(self, items: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """intp (m,): how many moves it is that they are there; a dummy item is never moved."""
+        """Return intp (m,): the number of moves that items on hosts are. An item at home is none,
+        and a dummy item is never moved."""
         return ((self.owner.home[items] != hosts) & (items < self.swaps.dummy)).astype(int)
 
     def _is_better(self) -> np.ndarray:
-        """bool (m,)"""
+        """Return bool (m,): whether each swap lowers the value and breaks neither policies, room
+        nor groups."""
         owner, space, number, swaps = self.owner, self.space, self.number, self.swaps
         value, imbalances, _ = swaps.softened.evaluate(self.scores)
         value += np.sum(space.price_change(self.items, self.sources, self.goals), axis=0)
@@ -435,13 +441,13 @@ class Trial:
 
 
 def _pick(table: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """``table[first, second]`` by one index, which is many times as fast."""
+    """Return ``table[first, second]`` by one index, which is many times as fast."""
     rows = table.reshape(-1, *table.shape[2:])
     return rows.take(first * table.shape[1] + second, axis=0)
 
 
 def _filled(mask: np.ndarray, filler: np.ndarray) -> np.ndarray:
-    """intp (n, most): the columns that are set in each row, filled up."""
+    """Return intp (n, most): the columns that are set in each row, padded with the filler."""
     count, rows = np.count_nonzero(mask, axis=1), np.arange(len(mask))
     most = max(1, int(count.max(initial=0)))
     filled = np.repeat(filler, most, axis=1)

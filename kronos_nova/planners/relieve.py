@@ -87,8 +87,8 @@ class Relieve:
         return moves
 
     def _rate(self, state: State, moves: list[tuple[int, int]]) -> tuple[int, int, float, int]:
-        """(hosts that are not at their targets, that are above their marks, and by how much, memory
-        to copy), of those that were above a mark before: the smaller, the better."""
+        """Return (hosts above their targets, hosts above their marks, excess over the marks, memory
+        to copy) of the hosts that were above a mark before. A smaller rating is better."""
         hot = self._hottest_first(state)
         scores = state.after(moves).scores[hot]
         over = np.maximum(scores - self._marks.high, 0.0)
@@ -98,8 +98,8 @@ class Relieve:
 
     def _together(self, state: State, model: Model, hot: 'dict[int, _Host]',
                   limits: Limits) -> list[tuple[int, int]] | None:
-        """The moves that bring most hosts to their targets, then to their marks, with the least
-        memory, where the cluster is small enough and there is an order for them; else None."""
+        """Return the moves that bring most hosts to their targets, then to their marks, with the
+        least memory. None where the cluster is too large or the moves have no order."""
         problem, places = state.problem, np.flatnonzero(state.problem.available)
         others = np.flatnonzero(problem.movable & problem.available[state.vm_host]
                                 & ~np.isin(state.vm_host, list(hot)))
@@ -132,8 +132,9 @@ class Relieve:
         return ordering.done if ordering.do_all(moves) else None
 
     def _hottest_first(self, state: State) -> list[int]:
-        """The hosts that are above a mark before any move: a server that hurts wherever it is must
-        not be sent on and on."""
+        """Return the hosts that are above a mark before any move, the hottest first. Hosts that
+        moves heat up are left out, so that a server which is too large for every host is not moved
+        again and again."""
         hot = self._marks.hot(state)
         over = np.where(hot, state.scores - self._marks.target, -np.inf)
         over = over.max(axis=1, initial=-np.inf)
@@ -177,7 +178,7 @@ class _Host:
         return f'{names} {"is" if len(self.hot) == 1 else "are"} too high'
 
     def moves(self) -> list[tuple[int, int]]:
-        """[(instance, destination)] in an order in which they may be made."""
+        """Return [(instance, destination)] in an order in which they may be made."""
         scores, marks = self.state.scores[self.host, self.hot], self.marks
         excess = scores - marks.target[self.hot]
         if self.is_by_server:    # a single instance makes the host hot
@@ -188,8 +189,9 @@ class _Host:
         return found or self._as_far_as_possible(excess)
 
     def _fewest(self, excess: np.ndarray) -> list[tuple[int, int]] | None:
-        """The moves with the least memory that take the excess off, None if there are none: best
-        first, over which instances leave and which stay, by the memory that is needed at least."""
+        """Return the moves with the least memory that remove the excess; None if there are none.
+        The search is best first over which instances leave and which stay, with a lower bound of
+        the memory."""
         memory = self.state.problem.memory_mb
         order = np.array(self._by_use(excess), dtype=np.intp)
         gain = self.share[np.ix_(order, self.hot)]
@@ -215,13 +217,13 @@ class _Host:
         return None
 
     def _by_use(self, excess: np.ndarray) -> list[int]:
-        """The instances, first those that take off most for their memory."""
+        """Return the instances, first those that take off most for their memory."""
         memory, wanted = self.state.problem.memory_mb, np.maximum(excess, TOLERANCE)
         return sorted(self.vms, key=lambda vm: (
             -float((self.share[vm, self.hot] / wanted).max()) / max(int(memory[vm]), 1), vm))
 
     def _as_far_as_possible(self, excess: np.ndarray) -> list[tuple[int, int]]:
-        """One instance after the other for as long as there is a place, none that would bring the
+        """Move one instance after the other while there is a place, but none that would bring the
         host below its target without need."""
         moves: list[tuple[int, int]] = []
         left = excess
@@ -255,7 +257,8 @@ class _Host:
             self.state.move(vm, self.host)
 
     def _place(self, vm: int) -> int | None:
-        """The destination that is then furthest from its targets, None if there is none."""
+        """Return the destination that is furthest below its targets after the move; None if there
+        is none."""
         state, problem, target = self.state, self.state.problem, self.marks.target
         hosts = np.arange(len(problem.hosts))
         after = state.scores + problem.weights[vm] * problem.host_scale
@@ -267,11 +270,11 @@ class _Host:
 
 
 def _bound_of(gain: np.ndarray, cost: np.ndarray) -> Callable[[int, np.ndarray], float]:
-    """(first instance, what is wanted) to what is needed at least of the instances from that one
-    on: as if they could be cut."""
+    """Return a function of (first instance, wanted relief) to a lower bound of the memory to copy.
+    The bound treats the instances from the first on as if they could be cut."""
     @functools.cache
     def sums(begin: int, policy: int) -> list[np.ndarray]:
-        """Sums of gain and of cost, the cheapest first."""
+        """Return the cumulative sums of gains and of costs, the cheapest instance first."""
         vms = begin + np.flatnonzero(gain[begin:, policy] > 0)
         vms = vms[np.argsort(cost[vms] / gain[vms, policy], kind='stable')]
         return [np.concatenate([[0.0], np.cumsum(each[vms])]) for each in (gain[:, policy], cost)]

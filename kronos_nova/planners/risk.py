@@ -47,16 +47,16 @@ lowered, more questions are asked. Not measured."""
 
 
 def chance(scores: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """float64 (...): the part of the time for which a host is to be expected above the mark, and
-    more than 1 where it is likely to be above all the time."""
+    """Return float64 (...): the expected part of the time for which a host is above the mark. More
+    than 1 where it is likely to be above all the time."""
     room = HOT_SCORE - scores
     variances = np.maximum(variances, LEAST_VARIANCE)
     return np.where(room > 0, (variances / (variances + room ** 2)) ** 2, 1.0 - room)
 
 
 def risk(state: State) -> float:
-    """The hosts that are to be expected full at a time, by the policies' weights; 0 where it is not
-    known how much loads vary."""
+    """Return the expected number of full hosts, weighted by policy; 0 where the variances of loads
+    are not known."""
     problem = state.problem
     if problem.variances is None:
         return 0.0
@@ -65,7 +65,7 @@ def risk(state: State) -> float:
 
 
 def _host_variances(state: State, of_instances: np.ndarray) -> np.ndarray:
-    """float64 (H, P): the variance of each host's load.
+    """Return float64 (H, P): the variance of each host's load.
 
     :param of_instances: float64 (V, P)
     """
@@ -124,7 +124,7 @@ class _Round:
         self.copy_prices = copy_prices(self.vms)
 
     def best(self) -> tuple[int, int] | None:
-        """(instance, destination), or None."""
+        """Return (instance, destination) of the best move; None where there is none."""
         gains = np.where(self._makes_full(), -np.inf, self._gains())
         rows, columns = np.ogrid[:gains.shape[0], :gains.shape[1]]
         ratings = gains / np.maximum(self._prices(rows, columns), FREE)
@@ -144,15 +144,16 @@ class _Round:
         return None
 
     def _makes_full(self) -> np.ndarray:
-        """bool (instances, destinations): whether the host would be full, and fuller than the one
-        to leave is. Fewer hosts would be full, but these more, and the cloud less even."""
+        """Return bool (instances, destinations): whether the destination would be full, and fuller
+        than the source is. Fewer hosts would be full then, but these fuller, and the cloud less
+        even."""
         vms, hosts, scores = self.vms[:, None], self.destinations, self.state.scores
         after = self._loads(vms, hosts, 1)
         most = np.maximum(scores[self.state.vm_host[vms]], HOT_SCORE)
         return ((after > scores[hosts]) & (after > most + TOLERANCE)).any(axis=-1)
 
     def _gains(self) -> np.ndarray:
-        """float64 (instances, destinations): by how much the risk falls, less the price."""
+        """Return float64 (instances, destinations): the decrease of the risk, less the price."""
         vms, hosts = self.vms, self.destinations
         sources = self.state.vm_host[vms]
         relieved = self._weighed(self.chances[sources] - self._with(vms, sources, -1))
@@ -161,20 +162,20 @@ class _Round:
         return relieved[:, None] - burdened - self._prices(rows, columns)
 
     def _prices(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """float64 (...): what moves cost, but for what they do to soft groups."""
+        """Return float64 (...): the cost of moves without their effect on soft groups."""
         vms, hosts = self.vms[rows], self.destinations[columns]
         return np.maximum(self.model.prices.of_moves(vms, self.state.origin[vms], hosts),
                           self.copy_prices[rows])
 
     def _with(self, vms: np.ndarray, hosts: np.ndarray, sign: int) -> np.ndarray:
-        """float64 (..., P): the chances of hosts with or without an instance."""
+        """Return float64 (..., P): the probabilities of full hosts with or without an instance."""
         scale = self.problem.host_scale[hosts]
         return chance(
             self._loads(vms, hosts, sign),
             self.variances[hosts] + sign * self.vm_variances[vms] * scale ** 2)
 
     def _loads(self, vms: np.ndarray, hosts: np.ndarray, sign: int) -> np.ndarray:
-        """float64 (..., P): the likely loads of hosts with or without an instance."""
+        """Return float64 (..., P): the likely loads of hosts with or without an instance."""
         return (self.state.scores[hosts]
                 + sign * self.problem.weights[vms] * self.problem.host_scale[hosts])
 

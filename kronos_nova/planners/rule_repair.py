@@ -84,8 +84,8 @@ class RuleRepair:
 
 def _better(state: State, moves: list[Choice], others: list[Choice],
             should: bool) -> list[Choice]:
-    """The better of two plans: the one after which fewer rules are violated, then the one that
-    costs less."""
+    """Return the better of two plans: the one after which fewer rules are violated, then the
+    cheaper one."""
     before = np.maximum(state.imbalances(), state.problem.thresholds)
     first, second = (state.after((vm, host) for vm, host, _why in plan)
                      for plan in (moves, others))
@@ -98,7 +98,8 @@ def _better(state: State, moves: list[Choice], others: list[Choice],
 
 
 def _cost(state: State) -> float:
-    """The combined imbalance, what preferences cost, and what the copies of all moves do."""
+    """Return the combined imbalance plus the cost of preferences plus the price of the copies of
+    all moves."""
     preferences, vms = state.model.prices.preferences, np.arange(len(state.problem.vms))
     wishes = 0.0 if preferences is None else float(preferences.at(vms, state.vm_host).sum())
     return state.combined() + wishes + float(state.model.prices.of_copies(
@@ -135,7 +136,7 @@ def _together(state: State, limits: Limits, should: bool) -> list[Choice]:
 
 
 def _why(state: State, vm: int, should: bool) -> str:
-    """The reason of the move of an instance, before any move."""
+    """Return the reason of the move of an instance, before any move."""
     home, model = int(state.vm_host[vm]), state.model
     against = model.rules_against(vm, home)
     if against:
@@ -156,8 +157,8 @@ def is_due(state: State, should: bool) -> bool:
 
 
 def _violating(state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The movable instances that violate a rule, intp; bool (V,), those that are astray; and which
-    rules about several servers are broken."""
+    """Return the movable instances that violate a rule, intp; bool (V,), the instances on forbidden
+    hosts; and the broken rules about several servers."""
     model = state.model
     broken, astray = model.broken_rules(state), model.astray(state)
     members = model.movable_members(broken)
@@ -179,8 +180,8 @@ def _must(state: State, model: Model) -> Choice | None:
 
 
 def _saving(state: State) -> np.ndarray:
-    """The movable instances of which preferences cost less on another host, intp: those that save
-    most for their size first."""
+    """Return intp: the movable instances whose preferences cost less on another host, those that
+    save most for their size first."""
     problem, preferences = state.problem, state.model.prices.preferences
     if preferences is None or not problem.available.any():
         return np.zeros(0, dtype=np.intp)

@@ -96,8 +96,8 @@ class Spread:
 
 
 def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
-    """The moves (instance, destination) that end best, in a possible order, and whether something
-    better was found to which there is none."""
+    """Return the moves (instance, destination) with the best end, in a possible order, and whether
+    a better end without an order was found."""
     hosts = hosts_that_matter(state, limits.budget)
     stairs = STAIRS if len(hosts) * state.problem.movable.sum() <= local_search.TINY_PAIRS else 0
     space = SearchSpace(state, max(limits.budget, stairs), hosts)
@@ -144,8 +144,8 @@ def is_tight(space: SearchSpace) -> bool:
 
 def best_orderable(space: SearchSpace, found: Incumbents, limits: Limits,
                    known: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The best plan for which there is an order, of those that are known and, where these are far
-    from the best end, of those that an integer program finds in rounds."""
+    """Return the best plan that has an order: a known one or, where the known ones are far from the
+    best end, one that an integer program finds in rounds."""
     best = best_possible(space, found, limits, [[], known])
     for rounds in ROUNDS:
         reached = space.state.after(best).objective()
@@ -244,16 +244,16 @@ def best_possible(space: SearchSpace, found: Incumbents, limits: Limits,
 
 
 def _rate_moves(state: State, moves: list[tuple[int, int]]) -> tuple[int, int, int]:
-    """The objective after the moves, in units of the tolerance; then how many moves; then their
-    memory. The smaller, the better."""
+    """Return (objective in units of the tolerance, number of moves, their memory). A smaller rating
+    is better."""
     memory = sum(int(state.problem.memory_mb[vm]) for vm, _host in moves)
     return round(state.after(moves).objective() / TOLERANCE), len(moves), memory
 
 
 def trim(state: State, plan: list[tuple[int, int]], worst: np.ndarray,
          limits: Limits) -> list[tuple[int, int]]:
-    """A plan that ends as well, with fewer moves if some are needless, and less memory to copy:
-    what scheduling texts call compaction of a solution.
+    """Return a plan with the same end, without needless moves and with less memory to copy.
+    Scheduling texts call this the compaction of a solution.
 
     :param state: before the plan
     :param plan: (instance, destination), each instance once
