@@ -30,14 +30,17 @@ _T = TypeVar('_T')
 
 
 def aggregates_in_scope(conf: cfg.ConfigOpts) -> list[str]:
-    """Names of the aggregates that ``[kronos]`` names, and of the pool of unassigned hosts if it is
-    included."""
+    """Return the names of the aggregates that ``[kronos]`` names, and of the pool of unassigned
+    hosts if it is included."""
     pool = [UNASSIGNED] if conf.kronos.include_unassigned_hosts else []
     return [*dict.fromkeys(conf.kronos.aggregates), *pool]
 
 
 def refuse_empty_scope(conf: cfg.ConfigOpts) -> None:
-    """:raises ConfigurationError: there is nothing to plan for"""
+    """Refuse options without any aggregate or host in scope.
+
+    :raises ConfigurationError: there is nothing to plan for
+    """
     if not aggregates_in_scope(conf):
         raise exception.ConfigurationError(
             what='[kronos] aggregates', problem='no aggregate is in scope',
@@ -124,10 +127,9 @@ class ScopeIndex:
             sorted((*stayed, *came), key=lambda instance: instance.uuid)))
 
     def around(self, scope: Scope) -> Snapshot:
-        """The part of the snapshot that concerns the hosts and instances of ``scope``: they
-        themselves, where they are before any move of this cycle; the moves in progress of or to
-        them, with their instances; the aggregates and server groups that they are in.
-        """
+        """Return the part of the snapshot that concerns the hosts and instances of ``scope`` before
+        any move of this cycle. It has these hosts and instances, the moves in progress from or to
+        them with their instances, and their aggregates and server groups."""
         whole = self._snapshot
         uuids = {instance.uuid: None for instance in scope.instances}
         moves = _chosen(whole.moves_under_way, self._moves_of, (*uuids, *scope.host_names))
@@ -141,7 +143,7 @@ class ScopeIndex:
 
 
 def _positions(names_of_each: Iterable[Iterable[str]]) -> dict[str, list[int]]:
-    """{name: the positions of those that have it}"""
+    """Return {name: the positions at which it is found}."""
     found = collections.defaultdict(list)
     for position, names in enumerate(names_of_each):
         for name in names:
@@ -151,7 +153,7 @@ def _positions(names_of_each: Iterable[Iterable[str]]) -> dict[str, list[int]]:
 
 def _chosen(values: Sequence[_T], positions: Mapping[str, list[int]],
             names: Iterable[str]) -> tuple[_T, ...]:
-    """The ``values`` that have any of ``names``, in their order."""
+    """Return the ``values`` that have any of ``names``, in the same order."""
     found = {position for name in names for position in positions.get(name, ())}
     return tuple(values[position] for position in sorted(found))
 

@@ -133,8 +133,8 @@ def _why_not(case: PlanningCase, state: State, capped: Model, move: PlannedMove,
 
 
 def _needless(after: State, steps: Mapping[int, Step]) -> list[int]:
-    """Orders of the moves that spread the load and do not gain what they cost: all, or the last
-    ones."""
+    """Return the orders of the moves that spread the load and gain less than they cost: all of
+    them, or the last ones."""
     before = after.copy()
     for step in reversed([*steps.values()]):
         before.move(step.vm, step.source)

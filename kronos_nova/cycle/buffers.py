@@ -53,8 +53,8 @@ class KeptBuffers:
     rooms: Mapping[str, tuple[BufferRoom, ...]] = dataclasses.field(default_factory=dict)
 
     def applied(self, reports: Iterable[AggregateReport]) -> tuple[AggregateReport, ...]:
-        """The reports of aggregates with the moves and warnings of their buffers. Room that is lost
-        is made before load is spread."""
+        """Return the reports of aggregates with the moves and warnings of their buffers. Lost room
+        is made again before load is spread."""
         return tuple(map(self._with_buffers, reports))
 
     def _with_buffers(self, report: AggregateReport) -> AggregateReport:
@@ -72,7 +72,7 @@ def gives_way(report: AggregateReport) -> bool:
 
 
 def with_room_moves(report: AggregateReport, moves: tuple[PlannedMove, ...]) -> AggregateReport:
-    """The report with a plan that makes room in the place of its own."""
+    """Return the report with a plan that makes room, in place of its own plan."""
     return dataclasses.replace(
         report, outcome=plans.PLANNED, moves=moves, planner=automation.MAKE_ROOM,
         combined_after=report.combined_before, hosts_emptied=(), not_moved=(), policies=tuple(
@@ -123,7 +123,7 @@ def keep_buffers(snapshot: Snapshot, policies: PolicySet, options: EngineOptions
 
 def pinned(snapshot: Snapshot, aggregate: str, rules: ConstraintRules, options: EngineOptions,
            history: PlanningHistory, now: float) -> set[str]:
-    """Uuids of the servers of an aggregate that no evaluation moves now so that there is room.
+    """Return the uuids of the servers of an aggregate that no evaluation may move now to make room.
 
     :param now: Unix seconds
     """
@@ -135,7 +135,8 @@ def pinned(snapshot: Snapshot, aggregate: str, rules: ConstraintRules, options: 
 
 def _shaped(wanted: Iterable[Buffer], inventory: InventorySource
             ) -> tuple[list[tuple[Buffer, buffers.Shape]], dict[str, list[str]]]:
-    """The buffers with the shapes of their flavors, and warnings about those that have none."""
+    """Return the buffers with the shapes of their flavors, and warnings about those that have
+    none."""
     found, warnings = [], dict[str, list[str]]()
     flavors = {each.name: each for each in inventory.read_flavors()} if any(
         not shapes.TEXT.fullmatch(each.flavor) for each in wanted) else {}
@@ -151,7 +152,8 @@ def _shaped(wanted: Iterable[Buffer], inventory: InventorySource
 def _plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState,
           states: Sequence[BufferState], options: EngineOptions, policies: PolicySet,
           planner_ports: PlannerPorts, pinned: Collection[str]) -> tuple[PlannedMove, ...]:
-    """The moves after which more of a buffer is there; none where no moves were found."""
+    """Return the moves after which more servers of a buffer fit; an empty tuple where no such moves
+    were found."""
     others = [(each.buffer, each.shape) for each in states if each is not state]
     cloud, _states = buffers.reserve(snapshot, rules, others, options.packs_numa_cells)
     found = buffers.plan(cloud, rules, state,
@@ -164,7 +166,7 @@ def _plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState,
 
 
 def _said(state: BufferState, is_planned: bool, is_busy: bool) -> str:
-    """Text for an operator about a buffer that is lost."""
+    """Return the text for an operator about a buffer without its room."""
     said = (f'buffer {state.buffer.name}: {state.found} of {state.wanted} servers of '
             f'{state.shape.name} fit')
     if is_planned:

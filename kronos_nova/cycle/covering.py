@@ -30,9 +30,10 @@ Not measured: it bounds the time that full clouds take."""
 def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot,
                         policies: PolicySet, options: EngineOptions, planner_ports: PlannerPorts,
                         history: PlanningHistory) -> CycleReport:
-    """The reports with plans that let a host or failure domain be lost again, one loss a plan, in
-    the place of those for load alone; as the options ``failover_hosts`` and ``failover_domains``
-    say. These plans are repairs, and have the level of repairs.
+    """Return the reports with plans after which the loss of a host or failure domain is covered
+    again, as the options ``failover_hosts`` and ``failover_domains`` ask. Each plan covers one loss
+    and takes the place of a plan that only spreads load. These plans are repairs, and have the
+    automation level of repairs.
 
     :param snapshot: with room that is held in use
     :param taken: with that of buffers in use too, which lost servers may have and moves may not
@@ -63,8 +64,8 @@ def _is_open(report: AggregateReport, options: EngineOptions, history: PlanningH
 def _plan(aggregate: str, rule: LossRule, open_losses: list[Loss], taken: Snapshot,
           policies: PolicySet, options: EngineOptions, planner_ports: PlannerPorts,
           history: PlanningHistory) -> tuple[PlannedMove, ...]:
-    """The moves after which one more of the losses of an aggregate is covered, and none less; none
-    where no such moves were found."""
+    """Return the moves after which one more loss of an aggregate is covered, and none fewer; an
+    empty tuple where no such moves were found."""
     inside = making.within(taken, aggregate)
     rules = room_rules(options, policies, taken)
     pinned = buffers.pinned(taken, aggregate, rules, options, history, planner_ports.now)
@@ -84,6 +85,6 @@ def _plan(aggregate: str, rule: LossRule, open_losses: list[Loss], taken: Snapsh
 
 
 def _first_losses(inside: Snapshot, open_losses: list[Loss]) -> Iterator[Loss]:
-    """The first losses of hosts that are all in service in an aggregate."""
+    """Yield the first losses of hosts that are all in service in an aggregate."""
     there = {host.name for host in inside.hosts if host.service.is_available}
     yield from [loss for loss in open_losses if there.issuperset(loss.hosts)][:TRIED]

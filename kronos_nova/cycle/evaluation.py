@@ -154,8 +154,8 @@ class Cycle:
     def _with_covering_plans(self, report: plans.CycleReport, snapshot: Snapshot, taken: Snapshot,
                              options: EngineOptions, planner_ports: PlannerPorts,
                              history: PlanningHistory) -> plans.CycleReport:
-        """The reports with plans that let hosts be lost again. Whatever is wrong with these keeps
-        no other plan from being made."""
+        """Return the reports with plans after which losses of hosts are covered again. An error
+        here leaves all other plans as they are."""
         found = [report]
         persist.alone('Moves after which a host may be lost again', lambda: found.append(
             covering.with_covering_plans(report, snapshot, taken, self.policies, options,
@@ -164,8 +164,8 @@ class Cycle:
 
     def _with_losses(self, report: plans.CycleReport, snapshot: Snapshot, options: EngineOptions,
                      planner_ports: PlannerPorts, begun: float) -> plans.CycleReport:
-        """The reports with the verdicts on the loss of hosts, and with slots. Whatever is wrong
-        with these figures keeps no plan from being made."""
+        """Return the reports with the verdicts on the loss of hosts, and with slots. An error here
+        leaves all plans as they are."""
         found: dict[str, RoomFigures] = {}
 
         def judge_losses() -> None:
@@ -179,14 +179,15 @@ class Cycle:
             for figures in [found.get(each.name, RoomFigures())]))
 
     def _with_held(self, snapshot: Snapshot) -> Snapshot:
-        """The cloud with the room that is held counted as in use."""
+        """Return the cloud in which held room counts as used."""
         kept = self.cycle_ports.holds.in_states(hold.KEPT)
         if not kept:
             return snapshot
         return holding.with_held(snapshot, kept, self.options.packs_numa_cells)
 
     def _with_repair_order(self, options: EngineOptions) -> EngineOptions:
-        """The options with the order that the levels give to repairs of violated rules."""
+        """Return the options with the order of repairs of violated rules that the automation levels
+        set."""
         switches, names = self.cycle_ports.switches.read(), options.aggregates or ()
         return dataclasses.replace(options, repair_order={
             name: switches.repair_order(name, self.rules.automation)
@@ -195,8 +196,8 @@ class Cycle:
     @staticmethod
     def _whole_units(options: EngineOptions,
                      units: Mapping[str, frozenset[str]]) -> EngineOptions:
-        """The options without the aggregates that share hosts with one that is not among them:
-        another worker may be at that one."""
+        """Return the options without the aggregates that share hosts with an aggregate outside the
+        options, which another worker may be planning."""
         names = options.aggregates
         if names is None:
             return options
@@ -224,7 +225,8 @@ class Cycle:
     def _carry_out_requests(self, snapshot: Snapshot, options: EngineOptions,
                             planner_ports: PlannerPorts,
                             measurements: Measurements) -> EngineOptions:
-        """Plan what was asked for in some aggregates; the options without these."""
+        """Plan what operators requested in some aggregates. Returns the options without these
+        aggregates."""
         for make in self.cycle_ports.requesters:
             requester = make(self.cycle_ports, self.policies, options, self.rules, self.utcnow)
             found = requester.wanted(options.scopes(tuple(a.name for a in snapshot.aggregates)))
@@ -242,7 +244,7 @@ class Cycle:
         requester.persist(snapshot, aggregate, wanted, outcome)
 
     def _existing(self, seen: Observation, writer: ResultWriter) -> EngineOptions:
-        """The options without the aggregates that do not exist."""
+        """Return the options without the aggregates that do not exist."""
         names = self.options.aggregates
         known = {aggregate.name for aggregate in seen.snapshot.aggregates}
         for name in sorted(set(names or ()) - known):

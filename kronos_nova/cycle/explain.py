@@ -72,8 +72,8 @@ class Alternative:
 
 def alternatives(state: State, steps: Iterable[tuple[str, Step]],
                  ceiling: float) -> Iterator[Alternative | None]:
-    """For each step of a plan the move that would have lowered the combined imbalance most in its
-    place, None where the rules and the policies permit no other.
+    """Yield for each step of a plan the move that would have lowered the combined imbalance most in
+    its place; None where the rules and the policies permit no other.
 
     To spread the load any server of the same host might have left it. Everything else is about the
     one server that is moved, which might have gone to another host; where its load is not known, to
@@ -129,7 +129,7 @@ questions are asked. A million pairs take some MiB."""
 
 def with_next_best(start: State, steps: Sequence[tuple[str, Step]],
                    moves: Sequence[PlannedMove], ceiling: float) -> tuple[PlannedMove, ...]:
-    """The moves of a plan, each with what could have been moved in its place.
+    """Return the moves of a plan, each with the best alternative to it.
 
     :param start: before the first of them
     :param steps: (phase, step) of the same plan, in the same order
@@ -160,7 +160,8 @@ def skips(reasons: dict[int, str], vms: tuple[str, ...],
 
 
 def stayed(state: State, budget_left: int, packs: bool) -> dict[int, str]:
-    """Instance index to why no planner moved it, given where the plan ended."""
+    """Return {instance index: why no planner moved it}, judged in the state at the end of the
+    plan."""
     problem = state.problem
     candidates = np.flatnonzero(problem.movable & (state.vm_host == problem.vm_host))
     reasons = dict.fromkeys(candidates.tolist(), 'no_gain')
@@ -185,7 +186,7 @@ def not_evacuated(state: State, budget_left: int,
 
 
 def obstacle(state: State, vm: int) -> tuple[str, str] | None:
-    """The obstacle that keeps an instance on its draining host: a word of
+    """Return the obstacle that keeps an instance on its draining host: a word of
     :data:`~kronos_nova.objects.plan.SKIP_REASONS` and a line for a person; None if it may go."""
     hosts = np.arange(len(state.problem.hosts))
     hosts = hosts[hosts != state.vm_host[vm]]
@@ -202,7 +203,7 @@ def obstacle(state: State, vm: int) -> tuple[str, str] | None:
 
 def blocked(state: State, host: int, held: dict[int, str],
             unplaced: Mapping[int, NoPlace]) -> dict[str, str]:
-    """Uuid of each instance of a host that has nowhere to go, to what blocks it.
+    """Return {uuid of an instance: what blocks it} for the instances of a host that can go nowhere.
 
     :param held: instance index to why it may not be moved at all
     :param unplaced: instances for which the planner found no place
@@ -221,7 +222,7 @@ def blocked(state: State, host: int, held: dict[int, str],
 
 def _words(state: State, pairs: tuple[np.ndarray, np.ndarray], gains: np.ndarray,
            accepted: np.ndarray) -> np.ndarray:
-    """The word of :data:`SKIP_REASONS` for each instance; '' if nothing held it.
+    """Return the word of :data:`SKIP_REASONS` for each instance; '' if nothing held it.
 
     :param pairs: instances (n,) and hosts (m,)
     :param gains: bool (n, m), where they would gain something
@@ -240,8 +241,8 @@ def _words(state: State, pairs: tuple[np.ndarray, np.ndarray], gains: np.ndarray
 
 
 def _vetoes(state: State, vms: np.ndarray, hosts: np.ndarray, useful: np.ndarray) -> list[str]:
-    """The word that stands most often between each instance and the first of some hosts, none of
-    which it may go to.
+    """Return the most frequent obstacle between each instance and the first of some hosts, none of
+    which the instance may go to.
 
     :param useful: bool (n, m), the hosts that are asked about, for each instance
     """
@@ -259,8 +260,8 @@ def _vetoes(state: State, vms: np.ndarray, hosts: np.ndarray, useful: np.ndarray
 
 
 def _spreading(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-    """Instances that could lower the combined imbalance by leaving a top host or entering a bottom
-    host: (instances, hosts, gains, accepted)."""
+    """Yield the instances that could lower the combined imbalance by leaving a top host or entering
+    a bottom host: (instances, hosts, gains, accepted)."""
     extremes = state.extremes()
     if extremes.is_balanced:
         return
@@ -277,8 +278,8 @@ def _spreading(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarra
 
 
 def _packing(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-    """Instances on the coldest hosts still in use, and the fullest of the other hosts in use: there
-    to be taken in is what they would need."""
+    """Yield the instances on the coldest hosts in use, and the fullest of the other hosts in use,
+    as candidates for their destinations."""
     problem = state.problem
     load = state.scores @ problem.policy_weights
     used = np.flatnonzero(problem.available & (state.guests > 0))
@@ -296,7 +297,7 @@ back is taken for one."""
 
 
 def below_noise(policies: Iterable[Policy], noise: Mapping[str, float]) -> Iterator[str]:
-    """The warnings about thresholds that cannot be kept to."""
+    """Yield the warnings about thresholds that are below the noise of the imbalance."""
     for policy in policies:
         if noise.get(policy.name, 0.0) > policy.threshold:
             yield (f'{policy.name}: the threshold {policy.threshold:g} is below what noise makes '
@@ -305,7 +306,7 @@ def below_noise(policies: Iterable[Policy], noise: Mapping[str, float]) -> Itera
 
 
 def left_above(before: State, outlook: Outlook) -> Iterator[str]:
-    """The notes about policies above their thresholds for which nothing is moved.
+    """Yield the notes about policies above their thresholds for which nothing is moved.
 
     :param before: the state of the measured load
     """
@@ -328,7 +329,7 @@ def left_above(before: State, outlook: Outlook) -> Iterator[str]:
 
 
 def more_plans(before: State, timely: TimelyPlan, cooldown: float) -> Iterator[str]:
-    """The note about a plan that is the first of several to the targets.
+    """Yield the note that a plan is the first of several that are needed to reach the targets.
 
     :param before: the state of the expected load before any move
     :param cooldown: seconds between two plans
@@ -385,7 +386,7 @@ def other_balancer(history: PlanningHistory, scope: Scope) -> Iterator[str]:
 
 
 def own_heat(state: State, excess: np.ndarray, policies: int) -> Iterator[str]:
-    """The warnings about hot hosts that moving servers cannot cool.
+    """Yield the warnings about hot hosts that moving servers cannot cool.
 
     :param excess: float64 (H, P), what hosts have above the mark, 0 or less where they are not hot
     :param policies: how many of the problem's are measured now
@@ -402,13 +403,14 @@ def own_heat(state: State, excess: np.ndarray, policies: int) -> Iterator[str]:
 
 
 def stopped(seconds: float) -> str:
-    """The warning about a search that the deadline stopped."""
+    """Return the warning that the deadline ended the search."""
     return (f'The search was stopped by planning_time_limit ({seconds:g} s); the plan is the best '
             'found by then.')
 
 
 def stranded(scope: Scope) -> Iterator[str]:
-    """Texts for an operator about servers on hosts that nothing can be migrated off."""
+    """Yield texts for an operator about servers on hosts that are down, off which nothing can be
+    migrated."""
     on_host = collections.Counter(instance.host for instance in scope.instances)
     for host in scope.hosts:
         service = host.service
@@ -501,8 +503,8 @@ def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, l
 
 
 def _unplaced(found: Findings, state: State, unplaced: Mapping[int, NoPlace]) -> dict[int, NoPlace]:
-    """Instance index to why it stays where it must not; what Nova would refuse on every host says
-    what the nearest one lacks."""
+    """Return {instance index: why it stays on a host that it has to leave}. Where Nova would refuse
+    every host, the reason is what the nearest host lacks."""
     against = {int(vm): obstacle(state, int(vm)) for vm in waiting(state)
                } if found.due.evacuate else {}
     return {**unplaced, **{
@@ -512,7 +514,7 @@ def _unplaced(found: Findings, state: State, unplaced: Mapping[int, NoPlace]) ->
 
 def _skips(found: Findings, state: State, reasons: Mapping[int, str],
            kept_back: Mapping[int, str]) -> tuple[plan.Skip, ...]:
-    """Group the instances that stayed. Of those that a rule keeps the rule is named.
+    """Group the instances that stayed, and name the rules that keep instances.
 
     :param kept_back: as of a TimelyPlan
     """
@@ -526,7 +528,7 @@ def _skips(found: Findings, state: State, reasons: Mapping[int, str],
 
 
 def _domains_of_rules(found, uuids):
-    """Uuid to sentences about the failure domains of the rules that hold instances."""
+    """Return {uuid: sentences about the failure domains of the rules that hold the instance}."""
     said, selections = collections.defaultdict(list), found.given.rules.selections
     hosts = {host.name: host for host in found.given.snapshot.hosts} if uuids else {}
     for each in selections if uuids else ():
@@ -542,7 +544,7 @@ def _domains_of_rules(found, uuids):
 
 
 def _notes(found: Findings, timely: TimelyPlan, limits: Limits, planned: State) -> Iterator[str]:
-    """Additional texts about a plan."""
+    """Yield additional texts about a plan."""
     options, outlook = found.given.options, found.case.outlook
     yield from about(timely, limits.budget, options.pace)
     if timely.kept_back:
@@ -556,7 +558,7 @@ def _notes(found: Findings, timely: TimelyPlan, limits: Limits, planned: State) 
 
 def _reasons(found: Findings, timely: TimelyPlan, unplaced: Mapping[int, NoPlace],
              checks: Checks) -> dict[int, str]:
-    """Instance index to why it stays."""
+    """Return {instance index: why it stays}."""
     case, chosen = found.case, timely.chosen
     reasons = case.held | _stayed(found, chosen, unplaced)
     refused = {refusal.instance_uuid for refusal in checks.precheck.refusals()}
@@ -569,7 +571,7 @@ def _reasons(found: Findings, timely: TimelyPlan, unplaced: Mapping[int, NoPlace
 
 
 def _stayed(found: Findings, chosen: Chosen, unplaced: Mapping[int, NoPlace]) -> dict[int, str]:
-    """Instance index to why no planner moved it."""
+    """Return {instance index: why no planner moved it}."""
     if found.due.why_no_more:
         problem = chosen.state.problem
         reasons = dict.fromkeys(np.flatnonzero(problem.movable).tolist(), found.due.why_no_more)
@@ -582,7 +584,8 @@ def _stayed(found: Findings, chosen: Chosen, unplaced: Mapping[int, NoPlace]) ->
 
 def _blocked_hosts(found: Findings, state: State,
                    unplaced: Mapping[int, NoPlace] = MappingProxyType({})) -> Iterator[str]:
-    """Texts for an operator about hosts that are not emptied, given the end of the plan."""
+    """Yield the texts for an operator about hosts that are not emptied, judged in the state at the
+    end of the plan."""
     if not found.given.options.evacuate_disabled_hosts:
         return
     vms, holds = found.case.problem.vms, found.case.holds
@@ -602,7 +605,7 @@ def _blocked_hosts(found: Findings, state: State,
 
 
 def _broken_groups(options: EngineOptions, state: State) -> Iterator[str]:
-    """Texts for an operator about server groups that could not be repaired."""
+    """Yield the texts for an operator about server groups that could not be repaired."""
     broken = state.model.broken(state, options.enforce_hard_affinity,
                                 options.enforce_soft_affinity)
     for number in np.flatnonzero(broken):
@@ -611,7 +614,7 @@ def _broken_groups(options: EngineOptions, state: State) -> Iterator[str]:
 
 
 def _broken_rules(options: EngineOptions, aggregate: str, state: State) -> Iterator[str]:
-    """Texts for an operator about rules that could not be repaired."""
+    """Yield the texts for an operator about rules that could not be repaired."""
     if options.repair_rules == 'off' or (
             options.repair_order.get(aggregate) == automation.NEVER):
         return
@@ -630,7 +633,7 @@ def _broken_rules(options: EngineOptions, aggregate: str, state: State) -> Itera
 
 def _report(given: Inputs, scope: Scope, load: Load, outcome: str, found: Findings | None = None,
             after: State | None = None, warnings: tuple[str, ...] = ()) -> AggregateReport:
-    """An AggregateReport without moves.
+    """Return an AggregateReport without moves.
 
     :param found: Findings; None where nothing is measured
     """
@@ -683,7 +686,7 @@ def _host_scores(scope: Scope, load: Load, after: State | None) -> Iterator[Host
 
 
 def _emptied(before: State, after: State) -> tuple[str, ...]:
-    """Names of the hosts that have instances before and none after."""
+    """Return the names of the hosts that have instances before the plan and none after it."""
     size = len(before.problem.hosts)
     emptied = (np.bincount(before.vm_host, minlength=size) > 0) & (
         np.bincount(after.vm_host, minlength=size) == 0)

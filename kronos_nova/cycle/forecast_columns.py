@@ -78,11 +78,11 @@ class HourlyHistory:
             self.changes += 1
 
     def rows(self, names: Iterable[str | None]) -> np.ndarray:
-        """intp (n,): where each of the names is in :meth:`matrix`, -1 where it is not."""
+        """Return intp (n,): the row of each name in :meth:`matrix`, -1 where it has none."""
         return np.array([self._rows.get(name, -1) for name in names], dtype=np.intp)
 
     def matrix(self, hours: list[int]) -> np.ndarray:
-        """float64 (rows, len(hours)), NaN = not known."""
+        """Return float64 (rows, len(hours)), NaN = not known."""
         found = np.full((len(self._rows), len(hours)), np.nan)
         for column, hour in enumerate(hours):
             values = self._hours.get(hour, ())
@@ -197,8 +197,8 @@ class _Loads:
 
 
 def questions(policy: Policy) -> Iterator[MetricQuery]:
-    """The queries of the forecast of a policy, each with a series for every instance, or for every
-    host where :attr:`~kronos_nova.policies.Policy.is_forecast_by_vm` is not so."""
+    """Yield the queries of the forecast of a policy. Each has a series for every instance, or for
+    every host where :attr:`~kronos_nova.policies.Policy.is_forecast_by_vm` is False."""
     if policy.forecast is None:
         return
     present = policy.vm_profile_query if policy.is_forecast_by_vm else policy.imbalance_query
@@ -218,7 +218,7 @@ class ForecastCache:
     def forecasts(self, source: MetricsSource, feed: MetricsReader, policies: Sequence[Policy],
                   scope: Scope, problem: Problem, units: np.ndarray, now: float
                   ) -> dict[str, ForecastColumns]:
-        """The columns of the policies with a forecast, by name.
+        """Return the columns of the policies with a forecast, by name.
 
         :param units: as :class:`kronos_nova.cycle.metrics.Load` has them
         """
@@ -230,7 +230,7 @@ class ForecastCache:
         return found
 
     def _kept_for(self, policy: Policy) -> '_Kept':
-        """The cache of a policy, as long as its queries are the same."""
+        """Return the cache of a policy, as long as its queries are the same."""
         queries = (policy.forecast, policy.vm_profile_query, policy.vm_profile_label,
                    policy.imbalance_query, policy.host_label)
         kept = self._kept.get(policy.name)
@@ -362,13 +362,13 @@ class _Asked:
 
 
 def unused(policies: Sequence[Policy], why: str) -> dict[str, ForecastColumns]:
-    """The columns of policies whose forecasts are not used."""
+    """Return the columns of policies whose forecasts are not used."""
     return {policy.name: ForecastColumns(judgement=forecast.UNKNOWN, detail=why)
             for policy in policies if policy.forecast is not None}
 
 
 def warnings(forecasts: Mapping[str, ForecastColumns]) -> Iterator[str]:
-    """Texts for an operator about forecasts that could not be made."""
+    """Yield the texts for an operator about forecasts that could not be made."""
     for name, columns in sorted(forecasts.items()):
         if columns.is_faulty:
             yield f'{name}: planned without its forecast: {columns.detail}'
@@ -376,14 +376,14 @@ def warnings(forecasts: Mapping[str, ForecastColumns]) -> Iterator[str]:
 
 def policy_of_columns(policies: Sequence[Policy], forecasts: Mapping[str, ForecastColumns]
                       ) -> list[Policy]:
-    """The policy of each column of :func:`expanded`."""
+    """Return the policy of each column of :func:`expanded`."""
     return [*policies, *(policy for policy in policies if policy.name in forecasts
                          for _column in forecasts[policy.name].names)]
 
 
 def report(policy: str, forecasts: Mapping[str, ForecastColumns], problem: Problem,
          imbalances: np.ndarray) -> ForecastReport | None:
-    """The report of a policy's forecast; None where there is none.
+    """Return the report of a policy's forecast; None where there is none.
 
     :param imbalances: float64 (P,), of the expanded problem
     """
@@ -399,7 +399,7 @@ def report(policy: str, forecasts: Mapping[str, ForecastColumns], problem: Probl
 
 
 def _rows(history: HourlyHistory, names: Iterable[str | None], hours: Sequence[int]) -> np.ndarray:
-    """float64 (n, len(hours)): of these names."""
+    """Return float64 (n, len(hours)): the values of the named series."""
     found, rows = history.matrix(hours), history.rows(names)
     picked = found[rows] if len(found) else np.full((len(rows), len(hours)), np.nan)
     picked[rows < 0] = np.nan

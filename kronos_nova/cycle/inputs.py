@@ -58,7 +58,7 @@ class PlannerPorts:
     loss_memory: LossMemory = dataclasses.field(default_factory=LossMemory)
 
     def limits(self, options: EngineOptions, budget: int) -> Limits:
-        """The limits of one plan, from now on.
+        """Return the limits of one plan, from now on.
 
         :param budget: moves that may be planned
         """
@@ -122,7 +122,7 @@ class Inputs:
         return bool(self.options.restraint) and self.policies.mode == 'spread'
 
     def limits(self) -> Limits:
-        """The limits of planning one aggregate, from now on."""
+        """Return the limits of planning one aggregate, from now on."""
         options = self.options
         return dataclasses.replace(
             self.planner_ports.limits(options, options.moves(self.policies.budget)),
@@ -131,7 +131,7 @@ class Inputs:
 
 def room_rules(options: EngineOptions, policies: PolicySet,
                snapshot: Snapshot) -> ConstraintRules:
-    """The rules about servers that move for room."""
+    """Return the rules about servers that move for room."""
     return ConstraintRules(
         restrict_to_az=options.restrict_to_az, host_checks=options.host_checks,
         packs_numa_cells=options.packs_numa_cells,
@@ -140,6 +140,6 @@ def room_rules(options: EngineOptions, policies: PolicySet,
 
 def restart_rules(options: EngineOptions, policies: PolicySet,
                   snapshot: Snapshot) -> ConstraintRules:
-    """The rules about servers that restart elsewhere."""
+    """Return the rules about servers that restart elsewhere."""
     rules = room_rules(options, policies, snapshot)
     return dataclasses.replace(rules, host_checks=options.host_checks - MOVING_CHECKS)

@@ -7,7 +7,8 @@ from kronos_nova.objects import automation
 
 
 def defaults(conf: cfg.ConfigOpts) -> automation.Defaults:
-    """
+    """Return the automation levels that nova.conf sets.
+
     :raises ConfigurationError: a level that there is not
     """
     group = conf.kronos

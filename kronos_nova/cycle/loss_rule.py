@@ -29,7 +29,7 @@ take longer; lowered, plans of large clouds are left out whole more often. Chose
 
 def rule_of(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
             planner_ports: PlannerPorts, earlier: Sequence[PlannedMove] = ()) -> LossRule | None:
-    """The rule of one plan, from now on; None where the options ask for none.
+    """Make the rule of one plan, whose time begins now; None where no option asks for a rule.
 
     :param earlier: moves of other plans of this evaluation, which have been chosen
     """
@@ -44,14 +44,15 @@ def rule_of(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
 
 def lowering(rule: LossRule | None, moves: Iterable[PlannedMove]) -> dict[int, str]:
-    """The orders of the moves that are left out by the rule, to why; none without a rule."""
+    """Return {order of a move that the rule leaves out: why}; empty without a rule."""
     moves = sorted(moves, key=lambda move: move.order)
     return loss_rule.cut(rule, moves) if rule is not None and moves else {}
 
 
 def cut_plan(rule: LossRule | None, timely: TimelyPlan, pace: Pace,
              limits: Limits) -> TimelyPlan:
-    """The plan without the moves that lower a verdict, and what makes no sense without them."""
+    """Return the plan without the moves that lower a verdict, and without the moves that only help
+    together with these."""
     kept_back: dict[int, str] = {}
     while True:
         gone = lowering(rule, timely.moves)
@@ -67,8 +68,8 @@ def cut_plan(rule: LossRule | None, timely: TimelyPlan, pace: Pace,
 def lost_by_emptying(snapshot: Snapshot, hosts: Collection[str], moves: Iterable[PlannedMove],
                      policies: PolicySet, options: EngineOptions,
                      planner_ports: PlannerPorts) -> list[str]:
-    """The names of the hosts and failure domains that could be lost before some hosts are emptied
-    and take no server any more, and not after that; none where the options do not ask.
+    """Return the names of the hosts and failure domains whose loss is covered now, but not after
+    some hosts have been emptied and take no servers any more; empty where no option asks for it.
 
     :param hosts: names of the hosts that are emptied
     :param moves: by which they are
@@ -87,6 +88,6 @@ def lost_by_emptying(snapshot: Snapshot, hosts: Collection[str], moves: Iterable
 
 
 def _still(timely: TimelyPlan, kept_back: Mapping[int, str]) -> dict[int, str]:
-    """The instances of ``kept_back`` that the plan does not move."""
+    """Return the instances of ``kept_back`` that the plan does not move."""
     moved = {step.vm for _phase, step in timely.chosen.steps}
     return {vm: why for vm, why in kept_back.items() if vm not in moved}

@@ -74,8 +74,8 @@ class LossJudge:
     def reports(self, snapshot: Snapshot, names: Iterable[str], policies: PolicySet,
                 options: EngineOptions, planner_ports: PlannerPorts, seconds: float,
                 inventory: InventorySource) -> Mapping[str, RoomFigures]:
-        """The verdicts on the losses of aggregates: of now, or of an earlier evaluation where too
-        little time was saved up since then.
+        """Return the verdicts on the losses of aggregates: new ones, or those of an earlier
+        evaluation where too little time was saved since then.
 
         :param names: of the aggregates
         :param seconds: that the evaluation has taken so far
@@ -124,7 +124,8 @@ class LossJudge:
                found: Mapping[str, Mapping[Loss, JudgedLoss]], options: EngineOptions,
                inventory: InventorySource, left: Callable[[], float]
                ) -> dict[str, tuple[SlotReport, ...]]:
-        """Aggregate to the slots of the flavors that the options name; none without any."""
+        """Return {aggregate: slots of the flavors that the options name}; empty where they name
+        none."""
         names = options.slot_flavors[:MOST_FLAVORS]
         wanted = slot_figures.shapes_of(names, inventory) if names else []
         if not wanted:
@@ -136,7 +137,8 @@ class LossJudge:
 
 
 def _share(clock: Callable[[], float], deadline: float, parts: int) -> Callable[[], float]:
-    """The seconds that are left of the first of so many equal parts of a time."""
+    """Return a function that returns the seconds that are left of the first of so many equal parts
+    of a time."""
     now = clock()
     until = now + (deadline - now) / parts
     return lambda: until - clock()
@@ -144,7 +146,7 @@ def _share(clock: Callable[[], float], deadline: float, parts: int) -> Callable[
 
 def _reports(judge: failover.Failover, found: Iterable[JudgedLoss],
              now: float) -> Iterator[LossReport]:
-    """One report a level, that of single hosts first."""
+    """Yield one report for each level of failure domains, that of single hosts first."""
     levels: dict[str, list[JudgedLoss]] = {losses.HOST: []}
     for each in found:
         levels.setdefault(each.loss.level, []).append(each)

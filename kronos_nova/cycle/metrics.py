@@ -80,7 +80,8 @@ class MetricsReader:
         self._shared: dict[str, set[str]] = {}
 
     def profile(self, policy: Policy) -> Profile:
-        """The profile by its label, and warnings; empty where there is no usable answer."""
+        """Return the profile by its label, and warnings; both are empty where there is no usable
+        answer."""
         if policy.name not in self._profiles:
             # The answer itself is not kept: it has all labels of a series an instance.
             vector = self._ask(policy, metrics.VM_PROFILE)
@@ -100,7 +101,7 @@ class MetricsReader:
         return self._profiles[policy.name]
 
     def shared_names(self, label_type: str) -> set[str]:
-        """The names of instances here that more than one instance of the cloud has."""
+        """Return the names of instances here that another instance of the cloud has too."""
         if label_type not in self._shared:
             counts = collections.Counter(getattr(each, label_type) for each in self._instances)
             shared = {name for name, count in counts.items() if count > 1}
@@ -110,7 +111,8 @@ class MetricsReader:
         return self._shared[label_type]
 
     def vector(self, policy: Policy, kind: str) -> Vector:
-        """The answer to a policy's query; empty if the policy has none of that kind.
+        """Return the answer to a policy's query; an empty one where the policy has no query of that
+        kind.
 
         :raises MetricsError: there is no usable answer
         """
@@ -126,7 +128,8 @@ class MetricsReader:
         return self._answer(metrics.MetricQuery(policy.name, kind, promql), _PROMQL[kind])
 
     def answer(self, query: metrics.MetricQuery) -> Vector:
-        """The answer to a further query of a policy, or of none; as :meth:`vector`."""
+        """Return the answer to a further query, with or without a policy, as :meth:`vector`
+        does."""
         key = query.policy, query.kind
         if key not in self._answers:
             self._answers[key] = self._answer(query, query.kind)
@@ -354,7 +357,7 @@ def _weigh(load: Load, number: int, feed: MetricsReader, occupied: Occupied,
 
 
 def guard_of(policy: Policy, scores: np.ndarray, occupied: Occupied) -> ScoreGuard | None:
-    """A ScoreGuard by the flavors of instances; None where the resource is not known."""
+    """Make a ScoreGuard from the flavors of instances; None where the resource is not known."""
     resource = host_sizes.resource(policy)
     return ScoreGuard(
         policy=policy.name, scores=scores,
@@ -389,7 +392,7 @@ def _remedies(feed: MetricsReader, policy: Policy, hosts: tuple[str, ...]) -> It
 
 def _readings(feed: MetricsReader, policy: Policy, hosts: tuple[str, ...], available: np.ndarray,
               rules: host_readings.ScoringRules) -> Iterator[host_readings.Readings]:
-    """Scores, capacity values and sizes."""
+    """Yield scores, capacity values and sizes."""
     def read(kind: str, allowed: host_readings.Range) -> host_readings.Readings:
         vector = feed.vector(policy, kind)
         found = host_readings.read(vector, policy.host_label, hosts, available, allowed, rules)
@@ -410,7 +413,7 @@ def _readings(feed: MetricsReader, policy: Policy, hosts: tuple[str, ...], avail
 
 
 def _remedy(vector: Vector, host_label: str, hosts: np.ndarray) -> Iterator[str]:
-    """The change by which more series would match the hosts, if there is one."""
+    """Yield the change by which more series would match the hosts, if there is one."""
     proposal = labels.diagnose(vector, host_label, hosts.tolist()).proposal
     if proposal:
         yield f'{proposal.matches} would match with {proposal.remedy(host_label)}'
@@ -466,7 +469,7 @@ def measure_aggregate(given: 'Inputs', scope: 'Scope') -> Load:
 
 
 def _occupied(given: 'Inputs', scope: 'Scope') -> Occupied:
-    """The hosts of a scope as belief needs them."""
+    """Return the hosts of a scope in the form that belief needs."""
     history = given.history
     new = given.planner_ports.now - given.options.server_grace
     moved = {move.instance_uuid for move in history.moves if move.ended_at > new}
@@ -500,7 +503,7 @@ NOTHING = MeasuredGuests()
 
 
 def migration_queries(queries: MigrationQueries) -> Iterator[metrics.MetricQuery]:
-    """The queries about moves."""
+    """Yield the queries about moves."""
     for kind in metrics.OF_MIGRATION:
         promql = getattr(queries, f'{kind}_query')
         if promql is not None:
@@ -527,7 +530,7 @@ def measure_guests(queries: MigrationQueries, reader: MetricsReader) -> Measured
 
 
 def _mib(samples: Mapping[str, Sequence[metrics.Sample]], least: float) -> dict[str, float]:
-    """{name: MiB} of bytes.
+    """Return {name: MiB} for a mapping of names to bytes.
 
     :param least: bytes below which a figure cannot be true
     """

@@ -76,14 +76,15 @@ class RemainingMoveLimits:
                                if 0 < options.per_cause_and_day <= moved}
 
     def add_owners(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
-        """The moves with whose instances they are of, whose load they are put down to, and who has
-        more of a host by them."""
+        """Return the moves, each with the project of its instance, the instance whose load caused
+        it, and the projects that benefit."""
         return tuple(dataclasses.replace(
             move, project_id=self._project[move.instance_uuid], caused_by=self._cause(move),
             benefits=self._benefits(move)) for move in moves)
 
     def _benefits(self, move: PlannedMove) -> tuple[str, ...]:
-        """Projects of what stays on the host that a move relieves, by their load there."""
+        """Return the projects whose servers stay on the host that a move relieves, with their load
+        there."""
         if move.phase not in (SPREAD, RELIEVE):
             return ()
         there = np.flatnonzero(self._problem.vm_host == self._problem.hosts.index(move.source))
@@ -95,7 +96,7 @@ class RemainingMoveLimits:
             loads.items(), key=lambda each: (-each[1], each[0]))[:MOST_NAMED])
 
     def passed(self, moves: Iterable[PlannedMove]) -> frozenset[int]:
-        """Orders of the moves that are more than a cap permits."""
+        """Return the orders of the moves that exceed a cap."""
         in_plan: collections.Counter[str] = collections.Counter()
         caused: collections.Counter[str] = collections.Counter()
         moved: collections.Counter[str] = collections.Counter()
@@ -119,8 +120,8 @@ class RemainingMoveLimits:
         return frozenset(passed)
 
     def compile(self) -> tuple[AllowedHosts, ...]:
-        """The rule that nothing more is moved of what is closed. It yields where hosts are
-        emptied."""
+        """Compile the rule that instances do not move when a cap on their moves is used up. The
+        rule yields where hosts are emptied."""
         problem = self._problem
         by_project = np.array([self._project[uuid] in self._closed_projects
                                for uuid in problem.vms], dtype=bool)
@@ -153,7 +154,8 @@ class RemainingMoveLimits:
                 or _is_over(options.per_project_and_day, self._moved, in_plan, project))
 
     def _span_over(self, moved: collections.Counter[str], uuid: str) -> str | None:
-        """The span of time in which an instance would be moved too often; None if in none."""
+        """Return a text for the span of time in which an instance would be moved too often; None
+        where there is none."""
         for cap, rule in self._by_rule.get(uuid, ()):
             if _is_over(cap, self._moved_today, moved, uuid):
                 return f'a day by rule {rule}'
@@ -168,7 +170,8 @@ class RemainingMoveLimits:
 
 
 def _limits_of_rules(selections: Selections) -> dict[str, list[tuple[int, str]]]:
-    """Uuid to the moves a day that rules of operators let an instance have, and their names."""
+    """Return {uuid: (moves a day that the rules of operators permit the instance, names of the
+    rules)}."""
     found = collections.defaultdict(list)
     for each in selections:
         if each.rule.max_moves is not None:
@@ -183,12 +186,12 @@ def _is_over(cap: int, before: Mapping[str, int], now: Mapping[str, int], name: 
 
 
 def _loads(problem: Problem) -> np.ndarray:
-    """float64 (V,): the load of each instance, by the policies' weights."""
+    """Return float64 (V,): the load of each instance, by the policies' weights."""
     return (problem.weights * problem.host_scale[problem.vm_host]) @ problem.policy_weights
 
 
 def _heaviest(problem: Problem, load: np.ndarray) -> tuple[str, ...]:
-    """For each host the instance with the largest load on it; '' where there is none."""
+    """Return the instance with the largest load on each host; '' where the host has none."""
     found = [''] * len(problem.hosts)
     for vm in np.argsort(load, kind='stable'):
         found[problem.vm_host[vm]] = problem.vms[vm]

@@ -49,7 +49,7 @@ class Observation:
         return {server.uuid: server.display_name for server in self.snapshot.instances}
 
     def with_moves(self, cycle_ports: CyclePorts) -> 'Observation':
-        """A copy with the moves that are in progress now."""
+        """Return a copy with the moves that are in progress now."""
         return dataclasses.replace(self, snapshot=self.snapshot.with_moves_under_way(
             cycle_ports.journal.moves_under_way()))
 
@@ -134,7 +134,7 @@ def homes(cycle_ports: CyclePorts, seen: Observation,
 
 
 def _past_moves(cycle_ports: CyclePorts, since: datetime.datetime) -> tuple[PastMove, ...]:
-    """The moves that ended since a time; those of Kronos, and those that emptied a host, are
+    """Return the moves that ended since a time. Moves of Kronos, and moves that emptied a host, are
     marked."""
     emptied = cycle_ports.journal.emptied_since(since)
     own = cycle_ports.journal.requested_since(since - DAY)    # which none takes

@@ -134,13 +134,13 @@ class EngineOptions:
         return {'pack': self.pack_planner, 'spread': self.spread_planner}.get(mode, mode)
 
     def scopes(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """The scopes to plan, in order: of the aggregates called ``names`` those in scope, and the
-        pool."""
+        """Return the scopes to plan, in order: the configured aggregates, or ``names`` where none
+        is configured, and then the pool of unassigned hosts where it is included."""
         wanted = sorted(names) if self.aggregates is None else sorted(set(self.aggregates))
         return (*wanted, *([UNASSIGNED] if self.include_unassigned_hosts else []))
 
     def existing(self, known: Collection[str]) -> 'EngineOptions':
-        """The same without the aggregates that do not exist.
+        """Return the options without the aggregates that do not exist.
 
         :param known: names of those that do
         """
@@ -156,7 +156,7 @@ class EngineOptions:
 
 
 def no_return_window(conf: cfg.ConfigOpts) -> int:
-    """Seconds during which an instance is not moved back."""
+    """Return the seconds during which an instance is not moved back."""
     group = conf.kronos
     return max(group.no_return_window, DAY) if group.restraint else group.no_return_window
 

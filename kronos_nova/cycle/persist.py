@@ -154,8 +154,8 @@ class ResultWriter:
 
     def _with_proposal(self, report: plans.AggregateReport,
                        now: datetime.datetime) -> plans.AggregateReport:
-        """The report as it is recorded. A plan that waits for approval ends where the report is
-        better; otherwise no other plan is made while it waits."""
+        """Return the report as it is recorded. A plan that waits for approval is withdrawn where
+        the report has a better one; otherwise no other plan is made while it waits."""
         record = self.seen.proposed.get(report.name)
         if record is None:
             return report
@@ -248,7 +248,7 @@ def _seconds(value: float) -> datetime.timedelta:
 
 
 def _aggregates(reports: Iterable[plans.AggregateReport], snapshot: Snapshot) -> dict[str, str]:
-    """{uuid of a server: the aggregate that was evaluated with it}"""
+    """Return {uuid of a server: the aggregate that was evaluated with it}."""
     of_host = {host: report.name for report in reports for host in snapshot.hosts_of(report.name)}
     return {server.uuid: of_host[server.host] for server in snapshot.instances
             if server.host in of_host}
@@ -270,7 +270,8 @@ def log(report: plans.AggregateReport, is_news: bool = True) -> None:
 
 
 def _figures(report: plans.AggregateReport) -> str:
-    """The effect of a plan on each policy; a plan that only repairs may have none."""
+    """Return a text about the effect of a plan on each policy. A plan that only repairs may have
+    none."""
     found = ', '.join(f'{p.name} {p.imbalance_before:.3f} to {p.imbalance_after:.3f} '
                       f'(threshold {p.threshold:.3f})' for p in report.policies
                       if p.imbalance_after is not None)
@@ -278,7 +279,7 @@ def _figures(report: plans.AggregateReport) -> str:
 
 
 def describe(report: plans.AggregateReport) -> Iterator[str]:
-    """Lines for the log: what was found, then what is doubtful and every move with its reason."""
+    """Yield lines for the log: findings, then doubts, then every move with its reason."""
     figures = ', '.join(
         f'{p.name} {p.imbalance_before:.3f} (threshold {p.threshold:.3f})' if p.state == 'ok'
         else f'{p.name} without data: {p.detail}' for p in report.policies)

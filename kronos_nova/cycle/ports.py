@@ -66,7 +66,8 @@ class CyclePorts:
 
     @classmethod
     def over(cls, database: Database, journal: Journal, **others: Any) -> 'CyclePorts':
-        """Everything that is kept in the control database, and the others as they are given."""
+        """Return ports that keep everything in the control database, and the other ports as
+        given."""
         kept: dict[str, Any] = {
             'journal': journal, 'switches': SwitchBoard(database),
             'cooldowns': db_cooldowns.Cooldowns(database), 'cycles': db_cycles.Cycles(database),

@@ -102,8 +102,8 @@ class Precheck:
         return frozenset(refused)
 
     def _before(self, move: PlannedMove, earlier: Sequence[PlannedMove]) -> Before:
-        """The effect of earlier moves at the destination of a move. The room that they take counts
-        in any case, the room that they free only if the move waits for them."""
+        """Return the effect of earlier moves on the destination of a move. Room that they take
+        always counts. Room that they free counts only if the move waits for them."""
         needed, by_order = set(move.depends_on), {each.order: each for each in earlier}
         for each in reversed(earlier):
             if each.order in needed:
@@ -183,8 +183,8 @@ class Precheck:
         return self._limits[key]
 
     def vetoes(self) -> Mapping[tuple[str, str], str]:
-        """(instance, host) to the reason: what was refused to an instance or to one of its kind,
-        and every host for those that were refused often enough."""
+        """Return {(instance, host): reason}: the refusals of the instance and of those of its kind,
+        and every host for an instance that was refused often enough."""
         found: dict[tuple[str, str], str] = {}
         for kind, members in self._members().items():
             hosts = self._refused[kind]
@@ -198,8 +198,9 @@ class Precheck:
         return found
 
     def refusals(self) -> tuple[Refusal, ...]:
-        """The refusals by instance: of those that were asked about, and all that can be moved and
-        whose kind was refused often enough. The hosts are those of the kind."""
+        """Return the refusals by instance: those of instances that were asked about, and of all
+        movable instances of a kind that was refused often enough. The hosts are those of the
+        kind."""
         asked = {uuid for (uuid, _host), (_before, verdict) in self._verdicts.items()
                  if verdict.refused}
         movable = self._model.problem.movable
@@ -217,7 +218,7 @@ class Precheck:
         return tuple(sorted(found, key=lambda each: each.instance_uuid))
 
     def _members(self) -> dict[Hashable, dict[str, int]]:
-        """{kind of which any was refused: {uuid of an instance: its index}}"""
+        """Return {kind with a refusal: {uuid of an instance: its index}}."""
         refused = {kind for of_kinds in (self._refused, self._full)
                    for kind, hosts in of_kinds.items() if hosts}
         found: dict[Hashable, dict[str, int]] = {kind: {} for kind in refused}
@@ -228,7 +229,8 @@ class Precheck:
         return found
 
     def mark_unasked(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
-        """The moves of the plan, those that were not asked about marked as such."""
+        """Return the moves of the plan, with those marked that the scheduler was not asked
+        about."""
         return tuple(self._marked(move) for move in moves)
 
     def _marked(self, move: PlannedMove) -> PlannedMove:
@@ -250,7 +252,7 @@ def _covers(asked: Before, before: Before) -> bool:
 
 
 def _last(hosts: Mapping[str, str]) -> str:
-    """The reason of the last refusal."""
+    """Return the reason of the last refusal."""
     return list(hosts.values())[-1]
 
 
@@ -278,8 +280,8 @@ class Checks:
 
 def checked(given: Inputs, model: Model, due: DuePhases, limits: Limits,
             checks: Checks) -> Chosen:
-    """Plan, check the plan, and plan on without what is refused until nothing is. One deadline
-    holds for all rounds and all questions."""
+    """Make a plan, ask the scheduler about it, and plan again without what was refused until
+    nothing is. All rounds and all requests share one deadline."""
     chosen = None
     while True:
         chosen = solve.run(_masked(given, model, checks, chosen), due, given.planner,
@@ -297,7 +299,7 @@ def checked(given: Inputs, model: Model, due: DuePhases, limits: Limits,
 
 
 def _masked(given: Inputs, model: Model, checks: Checks, chosen: Chosen | None) -> Model:
-    """The model without the pairs that were refused; the moves of the plan are kept."""
+    """Return the model without the pairs that were refused. The pairs of the plan stay."""
     problem, vetoes = model.problem, dict(checks.precheck.vetoes())
     for _phase, step in chosen.steps if chosen else ():
         vetoes |= {(problem.vms[step.vm], host): 'it is in the plan already'
@@ -308,7 +310,8 @@ def _masked(given: Inputs, model: Model, checks: Checks, chosen: Chosen | None) 
 
 
 def _to_plan(given: Inputs, limits: Limits) -> Limits:
-    """The limits of one round: of the time that is left, a part is for questions."""
+    """Return the limits of one round. A part of the remaining time is left for requests to the
+    scheduler."""
     if given.planner_ports.dry_run is not_asked:
         return limits
     now = limits.clock()

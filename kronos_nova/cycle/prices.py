@@ -56,7 +56,7 @@ class MinGain:
     per_failure: float = 0.0
 
     def of_sizes(self, memory_mb: np.ndarray) -> np.ndarray:
-        """float64 (n,): the price of moves of instances of these sizes."""
+        """Return float64 (n,): the price of moves of instances of these sizes."""
         return self.per_move + self.per_gib * memory_mb / MIB_PER_GIB
 
 
@@ -103,8 +103,8 @@ def _failures(tries: Iterable[PastTry]) -> 'collections.Counter[str | tuple[str,
 
 def copy_prices(problem: Problem, pace: ExpectedDurations, amount: float,
                 load_stats: Mapping[str, LoadStats]) -> CopyPrices:
-    """The saving that optional moves must reach: the hosts that are to be expected full at a time,
-    times ``amount``.
+    """Return the saving that optional moves must reach: the expected number of full hosts at a
+    time, times ``amount``.
 
     A copy takes a core of both hosts for as long as it lasts. A host that is full takes
     :data:`FULL_HOST` from its servers until it is not. What is known of an instance that was seen
@@ -124,7 +124,7 @@ def copy_prices(problem: Problem, pace: ExpectedDurations, amount: float,
 
 
 def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
-    """The longest beginning of a plan that gains its price and spoils no policy.
+    """Return the longest beginning of a plan that gains its price and makes no policy worse.
 
     Later steps are taken back in ``after``. A planner orders its moves by what they gain, so what
     is cut off is what gains least.

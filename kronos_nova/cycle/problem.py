@@ -58,7 +58,7 @@ class MovesInFlight:
         self._taken = collections.Counter()
 
     def place(self, instance: Instance) -> Instance:
-        """The instance where the plans so far leave it."""
+        """Return the instance on the host where the plans so far leave it."""
         if instance.uuid not in self.moved:
             return instance
         return dataclasses.replace(instance, host=self.moved[instance.uuid])
@@ -85,15 +85,16 @@ class MovesInFlight:
             self._taken[provider, problem.resource_classes[c]] += float(problem.demands[step.vm, c])
 
     def shift(self, hosts: Sequence[str], policies: Iterable[Policy]) -> np.ndarray:
-        """float64 (H, P): what the moves so far add to the measured scores."""
+        """Return float64 (H, P): what the moves so far add to the measured scores."""
         return _table(self._shifts, hosts, [policy.name for policy in policies])
 
     def held_back(self, hosts: Sequence[str], classes: Sequence[str]) -> np.ndarray:
-        """float64 (H, C): what is still allocated there until the moves are carried out."""
+        """Return float64 (H, C): what is still allocated there until the moves are carried out."""
         return _table(self._leaving, hosts, classes)
 
     def taken(self, providers: Sequence[str], classes: Sequence[str]) -> np.ndarray:
-        """float64 (S, C): what the moves will be allocated from providers that hosts share."""
+        """Return float64 (S, C): what the moves will be allocated from providers that hosts
+        share."""
         return _table(self._taken, providers, classes)
 
 
@@ -157,7 +158,7 @@ class PlanningCase:
 
 def state_problem(given: Inputs, scope: Scope, load: Load,
                   in_flight: MovesInFlight) -> PlanningCase:
-    """State the problem of an aggregate.
+    """State the problem of an aggregate as arrays.
 
     :param in_flight: the moves of this evaluation so far
     """
@@ -184,7 +185,7 @@ def state_problem(given: Inputs, scope: Scope, load: Load,
 
 def _forecasts(given: Inputs, scope: Scope, load: Load, problem: Problem) -> Mapping[str,
                ForecastColumns]:
-    """{policy: ForecastColumns} of the policies with a forecast."""
+    """Return {policy: ForecastColumns} of the policies with a forecast."""
     planner_ports = given.planner_ports
     if given.policies.mode == 'spread' and not given.is_restrained:
         return forecast_columns.unused(load.policies, NEEDS_RESTRAINT)
@@ -256,8 +257,8 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
 
 def _room(scope: Scope, snapshot: Snapshot, vm_host: np.ndarray,
           in_flight: MovesInFlight) -> dict[str, Any]:
-    """The fields of a problem that placement decides. What moves planned earlier in this cycle will
-    need is added, and what they will leave is not free yet."""
+    """Return the fields of a problem that placement decides. The needs of moves planned earlier in
+    this cycle are added. The room that they will leave is not free yet."""
     fields, known = model.resources(scope.hosts, scope.instances, vm_host, snapshot)
     hosts, classes = len(scope.hosts), fields['resource_classes']
     arrived = np.zeros((hosts, len(classes)))
@@ -275,7 +276,8 @@ def _room(scope: Scope, snapshot: Snapshot, vm_host: np.ndarray,
 
 def _cells(scope: Scope, vm_host: np.ndarray, options: EngineOptions,
            in_flight: MovesInFlight) -> Cells | None:
-    """The NUMA cells of an aggregate, with what moves planned earlier in this cycle will take."""
+    """Return the NUMA cells of an aggregate, with what moves planned earlier in this cycle will
+    take."""
     if not any(instance.cells for instance in scope.instances):
         return None
     return model.cells(scope.hosts, scope.instances, vm_host, options.packs_numa_cells, (
@@ -283,8 +285,8 @@ def _cells(scope: Scope, vm_host: np.ndarray, options: EngineOptions,
 
 
 def _leaving(scope: Scope, snapshot: Snapshot) -> dict[int, int | None]:
-    """Index of each instance here that is moving, to the index of the host it goes to, or None
-    if that is not here."""
+    """Return {index of an instance that is moving from here: index of its destination, or None
+    where that is not here}."""
     if not snapshot.moves_under_way:
         return {}
     hosts = {name: index for index, name in enumerate(scope.host_names)}
@@ -295,9 +297,10 @@ def _leaving(scope: Scope, snapshot: Snapshot) -> dict[int, int | None]:
 
 def _coming(scope: Scope, snapshot: Snapshot, feed: MetricsReader,
             policies: Sequence[Policy]) -> Iterator[tuple[int, np.ndarray]]:
-    """(index of the host, float64 (P,) samples) of instances in a move from elsewhere to here. What
-    has no sample weighs nothing: its fallback is a share of a host that is not here. How big that
-    host is, is not known here: a fraction is taken as one of the host that it goes to."""
+    """Yield (index of the host, float64 (P,) samples) of instances that are moving from elsewhere
+    to here. An instance without a sample weighs nothing, because its fallback is a share of a host
+    that is not here. The size of that host is not known, so a fraction is taken as one of the
+    destination."""
     here = {instance.uuid for instance in scope.instances}
     hosts = {name: index for index, name in enumerate(scope.host_names)}
     coming = {move.instance_uuid: hosts[move.destination] for move in snapshot.moves_under_way
@@ -311,14 +314,14 @@ def _coming(scope: Scope, snapshot: Snapshot, feed: MetricsReader,
 
 
 def _arriving(scope: Scope, snapshot: Snapshot) -> np.ndarray:
-    """intp (n,): hosts at which an instance arrives."""
+    """Return intp (n,): the host of each instance that arrives."""
     hosts = {name: index for index, name in enumerate(scope.host_names)}
     return np.array([hosts[move.destination] for move in snapshot.moves_under_way
                      if move.destination in hosts], dtype=np.intp)
 
 
 def _left_out(policies: Sequence[Policy], hosts: int) -> np.ndarray | None:
-    """intp (P,): the available hosts that are left out at each end; None for no host."""
+    """Return intp (P,): the available hosts that are left out at each end; None for no host."""
     left_out = np.array([policy.left_out(hosts) for policy in policies], dtype=np.intp)
     return left_out if left_out.any() else None
 
@@ -334,7 +337,7 @@ def _or_inf(value: float | None) -> float:
 
 
 def _unknown(weights: np.ndarray) -> np.ndarray:
-    """bool (V,): whether it is not known what an instance weighs, in one policy or at all."""
+    """Return bool (V,): instances whose weight is not known, in one policy or in any."""
     return np.isnan(weights).any(axis=1) | (weights.shape[1] == 0)
 
 
@@ -371,7 +374,7 @@ def _held(scope: Scope, unknown: np.ndarray, leaving: Mapping[int, int | None],
 
 
 def combined(state: State | None, policies: Sequence[Policy]) -> float | None:
-    """The combined imbalance of the present; None where nothing is known of it."""
+    """Return the combined imbalance of the present; None where no load is known."""
     if state is None or not policies:
         return None
     return float(state.imbalances()[:len(policies)] @ [policy.weight for policy in policies])

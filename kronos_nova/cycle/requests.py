@@ -63,7 +63,7 @@ class Requester(Protocol):
 
     def plan(self, snapshot: Snapshot, planner_ports: Any, measurements: Any, aggregate: str,
              wanted: Sequence[Any]) -> Any:
-        """Plan what was asked for in one aggregate."""
+        """Plan what was requested in one aggregate."""
 
     def persist(self, snapshot: Snapshot, aggregate: str, wanted: Sequence[Any],
                 outcome: Any) -> None:

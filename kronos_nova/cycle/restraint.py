@@ -41,8 +41,8 @@ class Restraint:
         return self.amount > 0
 
     def plan(self, planner: Planner, state: State, limits: Limits) -> list[Step]:
-        """The cheapest way to the target. Where none is found, what the planner that was chosen
-        finds."""
+        """Return the cheapest plan that reaches the target. Where none is found, return the plan of
+        the configured planner."""
         if not self:
             return planner.plan(state, limits)
         return Level().plan(state, limits) or planner.plan(state, limits)
@@ -64,7 +64,7 @@ class Outlook:
 
 
 def learnt(known: Mapping[str, LoadStats], problem: Problem, now: float) -> dict[str, LoadStats]:
-    """The statistics of the instances of a problem by policy, with this sample of them.
+    """Return the statistics by policy of the instances of a problem, updated with this sample.
 
     :param now: Unix seconds
     """
@@ -73,7 +73,7 @@ def learnt(known: Mapping[str, LoadStats], problem: Problem, now: float) -> dict
 
 
 def outlook(problem: Problem, load_stats: Mapping[str, LoadStats], far: float = 1.0) -> Outlook:
-    """The problem with the load that instances and hosts are likely to have.
+    """Return the problem with the expected load of instances and hosts.
 
     The load of a host beside its instances is not changed. Nor are forecasts, the weights of
     instances that are not known in every policy, and instances in a move, whose load counts at
@@ -102,7 +102,7 @@ def outlook(problem: Problem, load_stats: Mapping[str, LoadStats], far: float = 
 
 
 def _noise(problem: Problem, variances: np.ndarray) -> np.ndarray:
-    """float64 (P,): the expected range of the hosts' loads by the variances (V, P) of their
+    """Return float64 (P,): the expected range of the hosts' loads by the variances (V, P) of their
     instances."""
     of_hosts = np.zeros(problem.scores.shape)
     np.add.at(of_hosts, problem.vm_host,
@@ -114,8 +114,9 @@ def _noise(problem: Problem, variances: np.ndarray) -> np.ndarray:
 
 
 def _targets(problem: Problem, noise: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """float64 (P,): where a plan ends. A policy that is above its limit goes as far below as noise
-    may take it up again, at most to a part of that; another one may be where it is.
+    """Return float64 (P,): the imbalance at which a plan ends. A policy above its limit goes below
+    the limit by as much as noise may raise it again, but not below a part of the limit. A policy
+    below its limit may stay as it is.
 
     The limit is the threshold. Where noise is above the threshold, it is the noise and what this is
     above the threshold, up to the threshold again: more even hosts would not be seen to be so.

@@ -55,7 +55,8 @@ class RoomRequests:
         self.utcnow = utcnow
 
     def wanted(self, aggregates: Collection[str]) -> dict[str, list[Hold]]:
-        """{aggregate: the holds that it is to have room for}, where a plan may begin now."""
+        """Return {aggregate: holds that need room there}, for the aggregates where a plan may begin
+        now."""
         found = collections.defaultdict(list)
         holds = [each for each in self.cycle_ports.holds.in_states(states.WANTED)
                  if each.aggregate in aggregates]
@@ -97,8 +98,8 @@ class RoomRequests:
 
     def _unless_lowering(self, hold: Hold, found: RoomPlan, snapshot: Snapshot,
                          planner_ports: PlannerPorts) -> RoomPlan:
-        """The plan; one without moves where these make it worse which hosts may be lost, and the
-        hold is not forced."""
+        """Return the plan. Return one without moves where the moves would leave fewer losses
+        covered and the hold is not forced."""
         rule = None if hold.is_forced else loss_rule.rule_of(
             snapshot, self.policies, self.options, planner_ports)
         lowering = loss_rule.lowering(rule, planned(found.moves, ''))
@@ -170,7 +171,7 @@ class RoomRequests:
 
 
 def _within(snapshot: Snapshot, hold: Hold) -> Snapshot:
-    """The hosts on which room of a hold may be."""
+    """Return the hosts on which the room of a hold may be."""
     inside = making.within(snapshot, hold.aggregate)
     if not hold.availability_zone:
         return inside
@@ -181,7 +182,7 @@ def _within(snapshot: Snapshot, hold: Hold) -> Snapshot:
 
 
 def planned(moves: Sequence[RoomMove], reason: str) -> tuple[PlannedMove, ...]:
-    """The moves as a plan has them."""
+    """Convert moves that make room to moves of a plan."""
     return tuple(PlannedMove(
         order=order, phase=plans.MAKE_ROOM, instance_uuid=move.instance_uuid, source=move.source,
         destination=move.destination, memory_mb=move.memory_mb, combined_after=None,
@@ -191,7 +192,7 @@ def planned(moves: Sequence[RoomMove], reason: str) -> tuple[PlannedMove, ...]:
 
 
 def refused(moves: Sequence[RoomMove], cloud: Snapshot, planner_ports: PlannerPorts) -> set[str]:
-    """Uuids of the servers whose moves the scheduler refuses."""
+    """Return the uuids of the servers whose moves the scheduler refuses."""
     instances = {each.uuid: each for each in cloud.instances}
     hosts = {each.name: each for each in cloud.hosts}
     found: set[str] = set()

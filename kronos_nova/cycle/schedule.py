@@ -83,8 +83,8 @@ class Pace:
             and self._instances[move.instance_uuid].task_state == MIGRATING]
 
     def endless(self) -> frozenset[str]:
-        """Uuids of the instances whose live migration would not end; none where it is forced to.
-        """
+        """Return the uuids of the instances whose live migration would not converge; empty where it
+        is forced to complete."""
         if self._options.forces:
             return frozenset()
         return self._history.endless(map(self._guest, self._instances))
@@ -94,7 +94,8 @@ class Pace:
         return self._history.seconds(self._guest(uuid))
 
     def most_moves(self) -> int:
-        """About how many moves can begin before a plan is too old, or more."""
+        """Return an upper estimate of the number of moves that can begin before a plan is too
+        old."""
         uuids = sorted(self._instances)[::max(1, len(self._instances) // SAMPLED)]
         if not uuids or not np.isfinite(self._options.stale_plan_age):
             return sys.maxsize
@@ -107,7 +108,7 @@ class Pace:
 
     def paced(self, moves: Sequence[PlannedMove],
               scores: Mapping[str, float]) -> tuple[PlannedMove, ...]:
-        """The moves of a plan, each with when it begins and what is expected of it.
+        """Return the moves of a plan, each with its expected beginning and duration.
 
         :param scores: host to its highest score, of those whose load is known
         """
@@ -125,12 +126,12 @@ class Pace:
                 moves, jobs[first:], found.begins[first:], found.ends[first:], strict=True))
 
     def mark_endless(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
-        """The moves of a plan, those that are not likely to end marked as such."""
+        """Return the moves of a plan, with those marked that are not likely to converge."""
         return tuple(map(self._doubted, moves))
 
     def late(self, moves: Sequence[PlannedMove]) -> frozenset[int]:
-        """Orders of the moves whose turn comes when the plan is too old, but for those that empty
-        hosts: these do not rest on a load that changes."""
+        """Return the orders of the moves that would begin when the plan is too old. Moves that
+        empty hosts are not among them, because they do not depend on a load that changes."""
         return frozenset(move.order for move in moves if move.phase != plan.EVACUATE
                          and (move.begins_after or 0.0) > self._options.stale_plan_age)
 
@@ -179,7 +180,7 @@ class Pace:
         return job.copy.forecast(self._bandwidth(job))
 
     def _bandwidth(self, job: Job) -> float:
-        """MiB a second that a move gets when it is alone."""
+        """Return MiB a second that a move gets when it is alone."""
         return min(self._links.stream, self._links.of_host(job.source),
                    self._links.of_host(job.destination))
 
@@ -198,7 +199,8 @@ class TimelyPlan:
 
 def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, float],
            limits: Limits) -> TimelyPlan:
-    """A plan of moves that can all begin while the load is still that for which it was made.
+    """Return a plan of moves that can all begin before the plan is too old for the load that was
+    measured.
 
     A plan is made for a budget of moves, and its moves are scheduled. Where the turn of some comes
     too late another plan is made, for as many moves as there was time for: what is left of a longer
@@ -256,5 +258,5 @@ class _Scheduled:
 
 
 def highest(problem: Problem) -> dict[str, float]:
-    """Host to its highest score in a policy."""
+    """Return {host: its highest score in any policy}."""
     return dict(zip(problem.hosts, problem.scores.max(axis=1, initial=0.0).tolist(), strict=True))

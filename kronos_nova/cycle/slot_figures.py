@@ -20,7 +20,8 @@ LOG = logging.getLogger(__name__)
 
 
 def shapes_of(names: Sequence[str], inventory: InventorySource) -> list[Shape]:
-    """The shapes of ``[kronos] slot_flavors``; a name that is no flavor is left out, and logged."""
+    """Return the shapes of ``[kronos] slot_flavors``. A name that is no flavor is left out and
+    logged."""
     try:
         known = {each.name: each for each in inventory.read_flavors()} if any(
             not shapes.TEXT.fullmatch(name) for name in names) else {}
@@ -36,7 +37,7 @@ def shapes_of(names: Sequence[str], inventory: InventorySource) -> list[Shape]:
 
 def slot_reports(counter: SlotCounter, judged: Iterable[JudgedLoss],
                  left: Callable[[], float]) -> tuple[SlotReport, ...]:
-    """The slots of the hosts of an aggregate, now and after the loss of any one of them.
+    """Return the slots of the hosts of an aggregate, now and after the loss of any one of them.
 
     :param judged: the losses of its hosts
     :param left: seconds that are left; without any, the slots after a loss are not known

@@ -78,7 +78,7 @@ class DuePhases:
             may_balance=False, why_no_more=why)
 
     def parts(self, order: str) -> tuple[tuple[str, 'DuePhases'], ...]:
-        """(purpose, due phases) of the plans of which the first that has moves is made.
+        """Return (purpose, due phases) of the plans to try. The first that has moves is made.
 
         :param order: when violated rules are repaired, of :mod:`kronos_nova.objects.automation`
         """
@@ -129,7 +129,7 @@ class Chosen:
         return state
 
     def moves(self) -> tuple[PlannedMove, ...]:
-        """The steps by name."""
+        """Return the steps by name."""
         problem, groups = self.state.problem, collections.defaultdict(list)
         for order, (_phase, step) in enumerate(self.steps, start=1):
             groups[step.joint].append(order)
@@ -144,7 +144,7 @@ class Chosen:
 
 
 def _together(order: int, step: Step, groups: Mapping[int | None, list[int]]) -> str:
-    """The text about the group of a step; '' where it is in none."""
+    """Return the text about the group of a step; '' where it is in none."""
     if step.joint is None:
         return ''
     others = [other for other in groups[step.joint] if other != order]
@@ -209,7 +209,7 @@ def _is_full(state: State) -> bool:
 
 def run(model: Model, due: DuePhases, planner: str, options: EngineOptions, limits: Limits,
         so_far: Chosen | None = None) -> Chosen:
-    """Evacuate, repair, balance: each from where the one before ended.
+    """Evacuate, repair and balance; each phase starts where the one before ended.
 
     :param so_far: what was chosen already, of the same problem; planning goes on from there
     """
@@ -231,7 +231,8 @@ def run(model: Model, due: DuePhases, planner: str, options: EngineOptions, limi
 
 
 def sorted_by_prefixes(chosen: Chosen, model: Model, limits: Limits) -> Chosen:
-    """The plan with the moves that spread load in an order in which it may be cut short.
+    """Return the plan with the moves that spread load in such an order that the plan may be cut
+    short.
 
     :param model: by which it was planned, without what was refused
     """
@@ -258,8 +259,8 @@ def sorted_by_prefixes(chosen: Chosen, model: Model, limits: Limits) -> Chosen:
 
 
 def _as_from_now(model: Model, state: State) -> Model:
-    """The model, with restraint so that what an earlier phase moved stays where it is: what makes
-    hosts less likely to become full and what evens them out may be at odds."""
+    """Return the model, with restraint such that instances which an earlier phase moved stay. Moves
+    that make hosts less likely to become full may contradict moves that even hosts out."""
     moved = state.vm_host != model.problem.vm_host
     if not is_restrained(model.problem) or not moved.any():
         return model
@@ -269,7 +270,7 @@ def _as_from_now(model: Model, state: State) -> Model:
 
 
 def _without_own_heat(state: State) -> State:
-    """The state, so that instances stay on hosts that moves off them would not cool."""
+    """Return the state in which instances stay on hosts that moves off them would not cool."""
     kept = hot_hosts.instances_to_keep(state)
     if not kept.any():
         return state
@@ -280,7 +281,7 @@ def _without_own_heat(state: State) -> State:
 
 
 def _in_order(state: State, steps: Sequence[tuple[str, Step]], limits: Limits) -> Chosen:
-    """The plan, with what each step must wait for."""
+    """Return the plan with the dependencies of each step."""
     needed = dependencies([step for _, step in steps], _before(state.model, limits))
     steps = [(phase, dataclasses.replace(step, depends_on=earlier))
              for (phase, step), earlier in zip(steps, needed, strict=True)]
@@ -288,14 +289,15 @@ def _in_order(state: State, steps: Sequence[tuple[str, Step]], limits: Limits) -
 
 
 def _before(model: Model, limits: Limits) -> State:
-    """The state before any move, with the overload ceiling among the rules."""
+    """Return the state before any move, with the overload ceiling as one of the rules."""
     start = State(model)
     return start.under(model.with_ceiling(start, limits.overload_ceiling))
 
 
 def rules_of(phase: str, model: Model, capped: Model) -> Model:
-    """By which rules the moves of a phase are judged. The overload ceiling is nothing to packing,
-    where each policy says how full a host may get, and yields where a host is to be emptied.
+    """Return the rules by which the moves of a phase are judged. Packing ignores the overload
+    ceiling, because each policy has its own limit for a host there. The ceiling yields where a host
+    is emptied.
 
     :param capped: the model with the overload ceiling
     """
@@ -303,7 +305,7 @@ def rules_of(phase: str, model: Model, capped: Model) -> Model:
 
 
 def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
-    """The plan without some moves and what makes no sense without them; the rest stays.
+    """Return the plan without some moves and without the moves that only help together with these.
 
     With a move go those that depend on it, those for which there is no room without it, and those
     that were to empty the same host. What then spreads the load and does not gain its price by
@@ -330,7 +332,7 @@ def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
 
 
 def _needless(chosen: Chosen, kept: Sequence[int]) -> set[int]:
-    """Orders of the moves that make room for others, none of which is made."""
+    """Return the orders of the moves that make room only for moves that are not made."""
     draining = chosen.state.problem.draining
     served = {position + 1 for order in kept for position in chosen.steps[order - 1][1].depends_on}
     return {order for order in kept if order not in served
@@ -339,7 +341,8 @@ def _needless(chosen: Chosen, kept: Sequence[int]) -> set[int]:
 
 
 def _that_hold(chosen: Chosen, gone: Collection[int], state: State) -> list[int]:
-    """Orders of the steps that may be made one after the other without those that are gone."""
+    """Return the orders of the steps that can still be made, one after the other, without those
+    that were removed."""
     kept: list[int] = []
     for order, (phase, step) in enumerate(chosen.steps, 1):
         model = rules_of(phase, chosen.state.model, state.model)
@@ -352,7 +355,7 @@ def _that_hold(chosen: Chosen, gone: Collection[int], state: State) -> list[int]
 
 
 def _that_gain(model: Model, steps: Sequence[tuple[str, Step]]) -> list[tuple[str, Step]]:
-    """The steps without those that spread the load and gain too little by themselves."""
+    """Return the steps without those that spread the load and gain too little alone."""
     before = State(model)
     for phase, step in steps:
         if phase != SPREAD:

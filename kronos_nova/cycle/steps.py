@@ -135,11 +135,14 @@ class Line:
         return Inputs.gather(*self._given, measurements, pace, self._request)
 
     def scope(self, name: str) -> Scope:
-        """:raises ConfigurationError: there is no aggregate of that name"""
+        """Return the hosts and instances of one aggregate, or of the pool of unassigned hosts.
+
+        :raises ConfigurationError: there is no aggregate of that name
+        """
         return self.given.scopes.scope(name, self.in_flight)
 
     def plan_alone(self, scope: Scope) -> AggregateReport:
-        """Plan an aggregate. Whatever is wrong with it is its own."""
+        """Plan an aggregate. An error affects this aggregate only."""
         try:
             return self.plan(scope)
         except exception.ConfigurationError:
@@ -174,7 +177,7 @@ class Line:
         return reports.get(automation.BALANCE) or reports[automation.REPAIR]
 
     def _plan_part(self, found: explain.Findings, model: Model) -> AggregateReport:
-        """Plan what is due of an aggregate."""
+        """Plan the phases of an aggregate that are due."""
         given, scope, load, case, before, due = (
             found.given, found.scope, found.load, found.case, found.before, found.due)
         if due.is_idle:  # what is not known is not balanced
@@ -199,7 +202,8 @@ class Line:
         return explain.explain(found, timely, after, State(planned), limits, checks)
 
     def _loss_rule(self, timely: schedule.TimelyPlan) -> LossRule | None:
-        """The rule that the plan must not lower what may be lost; None where it moves nothing."""
+        """Make the rule that a plan must not leave fewer losses covered; None where the plan moves
+        nothing."""
         given = self.given
         return loss_rule.rule_of(given.snapshot, given.policies, given.options,
                                  given.planner_ports, self._moves) if timely.moves else None

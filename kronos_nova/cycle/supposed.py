@@ -129,7 +129,7 @@ class SupposedMeasurements(Measurements):
             for policy, weight in zip(each.load.policies, row, strict=True)}
 
     def load(self, name: str, occupied: Occupied, measure: Callable[[], Load]) -> Load:
-        """The load after the changes."""
+        """Return the load after the changes."""
         return super().load(name, occupied, lambda: self._made(self._present[name], occupied))
 
     def _made(self, present: _Present, occupied: Occupied) -> Load:
@@ -153,8 +153,8 @@ class SupposedMeasurements(Measurements):
 
     def _shift(self, present: _Present, weights: np.ndarray, occupied: Occupied,
                rows: np.ndarray) -> np.ndarray:
-        """float64 (H, P): the load that servers bring to hosts, less on new hosts that of the
-        servers of the hosts that these are like.
+        """Return float64 (H, P): the load that servers bring to hosts. For new hosts, the load of
+        the servers of the host that was the model is subtracted.
 
         :param weights: float64 (V, P), of the instances after the changes
         :param rows: intp (H,), of each host after the changes its row, or that of the host that it
@@ -174,7 +174,7 @@ class SupposedMeasurements(Measurements):
 
 
 def _present(line: steps.Line, snapshot: Snapshot, options: EngineOptions) -> dict[str, _Present]:
-    """{name: the aggregate as it is} of those in scope."""
+    """Return {name: the aggregate as it is now} of the aggregates in scope."""
     found = {}
     for name in options.scopes(tuple(each.name for each in snapshot.aggregates)):
         scope = line.scope(name)
@@ -186,7 +186,7 @@ def _present(line: steps.Line, snapshot: Snapshot, options: EngineOptions) -> di
 
 
 def _rows(present: _Present, report: AggregateReport) -> Iterator[SupposedLoad]:
-    """The figures of an aggregate."""
+    """Yield the figures of an aggregate."""
     columns = {policy.name: column for column, policy in enumerate(present.load.policies)}
     for each in report.policies:
         if each.name in columns:

@@ -199,7 +199,8 @@ class CycleScheduler:
         return ours
 
     def _lock_unit(self, scope, units, interval, is_ordered):
-        """Lock and begin an aggregate with all that share hosts with it, or none of them."""
+        """Lock an aggregate and all that share hosts with it, or none of them, and record their
+        beginning."""
         locks = self.scheduler_ports.locks
         if not locks.acquire(scope):
             return []
@@ -232,7 +233,8 @@ class CycleScheduler:
         self._scopes, self._started = tuple(ours), self.scheduler_ports.monotonic()
 
     def _started_child(self, ours):
-        """The Popen of a child that has the order to plan; the one that planned last, if it can."""
+        """Return the Popen of a child that has the order to plan. The child that planned last is
+        used where possible."""
         said = planning_client.configuration(self.conf)
         if self._process is not None and self._process.configuration != said:
             self._dismiss()

@@ -90,8 +90,8 @@ class PlanningClient:
         return self.popen.poll() is None
 
     def answer(self):
-        """The status of the order, or None while it works or if it ended without
-        an answer."""
+        """Return the status of the order, or None while it works or if it ended without an
+        answer."""
         with contextlib.suppress(BlockingIOError):
             said = os.read(self._answers, 64)
             if said.endswith(b'\n'):
@@ -136,8 +136,9 @@ def _as_far_as_it_may():
 
 
 def configuration(conf):
-    """A fingerprint of the files of an oslo.config object as they are now and of the options that
-    the process has from its start. It differs where one of them has changed."""
+    """Return a fingerprint of the current configuration files of an oslo.config object and of the
+    options that the process was started with. The fingerprint differs where one of them has
+    changed."""
     files = [pathlib.Path(path) for path in conf.config_file or ()]
     for directory in conf.config_dir or ():
         files += sorted(pathlib.Path(directory).glob('*.conf'))

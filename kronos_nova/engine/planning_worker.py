@@ -70,8 +70,8 @@ class Sources:
 
 
 def parse(prog, argv):
-    """Arguments as :class:`kronos_nova.engine.planning_client.PlanningClient` gives them: the
-    descriptor for ``answers``, and the ``arguments`` that lead to the configuration."""
+    """Parse the arguments that :class:`kronos_nova.engine.planning_client.PlanningClient` gives:
+    the descriptor for ``answers``, and the ``arguments`` that lead to the configuration."""
     parser = argparse.ArgumentParser(prog=prog)
     parser.add_argument('--answers', type=int, required=True)
     parser.add_argument('arguments', nargs='*')
@@ -127,7 +127,7 @@ def _give_memory_back():
 
 
 def _resident_mb():
-    """MiB that this process has in memory."""
+    """Return the MiB of this process that are in memory."""
     with open('/proc/self/statm') as file:
         return int(file.read().split()[1]) * os.sysconf('SC_PAGE_SIZE') >> 20
 
@@ -152,7 +152,8 @@ def run(conf, dependencies, scopes, may_write):
 
 
 def make_cycle(conf, database, sources, forecast_cache, loss_judge, scopes, may_write):
-    """
+    """Make the cycle of one evaluation.
+
     :raises ConfigurationError: options or policies are wrong
     """
     cycle_ports = evaluation.CyclePorts.over(
