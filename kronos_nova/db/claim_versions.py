@@ -15,7 +15,7 @@ table = sa.Table(
 
 
 def read(connection):
-    """The version as a revision's name, None when the database is empty."""
+    """Return the version as the name of a revision; None when the database is empty."""
     if not sa.inspect(connection).has_table(table.name):
         return None
     version = connection.scalar(sa.select(table.c.version).where(table.c.table_name == TABLE_NAME))
@@ -23,7 +23,7 @@ def read(connection):
 
 
 def record(*, ctx, step, **_kwargs):
-    """alembic's ``on_version_apply``: write down the version that a step has reached.
+    """Record the version that a step has reached, as ``on_version_apply`` of alembic.
 
     A stamp only tells alembic of a version that is written down here already.
     """

@@ -42,7 +42,7 @@ class Cooldowns:
 
     @retried
     def cooling(self, scope, now):
-        """{name: seconds left} of what is cooling."""
+        """Return {name: seconds left} of the cooldowns in force."""
         with self.database.reader() as session:
             rows = session.scalars(sa.select(models.CooldownRow).where(
                 models.CooldownRow.scope == scope, models.CooldownRow.until > now))
@@ -50,7 +50,7 @@ class Cooldowns:
 
     @retried
     def times(self):
-        """{instance uuid: how often it was cooled}, the base of cooldowns that grow."""
+        """Return {instance uuid: how often it was cooled}, the base of cooldowns that grow."""
         with self.database.reader() as session:
             rows = session.scalars(sa.select(models.CooldownRow).where(
                 models.CooldownRow.scope == INSTANCE))
@@ -72,13 +72,13 @@ class Cooldowns:
 
     @retried
     def quarantined(self, now):
-        """{instance uuid: seconds left, or -1}."""
+        """Return {instance uuid: seconds left, or -1}."""
         return {uuid: -1 if until is None else (until - now).total_seconds()
                 for uuid, until, _reason, _since in self.quarantines(now)}
 
     @retried
     def quarantines(self, now):
-        """[(instance uuid, until or None, reason, since)] of those in quarantine."""
+        """Return [(instance uuid, until or None, reason, since)] of the instances in quarantine."""
         with self.database.reader() as session:
             rows = session.scalars(sa.select(models.QuarantineRow).where(
                 sa.or_(models.QuarantineRow.until.is_(None), models.QuarantineRow.until > now),

@@ -37,8 +37,8 @@ class Cycles:
 
     @retried
     def due(self, aggregates, now, interval, favour=(None, 0)):
-        """The aggregates whose last evaluation began at least ``interval`` seconds ago, and which
-        no failure postponed, in the same order.
+        """Return the aggregates whose last evaluation began at least ``interval`` seconds ago, and
+        which no failure postponed, in the same order.
 
         :param favour: (worker, seconds): what another worker evaluated last is due that much later
         """
@@ -125,22 +125,22 @@ class Cycles:
 
     @retried
     def failed(self):
-        """Aggregates whose last evaluation did not end."""
+        """Return aggregates whose last evaluation did not end."""
         with self.database.reader() as session:
             return set(session.scalars(sa.select(models.CycleRow.aggregate).where(
                 models.CycleRow.failures > 0)))
 
     @retried
     def imbalanced(self):
-        """{aggregate: how many evaluations in a row found it above a threshold}."""
+        """Return {aggregate: how many evaluations in a row found it above a threshold}."""
         with self.database.reader() as session:
             return dict(session.execute(sa.select(
                 models.CycleRow.aggregate, models.CycleRow.imbalanced_cycles)).all())
 
     @retried
     def doubted(self):
-        """{aggregate: (policy, host) whose metrics failed in its last evaluation}, of those that
-        have any."""
+        """Return {aggregate: (policy, host) whose metrics failed in its last evaluation}, of those
+        that have any."""
         with self.database.reader() as session:
             rows = session.execute(sa.select(
                 models.CycleRow.aggregate, models.CycleRow.doubted).where(
@@ -149,20 +149,22 @@ class Cycles:
 
     @retried
     def of_aggregate(self, aggregate):
-        """The last evaluation of an aggregate, as a models.CycleRow; None where there was none."""
+        """Return the last evaluation of an aggregate, as a models.CycleRow; None where there was
+        none."""
         with self.database.reader() as session:
             return session.get(models.CycleRow, aggregate)
 
     @retried
     def last(self):
-        """The last evaluation of every aggregate, as models.CycleRow rows."""
+        """Return the last evaluation of every aggregate, as models.CycleRow rows."""
         with self.database.reader() as session:
             return session.scalars(
                 sa.select(models.CycleRow).order_by(models.CycleRow.aggregate)).all()
 
 
 def _is_after(column, time, now, seconds):
-    """A condition: a time is later than another, and not further ahead than these seconds."""
+    """Return the condition that a time is later than another, and ahead of now by no more than
+    these seconds."""
     return sa.and_(column > time,
                    column <= now + datetime.timedelta(seconds=seconds + CLOCKS_APART))
 

@@ -65,13 +65,14 @@ class Drains:
 
     @retried
     def in_states(self, states) -> list[Drain]:
-        """Drains in some states, the oldest wish first."""
+        """Return the drains in some states, the oldest request first."""
         with self.database.reader() as session:
             return read(session, states)
 
     @retried
     def latest(self, host) -> Drain | None:
-        """The newest drain of a host; to many a database COMPUTE1 is compute1 too."""
+        """Return the newest drain of a host. Many databases compare without case: COMPUTE1 is
+        compute1 there."""
         with self.database.reader() as session:
             found = session.scalars(sa.select(models.DrainRow).where(
                 models.DrainRow.host == host).order_by(models.DrainRow.requested_at.desc()))
@@ -79,7 +80,7 @@ class Drains:
 
     @retried
     def latest_of(self, hosts: Collection[str]) -> dict[str, Drain]:
-        """The newest drain of each of some hosts that has one."""
+        """Return the newest drain of each of some hosts that has one."""
         with self.database.reader() as session:
             found = session.scalars(sa.select(models.DrainRow).where(
                 models.DrainRow.host.in_([*hosts])).order_by(models.DrainRow.requested_at))
@@ -87,7 +88,10 @@ class Drains:
 
     @retried
     def get(self, uuid) -> Drain:
-        """:raises DrainNotFound: no such drain"""
+        """Return a drain by its uuid.
+
+        :raises DrainNotFound: no such drain
+        """
         with self.database.reader() as session:
             return _drain(rows.find(session, models.DrainRow, uuid,
                                     exception.DrainNotFound(host=uuid)))
@@ -167,14 +171,14 @@ def _write_state(session, which, new, values):
 
 
 def _not_begun(host):
-    """The moves off a host that is drained of which Nova knows nothing yet."""
+    """Return the moves off a drained host that have not been requested from Nova yet."""
     return rows.moves_in(moves.NOT_BEGUN).join(
         models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid).where(
             models.PlanRow.purpose == automation.DRAIN, models.MoveRow.source == host)
 
 
 def read(session, states=drains.ACTIVE) -> list[Drain]:
-    """Drains as a transaction sees them."""
+    """Return drains within a transaction."""
     row = models.DrainRow
     return [_drain(found) for found in session.scalars(sa.select(row).where(
         row.state.in_(states)).order_by(row.requested_at, row.uuid))]

@@ -43,7 +43,7 @@ _ENGINE_OPTIONS = (
 
 
 def state_file(conf, name):
-    """The absolute path of ``name`` below ``state_path``.
+    """Return the absolute path of ``name`` below ``state_path``.
 
     :raises ConfigurationError: ``[DEFAULT] state_path`` is not set
     """
@@ -55,7 +55,8 @@ def state_file(conf, name):
 
 
 def control_url(conf):
-    """The address of the control database: as configured, else a file under ``state_path``."""
+    """Return the address of the control database: as configured, else a file under
+    ``state_path``."""
     return conf.kronos_database.connection or f'sqlite:///{state_file(conf, "kronos.sqlite")}'
 
 
@@ -64,7 +65,7 @@ def claims_url(conf):
 
 
 def control_engine(conf):
-    """An engine of the control database, as ``[kronos_database]`` says. Connects lazily.
+    """Return an engine of the control database, as ``[kronos_database]`` says. Connects lazily.
 
     But for ``max_retries``, with which oslo.db tries the first connection for a minute and a half:
     a service asks again in its next tick, and must hear that it is to end; a person wants to know.
@@ -73,8 +74,8 @@ def control_engine(conf):
 
 
 def patient_control_engine(conf, **options):
-    """The same with ``max_retries``, for what is run once while the database may still be
-    starting.
+    """Return an engine with ``max_retries``, for commands that run once while the database may
+    still be starting.
 
     :raises DBConnectionError: it does not answer
     """
@@ -82,8 +83,8 @@ def patient_control_engine(conf, **options):
 
 
 def impatient_control_engine(conf, seconds=1):
-    """The engine of the control database for callers that wait and can continue without it. No
-    connection is tried when it is made.
+    """Return the engine of the control database for callers that wait and can continue without it.
+    No connection is opened here.
 
     :param seconds: at most for a connection, and for an answer; of PostgreSQL, for the connection.
         A request of Nova's waits for one
@@ -103,7 +104,7 @@ def _options(conf):
 
 
 def create_engine(url, busy_timeout_ms=SQLITE_BUSY_TIMEOUT_MS, **options):
-    """An oslo.db engine; an SQLite file is opened in WAL mode with a busy timeout.
+    """Return an oslo.db engine; an SQLite file is opened in WAL mode with a busy timeout.
 
     A transaction of an engine with the execution option ``for_writing`` takes SQLite's write lock
     when it begins: one that only asks for it half way is refused at once, without waiting, if
@@ -180,7 +181,7 @@ def _is_full(path):
 
 
 def first_line(error):
-    """The text of an error, without the statement and the links that SQLAlchemy adds."""
+    """Return the text of an error, without the statement and the links that SQLAlchemy adds."""
     return str(error).partition('\n')[0]
 
 
@@ -202,13 +203,13 @@ class Database:
 
     @contextlib.contextmanager
     def reader(self):
-        """A session whose changes are thrown away."""
+        """Open a session whose changes are discarded."""
         with one_kind_of_error(self.engine), self._read() as session:
             yield session
 
     @contextlib.contextmanager
     def writer(self):
-        """A session that commits when the block ends and rolls back when it raises."""
+        """Open a session that commits when the block ends and rolls back when it raises."""
         with one_kind_of_error(self.engine), self._write.begin() as session:
             yield session
 
@@ -219,7 +220,7 @@ def is_announced(session):
 
 
 def control_database(conf):
-    """The control database, as nova.conf says. Connects lazily."""
+    """Return the control database, as nova.conf says. Connects lazily."""
     return Database(control_engine(conf), announces=bool(conf.kronos.notification_topics))
 
 

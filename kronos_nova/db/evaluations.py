@@ -70,14 +70,14 @@ class Evaluations:
 
     @retried
     def all_hosts(self) -> dict[str, list[host_load.HostLoad]]:
-        """The hosts of every aggregate at its last evaluation."""
+        """Return the hosts of every aggregate at its last evaluation."""
         with self.database.reader() as session:
             return {row.aggregate: host_load.from_json(row.hosts)
                     for row in session.scalars(sa.select(models.HostLoadsRow))}
 
     @retried
     def host(self, name: str) -> dict[str, host_load.HostLoad]:
-        """One host at the last evaluation of each aggregate that has it.
+        """Return one host at the last evaluation of each aggregate that has it.
 
         :returns: {aggregate: HostLoad}
         """
@@ -101,7 +101,7 @@ class Evaluations:
     @retried
     def between(self, aggregate: str, since: datetime.datetime,
                 until: datetime.datetime) -> list[PastEvaluation]:
-        """The latest evaluations of an aggregate in a time, the oldest first."""
+        """Return the latest evaluations of an aggregate in a time, the oldest first."""
         row = models.EvaluationRow
         with self.database.reader() as session:
             found = session.execute(sa.select(row.at, row.outcome, row.policies).where(
@@ -155,8 +155,8 @@ def _add_loads(session, report, loads, since, now):
 
 
 def thinned(found: list[PastEvaluation], most: int) -> list[PastEvaluation]:
-    """At most so many of them: of those that lie together, the one whose imbalance is farthest
-    above its threshold, so that no peak is lost.
+    """Return at most so many evaluations. Of consecutive ones, the one whose imbalance is farthest
+    above its threshold is returned, so that no peak is lost.
 
     :param most: at least 1
     """

@@ -23,7 +23,7 @@ def plan_records(database, since):
 
 @retried
 def move_records(database, since):
-    """Moves that wait or run, and those that ended since then, as MoveRecords."""
+    """Return the moves that wait or run, and those that ended since then, as MoveRecords."""
     move = models.MoveRow
     return [rows.move_record(row) for row in _found(
         database, move, move.state.in_((moves.PLANNED, *moves.IN_FLIGHT)),
@@ -32,7 +32,7 @@ def move_records(database, since):
 
 @retried
 def evaluations(database):
-    """[(aggregate, when it ended, outcome)] of the last evaluation of every aggregate."""
+    """Return [(aggregate, when it ended, outcome)] of the last evaluation of every aggregate."""
     cycle = models.CycleRow
     with database.reader() as session:
         return session.execute(sa.select(cycle.aggregate, cycle.finished_at, cycle.outcome).where(
@@ -40,7 +40,8 @@ def evaluations(database):
 
 
 def _found(database, model, *conditions):
-    """The rows that meet one of the conditions: a query each, so that each uses its index."""
+    """Return the rows that meet one of the conditions. Each condition is a query of its own, so
+    that it uses its index."""
     with database.reader() as session:
         return list({row.uuid: row for condition in conditions
                      for row in session.scalars(sa.select(model).where(condition))}.values())

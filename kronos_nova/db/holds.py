@@ -41,18 +41,21 @@ class Holds:
 
     @retried
     def in_states(self, wanted: Iterable[str]) -> list[Hold]:
-        """Holds in some states, the oldest wish first."""
+        """Return the holds in some states, the oldest request first."""
         with self.database.reader() as session:
             return read(session, wanted)
 
     def in_force(self) -> list[Hold]:
-        """Holds whose room is kept from other servers now."""
+        """Return holds whose room is kept from other servers now."""
         now = self.database.utcnow()
         return [each for each in self.in_states(states.KEPT) if each.expires_at > now]
 
     @retried
     def get(self, uuid: str) -> Hold:
-        """:raises HoldNotFound: there is none of that uuid"""
+        """Return a hold by its uuid.
+
+        :raises HoldNotFound: there is none of that uuid
+        """
         with self.database.reader() as session:
             return _hold(rows.find(session, models.HoldRow, uuid,
                                    exception.HoldNotFound(hold=uuid)))
@@ -92,7 +95,7 @@ class Holds:
 
 
 def read(session: orm.Session, wanted: Iterable[str]) -> list[Hold]:
-    """Holds in some states, the oldest wish first, as a transaction sees them."""
+    """Return the holds in some states within a transaction, the oldest request first."""
     row = models.HoldRow
     return [_hold(found) for found in session.scalars(sa.select(row).where(
         row.state.in_([*wanted])).order_by(row.requested_at, row.uuid))]

@@ -21,7 +21,7 @@ class LoadStatsStore:
 
     @retried
     def read(self, aggregates):
-        """{aggregate: {policy: LoadStats}} of those of which anything is known.
+        """Return {aggregate: {policy: LoadStats}} of the aggregates with statistics.
 
         :param aggregates: names, or None for all
         """

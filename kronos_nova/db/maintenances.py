@@ -21,7 +21,10 @@ class Maintenances:
 
     @retried
     def begin(self, wanted: Maintenance) -> None:
-        """:raises MaintenancePending: another is not done"""
+        """Record a new maintenance, unless another is not done.
+
+        :raises MaintenancePending: another is not done
+        """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             other = _open(session)
             if other is not None:

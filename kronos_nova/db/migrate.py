@@ -54,7 +54,7 @@ class RevisionHistory:
     record: Callable | None = None
 
     def revisions(self):
-        """Every revision, the newest last: each file is named after its own."""
+        """Return every revision, the newest last. Each file is named after its revision."""
         names = (path.name.partition('_')[0]
                  for path in (MIGRATIONS / self.name / 'versions').glob('[0-9]*_*.py'))
         return sorted(names, key=int)
@@ -79,12 +79,13 @@ HISTORIES = {history.name: history for history in (CONTROL, CLAIMS)}
 
 
 def head(history):
-    """The revision that this code needs."""
+    """Return the revision that this code needs."""
     return history.revisions()[-1]
 
 
 def current(engine, history):
-    """The revision of a database, None when it is empty or an SQLite file that is not there.
+    """Return the revision of a database; None where it is empty or an SQLite file that does not
+    exist.
 
     Looking must not create that file: it would belong to the user who looked.
     """
@@ -256,7 +257,8 @@ def _unless_done(execute, construct, *args, **kwargs):
 
 
 def _number_of(error):
-    """The database's own number of an error, however it is wrapped; None if there is none."""
+    """Return the database's own number of an error, however it is wrapped; None if there is
+    none."""
     while error is not None and not isinstance(getattr(error, 'orig', None), Exception):
         error = getattr(error, 'inner_exception', None)
     return next(iter(error.orig.args), None) if error is not None else None

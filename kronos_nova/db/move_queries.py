@@ -19,7 +19,7 @@ def moves(database: Database, limit: int, marker: str | None = None,
           states: Collection[str] = (), host: str | None = None,
           since: datetime.datetime | None = None, until: datetime.datetime | None = None,
           begun_by: datetime.datetime | None = None, **wanted: str | None) -> list[MoveRecord]:
-    """Moves of the newest plan first, in the order of each plan.
+    """Return the moves of the newest plan first, in the order of each plan.
 
     :param marker: uuid of the last move of the page before
     :param host: source or destination

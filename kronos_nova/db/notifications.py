@@ -49,7 +49,7 @@ def step(session, uuids, states, now, detail, has_failed):
 
 
 def event_of(old, new, has_failed):
-    """The type of the event that a step of a move is, or None."""
+    """Return the type of the event that a step of a move is; None for a step that is no event."""
     if new == moves.MIGRATING and old != new:
         return n.MOVE_START
     if new == moves.PLANNED and has_failed:
@@ -100,5 +100,5 @@ def _fresh(session, model, uuid):
 
 
 def _same(row, payload, but):
-    """The columns of a row that are fields of a payload."""
+    """Return the columns of a row that are fields of a payload."""
     return {name: getattr(row, name) for name in n.names(payload) if name not in but}

@@ -66,7 +66,7 @@ class Outbox:
 
     @retried
     def waiting(self, limit=BATCH):
-        """Notifications that have a number and were not sent, in order."""
+        """Return the notifications that have a number and were not sent, in order."""
         row = models.NotificationRow
         query = sa.select(row).where(row.sent_at.is_(None), row.sequence.is_not(None)).order_by(
             row.sequence).limit(limit)

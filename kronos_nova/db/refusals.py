@@ -32,13 +32,14 @@ class Refusals:
 
     @retried
     def resting(self, now):
-        """{instance uuid: seconds left}"""
+        """Return {instance uuid: seconds left}."""
         return {refusal.instance_uuid: (until - now).total_seconds()
                 for refusal, until, _refused_at in self.list(now)}
 
     @retried
     def list(self, now):
-        """[(Refusal, until, refused at)] of the instances that are left alone, the latest first."""
+        """Return [(Refusal, until, refused at)] of the instances that are not moved for now, the
+        latest first."""
         with self.database.reader() as session:
             rows = session.scalars(sa.select(models.RefusalRow).where(models.RefusalRow.until > now)
                                    .order_by(models.RefusalRow.refused_at.desc()))

@@ -40,7 +40,7 @@ class Repairs:
 
     @retried
     def get(self, uuid: str) -> repairs.Repair | None:
-        """A repair that changed something, or may have, and was not undone."""
+        """Return a repair that may have changed something and was not undone."""
         with self.database.reader() as session:
             row = session.get(models.RepairRow, uuid)
             if row is None or row.state not in (repairs.HEALED, repairs.PLANNED):
@@ -51,7 +51,7 @@ class Repairs:
 
     @retried
     def list(self, instance_uuid: str | None = None) -> list[models.RepairRow]:
-        """All repairs, or those of an instance, oldest first."""
+        """Return all repairs, or those of an instance, the oldest first."""
         query = sa.select(models.RepairRow).order_by(models.RepairRow.created_at)
         if instance_uuid is not None:
             query = query.where(models.RepairRow.instance_uuid == instance_uuid)

@@ -78,7 +78,10 @@ class Pruner:
         self._next = self._next_correction = clock()
 
     def tick(self):
-        """:raises DBError: the control database cannot be reached"""
+        """Delete the rows that are too old, once an interval and in one worker only.
+
+        :raises DBError: the control database cannot be reached
+        """
         now = self._clock()
         self._correct_times(now)
         if now < self._next <= now + INTERVAL:
@@ -120,7 +123,8 @@ class Retention:
                 for name, select, days in self._retention_periods() if days}
 
     def _retention_periods(self):
-        """(table, which rows of it are too old, days), those first that others stand on."""
+        """Yield (table, condition of rows that are too old, days). Tables that others refer to come
+        first."""
         for name, select in SELECTS.items():
             yield name, select, getattr(self.days, KEPT_AS.get(name, name))
 

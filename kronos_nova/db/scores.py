@@ -32,13 +32,13 @@ class Scores:
 
     @retried
     def hosts(self) -> list[str]:
-        """The names of the hosts that have scores."""
+        """Return the names of the hosts that have scores."""
         with self.database.reader() as session:
             return list(session.scalars(sa.select(models.ScoreRow.host).distinct()))
 
     @retried
     def of_hosts(self, names: Collection[str]) -> dict[str, list[models.ScoreRow]]:
-        """The scores of some hosts, by host and in the order of the policies."""
+        """Return the scores of some hosts, by host and in the order of the policies."""
         score, found = models.ScoreRow, collections.defaultdict(list)
         with self.database.reader() as session:
             for row in session.scalars(sa.select(score).where(
@@ -48,7 +48,8 @@ class Scores:
 
     @retried
     def combined(self, not_before):
-        """{host: (mode, sum of weight × score)} of hosts whose scores are not older than that."""
+        """Return {host: (mode, sum of weight × score)} of hosts whose scores are not older than
+        that."""
         with self.database.reader() as session:
             score = models.ScoreRow
             rows = session.execute(sa.select(

@@ -79,7 +79,7 @@ class ServerNames:
                 session.execute(sa.insert(row), new)
 
     def find(self, server: str) -> list[str]:
-        """The uuids of the servers that have a name, or the one that has the uuid.
+        """Return the uuids of the servers that have a name, or the one that has the uuid.
 
         MariaDB compares texts without regard to case. A name is found in that way too, unless
         servers have exactly that name.
@@ -98,7 +98,7 @@ class ServerNames:
     @retried
     def page(self, limit: int, marker: str | None,
              part: str) -> list[tuple[str, str, datetime.datetime]]:
-        """(uuid, name, when the name was read) of servers, in the order of their names.
+        """Return (uuid, name, when the name was read) of servers, in the order of their names.
 
         :param marker: uuid of the last server of the page before
         :param part: of the names, without regard to case
@@ -118,13 +118,14 @@ class ServerNames:
             return [tuple(found) for found in session.execute(query)]
 
     def read(self, uuids: Iterable[str]) -> dict[str, str]:
-        """{uuid: name} of those of the servers whose names are known."""
+        """Return {uuid: name} of those of the servers whose names are known."""
         with self.database.reader() as session:
             return {uuid: name for uuid, (name, _aggregate) in _known(session, uuids).items()}
 
     @retried
     def aggregate(self, uuid: str) -> str | None:
-        """The aggregate in which the server was evaluated last; None where that is not known."""
+        """Return the aggregate in which the server was evaluated last; None where that is not
+        known."""
         row = models.ServerNameRow
         with self.database.reader() as session:
             return session.scalar(sa.select(row.aggregate).where(row.uuid == uuid))

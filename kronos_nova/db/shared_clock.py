@@ -74,7 +74,9 @@ class SharedClock:
         return self._skew
 
     def check(self) -> None:
-        """
+        """Compare the clock of the host with that of the database, and log a difference that
+        changes.
+
         :raises ClockSkewed: the host's clock differs from the database's by more than a few seconds
         """
         skew = self.skew()

@@ -133,7 +133,7 @@ class Sums:
     @retried
     def moves(self, since: datetime.date, until: datetime.date, by: Collection[str],
               **wanted: str | None) -> list[MoveSum]:
-        """Sums of moves of the days of a time, both included.
+        """Return the sums of moves of the days of a time, both included.
 
         :param by: the words of :data:`BY` that there is a sum for each of
         :param wanted: column to the value that it must have; None is any
@@ -147,8 +147,8 @@ class Sums:
     @retried
     def ended(self, since: datetime.datetime, until: datetime.datetime, by: Collection[str],
               **wanted: str | None) -> list[tuple[MoveSum, int]]:
-        """Sums of the moves in the journal that ended in a time, each with how many servers were
-        moved.
+        """Return the sums of the moves in the journal that ended in a time, each with how many
+        servers were moved.
 
         SELECT year, month, project, aggregate, sum(...), count(DISTINCT instance_uuid) ... GROUP
         BY the first four, as far as there is a sum for each.
@@ -183,7 +183,7 @@ class Sums:
     @retried
     def loads(self, since: datetime.date, until: datetime.date, by: Collection[str],
               aggregate: str | None) -> list[LoadSum]:
-        """Sums of loads of the days of a time, both included.
+        """Return the sums of loads of the days of a time, both included.
 
         :param by: as of moves; hosts are of no project
         :param aggregate: its name; None is any
@@ -218,13 +218,13 @@ class Sums:
 
     @retried
     def oldest_day(self) -> datetime.date | None:
-        """The first day with moves that were dropped, None if there is none."""
+        """Return the first day with moves that were dropped, None if there is none."""
         with self.database.reader() as session:
             return session.scalar(sa.select(sa.func.min(models.MoveSumRow.day)))
 
     @retried
     def first_move(self, aggregate: str | None) -> datetime.date | None:
-        """The day on which the first move that is known was completed, None if none was.
+        """Return the day on which the first move that is known was completed, None if none was.
 
         :param aggregate: its name; None is any
         """

@@ -68,7 +68,8 @@ class SwitchBoard:
 
     @retried
     def history(self, limit=50) -> list[Switch]:
-        """Switches that were set and ended (``value`` is then empty), the newest first."""
+        """Return the switches that were set and ended (``value`` is then empty), the newest
+        first."""
         with self.database.reader() as session:
             query = sa.select(models.SwitchEventRow).order_by(models.SwitchEventRow.id.desc())
             return [_switch(row) for row in session.scalars(query.limit(limit))]
@@ -91,7 +92,7 @@ class SwitchBoard:
 
 
 def read(session) -> automation.Switches:
-    """The switches as a transaction sees them."""
+    """Return the switches within a transaction."""
     return automation.Switches.from_switches(_switch(row) for row in session.scalars(
         sa.select(models.SwitchRow)))
 

@@ -70,7 +70,8 @@ class Tasks:
 
     @retried
     def dead(self, begun_before, handed_over_before) -> list[tasks.Task]:
-        """Tasks whose worker was last heard of before that, by state, and those known as lost."""
+        """Return the tasks whose worker gave no sign of life since a time, by state, and those that
+        are known to be lost."""
         row = models.TaskRow
         query = sa.select(row).where(sa.or_(
             row.state.in_((tasks.EXPIRED, tasks.ORPHANED)),
@@ -81,13 +82,13 @@ class Tasks:
 
     @retried
     def in_progress(self) -> frozenset[str]:
-        """The migrations that some worker has begun and not ended."""
+        """Return the migrations that a worker has begun and not ended."""
         with self.database.reader() as session:
             return frozenset(session.scalars(sa.select(models.TaskRow.migration_uuid)))
 
     @retried
     def instances(self) -> frozenset[str]:
-        """The instances for which some worker has announced a migration and not ended it."""
+        """Return the instances for which some worker has announced a migration and not ended it."""
         with self.database.reader() as session:
             return frozenset(session.scalars(sa.select(models.TaskRow.instance_uuid)))
 

@@ -7,7 +7,7 @@ from oslo_utils import uuidutils
 
 
 def name(host):
-    """The name of this process on its host; no later process has the same."""
+    """Return the name of this process on its host. No later process gets the same name."""
     return _name(host, os.getpid())
 
 

@@ -43,14 +43,17 @@ class Moves:
 
     @retried
     def move(self, uuid):
-        """:raises MoveNotFound: no such move"""
+        """Return a move by its uuid.
+
+        :raises MoveNotFound: no such move
+        """
         with self.database.reader() as session:
             return rows.move_record(rows.find(session, models.MoveRow, uuid,
                                               exception.MoveNotFound(move=uuid)))
 
     @retried
     def moves(self, plan_uuid=None, states=None, limit=None):
-        """MoveRecords, the newest plan's first and then in their order."""
+        """Return MoveRecords, the newest plan's first and then in their order."""
         query = sa.select(models.MoveRow).order_by(
             models.MoveRow.created_at.desc(), models.MoveRow.plan_uuid, models.MoveRow.ordinal)
         if plan_uuid is not None:
@@ -62,7 +65,8 @@ class Moves:
 
     @retried
     def moves_under_way(self):
-        """MoveUnderWay objects of all open plans: what waits to be made, and what is being made."""
+        """Return MoveUnderWay objects of all open plans: the moves that wait and the moves in
+        progress."""
         move = models.MoveRow
         query = sa.select(move.instance_uuid, move.source, move.destination).where(
             move.state.in_((moves.PLANNED, *moves.IN_FLIGHT)),
@@ -133,8 +137,8 @@ class Moves:
 
     @retried
     def unsettled(self, finished_before):
-        """MoveRecords of running plans that ended before then and from which nothing has followed
-        yet."""
+        """Return MoveRecords of running plans that ended before then and from which nothing has
+        followed yet."""
         query = rows.moves_in(moves.TERMINAL).join(
             models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid,
         ).where(models.PlanRow.state == plans.EXECUTING, models.MoveRow.settled_at.is_(None),
@@ -144,7 +148,8 @@ class Moves:
 
     @retried
     def durations(self, limit=500):
-        """[(memory in MiB, seconds)] of the newest moves that completed, from request to end."""
+        """Return [(memory in MiB, seconds)] of the newest moves that completed, from request to
+        end."""
         query = sa.select(models.MoveRow.memory_mb, models.MoveRow.requested_at,
                           models.MoveRow.finished_at).where(
             models.MoveRow.state == moves.COMPLETED, models.MoveRow.requested_at.is_not(None),
@@ -156,8 +161,7 @@ class Moves:
 
     @retried
     def predictions(self, limit=100):
-        """[(seconds that a move was expected to take, seconds it took)] of the newest live ones
-        that completed."""
+        """Return [(expected seconds, actual seconds)] of the newest completed live migrations."""
         move = models.MoveRow
         # Moves that nothing was expected of are left out here: a search for others would read all
         # that there are where none has an expectation.
@@ -173,8 +177,8 @@ class Moves:
 
     @retried
     def failures_of_drains(self, since):
-        """{instance uuid: [errors]} of the moves of drains that failed for good since then, without
-        those that were refused before they began."""
+        """Return {instance uuid: [errors]} of the moves of drains that failed for good since then,
+        without those that were refused before they began."""
         query = sa.select(models.MoveRow.instance_uuid, models.MoveRow.error).join(
             models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid,
         ).where(models.PlanRow.purpose == automation.DRAIN, models.MoveRow.state == moves.FAILED,
@@ -188,7 +192,7 @@ class Moves:
 
     @retried
     def refused_since(self, since):
-        """{instance uuid: {destination: error}} of the moves that failed for good since then
+        """Return {instance uuid: {destination: error}} of the moves that failed for good since then
         because they were refused before they began."""
         move = models.MoveRow
         query = sa.select(move.instance_uuid, move.destination, move.error).where(
@@ -202,8 +206,8 @@ class Moves:
 
     @retried
     def tries(self, since):
-        """PastTries of the moves that completed or failed since then, the oldest first, without
-        those that were refused before they began."""
+        """Return PastTries of the moves that completed or failed since then, the oldest first,
+        without those that were refused before they began."""
         ended = models.MoveRow
         query = sa.select(
             ended.instance_uuid, ended.source, ended.destination, ended.memory_mb, ended.state,
@@ -217,9 +221,9 @@ class Moves:
 
     @retried
     def moved_since(self, since):
-        """({project: moves of its instances}, {instance uuid: moves of which its load is the
-        cause}), of those that were planned since then and not given up, but for those that empty
-        hosts."""
+        """Return ({project: moves of its instances}, {instance uuid: moves that its load caused})
+        of the moves that were planned since then and not given up. Moves that empty hosts do not
+        count."""
         move = models.MoveRow
         with self.database.reader() as session:
             return tuple({name: count for name, count in session.execute(
@@ -230,8 +234,8 @@ class Moves:
 
     @retried
     def requested_since(self, since):
-        """{(instance uuid, source, destination)} of the moves that Nova was asked for since
-        then."""
+        """Return {(instance uuid, source, destination)} of the moves that were requested from Nova
+        since then."""
         move = models.MoveRow
         with self.database.reader() as session:
             return {tuple(row) for row in session.execute(
@@ -240,7 +244,8 @@ class Moves:
 
     @retried
     def emptied_since(self, since):
-        """{(instance uuid, source)} of the moves that emptied hosts and completed since then."""
+        """Return {(instance uuid, source)} of the moves that emptied hosts and completed since
+        then."""
         move = models.MoveRow
         with self.database.reader() as session:
             return {tuple(row) for row in session.execute(
@@ -250,8 +255,8 @@ class Moves:
 
     @retried
     def completed_since(self, since, aggregates=None):
-        """The latest :data:`MOST_COMPLETED` moves that were completed since then, in the order of
-        their ends: rows with instance_uuid, source, destination and phase.
+        """Return the latest :data:`MOST_COMPLETED` moves that were completed since then, in the
+        order in which they ended: rows with instance_uuid, source, destination and phase.
 
         :param aggregates: their names; None is any
         """
@@ -265,8 +270,8 @@ class Moves:
 
     @retried
     def instances_moved_since(self, since):
-        """{instance uuid: moves of it that were planned since then and not given up, but for those
-        that empty hosts}"""
+        """Return {instance uuid: number of its moves} of the moves that were planned since then and
+        not given up. Moves that empty hosts do not count."""
         move = models.MoveRow
         with self.database.reader() as session:
             # Counted here: for a GROUP BY databases read all moves in the order of instances.
@@ -276,7 +281,7 @@ class Moves:
 
     @retried
     def events(self, move_uuid):
-        """[(time, old state, new state, worker, detail)] of a move, the oldest first."""
+        """Return [(time, old state, new state, worker, detail)] of a move, the oldest first."""
         query = sa.select(models.MoveEventRow).where(
             models.MoveEventRow.move_uuid == move_uuid).order_by(models.MoveEventRow.id)
         with self.database.reader() as session:

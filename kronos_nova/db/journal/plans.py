@@ -101,7 +101,7 @@ class Plans:
 
     @retried
     def proposed_plans(self):
-        """PlanRecords of the plans that wait for approval."""
+        """Return PlanRecords of the plans that wait for approval."""
         with self.database.reader() as session:
             return _records(session, _with_reports().where(models.PlanRow.state == plans.PROPOSED))
 
@@ -165,7 +165,7 @@ class Plans:
 
     @retried
     def approved_plans(self):
-        """PlanRecords of the plans that wait to be checked and started."""
+        """Return PlanRecords of the plans that wait to be checked and started."""
         with self.database.reader() as session:
             return _records(session, _with_reports().where(models.PlanRow.state == plans.APPROVED))
 
@@ -205,14 +205,14 @@ class Plans:
 
     @retried
     def aggregates_with_open_plans(self):
-        """Names of the aggregates for which a plan waits or runs."""
+        """Return the names of the aggregates for which a plan waits or runs."""
         with self.database.reader() as session:
             return session.scalars(sa.select(models.PlanRow.aggregate).where(
                 models.PlanRow.state.in_(plans.OPEN))).all()
 
     @retried
     def plans_under_way(self):
-        """[(aggregate, uuid, state)] of the plans that wait or run."""
+        """Return [(aggregate, uuid, state)] of the plans that wait or run."""
         with self.database.reader() as session:
             return [tuple(row) for row in session.execute(sa.select(
                 models.PlanRow.aggregate, models.PlanRow.uuid, models.PlanRow.state).where(
@@ -220,7 +220,7 @@ class Plans:
 
     @retried
     def running_plans(self):
-        """RunningPlans: those whose moves are being carried out."""
+        """Return RunningPlans of the plans whose moves are being carried out."""
         with self.database.reader() as session:
             return [rows.running_plan(row) for row in session.execute(sa.select(
                 models.PlanRow.uuid, models.PlanRow.aggregate, models.PlanRow.purpose,
@@ -228,13 +228,13 @@ class Plans:
 
     @retried
     def open_plans(self):
-        """PlanRecords of the plans that wait or run."""
+        """Return PlanRecords of the plans that wait or run."""
         with self.database.reader() as session:
             return _records(session, _with_reports().where(models.PlanRow.state.in_(plans.OPEN)))
 
     @retried
     def plans(self, aggregate=None, limit=50):
-        """PlanRecords, the newest first."""
+        """Return PlanRecords, the newest first."""
         query = _with_reports().order_by(models.PlanRow.created_at.desc()).limit(limit)
         if aggregate is not None:
             query = query.where(models.PlanRow.aggregate == aggregate)
@@ -243,7 +243,10 @@ class Plans:
 
     @retried
     def plan(self, uuid):
-        """:raises PlanNotFound: no such plan"""
+        """Return a plan by its uuid.
+
+        :raises PlanNotFound: no such plan
+        """
         with self.database.reader() as session:
             found = _records(session, _with_reports().where(models.PlanRow.uuid == uuid))
         if not found:
@@ -252,7 +255,8 @@ class Plans:
 
     @retried
     def hosts_being_emptied(self):
-        """Names of the hosts that running plans empty, for maintenance or to free them."""
+        """Return the names of the hosts that running plans empty, for maintenance or to free
+        them."""
         other = sa.orm.aliased(models.MoveRow)
         # What gives way makes room on a host for something to arrive there.
         gives_way = sa.exists().where(other.plan_uuid == models.MoveRow.plan_uuid,
@@ -319,7 +323,7 @@ def _since(time):
 
 
 def _with_reports():
-    """Plans with their reports; of old ones there is none any more."""
+    """Return the plans with their reports. Reports of old plans are no longer stored."""
     return sa.select(models.PlanRow, models.ReportRow.body).outerjoin(
         models.ReportRow, models.ReportRow.plan_uuid == models.PlanRow.uuid)
 
@@ -330,7 +334,7 @@ def _records(session, query):
 
 
 def _ended_plans():
-    """Uuids of plans that run and whose moves have all ended and been settled."""
+    """Return the uuids of plans that run and whose moves have all ended and been settled."""
     plan, move = models.PlanRow, models.MoveRow
     return sa.select(plan.uuid).where(
         plan.state == plans.EXECUTING, ~sa.exists().where(
@@ -435,5 +439,6 @@ def _add_moves(session, plan, chosen, now, start_interval, kinds=MappingProxyTyp
 
 
 def _left_out(reasons):
-    """Text that tells which moves were left out, and why; None if none was."""
+    """Return the text about the moves that were left out and the reasons; None where none was left
+    out."""
     return '\n'.join(f'move {order}: {why}' for order, why in sorted(reasons.items())) or None

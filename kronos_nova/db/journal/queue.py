@@ -156,7 +156,7 @@ class Queue:
 
     @retried
     def mine(self):
-        """The MoveRecords of this worker, in the order in which they were due."""
+        """Return the MoveRecords of this worker, in the order in which they were due."""
         query = rows.moves_in(moves.IN_FLIGHT).where(models.MoveRow.owner == self.worker).order_by(
             models.MoveRow.not_before, models.MoveRow.position, models.MoveRow.ordinal)
         with self.database.reader() as session:
@@ -178,7 +178,8 @@ class Queue:
 
     @retried
     def workers(self, since):
-        """[(name, role, when it last said that it lives)] of those that did since then."""
+        """Return [(name, role, time of the last sign of life)] of the workers that gave one since
+        then."""
         with self.database.reader() as session:
             return [tuple(row) for row in session.execute(sa.select(
                 models.WorkerRow.name, models.WorkerRow.role, models.WorkerRow.heartbeat_at,
@@ -186,8 +187,8 @@ class Queue:
 
     @retried
     def skewed_workers(self, since, most):
-        """[(name, seconds by which its clock is ahead of the database's)] of those that have said
-        since then that they live, and whose clock differs by more than ``most`` seconds."""
+        """Return [(name, seconds by which its clock is ahead of the database)] of the workers that
+        gave a sign of life since then and whose clock differs by more than ``most`` seconds."""
         row = models.WorkerRow
         with self.database.reader() as session:
             return [tuple(each) for each in session.execute(sa.select(
@@ -269,7 +270,7 @@ class Queue:
 
 
 def _columns_of(states):
-    """Columns that caps are checked with, which are much cheaper to read than whole rows."""
+    """Return the columns that caps need, which are much cheaper to read than whole rows."""
     move = models.MoveRow
     return sa.select(move.uuid, move.plan_uuid, move.instance_uuid, move.source, move.destination,
                      move.depends_on, move.group, move.expected_seconds, move.checked_at,
@@ -285,7 +286,7 @@ def _ready(now, plan_uuids):
 
 
 def _before(session, row):
-    """{ordinal: state} of the moves that ``row`` depends on."""
+    """Return {ordinal: state} of the moves that ``row`` depends on."""
     ordinals = json.loads(row.depends_on)
     if not ordinals:
         return {}
@@ -313,7 +314,8 @@ def _why_not_any_more(session, row, stale_before):
 
 
 def _rest_of_group(session, row):
-    """Ordinal, state and expected_seconds of the other moves of a move's group, by ordinal."""
+    """Return the ordinal, state and expected_seconds of the other moves of a move's group, by
+    ordinal."""
     if row.group is None:
         return []
     move = models.MoveRow

@@ -20,7 +20,8 @@ DISPATCH = 'dispatch'
 
 @contextlib.contextmanager
 def serialized(database, *names):
-    """A session that writes, and while it does, no other one under any of the same locks.
+    """Open a session that writes. No other session that has one of the same locks runs at the same
+    time.
 
     :param names: of the locks; a session that takes several takes PLANNING first
     """
@@ -32,7 +33,10 @@ def serialized(database, *names):
 
 
 def find(session, model, uuid, missing):
-    """:raises missing: there is no such row"""
+    """Return the row with a uuid.
+
+    :raises missing: there is no such row
+    """
     row = session.get(model, uuid)
     if row is None:
         raise missing
@@ -94,7 +98,8 @@ def note(session, uuids, step, now, worker, detail='', has_failed=False):
 
 
 def record(cls, row, **changed):
-    """A record of ``cls`` with what ``row`` has of the same names, but for what is given."""
+    """Return a record of ``cls``. Its fields are the columns of ``row`` with the same names, and
+    the given values."""
     values = {field.name: getattr(row, field.name) for field in dataclasses.fields(cls)
               if field.name not in changed}
     return cls(**values, **changed)

@@ -31,6 +31,6 @@ def upgrade():
 
 
 def _with_offset(text):
-    """The earlier versions wrote UTC without saying so."""
+    """Add the offset of UTC, which the earlier versions left out."""
     moment = datetime.datetime.fromisoformat(text)
     return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).isoformat()
