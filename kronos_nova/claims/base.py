@@ -27,7 +27,7 @@ class ClaimStore(Protocol):
         """
 
     def load(self) -> list[Claim]:
-        """All claims of this host, in the order of their ids."""
+        """Return all claims of this host, in the order of their ids."""
 
     def write(self, put: list[Claim], drop: list[tuple]) -> dict[tuple, int]:
         """Insert or overwrite the claims ``put`` by their keys and remove those with the keys
@@ -41,6 +41,6 @@ class ClaimStore(Protocol):
 
 
 def load_store(name, conf, host, call=None):
-    """The driver called ``name``, as configured in ``[kronos_claims] store``."""
+    """Return the driver called ``name``, as configured in ``[kronos_claims] store``."""
     return driver.DriverManager(NAMESPACE, name, invoke_on_load=True, invoke_kwds={
         'conf': conf, 'host': host, 'call': call}).driver

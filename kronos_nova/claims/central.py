@@ -25,11 +25,12 @@ class CentralStore:
         self._call = call
 
     def open(self):
-        """The conductor keeps the one database: there is nothing to open."""
+        """Do nothing: the conductor keeps the one database."""
         return True
 
     def load(self):
-        """The claims of this host. Rows that are not valid claims are left out and logged."""
+        """Return the claims of this host. Rows that are not valid claims are left out and
+        logged."""
         found, now = [], clock.utcnow()
         for row in self._call('load', host=self.host)[:message.MOST_ROWS]:
             try:

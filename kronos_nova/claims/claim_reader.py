@@ -22,12 +22,15 @@ class ClaimReader:
         self._table = table.ClaimTable(MODELS[history])
 
     def all(self):
-        """``[Claim, ...]``, by id."""
+        """Return ``[Claim, ...]``, in the order of their ids."""
         with self._database.reader() as session:
             return self._table.load_all(session.connection())
 
     def get(self, claim_id):
-        """:raises ClaimError: there is none"""
+        """Return a claim by its id.
+
+        :raises ClaimError: there is none
+        """
         for claim in self.all():
             if claim.id == claim_id:
                 return claim

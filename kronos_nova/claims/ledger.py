@@ -65,7 +65,7 @@ class Ledger:
         return trusted
 
     def rows(self, node):
-        """``[Claim, ...]`` that the store has for a node, as far as is known."""
+        """Return ``[Claim, ...]`` that the store has for a node, as far as is known."""
         return list(self._rows[node].values())
 
     def refresh(self):

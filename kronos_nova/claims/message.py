@@ -39,7 +39,8 @@ _PAST = datetime.timedelta(days=365 * 20)
 
 
 def claim_of(row: object, host: str, now: datetime.datetime) -> Claim:
-    """
+    """Read a claim of ``host`` from a message.
+
     :raises OutOfBounds: it is no claim of ``host``, or no host has such a one
     """
     claim = validated(row)
@@ -75,7 +76,10 @@ def validated(row: object) -> Claim:
 
 
 def claims_of(rows: object, host: str, now: datetime.datetime) -> list[Claim]:
-    """:raises OutOfBounds: there are too many, or one is wrong"""
+    """Read the claims of ``host`` from a message.
+
+    :raises OutOfBounds: there are too many, or one is wrong
+    """
     if not isinstance(rows, list | tuple):
         raise boundary.OutOfBounds(what='the claims', problem='must be a list')
     boundary.sized(rows, 'the list of claims', MOST_ROWS)
@@ -83,7 +87,7 @@ def claims_of(rows: object, host: str, now: datetime.datetime) -> list[Claim]:
 
 
 def keys_of(keys: object) -> list[tuple[str, str, bool]]:
-    """Keys of claims to be dropped, as Claim.key has them.
+    """Return the keys of claims to be dropped, as Claim.key has them.
 
     :raises OutOfBounds: they are none
     """

@@ -14,7 +14,7 @@ from kronos_nova.objects.claim import Claim
 
 
 def keys_of(node, uuid):
-    """The keys that the claims of an instance on a node can have."""
+    """Return the keys that the claims of an instance on a node can have."""
     return (node, uuid, False), (node, uuid, True)
 
 
@@ -34,7 +34,8 @@ class _Holding:
     move: MoveClaim | None = None
 
     def amounts(self):
-        """``{resize_target: Amount}``. A revert's way back is no target; the instance is, then."""
+        """Return ``{is_resize_target: Amount}``. When a resize is reverted, the instance counts as
+        the target."""
         if self.move is None:
             return {False: self.instance} if self.instance else {}
         if self.instance is None:
@@ -125,7 +126,7 @@ class NodeClaims:
         return {*self._holdings, *(claim.instance_uuid for claim in self.untracked.values())}
 
     def claims(self, uuid, now=None):
-        """``{key: Claim}`` of an instance; new ones are of ``now``."""
+        """Return ``{key: Claim}`` of an instance; the time of new claims is ``now``."""
         claims = {claim.key: claim for claim in self.untracked_for(uuid)}
         if uuid not in self._holdings:
             return claims

@@ -215,7 +215,7 @@ def _bound(connection, deadline):
 
 
 def _sqlite_code(error):
-    """SQLite's primary result code, None when the error is not SQLite's."""
+    """Return SQLite's primary result code, None when the error is not SQLite's."""
     while error is not None and not isinstance(error, sqlite3.Error):
         error = getattr(error, 'orig', None) or error.__cause__
     code = getattr(error, 'sqlite_errorcode', None)

@@ -35,7 +35,7 @@ class ClaimTable:
         self._delete_ids = table.delete().where(table.c.id == sa.bindparam('key_id'))
 
     def load(self, connection, host):
-        """The claims of ``host``, by id."""
+        """Return the claims of ``host``, by id."""
         return [to_claim(row) for row in self._rows(connection, host)]
 
     def load_all_messages(self, connection, most):
@@ -47,7 +47,7 @@ class ClaimTable:
         return connection.scalar(self._count, {'key_host': host})
 
     def load_all(self, connection):
-        """The claims of every host, by id."""
+        """Return the claims of every host, by id."""
         return [to_claim(row) for row in connection.execute(self._all)]
 
     def load_messages(self, connection, host):
@@ -88,7 +88,7 @@ def _key(host, key):
 
 
 def to_row(claim):
-    """The columns of a claim but its id."""
+    """Return the columns of a claim except its id."""
     amount = claim.amount
     return {
         'host': claim.host, 'node': claim.node, 'instance_uuid': claim.instance_uuid,
@@ -99,7 +99,7 @@ def to_row(claim):
 
 
 def to_claim(row):
-    """A claim of anything with the columns as attributes."""
+    """Make a claim of an object with the columns as attributes."""
     return Claim(
         id=row.id, host=row.host, node=row.node, instance_uuid=row.instance_uuid,
         resize_target=bool(row.resize_target), state=row.state, migration_uuid=row.migration_uuid,
@@ -109,5 +109,5 @@ def to_claim(row):
 
 
 def from_message(row):
-    """A claim of a dict with the columns as keys."""
+    """Make a claim of a dict with the columns as keys."""
     return to_claim(types.SimpleNamespace(**row))

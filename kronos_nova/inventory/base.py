@@ -14,7 +14,8 @@ class InventorySource(Protocol):
 
     def read(self, scopes: Collection[str] | None = None,
              moves: Collection[MoveUnderWay] = ()) -> Snapshot:
-        """The hosts of some aggregates and what runs there, at one moment, or of the whole cloud.
+        """Return the hosts of some aggregates, or of the whole cloud, and the instances there, at
+        one moment.
 
         Other hosts are there too, where an instance moves to or from one of these. Aggregates
         are all there, with those of their hosts that are.
@@ -26,13 +27,13 @@ class InventorySource(Protocol):
         """
 
     def read_flavors(self) -> tuple[Shape, ...]:
-        """All flavors, also those of single projects.
+        """Return all flavors, also those of single projects.
 
         :raises InventoryError: Nova could not be read
         """
 
     def names_elsewhere(self, attribute: str, names: Collection[str]) -> set[str]:
-        """The names that instances outside the last reading have too.
+        """Return the names that instances outside the last reading have too.
 
         :param attribute: of an Instance, ``name`` or ``display_name``
         :raises InventoryError: Nova could not be read

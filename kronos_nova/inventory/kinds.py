@@ -80,7 +80,8 @@ class Kinds:
 
 
 def zone_members(aggregates: list[Aggregate]) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """{availability zone: what a server that is pinned to it is a member of}"""
+    """Return {availability zone: uuids of its aggregates, of one of which a host of a server pinned
+    to the zone is a member}."""
     found: dict[str, list[str]] = {}
     for aggregate in aggregates:
         if aggregate.availability_zone:

@@ -37,7 +37,7 @@ NO_TOPOLOGY = Topology()
 
 
 def host_cells(raw: Any) -> tuple[NumaCell, ...]:
-    """The cells of a host; empty for a host without.
+    """Return the cells of a host; empty for a host without cells.
 
     :param raw: ``compute_nodes.numa_topology``, parsed
     :raises OutOfBounds: it is nothing that Nova writes
@@ -59,8 +59,8 @@ def _host_cell(cell: Mapping[str, Any]) -> NumaCell:
 
 
 def topology(raw: Any) -> Topology:
-    """The cells that an instance needs, and those that it has. Sizes of pages are those that were
-    found; see :func:`with_page_size`.
+    """Return the cells that an instance needs, and the cells that it has. Page sizes are the sizes
+    that were allocated; see :func:`with_page_size`.
 
     :param raw: ``instance_extra.numa_topology``, parsed
     :raises OutOfBounds: it is nothing that Nova writes

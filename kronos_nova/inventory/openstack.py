@@ -63,7 +63,7 @@ class OpenStackInventory:
 
     def read(self, scopes: Collection[str] | None = None,
              moves: Collection[MoveUnderWay] = ()) -> Snapshot:
-        """Hosts with QEMU or KVM and what runs there, all projects and cells.
+        """Return the hosts with QEMU or KVM and what runs there, all projects and cells.
 
         The public API does not tell the cells of hosts, so all seem to be in one; Nova itself
         refuses a live migration to another.
@@ -87,12 +87,12 @@ class OpenStackInventory:
                 '/flavors/detail?is_public=None', 'flavors'))
 
     def names_elsewhere(self, attribute: str, names: Collection[str]) -> set[str]:
-        """Find names elsewhere, as :class:`kronos_nova.inventory.base.InventorySource` defines it;
-        nothing more is read."""
+        """Return the names that instances outside the last reading have too, without another
+        request."""
         return self._names_elsewhere[attribute].intersection(names)
 
     def aggregate_hosts(self) -> dict[str, list[str]]:
-        """The names of the hosts of every aggregate.
+        """Return the names of the hosts of every aggregate.
 
         :raises InventoryError: Nova cannot be read
         """
@@ -101,7 +101,7 @@ class OpenStackInventory:
                                                                        'aggregates')}
 
     def past_moves(self, since: datetime.datetime) -> list[PastMove]:
-        """The live migrations that completed since a time, also those that users asked for.
+        """Return the live migrations that completed since a time, also those that users asked for.
 
         :raises InventoryError: Nova cannot be read
         """
@@ -175,7 +175,8 @@ class OpenStackInventory:
             raise exception.InventoryError(problem=str(error)) from error
 
     def _pages(self, path, key, version=COMPUTE_INVENTORY) -> Iterator[dict]:
-        """Everything of a list that Nova cuts into pages; it says when there is one more."""
+        """Yield all entries of a list that Nova cuts into pages. Each page says whether there is
+        another."""
         separator = '&' if '?' in path else '?'
         marker, seen = '', set()
         while marker not in seen:
@@ -222,7 +223,7 @@ def _answered():
 
 
 def _cause(error):
-    """The text of an error with the address, which the SDK leaves out of some messages."""
+    """Return the text of an error with the address, which the SDK leaves out of some messages."""
     text = ' '.join(str(error).split())
     url = getattr(error, 'url', None)
     status = getattr(error, 'http_status', None) or getattr(error, 'status_code', None)

@@ -31,7 +31,7 @@ class ReadingPace:
 
     @contextlib.contextmanager
     def step(self):
-        """Context of a step; several steps may run in threads."""
+        """Open the context of a step. Several steps may run in threads."""
         begun = self._monotonic()
         yield
         rest = min(self._monotonic() - begun, LONGEST_REST, self._left)

@@ -84,13 +84,14 @@ class ProviderCache:
         self._alike = {}
 
     def read(self, client: PlacementClient, instances: Mapping[str, Collection[str]]) -> Trees:
-        """
-        :param client: asked from several threads
+        """Read the provider trees of hosts from placement.
+
+        A host that placement does not know is left out and named in the log. Its nova-compute has
+        never reported, or its provider was deleted.
+
+        :param client: called from several threads
         :param instances: root provider uuids of the hosts, each with the uuids of the instances
             there
-        A host that placement does not know is left out, and named in the log: its nova-compute
-        has never reported, or its provider was deleted.
-
         :raises InventoryError: placement cannot be read, or knows none of the roots
         """
         try:
@@ -141,7 +142,8 @@ class ProviderCache:
         return {uuid: each for uuid, each in found.items() if each.roots}
 
     def _those(self, client, uuids):
-        """(uuid, its Provider or None where it was deleted since placement named it) of each."""
+        """Yield (uuid, its Provider) of each; None for a provider that was deleted after placement
+        listed it."""
         usual = at_once = 1 if len(uuids) <= FEW else PARALLEL_READS
         waiting = iter(uuids)
         while few := list(itertools.islice(waiting, READS_BETWEEN_TWO_LOOKS_AT_THE_CLOCK)):

@@ -46,7 +46,8 @@ class HostScope:
 
 
 def unread(aggregates: Iterable[Aggregate], hosts: Mapping[str, str]) -> dict[str, str]:
-    """{aggregate, or the pool of hosts in none: a line for a person} where hosts could not be read.
+    """Return {aggregate, or the pool of unassigned hosts: a line for a person} where hosts could
+    not be read.
 
     :param hosts: name to why
     """
@@ -58,7 +59,7 @@ def unread(aggregates: Iterable[Aggregate], hosts: Mapping[str, str]) -> dict[st
 
 
 def within(aggregates: Iterable[Aggregate], hosts: Collection[str]) -> tuple[Aggregate, ...]:
-    """The aggregates with those of their hosts that are in ``hosts``."""
+    """Return the aggregates with only those hosts that are in ``hosts``."""
     return tuple(Aggregate(
         name=each.name, uuid=each.uuid, availability_zone=each.availability_zone,
         metadata=each.metadata, hosts=tuple(host for host in each.hosts if host in hosts))

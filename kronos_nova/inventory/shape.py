@@ -99,8 +99,9 @@ def refuse_gaps(servers: Iterable[dict]):
 
 
 def one_of_each(instances: Iterable[Instance]) -> tuple[Instance, ...]:
-    """The first of those that have the same uuid. A server that changes while Nova lists page after
-    page is on two of them, and one that is taken to another cell is in both for a while."""
+    """Return the first of the servers that have the same uuid. A server that changes while Nova
+    lists page after page is on two pages. One that moves to another cell is in both cells for a
+    while."""
     found = {}
     for instance in instances:
         found.setdefault(instance.uuid, instance)
@@ -120,7 +121,7 @@ def host(hypervisor: dict, service: dict, tree: Iterable[Provider]) -> Host:
 
 
 def cpu(raw: Any) -> Cpu | None:
-    """The processors of a host, None where its hypervisor does not describe them.
+    """Return the processors of a host; None where its hypervisor does not describe them.
 
     :param raw: ``compute_nodes.cpu_info``, parsed
     """
@@ -154,13 +155,16 @@ def inventory(tree: Iterable[Provider]) -> dict[str, ResourceInventory]:
 
 
 def traits(tree: Iterable[Provider]) -> tuple[str, ...]:
-    """The traits of the whole tree, sorted."""
+    """Return the traits of the whole provider tree, sorted."""
     return tuple(sorted(boundary.text(trait, 'a trait')
                         for trait in frozenset().union(*(each.traits for each in tree))))
 
 
 def _resource_inventory(raw):
-    """:raises OutOfBounds: a figure is none that placement has"""
+    """Make a ResourceInventory of one resource class from placement's answer.
+
+    :raises OutOfBounds: a figure is none that placement has
+    """
     def figure(name, lowest):
         return boundary.integer(raw[name], f'an inventory: {name}', lowest, MOST)
 
@@ -171,7 +175,7 @@ def _resource_inventory(raw):
 
 
 def amounts(resources: Mapping[str, int]) -> dict[str, int]:
-    """The allocation of a consumer by resource class, sorted.
+    """Return the allocation of a consumer by resource class, sorted.
 
     :raises OutOfBounds: it is nothing that placement could have allocated
     """
@@ -182,7 +186,7 @@ def amounts(resources: Mapping[str, int]) -> dict[str, int]:
 
 
 def _together(parts: list[ResourceInventory]) -> ResourceInventory:
-    """One inventory with the capacity of several, whose ratios may differ.
+    """Return one inventory with the capacity of several inventories, whose ratios may differ.
 
     What one consumer is allocated of a class comes from one provider: its units are those that some
     provider has.
@@ -201,8 +205,8 @@ def _together(parts: list[ResourceInventory]) -> ResourceInventory:
 
 
 def used(tree: Iterable[Provider]) -> dict[str, int]:
-    """The sum of all allocations on the tree, by resource class: of instances, migrations,
-    soft-deleted servers and other users of placement."""
+    """Return the sum of all allocations on the tree by resource class. Instances, migrations,
+    soft-deleted servers and other users of placement all count."""
     total = collections.defaultdict(int)
     for provider in tree:
         for resources in provider.held.values():
@@ -212,7 +216,7 @@ def used(tree: Iterable[Provider]) -> dict[str, int]:
 
 
 def held_by_consumer(tree: Iterable[Provider]) -> Mapping[str, Mapping[str, int]]:
-    """Consumer uuid -> what it is allocated on the tree, by resource class."""
+    """Return {consumer uuid: its allocations on the tree, by resource class}."""
     tree = list(tree)
     if len(tree) == 1:
         return tree[0].held
@@ -276,7 +280,7 @@ def instance(server: dict, held: Mapping[str, dict[str, int]],
 
 
 def flavor(raw: dict) -> Shape:
-    """A flavor of Nova's list."""
+    """Return a flavor of Nova's list."""
     def size(name):
         return boundary.integer(raw[name] or 0, f'a flavor: {name}', 0, MOST)
 
@@ -296,12 +300,12 @@ def _image(raw: dict | str) -> Image:
 
 
 def _seconds(time: Any) -> float | None:
-    """Unix seconds of a time as Nova's API has it, UTC; None for no time."""
+    """Return the Unix time of a UTC time in the format of Nova's API; None for no time."""
     return int(clock.parsed(boundary.text(time, 'launched_at')).timestamp()) if time else None
 
 
 def aggregate(raw: dict) -> Aggregate:
-    """An aggregate with all its hosts, also those of bare metal."""
+    """Return an aggregate with all its hosts, including those of bare metal."""
     return Aggregate(name=_text(raw, 'name'), uuid=_text(raw, 'uuid'),
                      availability_zone=_text_or_none(raw, 'availability_zone'),
                      metadata=boundary.texts(raw['metadata'], 'metadata', MOST_KEYS, LONGEST_VALUE),

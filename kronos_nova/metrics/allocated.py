@@ -29,11 +29,14 @@ class AllocatedSource:
                           for host in snapshot.hosts}
 
     def query(self, query: MetricQuery) -> Vector:
-        """The samples by the label ``uuid`` for a profile, by ``host`` for all else."""
+        """Return the samples: labelled ``uuid`` for a profile, and ``host`` otherwise."""
         return Vector(tuple(self._samples(query)))
 
     def query_range(self, query: MetricQuery, times: Times) -> Matrix:
-        """:raises MetricsQueryRefused: always; nothing is known of the past"""
+        """Refuse a query of the past.
+
+        :raises MetricsQueryRefused: always; nothing is known of the past
+        """
         raise exception.MetricsQueryRefused(
             source=query.policy, problem='what was allocated in the past is not known')
 

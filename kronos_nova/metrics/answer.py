@@ -63,7 +63,7 @@ _PLAIN = msgspec.json.Decoder(_PlainAnswer)
 
 
 def read_vector(body: bytes, source: str) -> Vector:
-    """The instant vector in the body of ``/api/v1/query``.
+    """Return the instant vector in the body of ``/api/v1/query``.
 
     :param source: what errors name: a URL or a file
     :raises MetricsNotUnderstood: not the API's JSON
@@ -82,7 +82,8 @@ def read_vector(body: bytes, source: str) -> Vector:
 
 
 def read_matrix(body: bytes, source: str) -> Matrix:
-    """The series in the body of ``/api/v1/query_range``; errors as :func:`read_vector`."""
+    """Return the series in the body of ``/api/v1/query_range``. Errors are those of
+    :func:`read_vector`."""
     answer = read_answer(body, source)
     return Matrix(
         series=tuple(_series(series, source) for series in _result_of(answer, 'matrix', source)),
@@ -90,7 +91,7 @@ def read_matrix(body: bytes, source: str) -> Matrix:
 
 
 def read_answer(body: bytes, source: str) -> dict:
-    """The whole answer once its envelope is checked; ``data`` may be anything.
+    """Return the whole answer once its envelope is checked; ``data`` may be anything.
 
     :raises MetricsNotUnderstood: not the API's JSON
     :raises MetricsQueryRefused: ``status`` is ``error``
@@ -136,8 +137,9 @@ def first_line(body: bytes) -> str:
 
 
 def _warnings_of(answer, source):
-    """The doubts of the source about its own answer. Prometheus and Thanos have ``warnings``,
-    VictoriaMetrics ``isPartial``. ``infos`` are about the query and no reason for doubt."""
+    """Return the warnings of the source about its own answer. Prometheus and Thanos have
+    ``warnings``, VictoriaMetrics ``isPartial``. ``infos`` are about the query and no reason for
+    doubt."""
     warnings = answer.get('warnings') or []
     if not isinstance(warnings, list):
         raise exception.MetricsNotUnderstood(source=source, problem='"warnings" is no list')
@@ -164,8 +166,8 @@ def _result_of(answer, wanted, source):
 
 
 def _plain_samples(result):
-    """The samples, or None if one of them is not as it should be. A profile has a series an
-    instance: looked at one by one they take ten times as long."""
+    """Return the samples; None if one of them is malformed. A profile has a series for each
+    instance, and checking each sample alone takes ten times as long."""
     labels = [series.metric for series in result]
     times, values = zip(*[series.value for series in result], strict=True) if result else ((), ())
     if max(map(len, labels), default=0) > MOST_LABELS or not all(map(math.isfinite, times)):

@@ -12,13 +12,13 @@ class MetricsSource(Protocol):
     """Answers queries. Adapters return the answers as they are and decide nothing."""
 
     def query(self, query: MetricQuery) -> Vector:
-        """The instant vector of a query.
+        """Return the instant vector of a query.
 
         :raises MetricsError: unreachable, refused, not a vector, not understood; after the
         adapter's own retries
         """
 
     def query_range(self, query: MetricQuery, times: Times) -> Matrix:
-        """The series of a query over some time; errors as :meth:`query`. Only asked where a policy
-        has a forecast. Who asks bounds how many moments there are; the adapter bounds the size of
-        the answer and the time that it takes."""
+        """Return the series of a query over some time, with the errors of :meth:`query`. It is
+        called only where a policy has a forecast. The caller bounds the number of moments; the
+        adapter bounds the size of the answer and the time that it takes."""

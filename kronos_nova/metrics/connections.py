@@ -39,7 +39,8 @@ class Connections:
         return handle
 
     def drop(self, handle):
-        """The connection was closed; an answer without a length may still be read from it."""
+        """Forget a connection that was closed. An answer without a length may still be read from
+        it."""
         with self._lock:
             self._dropped.add(handle)
 
@@ -75,7 +76,8 @@ class Adapter(adapters.HTTPAdapter):
         self.poolmanager.pool_classes_by_scheme = self._pools
 
     def proxy_manager_for(self, proxy, **kwargs):
-        """
+        """Return a proxy manager whose connections are recorded.
+
         :raises InvalidProxyURL: of a kind whose connections cannot be remembered
         """
         if proxy.lower().startswith('socks'):  # they are made by PySocks, with arguments of its own
@@ -86,7 +88,8 @@ class Adapter(adapters.HTTPAdapter):
 
 
 def _pools(connections):
-    """urllib3's pool classes by scheme, with connections that are remembered when they are made."""
+    """Return urllib3's pool classes by scheme. Their connections are recorded when they are
+    made."""
 
     class Remembered:
         handle = None

@@ -251,7 +251,7 @@ class _Series:
         return any(each.naming is None and each.kind in TARGETS for each in everything.exporters)
 
     def marks(self) -> Iterator[tuple[str, str]]:
-        """Labels that may distinguish clouds, with each of their values."""
+        """Yield the labels that may distinguish clouds, with each of their values."""
         samples = [sample for kind in (LIBVIRT, NODE) for sample in self.targets[kind]]
         values = collections.defaultdict(collections.Counter)
         for sample in samples:

@@ -288,7 +288,7 @@ def _unavailable(reply, _endpoint, kind, _said):
 
 
 def _query(reply, _endpoint, kind, said):
-    """Return what the API has against the query itself."""
+    """Return why the API rejects the query itself; None for any other answer."""
     if not kind or reply.status not in (400, 422):
         return None
     if _DUPLICATES.search(said):

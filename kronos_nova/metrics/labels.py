@@ -34,7 +34,7 @@ class Proposal:
         return (self.pattern, self.replacement) == PLAIN
 
     def remedy(self, host_label: str) -> str:
-        """The line to write into the policy, for a person."""
+        """Return the line that a person has to write into the policy."""
         label = boundary.shown(self.label, 80)
         if self.is_plain:
             return f'host_label: {label}'
@@ -145,7 +145,7 @@ def case_remedy(hosts: Iterable[str]) -> str:
 
 
 def _propose(vector, host_label, hosts, matches, fold=_as_it_is):
-    """The candidate that finds most hosts; of those the one that changes least.
+    """Return the candidate that finds most hosts; of equal ones, the candidate that changes least.
 
     :param fold: applied to each value of a label
     """
@@ -163,7 +163,7 @@ def _propose(vector, host_label, hosts, matches, fold=_as_it_is):
 
 
 def _labels_of(samples, host_label) -> list[str]:
-    """The policy's own label first, then the most common others by name."""
+    """Return the policy's own label first, then the most frequent other labels, sorted by name."""
     counts = collections.Counter(label for sample in samples for label in sample.labels)
     del counts['__name__'], counts[host_label]
     common = sorted(counts, key=lambda label: (-counts[label], label))[:_LABELS]

@@ -54,7 +54,7 @@ class PrometheusClient:
             before_sleep=_log_retry, sleep=sleep, reraise=True)
 
     def query(self, query: MetricQuery) -> Vector:
-        """The instant vector of a policy's query, smoothed.
+        """Return the instant vector of a policy's query, smoothed.
 
         :raises MetricsError: the subclass tells why
         """
@@ -65,16 +65,17 @@ class PrometheusClient:
         return self._fetch('/api/v1/query', query=self._smoothed(query))
 
     def instant(self, promql: str) -> Vector:
-        """The instant vector of any PromQL, as it is."""
+        """Return the instant vector of any PromQL, without smoothing."""
         return answer.read_vector(self._fetch('/api/v1/query', query=promql),
                                   self._transport.source)
 
     def range(self, promql: str, start: float, end: float, step: float) -> tuple[Series, ...]:
-        """The series of a range query; times in Unix seconds, both ends included."""
+        """Return the series of a range query; times in Unix seconds, both ends included."""
         return self._range(promql, Times(start, end, step)).series
 
     def query_range(self, query: MetricQuery, times: Times) -> Matrix:
-        """The series of a policy's query, as it is: what it is asked for are means already.
+        """Return the series of a policy's query, without smoothing, because the query asks for
+        means already.
 
         :raises MetricsError: the subclass tells why
         """
@@ -126,12 +127,13 @@ def _log_retry(state):
 
 
 def for_cycle(conf) -> PrometheusClient:
-    """The client for one cycle: as :func:`from_conf`, within ``total_timeout``."""
+    """Return the client for one cycle, made as by :func:`from_conf`. All its requests end within
+    ``total_timeout``."""
     return from_conf(conf, patience=conf.kronos_prometheus.total_timeout)
 
 
 def from_conf(conf, patience=float('inf')) -> PrometheusClient:
-    """The client that ``[kronos_prometheus]`` of an ``oslo.config`` object asks for.
+    """Make the client that ``[kronos_prometheus]`` of an ``oslo.config`` object configures.
 
     :raises ConfigurationError: options that contradict each other
     """

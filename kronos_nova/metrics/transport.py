@@ -106,8 +106,8 @@ class Transport:
 
     @contextlib.contextmanager
     def _classify_errors(self):
-        """Turns what requests raises while it connects, and urllib3 while a body is read, into
-        ours."""
+        """Translate errors of requests while it connects, and of urllib3 while a body is read, into
+        those of Kronos."""
         try:
             yield
         except (requests.exceptions.SSLError, urllib3.exceptions.SSLError) as error:
@@ -144,7 +144,7 @@ class Transport:
                 f'the answer is compressed with "{encoding}", which was not asked for')
 
     def _read(self, response):
-        """The body, never more than a chunk over the limit of it in memory."""
+        """Return the body. At most one chunk more than the limit is kept in memory."""
         body = bytearray()
         while chunk := response.raw.read1(_CHUNK, decode_content=True):
             body += chunk
@@ -203,7 +203,8 @@ class _Exchange:
 
 
 def _cause(error):
-    """The innermost reason: requests wraps urllib3, which wraps the operating system's."""
+    """Return the innermost reason: requests wraps errors of urllib3, which wraps those of the
+    operating system."""
     while True:
         inner = getattr(error, 'reason', None) or error.__cause__ or error.__context__
         if not isinstance(inner, Exception):

@@ -13,12 +13,12 @@ Allocations = Mapping[str, Mapping[str, int]]
 
 
 def on(allocations: Allocations, providers: Collection[str]) -> Allocations:
-    """The part of ``allocations`` that lies on ``providers``."""
+    """Return the part of ``allocations`` that lies on ``providers``."""
     return {uuid: held for uuid, held in allocations.items() if uuid in providers}
 
 
 def off(allocations: Allocations, providers: Collection[str]) -> Allocations:
-    """The part of ``allocations`` that does not lie on ``providers``."""
+    """Return the part of ``allocations`` that does not lie on ``providers``."""
     return {uuid: held for uuid, held in allocations.items() if uuid not in providers}
 
 
@@ -61,7 +61,7 @@ class Consumer:
         return body | {'consumer_type': self.consumer_type} if with_type else body
 
     def holding(self, allocations: Allocations, **changes) -> 'Consumer':
-        """The same consumer with other allocations."""
+        """Return the same consumer with other allocations."""
         return dataclasses.replace(self, allocations=allocations, **changes)
 
 

@@ -164,9 +164,14 @@ def _goes_on(migration: Migration, instance: InstanceRecord, limits: AuditLimits
 
 def judge_exactly(case: AuditCase, nova: NovaRecords, holdings: Holdings,
                   limits: AuditLimits) -> Finding | None:
-    """:func:`judge`; where amounts decide and those known at once do not match, all that Nova and
+    """Judge a consumer as :func:`judge` does. Where amounts decide and those known at once do not
+    match, request all that Nova and Neutron know of the instance, which takes a few requests. Where
+    it cannot be read, no finding is made, and other instances are not affected.
+
+    :func:`judge`; where amounts decide and those known at once do not match, all that Nova and
     Neutron know of the instance is asked for, which takes a few requests. Where that cannot be
-    read, nothing is known to be wrong or right, and it is this instance's own affair."""
+    read, nothing is known to be wrong or right, and it is this instance's own affair.
+    """
     finding = judge(case, holdings, limits)
     if finding is None or not (finding.kind == MISMATCHED or finding.kind in (LEAKED, DOUBLED)
                                and _is_held_twice(case, holdings)):
@@ -245,15 +250,16 @@ def _give_back(migration_uuid, host):
 
 
 def _distance(held: Allocations, asked: Mapping[str, int] | None) -> int:
-    """The number of resource classes of which another amount is held than is asked for; 0 where it
-    is not known what is asked for."""
+    """Return the number of resource classes with another amount than requested; 0 where the
+    requested amounts are not known."""
     if asked is None:
         return 0
     return len({*totals(held).items()} ^ {each for each in asked.items() if each[1]})
 
 
 def _mismatched(case: AuditCase, instance: InstanceRecord, held: Allocations) -> Finding | None:
-    """The finding of an allocation in the right place with another amount than is asked for."""
+    """Return the finding of an allocation on the right providers with another amount than
+    requested."""
     if instance.asks_for is None:
         asked = {}
     else:
@@ -272,17 +278,18 @@ def _mismatched(case: AuditCase, instance: InstanceRecord, held: Allocations) ->
 
 
 def _differences(held, asked):
-    """The resource classes of which too much or too little is held. What is asked for by others
-    than Nova and Neutron is not known here: more classes than asked for are wrong only where every
-    server holds them."""
+    """Return the resource classes of which too much or too little is allocated. Requests of
+    services other than Nova and Neutron are not known here, so additional classes are wrong only
+    where every server has them."""
     now = totals(held)
     return {name for name in {*asked, *(now.keys() & EVERY_SERVER)}
             if now.get(name, 0) != asked.get(name, 0)}
 
 
 def _corrected(held, asked):
-    """``held`` with the amounts of ``asked`` where they can be moved to one provider. Less
-    than that of what is not every server's may be the rest of what lay on several: a port each."""
+    """Return ``held`` with the amounts of ``asked`` where they can be moved to one provider. A
+    smaller amount of a class that only some servers have may be the rest of several allocations,
+    such as one a port."""
     wrong = _differences(held, asked)
     corrected = {}
     for uuid, amounts in held.items():
@@ -314,8 +321,8 @@ def _nowhere(case: AuditCase) -> Finding | None:
 
 
 def _stalled(case: AuditCase, limits: AuditLimits) -> Finding | None:
-    """The finding of a live migration without a worker. It is reported only: whether the guest
-    still moves is known on its hosts alone."""
+    """Return the finding of a live migration without a worker. It is only reported, because only
+    the hosts know whether the guest still moves."""
     for migration, _held in case.migrations:
         if migration.has_ended or migration.kind != LIVE or migration.settled_for < limits.grace:
             continue

@@ -83,7 +83,7 @@ class PlacementClient:
 
     @_understood
     def negotiate(self) -> str:
-        """The microversion to speak: 1.38, or 1.36 where consumer types are not offered.
+        """Return the microversion to use: 1.38, or 1.36 where consumer types are not offered.
 
         :raises PlacementTooOld: not even that is offered
         """
@@ -136,32 +136,32 @@ class PlacementClient:
 
     @_understood
     def tree(self, root: str) -> frozenset[str]:
-        """The uuids of all providers in the tree that ``root`` belongs to."""
+        """Return the uuids of all providers in the tree that ``root`` belongs to."""
         providers = self._get(f'/resource_providers?in_tree={root}')['resource_providers']
         return frozenset(provider['uuid'] for provider in providers)
 
     def roots(self) -> dict[str, str]:
-        """{provider uuid: uuid of the root of its tree}, of all providers."""
+        """Return {provider uuid: uuid of the root of its tree}, of all providers."""
         return {uuid: provider.root for uuid, provider in self.providers().items()}
 
     @_understood
     def providers(self) -> dict[str, ProviderState]:
-        """All providers, by uuid."""
+        """Return all providers, by uuid."""
         return {provider['uuid']: ProviderState(root=provider['root_provider_uuid'],
                                                 generation=provider['generation'])
                 for provider in self._get('/resource_providers')['resource_providers']}
 
     def inventories(self, provider: str) -> dict[str, dict]:
-        """{resource class: what placement keeps of it} of one provider."""
+        """Return {resource class: its inventory} of one provider."""
         return self._get(f'/resource_providers/{provider}/inventories')['inventories']
 
     @_understood
     def traits(self, provider: str) -> frozenset[str]:
-        """The names of the traits of one provider."""
+        """Return the names of the traits of one provider."""
         return frozenset(self._get(f'/resource_providers/{provider}/traits')['traits'])
 
     def roots_in(self, aggregates: Collection[str]) -> frozenset[str]:
-        """The roots of all providers in any of these aggregates (uuids)."""
+        """Return the roots of all providers in any of these aggregates (uuids)."""
         if not aggregates:
             return frozenset()
         members = ','.join(sorted(aggregates))
@@ -170,34 +170,35 @@ class PlacementClient:
 
     @_understood
     def name(self, provider: str) -> str:
-        """The name of a provider: of a compute node, its hypervisor's host name."""
+        """Return the name of a provider. That of a compute node is its hypervisor hostname."""
         return self._get(f'/resource_providers/{provider}')['name']
 
     @_understood
     def held_on(self, provider: str) -> dict[str, dict[str, int]]:
-        """{consumer uuid: {resource class: amount}} on one provider."""
+        """Return {consumer uuid: {resource class: amount}} on one provider."""
         held = self._get(f'/resource_providers/{provider}/allocations')['allocations']
         return {uuid: allocation['resources'] for uuid, allocation in held.items()}
 
     def resource_classes(self) -> frozenset[str]:
-        """The names of all resource classes."""
+        """Return the names of all resource classes."""
         classes = self._get('/resource_classes')['resource_classes']
         return frozenset(each['name'] for each in classes)
 
     @_understood
     def sharing(self) -> frozenset[str]:
-        """The uuids of all providers that share their inventory by aggregates."""
+        """Return the uuids of all providers that share their inventory by aggregates."""
         providers = self._get(f'/resource_providers?required={SHARING}')['resource_providers']
         return frozenset(provider['uuid'] for provider in providers)
 
     @_understood
     def aggregates(self, provider: str) -> frozenset[str]:
-        """The uuids of the aggregates that ``provider`` is in."""
+        """Return the uuids of the aggregates that ``provider`` is in."""
         return frozenset(self._get(f'/resource_providers/{provider}/aggregates')['aggregates'])
 
     @_understood
     def in_tree_and_aggregates(self, root: str, aggregates: Collection[str]) -> frozenset[str]:
-        """The uuids of the providers in the tree of ``root`` that are in any of ``aggregates``."""
+        """Return the uuids of the providers in the tree of ``root`` that are in any of
+        ``aggregates``."""
         if not aggregates:
             return frozenset()
         members = ','.join(sorted(aggregates))
@@ -206,7 +207,8 @@ class PlacementClient:
 
     @_understood
     def candidates(self, query: str) -> list[dict]:
-        """The allocation requests of ``GET /allocation_candidates?query``, in placement's order."""
+        """Return the allocation requests of ``GET /allocation_candidates?query``, in placement's
+        order."""
         return self._get(f'/allocation_candidates?{query}')['allocation_requests']
 
     @property

@@ -166,8 +166,8 @@ class Healer:
                                           'trait that it requires'))
 
     def _ways(self, again, case) -> list[Mapping[str, Allocations]]:
-        """The allocations that the consumers could have, the best first: where they have some
-        already."""
+        """Return the allocations that the consumers could have. Those that need the fewest new
+        providers come first."""
         uuid = again.needs_candidate
         if uuid is None:
             return [again.wanted]

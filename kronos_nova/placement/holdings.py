@@ -31,11 +31,11 @@ class Holdings:
     consumers: Mapping[str, Allocations]
 
     def on_tree(self, allocations: Allocations, root: str) -> Allocations:
-        """The part of ``allocations`` on the tree of ``root``."""
+        """Return the part of ``allocations`` on the tree of ``root``."""
         return {uuid: held for uuid, held in allocations.items() if self.roots.get(uuid) == root}
 
     def shared(self, allocations: Allocations, root: str) -> Allocations:
-        """The part of ``allocations`` on sharing providers that belongs to a host.
+        """Return the part of ``allocations`` on sharing providers that belongs to a host.
 
         What lies on one that does not serve it belongs to another host if the same resource class
         is held here too, or nothing on the host itself; without that it is rather the aggregates
@@ -60,7 +60,7 @@ class Holdings:
 
 
 def untracked(items: Iterable, description: str, total: int) -> Iterable:
-    """``items`` without a display of progress; the port is that of
+    """Return ``items`` without a display of progress, with the signature of
     ``rich.progress.Progress.track``."""
     return items
 
@@ -95,7 +95,7 @@ def _held_on(client, provider):
 
 
 def read_providers(client: PlacementClient) -> Holdings:
-    """Holdings without consumers."""
+    """Return holdings without consumers."""
     sharing = {}
     for uuid in client.sharing():
         with contextlib.suppress(errors.NotFound):

@@ -50,8 +50,8 @@ def parts(client: PlacementClient, held: Allocations, source_tree: Iterable[str]
 
 
 def reached(client: PlacementClient, sharing: Iterable[str], root: str) -> frozenset[str]:
-    """The providers of ``sharing`` that serve the tree of ``root``: those in an aggregate with one
-    of its providers."""
+    """Return the providers of ``sharing`` that serve the tree of ``root``: those in an aggregate
+    with one of the tree's providers."""
     found = set()
     for uuid in sharing:
         with contextlib.suppress(errors.NotFound):  # it was deleted a moment ago
@@ -73,12 +73,12 @@ def before_move(instance: Allocations, on_source: Allocations,
 
 
 def classes(allocations: Allocations) -> frozenset[str]:
-    """The resource classes of ``allocations``."""
+    """Return the resource classes of ``allocations``."""
     return frozenset(name for held in allocations.values() for name in held)
 
 
 def totals(allocations: Allocations) -> dict[str, int]:
-    """{resource class: amount} of ``allocations``, over all providers."""
+    """Return {resource class: amount} of ``allocations``, over all providers."""
     amounts = {}
     for held in allocations.values():
         for name, amount in held.items():
@@ -87,7 +87,7 @@ def totals(allocations: Allocations) -> dict[str, int]:
 
 
 def without_classes(allocations: Allocations, names: Iterable[str]) -> Allocations:
-    """``allocations`` without the resource classes ``names``."""
+    """Return ``allocations`` without the resource classes ``names``."""
     left = {uuid: {name: amount for name, amount in held.items() if name not in names}
             for uuid, held in allocations.items()}
     return {uuid: held for uuid, held in left.items() if held}

@@ -45,10 +45,10 @@ class TaskRegister(Protocol):
         """Return tasks whose worker gave its last sign of life before a time."""
 
     def in_progress(self) -> frozenset[str]:
-        """The migrations that a worker has begun and not ended."""
+        """Return the migrations that a worker has begun and not ended."""
 
     def instances(self) -> frozenset[str]:
-        """The instances for which a migration was asked that has not ended."""
+        """Return the instances with a requested migration that has not ended."""
 
     def lose(self, task: Task) -> bool:
         """Take a task away from its worker; False if it went on meanwhile."""

@@ -82,27 +82,27 @@ class NovaRecords(Protocol):
     """Nova's databases. Every method raises InventoryError where they cannot be read."""
 
     def read(self) -> Records:
-        """Everything at once, of the cells that answer."""
+        """Return the records of all cells that answer."""
 
     def migrations(self, uuids: Iterable[str]) -> Mapping[str, Migration]:
-        """The migrations of ``uuids``, ended or not."""
+        """Return the migrations of ``uuids``, ended or not."""
 
     def deleted(self, uuids: Iterable[str]) -> frozenset[str]:
-        """The uuids of ``uuids`` that were instances once."""
+        """Return the ``uuids`` that belong to deleted instances."""
 
     def building(self, uuids: Iterable[str]) -> frozenset[str]:
-        """The uuids of ``uuids`` that are instances in the making, which no cell has yet."""
+        """Return the ``uuids`` of instances that are being created and are in no cell yet."""
 
     def histories(self, wanted: Mapping[str, Set[str]]) -> Mapping[str, InstanceHistory]:
-        """The histories of some instances, of those whose cells answer.
+        """Return the histories of some instances whose cells answer.
 
         :param wanted: instance uuid to the uuids of migrations that are wanted however old
         """
 
     def recent(self, seconds: float) -> tuple[Mapping[str, Mapping[str, object]], Sequence[str]]:
-        """The instances of migrations that have not ended, or that changed within ``seconds``: each
-        with these migrations by their uuids, and something that is another when one changes. And
-        the names of the cells that could not be read."""
+        """Return the instances with migrations that have not ended, or that changed within
+        ``seconds``, each with these migrations by uuid and a value that differs once one changes.
+        Return also the names of the cells that could not be read."""
 
     def accepted(self) -> list[Migration]:
         """Live migrations that no nova-compute has received yet."""
@@ -115,12 +115,12 @@ class NovaRecords(Protocol):
         """
 
     def marked(self, before: datetime.datetime) -> frozenset[str]:
-        """The instances that were marked as migrating before then and are still. Of the
+        """Return the instances that were marked as migrating before a time and still are, of the
         cells that answer."""
 
     def unbegun(self, instance_uuid: str, created_before: datetime.datetime) -> list[str]:
-        """The live migrations of an instance that are as old as that and that no nova-compute has
-        received yet."""
+        """Return the live migrations of an instance that are older than a time and that no
+        nova-compute has received."""
 
     def set_free(self, instance_uuid: str, marked_before: datetime.datetime) -> None:
         """Clear the task state of an instance that was marked as migrating before a time and has no
@@ -140,5 +140,5 @@ class NovaRecords(Protocol):
         request, its devices and its ports; each of them is right. Empty where it is gone."""
 
     def candidates(self, instance_uuid: str, kept: Allocations) -> list[Allocations]:
-        """The allocations that the instance may have on the host where it runs, in addition to
-        those that it keeps; best first, empty: no room."""
+        """Return the allocations that the instance may have on its host, in addition to those that
+        it keeps, the best first. Empty where there is no room."""

@@ -71,8 +71,8 @@ class Shortcut:
         return Answer(response.status, response.data) if response.status == 200 else None
 
     def _track_of(self, response, path):
-        """None where a request did not go straight to its end: by a redirect or a proxy, or not by
-        HTTP at all, as in tests."""
+        """Return the connection track of a response; None where the request went through a redirect
+        or a proxy, or was not made by HTTP, as in tests."""
         sent, transport = response.request, getattr(response, 'connection', None)
         if response.status_code != 200 or response.history or transport is None or (
                 not sent.path_url.endswith(path)):
