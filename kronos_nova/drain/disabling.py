@@ -73,7 +73,8 @@ class DrainService:
         self._timers: dict[str, _Timer] = {}
 
     def tick(self) -> None:
-        """
+        """Bring the services of hosts to what their drains need.
+
         :raises DBError: the control database cannot be reached
         """
         known = self.drains.in_states((*drains.ACTIVE, *drains.OVER, drains.RELEASING))
@@ -270,7 +271,7 @@ class DrainService:
 
 
 def reason(drain: drains.Drain) -> str:
-    """The reason that Nova shows of a service that a drain disabled."""
+    """Return the disabled reason that Nova shows for a service that a drain disabled."""
     said = f'{PREFIX} by {drain.requested_by}'
     return (f'{said}: {drain.reason}' if drain.reason else said)[:255]
 

@@ -76,7 +76,7 @@ class Checker:
 
     def check(self, wanted: Iterable[drains.Drain],
               snapshot: Snapshot | None = None) -> tuple[Snapshot, list[Checked]]:
-        """(Snapshot, [(aggregate, its Drains, DrainPlan)])
+        """Return (Snapshot, [(aggregate, its Drains, DrainPlan)]).
 
         :param wanted: without aggregates
         :param snapshot: the cloud as it is now; None reads it
@@ -134,7 +134,7 @@ class Checker:
 
 
 def hosts_of_domain(snapshot: Snapshot, domain: str) -> list[str]:
-    """The hosts of a failure domain, by name.
+    """Return the hosts of a failure domain, by name.
 
     :param domain: such as ``rack=r3``; with larger domains, ``room=a,rack=r3``, a host is in all
     :raises RequestRefused: no host is in it
@@ -149,7 +149,7 @@ def hosts_of_domain(snapshot: Snapshot, domain: str) -> list[str]:
 
 
 def down(snapshot: Snapshot, hosts: Iterable[str]) -> list[str]:
-    """The hosts whose servers cannot be migrated off them, as their nova-compute is down."""
+    """Return the hosts whose servers cannot be migrated off them, as their nova-compute is down."""
     wanted, full = {*hosts}, {server.host for server in snapshot.instances}
     return [host.name for host in snapshot.hosts
             if host.name in wanted & full and host.service.state != 'up']
@@ -180,7 +180,7 @@ def begin(database: Database, snapshot: Snapshot, checked: Iterable[Checked],
 
 
 def drained(database: Database) -> set[str]:
-    """The names of the hosts that are drained or being drained."""
+    """Return the names of the hosts that are drained or being drained."""
     return {each.host for each in Drains(database).in_states((*drains.ACTIVE, *drains.OVER))}
 
 
@@ -218,7 +218,7 @@ def without_hosts(snapshot: Snapshot, checked: Iterable[Checked],
 
 
 def releasable(database: Database, host: str) -> drains.Drain:
-    """The newest drain of a host, if that may be released.
+    """Return the newest drain of a host if it may be released.
 
     :raises DrainNotFound: Kronos has not drained it
     :raises HostInService: a maintenance is servicing it
@@ -242,10 +242,10 @@ def release(known: Drains, drain: drains.Drain, who: str) -> None:
 
 
 def leaving(plan: planning.DrainPlan, host: str) -> list:
-    """The Moves of a DrainPlan off one host."""
+    """Return the Moves of a DrainPlan off one host."""
     return [move for move in plan.report.moves if move.source == host]
 
 
 def destinations(moves: Iterable[PlannedMove]) -> dict[str, int]:
-    """{host: how many of the moves end there}, by name"""
+    """Return {host: number of the moves that end there}, sorted by name."""
     return dict(sorted(collections.Counter(move.destination for move in moves).items()))

@@ -225,9 +225,9 @@ class _Case:
             to_stop=dict(to_stop), interrupted=dict(interrupted))
 
     def _unmovable(self, options: EngineOptions, now: float) -> dict[str, str]:
-        """{uuid: Nova's reason} of the running servers that Nova does not migrate live and that an
-        operator lets be interrupted. Neither a tenant's lock, nor a maintenance window, nor a rule
-        that holds a server is passed over for that."""
+        """Return {uuid: Nova's reason} of the running servers that Nova cannot migrate live and
+        that an operator permits to be interrupted. A tenant's lock, a maintenance window and a rule
+        that holds a server stay in force."""
         if not options.windows.is_open(self.aggregate, now):
             return {}
         found = {uuid: eligibility.movability(server) for uuid, server in self.servers.items()
@@ -278,8 +278,8 @@ class _Case:
                                                 task_state=server.task_state)
 
     def _why_uninterrupted(self, server: Instance) -> str:
-        """The reason, for a person, why a server is not interrupted although an operator permits
-        it."""
+        """Return the reason, for a person, why a server is not interrupted although an operator
+        permits it."""
         if self._treatment(server) == states.LEAVE:
             return f'; rule {self.ruled.treatments[server.uuid].rule} leaves it' if (
                 server.uuid in self.ruled.treatments) else ''
@@ -294,7 +294,7 @@ class _Case:
         return self.snapshot.hosts_of(self.aggregate)
 
     def _others(self, host: str) -> set[str]:
-        """The other hosts of the aggregate that servers can go to."""
+        """Return the other hosts of the aggregate that servers can go to."""
         return {name for name in self._members()
                 if name != host and name not in self.hosts and self.services[name].is_available}
 
@@ -406,7 +406,8 @@ class _WithRoom(MetricsReader):
 
 
 def _policies(policies: PolicySet) -> PolicySet:
-    """The operator's policies as measures that nothing exceeds, and that of what is allocated."""
+    """Return the operator's policies as measures without limits, and the measure of allocated
+    resources."""
     room = Policy(name=ROOM, mode='spread', weight=ROOM_WEIGHT, threshold=1.0, imbalance_query=ROOM,
                   vm_profile_query=ROOM, vm_profile_label='uuid', vm_profile_unit='score',
                   vm_profile_fallback='flavor_vcpu_ratio')

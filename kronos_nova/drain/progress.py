@@ -52,7 +52,7 @@ class HostDrains:
         self.utcnow = utcnow
 
     def wanted(self, aggregates: Iterable[str]) -> dict[str, list[Drain]]:
-        """{aggregate: its active Drains}"""
+        """Return {aggregate: its active Drains}."""
         found = collections.defaultdict(list)
         for each in self.drains.in_states(drains.ACTIVE):
             if each.aggregate in aggregates:
@@ -61,7 +61,7 @@ class HostDrains:
 
     def plan(self, snapshot: Snapshot, planner_ports: PlannerPorts, measurements: Measurements,
              aggregate: str, wanted: list[Drain]) -> planning.DrainPlan:
-        """A DrainPlan for the drains of an aggregate, all taken together."""
+        """Return one DrainPlan for all drains of an aggregate."""
         journal, since = self.cycle_ports.journal, min(each.requested_at for each in wanted)
         now = self.utcnow()
         held = holding.with_held(snapshot, self.cycle_ports.holds.in_force(),
@@ -170,7 +170,7 @@ class Waiting:
 
 
 def waits_for(drain: Drain, waiting: Waiting) -> str:
-    """Name all that a drain waits for, apart from the servers that are blocked; '' for nothing."""
+    """Name everything that a drain waits for, apart from blocked servers; '' for nothing."""
     return '; '.join(_reasons(drain, waiting))
 
 

@@ -110,7 +110,8 @@ class NotificationSender:
         self._publisher = f'kronos:{host}'
 
     def send(self, notification):
-        """
+        """Send a notification to each topic.
+
         :raises Exception: a broker did not take it, on all topics or on one; of many kinds
         """
         # oslo.messaging's own notifications have such a time too, without a zone.

@@ -99,7 +99,7 @@ class ComputeApi(Protocol):
         """Return an instance, or None if it was deleted."""
 
     def service(self, host: str) -> Service | None:
-        """The nova-compute service of a host, or None when there is none."""
+        """Return the nova-compute service of a host, or None when there is none."""
 
     def hold_room(self, move: MoveRecord) -> None:
         """Have the destination hold room for the instance, where it can; harmless when repeated.
@@ -128,9 +128,8 @@ class ComputeApi(Protocol):
         """Ask Nova to confirm a cold migration. Harmless when that was done or asked already."""
 
     def migration(self, move: MoveRecord) -> MigrationState | None:
-        """The migration that this move asked for: by its uuid where the move has one, else the
-        first one of the instance since the request; None when Nova has none (yet).
-        """
+        """Return the migration that this move requested: by its uuid where the move has one, else
+        the first one of the instance since the request; None while Nova has none."""
 
     def set_free(self, move: MoveRecord) -> bool:
         """Free an instance that Nova marked as migrating and then forgot, as the service that took

@@ -104,7 +104,10 @@ class BackgroundDeliverer:
         self._running = None
 
     def tick(self):
-        """:raises DBError: the last time, the control database could not be reached"""
+        """Start a delivery of notifications in the background, unless one is in progress.
+
+        :raises DBError: the last time, the control database could not be reached
+        """
         if self._running is not None:
             if not self._running.done():
                 return

@@ -77,7 +77,7 @@ class Dispatcher:
                 self.sender.cast(move)
 
     def _with_drains(self):
-        """The caps, with those that drains have of their own."""
+        """Return the caps together with the caps of drains."""
         return dataclasses.replace(self.options.caps, sources={
             drain.host: drain.parallel
             for drain in drains.Drains(self.executor_ports.journal.database).in_states(ACTIVE)

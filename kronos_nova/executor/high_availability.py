@@ -54,7 +54,7 @@ class Masakari:
                 LOG.info('Masakari %s host %s', 'watches' if is_watched else 'leaves alone', host)
 
     def _hosts(self, name):
-        """[(uuid of a segment, the host in it)]"""
+        """Return [(uuid of a segment, host in it)]."""
         with _answered(name):
             return [(segment.uuid, each) for segment in self._cloud.instance_ha.segments()
                     for each in self._cloud.instance_ha.hosts(segment.uuid) if each.name == name]

@@ -24,13 +24,13 @@ class HostApi(Protocol):
     answer."""
 
     def service(self, host: str) -> Service | None:
-        """The nova-compute service of a host, or None when there is none."""
+        """Return the nova-compute service of a host, or None when there is none."""
 
     def servers_on(self, host: str) -> list[ServerOnHost]:
-        """The servers on a host, of all projects, and those with an unsettled migration."""
+        """Return the servers on a host, of all projects, and those with an unsettled migration."""
 
     def server(self, uuid: str) -> ServerOnHost | None:
-        """A server wherever it is; None where there is none of that uuid any more."""
+        """Return a server, whatever its host; None where no server has that uuid."""
 
     def disable(self, host: str, reason: str) -> None:
         """Let no server be put on a host any more; harmless when repeated."""

@@ -36,7 +36,8 @@ def results_topic(aggregate):
 
 
 def _word(aggregate):
-    """The aggregate's name, with what a routing key cannot have in percent encoding."""
+    """Return the name of the aggregate. Characters that a routing key cannot have are
+    percent-encoded."""
     word = urllib.parse.quote(aggregate, safe='')
     if len(word) <= MAX_NAME:
         return word
@@ -45,7 +46,7 @@ def _word(aggregate):
 
 
 def task(move):
-    """The argument of ``execute_migration``."""
+    """Return the argument of ``execute_migration``."""
     return {'move_uuid': move.uuid, 'plan_uuid': move.plan_uuid, 'aggregate': move.aggregate,
             'instance_uuid': move.instance_uuid, 'source': move.source,
             'destination': move.destination, 'phase': move.phase,
@@ -53,7 +54,8 @@ def task(move):
 
 
 def result(move):
-    """(event type, payload) of a try that ended: what the payload of a notification has."""
+    """Return (event type, payload) of a try that ended. The payload has the fields of a
+    notification."""
     return _event(move), {'version': RESULT_VERSION,
                           **notification.data(notification.move_payload(move))}
 
@@ -68,7 +70,7 @@ def is_understood(version):
 
 
 def move_of(message: object) -> str:
-    """The uuid of the move that a task, or the payload of a result, is of.
+    """Return the uuid of the move that a task, or the payload of a result, is of.
 
     Every service on the bus can send one. All else in it is in the journal too, and read there.
 

@@ -57,8 +57,8 @@ class OpenStackComputeApi:
             forced_down=found[0]['forced_down'], disabled_reason=found[0]['disabled_reason'])
 
     def _services(self, host):
-        """The services of exactly that host. In Nova's database COMPUTE1 is compute1 too, and an
-        empty name selects all."""
+        """Return the services of exactly that host. Nova's database compares without case (COMPUTE1
+        is compute1), and an empty name selects all services."""
         found = self._get(host, f'/os-services?binary=nova-compute&host={parse.quote(host, "")}')
         return [each for each in found['services'] if each['host'] == host]
 
@@ -146,7 +146,7 @@ class OpenStackComputeApi:
         return answer and answer['migrations']
 
     def _progress(self, move, migration):
-        """Bytes of memory of a migration in progress."""
+        """Return the bytes of memory of a migration in progress."""
         if migration['status'] in migration_status.ENDED or move.kind in drains.COLD_KINDS:
             return {}
         answer = self._get(move.instance_uuid,
@@ -154,7 +154,7 @@ class OpenStackComputeApi:
         return answer['migration'] if answer else {}
 
     def _fault(self, move):
-        """The error of the newest live migration, in Nova's words."""
+        """Return Nova's error of the newest live migration."""
         path = f'/servers/{move.instance_uuid}/os-instance-actions'
         actions = (self._get(move.instance_uuid, path) or {}).get('instanceActions', ())
         kind = 'migrate' if move.kind in drains.COLD_KINDS else 'live-migration'
@@ -167,7 +167,7 @@ class OpenStackComputeApi:
         return next((event['details'] for event in events if event.get('details')), '')
 
     def _get(self, what, path):
-        """The JSON of an answer, or None where there is no such thing."""
+        """Return the JSON of an answer; None where the resource does not exist."""
         answer = self._request(what, 'GET', path)
         if answer.status_code == NOT_FOUND:
             return None

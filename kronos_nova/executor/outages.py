@@ -55,6 +55,6 @@ def _is_outage_of(bus, error, classes):
 
 
 def _names(classes):
-    """Names of classes and of all that are derived from them."""
+    """Return the names of classes and of all that are derived from them."""
     found = {each.__name__ for each in classes}
     return found.union(*(_names(each.__subclasses__()) for each in classes))

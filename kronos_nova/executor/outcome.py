@@ -43,7 +43,10 @@ class OutcomeHandler:
         self.options = options
 
     def settle(self, move_uuid):
-        """:raises MoveNotFound: no such move"""
+        """Record what follows from the end of a move.
+
+        :raises MoveNotFound: no such move
+        """
         self.settle_move(self.executor_ports.journal.move(move_uuid))
 
     def settle_move(self, move):

@@ -49,7 +49,8 @@ class PendingStop:
 
     @classmethod
     def from_json(cls, found: object) -> 'PendingStop':
-        """
+        """Make a stop from the object of a JSON document.
+
         :raises OutOfBounds: it is none
         """
         if not isinstance(found, Mapping):

@@ -39,8 +39,8 @@ class Permits:
 
     def sort(self, running: Iterable[RunningPlan],
              now: datetime.datetime) -> tuple[list[str], dict[str, str]]:
-        """(uuids of the plans whose moves may be started now, {uuid of a plan that may not go on at
-        all: why}); the moves of any other have to wait.
+        """Return (uuids of the plans whose moves may be started now, {uuid of a plan that may never
+        continue: why}). The moves of all other plans wait.
 
         :raises ConfigurationError: nova.conf has a level or a window that there is not
         """

@@ -12,7 +12,8 @@ sizes count; lowered, one unusual migration decides. Not measured."""
 
 
 def percent(move):
-    """Memory copied, of 100; None where the hypervisor's driver does not say.
+    """Return the percentage of memory that was copied; None where the hypervisor's driver does not
+    report it.
 
     The total is what Nova says now: a guest that writes while it is copied makes it grow.
     """
@@ -37,14 +38,14 @@ def expected_seconds(move, observed):
 
 
 def _usual_seconds(memory_mb, observed):
-    """Seconds that a move of so much memory took; None where nothing was observed."""
+    """Return the usual seconds of a move of so much memory; None where none was observed."""
     nearest = sorted(observed, key=lambda each: abs(each[0] - memory_mb))[:NEAREST]
     return statistics.median(
         seconds * memory_mb / memory for memory, seconds in nearest) if nearest else None
 
 
 def error(predictions):
-    """Median of |expected - taken| / taken; None where nothing was predicted.
+    """Return the median of |expected - taken| / taken; None where nothing was predicted.
 
     :param predictions: [(seconds that were expected, seconds that it took)]
     """
@@ -85,7 +86,7 @@ def _turn(move):
 
 
 def _left(move, usual, now):
-    """Seconds that a move still takes once it is its turn.
+    """Return the seconds that a move still takes once it has begun.
 
     :param usual: memory in MiB to the seconds of moves of which nothing was expected
     """
@@ -98,7 +99,7 @@ def _left(move, usual, now):
 
 
 def estimated_end(move, observed):
-    """The expected end of a move in progress; None where it is not known."""
+    """Return the expected end of a move in progress; None where it is not known."""
     if move.state not in (moves.MIGRATING, moves.VERIFYING):
         return None
     seconds = expected_seconds(move, observed)

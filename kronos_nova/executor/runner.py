@@ -134,7 +134,10 @@ class Runner:
             LOG.warning('No answer to the request to move instance %s: %s', move.instance_uuid, e)
 
     def _begin(self, move):
-        """:raises MoveHeld: it may not be started now"""
+        """Record that a move begins, unless it may not.
+
+        :raises MoveHeld: it may not be started now
+        """
         now = self.utcnow()
         return self.journal.begin(
             move, now,
@@ -172,7 +175,10 @@ class Runner:
             self._outdate(move, f'source {move.source} is not up and enabled')
 
     def _service(self, move, host):
-        """:raises NovaUnavailable: it is silent, which says nothing about the instance"""
+        """Return the nova-compute service of a host.
+
+        :raises NovaUnavailable: it is silent, which says nothing about the instance
+        """
         service = self.compute.service(host)
         # is_silent does not cover disabled hosts. One that is emptied has to report all the same.
         is_emptied = move.phase == plans.EVACUATE and host == move.source
@@ -346,7 +352,8 @@ class Runner:
         self._refuse(move, f'Nova refused to begin: {migration.fault}')
 
     def _check_clocks(self, move, fault):
-        """
+        """Report a refusal as an outage where the clock of a controller is wrong.
+
         :raises NovaUnavailable: a controller has a wrong clock, by which Nova takes services for
             down
         """

@@ -50,7 +50,10 @@ class DispatchService:
         self._delivery = _make_delivery(context)
 
     def tick(self):
-        """:raises DBError: the journal cannot be reached"""
+        """Read the options again and do the work that is due.
+
+        :raises DBError: the journal cannot be reached
+        """
         options = ExecutorOptions.from_conf(self._context.conf)
         self._dispatcher.options = self._outcomes.options = options
         executor_ports = self._context.executor_ports
@@ -69,7 +72,7 @@ class DispatchService:
 
 
 def _make_delivery(context):
-    """The sender of notifications, or None where there are no receivers."""
+    """Return the sender of notifications, or None where there are no receivers."""
     group, journal = context.conf.kronos, context.executor_ports.journal
     if not group.notification_topics:
         return None
@@ -99,7 +102,7 @@ class ExecutionService:
             executor_ports.stops)
 
     def tick(self, adopts=True):
-        """Carry out one tick of the executor.
+        """Read the options again and do the work that is due.
 
         :param adopts: whether to take over moves of workers that died
         :returns: how many moves this process has

@@ -16,6 +16,9 @@ class SwitchLog:
         self._switches = switches
 
     def tick(self):
-        """:raises DBError: the control database cannot be reached"""
+        """Log the changes of switches that were not logged before.
+
+        :raises DBError: the control database cannot be reached
+        """
         for event in self._switches.untold():
             LOG.info('%s', event.sentence)

@@ -62,8 +62,8 @@ def reserve(snapshot: Snapshot, rules: ConstraintRules, buffers: Iterable[tuple[
 
 def plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState, limits: Limits,
          pinned: Collection[str]) -> RoomPlan | None:
-    """Plan moves after which more of the wanted servers of a buffer fit: of all of them, or of as
-    many as the budget of moves makes room for; None where there are no such moves.
+    """Plan moves after which more of the wanted servers of a buffer fit: all of them, or as many as
+    the budget of moves makes room for. None where there are no such moves.
 
     :param snapshot: with the room of other buffers in use, and not that of this one
     """
@@ -92,8 +92,8 @@ def _most(snapshot: Snapshot, rules: ConstraintRules, shape: Shape) -> int:
 
 
 def _fullest_first(by_host: Mapping[str, int], count: int) -> Iterable[tuple[str, int]]:
-    """Hosts with the room that is taken of each: where most of it is, and then by name. Few hosts
-    are closed to others by that."""
+    """Yield (host, servers whose room is kept there). The hosts with the most room come first, then
+    by name, so that few hosts are closed to other servers."""
     for host, slots in sorted(by_host.items(), key=lambda each: (-each[1], each[0])):
         if count and slots:
             yield host, min(slots, count)

@@ -20,9 +20,9 @@ from kronos_nova.room.making import RoomMove
 
 def plan(snapshot: Snapshot, rules: ConstraintRules, loss: Loss, limits: Limits,
          pinned: Collection[str] = ()) -> tuple[RoomMove, ...]:
-    """Plan the moves with the least memory to copy, in an order in which they may run; none where
-    none were found. Whether the loss is covered after them is to be judged by the caller: servers
-    that no host takes, and those that Nova does not restart, are left out of account here.
+    """Plan the moves with the least memory to copy, in a possible order; empty where none were
+    found. The caller has to judge whether the loss is covered after them, because servers that no
+    host takes, and servers that Nova does not restart, are left out here.
 
     :param snapshot: of the hosts whose servers may give way, the lost ones among them
     :param pinned: uuids of servers that do not move

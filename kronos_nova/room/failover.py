@@ -101,7 +101,7 @@ class Failover:
             rule.is_additive and not isinstance(rule, CallbackRule) for rule in self._others)
 
     def hosts_with_servers(self) -> list[int]:
-        """Indexes of the hosts that have servers, by name."""
+        """Return the indexes of the hosts that have servers, by name."""
         return [host for host, vms in enumerate(self._on_host) if len(vms)]
 
     def servers(self, host: int) -> int:
@@ -109,7 +109,8 @@ class Failover:
         return len(self._on_host[host])
 
     def index(self, name: str) -> int:
-        """
+        """Return the index of a host.
+
         :raises HostNotFound: there is no such host
         """
         if name not in self._host:
@@ -141,21 +142,21 @@ class Failover:
                 else self._proved(lost, vms, hosts, permitted, min(seconds, SECONDS)))
 
     def _refused(self, vms: np.ndarray) -> dict[int, str]:
-        """The instances that Nova does not restart whatever room there is, to why."""
+        """Return {instance that Nova does not restart, whatever the room: why}."""
         statuses = ((vm, self._instances[self.problem.vms[vm]].status) for vm in vms.tolist())
         return {vm: f'Nova evacuates no server that is {status}' for vm, status in statuses
                 if status not in EVACUATED}
 
     def place_most(self, lost: Sequence[int]) -> dict[str, str]:
-        """A placement of those servers of lost hosts that fit, the largest first."""
+        """Return a placement of the servers of lost hosts that fit, the largest first."""
         vms, hosts, permitted = self._question(lost)
         permitted[np.isin(vms, list(self._refused(vms)))] = False
         placed = self._pack(vms, hosts, permitted, is_partial=True) or {}
         return dict(self._verdict(lost, NOT_FOUND, placed, {}).placement)
 
     def _question(self, lost: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The instances of lost hosts, the hosts that are left, and bool (v, h), which may go
-        where."""
+        """Return the instances of lost hosts, the remaining hosts, and bool (v, h), the hosts that
+        each instance may go to."""
         vms = np.concatenate([self._on_host[host] for host in lost])
         hosts = np.flatnonzero(self.problem.available)
         hosts = hosts[~np.isin(hosts, lost)]
@@ -197,8 +198,8 @@ class Failover:
             left={problem.vms[vm]: why for vm, why in sorted(left.items())})
 
     def _together(self, vms: np.ndarray, lost: Sequence[int]) -> list[AllowedHosts]:
-        """Rules for groups that are kept together: where most of the others are that have not been
-        lost, else anywhere."""
+        """Return the rules for groups that are kept together: at the place of most members that are
+        not lost, else anywhere."""
         found = []
         every = np.arange(len(self.problem.hosts))
         for group, inside in self._kept_together(vms):
@@ -217,15 +218,15 @@ class Failover:
                 f'{self.problem.hosts[host]}')
 
     def _kept_together(self, vms: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """(group, positions of its members) of each group that is kept together."""
+        """Yield (group, positions of its members) of each group that is kept together."""
         position, groups = self.model.memberships.expand(vms)
         for group in np.unique(groups[self._is_together[groups]]).tolist():
             yield group, position[groups == group]
 
     def _permitted(self, vms: np.ndarray, hosts: np.ndarray,
                    together: Iterable[Rule]) -> np.ndarray:
-        """bool (v, h): hosts that each instance may go to by every rule but room and groups that
-        are kept apart."""
+        """Return bool (v, h): hosts that each instance may go to by every rule but room and groups
+        that are kept apart."""
         permitted = np.ones((len(vms), len(hosts)), dtype=bool)
         for rule in (*self._others, *together):
             if not isinstance(rule, Room):
@@ -263,18 +264,19 @@ class Failover:
         return placed if self._is_simple or self._is_possible(placed) else None
 
     def _cell_use(self) -> CellUse | None:
-        """A copy of the use of NUMA cells; None where NUMA cells forbid nothing."""
+        """Return a copy of the use of NUMA cells; None where NUMA cells forbid nothing."""
         counts = any(isinstance(rule, CellRoom) for rule in self._others)
         return self.state.cells.copy() if counts and self.state.cells is not None else None
 
     def _fit_cells(self, use: CellUse, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """bool (h,): hosts with cells for each of some instances."""
+        """Return bool (h,): hosts with cells for each of some instances."""
         fits = use.fits(np.unique(use.cells.kind[vms]))
         return np.asarray(fits[:, hosts].all(axis=0))
 
     def _items(self, vms: np.ndarray, scale: np.ndarray) -> Iterator[np.ndarray]:
-        """Positions of instances that go to one host together, the largest first: members of a
-        group that has to stay together and is on no other host, else single instances."""
+        """Yield the positions of instances that go to one host together, the largest first. These
+        are the members of a group that has to stay together and is on no other host; all other
+        instances are single."""
         item = np.arange(len(vms))
         for _group, inside in self._kept_together(vms):
             item[np.isin(item, item[inside])] = item[inside].min()
@@ -296,7 +298,7 @@ class Failover:
 
     def _place_again(self, vms: np.ndarray, hosts: np.ndarray, permitted: np.ndarray,
               known: Mapping[str, str]) -> dict[int, int] | None:
-        """A known placement, where it is one of these instances and still holds."""
+        """Return a known placement if it is one of these instances and still valid."""
         at = np.full(len(self.problem.hosts) + 1, -1)
         at[hosts] = np.arange(len(hosts))
         places = at[[self._host.get(known.get(self.problem.vms[vm], ''), -1)
@@ -378,8 +380,8 @@ class Failover:
             'no place was found within the work of one check; there may be one'))
 
     def _first_refused(self, chosen: Mapping[int, tuple[int, int]]) -> tuple[int, int] | None:
-        """The first of what an integer program chose that does not fit into the NUMA cells that
-        Nova chooses; None where all do.
+        """Return (instance, host) of the first placement of an integer program that does not fit
+        into the NUMA cells that Nova chooses; None where all fit.
 
         :param chosen: instance to (the first of those that go to one host together, that host)
         """
@@ -394,8 +396,8 @@ class Failover:
 
     def _merged(self, vms: np.ndarray, hosts: np.ndarray, permitted: np.ndarray,
                 items: Iterable[np.ndarray]) -> State:
-        """The state in which the first of the instances that go to one host together needs as much
-        as all of them, and may go where all may."""
+        """Return the state in which one instance stands for all that go to one host together. It
+        needs as much as all of them, and may go where all of them may."""
         demands = self.problem.demands.copy()
         kind = np.zeros(len(self.problem.vms), dtype=np.intp)
         allowed = [np.ones(len(self.problem.hosts), dtype=bool)]
@@ -410,7 +412,7 @@ class Failover:
 
 
 def failover_of(snapshot: Snapshot, rules: ConstraintRules) -> Failover:
-    """The hosts of a cloud."""
+    """Make the Failover of the hosts of a cloud."""
     return Failover(whole.model_of(snapshot, rules), snapshot.instances)
 
 
@@ -422,7 +424,7 @@ class _GroupRooms:
         self._room: dict[int, np.ndarray] = {}
 
     def allow(self, vms: np.ndarray) -> np.ndarray:
-        """bool (h,): hosts that instances may go to together."""
+        """Return bool (h,): hosts that instances may go to together."""
         allowed = np.ones(len(self._hosts), dtype=bool)
         for group, count in self._groups(vms):
             allowed &= self._room[group] >= count
@@ -437,11 +439,12 @@ class _GroupRooms:
             self._room[group][host] -= count
 
     def groups_of(self, vms: np.ndarray) -> list[int]:
-        """The groups of instances that are kept apart."""
+        """Return the groups of instances that are kept apart."""
         return [group for group, _count in self._groups(vms)]
 
     def _groups(self, vms: np.ndarray) -> Iterator[tuple[int, int]]:
-        """(group, how many of the instances are in it) of each group that is kept apart."""
+        """Yield (group, number of its members among the instances) of each group that is kept
+        apart."""
         members, found = self._failover.model.memberships, self._failover
         counts = collections.Counter(group for vm in vms.tolist()
                                      for group in members.groups_of(vm).tolist())
@@ -463,6 +466,6 @@ def _with(model: Model, rules: tuple[Rule, ...]) -> Model:
 
 
 def _members(vm_host: np.ndarray, hosts: int) -> list[np.ndarray]:
-    """The instances on each host."""
+    """Return the instances on each host."""
     order = np.argsort(vm_host, kind='stable')
     return np.split(order, np.searchsorted(vm_host[order], np.arange(1, hosts)))

@@ -17,8 +17,8 @@ from kronos_nova.room import whole
 
 
 def with_held(snapshot: Snapshot, holds: Iterable[Hold], packs: bool = False) -> Snapshot:
-    """The cloud with what holds keep counted as in use: resources, and NUMA cells as Nova would
-    choose them. What a hold needs of cells and does not find there yet is not counted.
+    """Return the cloud with the room of holds counted as used: resources, and NUMA cells as Nova
+    would choose them. Cells that a hold needs and that are not free yet are not counted.
 
     :param packs: whether Nova fills NUMA cells that are in use first
     """
@@ -29,7 +29,7 @@ def with_held(snapshot: Snapshot, holds: Iterable[Hold], packs: bool = False) ->
 
 def with_taken(snapshot: Snapshot, shape: Shape, places: Mapping[str, int],
                packs: bool = False) -> Snapshot:
-    """The cloud with room for servers of a shape in use.
+    """Return the cloud with room for servers of a shape counted as used.
 
     :param places: host to how many servers
     :param packs: as above
@@ -48,8 +48,8 @@ def with_taken(snapshot: Snapshot, shape: Shape, places: Mapping[str, int],
 
 
 def _with_less(host: Host, amounts: Mapping[str, int]) -> Host:
-    """The host with less to give: more in use, or reserved where what is in use follows from its
-    instances."""
+    """Return the host with less room. More counts as used, or as reserved where the use follows
+    from its instances."""
     if host.used is not None:
         return whole.with_used(host, amounts)
     return dataclasses.replace(host, inventory={
@@ -59,9 +59,9 @@ def _with_less(host: Host, amounts: Mapping[str, int]) -> Host:
 
 
 def used_by(hold: Hold, snapshot: Snapshot) -> dict[str, str]:
-    """The servers that have come into the room of a hold: uuid to host, at most as many on each
-    host as it has room for. A server that has come stays counted after it has left or ended: its
-    room is not kept again."""
+    """Return {uuid of a server that came into the room of a hold: host}, at most as many on each
+    host as it has room for. A server still counts after it has left or ended, because its room is
+    not kept again."""
     used, left = dict(hold.used), hold.left()
     for each in sorted(snapshot.instances, key=lambda each: each.uuid):
         flavor = each.flavor.name if each.flavor else ''
@@ -89,8 +89,8 @@ def problem_of(hold: Hold, snapshot: Snapshot) -> str:
 
 
 def known_in(hold: Hold, hosts: Iterable[str], snapshot: Snapshot) -> list[str]:
-    """Uuids of the servers that could be taken for users of the room: those that were known before,
-    and those on some hosts by now that have not come into it."""
+    """Return the uuids of the servers that must not be mistaken for users of the room: those that
+    were known before, and those that are on some hosts now and do not use it."""
     names = set(hosts)
     return sorted({*hold.known, *(
         each.uuid for each in snapshot.instances if each.host in names and each.flavor

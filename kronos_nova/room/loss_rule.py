@@ -44,7 +44,7 @@ class LossRule:
 
     def fitting(self, moves: Iterable[PlannedMove],
                 among: Sequence[Loss] | None = None) -> list[Loss]:
-        """The losses that are proven to fit after moves.
+        """Return the losses that are proven to be covered after moves.
 
         :param among: those that are judged; None for all
         """
@@ -52,9 +52,9 @@ class LossRule:
                 if each.verdict is not None and each.verdict.verdict == FITS]
 
     def uncovered(self) -> list[Loss]:
-        """The losses that do not fit, or of which that is not known, before any move; those of
-        which most servers restart nowhere first. A loss that there was no time to judge is not
-        among them."""
+        """Return the losses that are not covered, or not known to be, before any move. The losses
+        with the most servers that restart nowhere come first. Losses that were not judged in time
+        are left out."""
         found = [(len(each.verdict.left), loss) for loss, each in self._judged((), None).items()
                  if each.verdict is not None and each.verdict.verdict != FITS]
         return [loss for _left, loss in sorted(found, key=lambda each: -each[0])]
@@ -98,13 +98,14 @@ def cut(rule: LossRule, moves: Sequence[PlannedMove]) -> dict[int, str]:
 
 
 def _lowered(rule: LossRule, moves: Iterable[PlannedMove], before: Sequence[Loss]) -> list[Loss]:
-    """The losses that do not fit any more after moves."""
+    """Return the losses that are not covered any more after moves."""
     after = {*rule.fitting(moves, before)}
     return [loss for loss in before if loss not in after]
 
 
 def _with_it(move: PlannedMove, moves: Iterable[PlannedMove]) -> list[PlannedMove]:
-    """A move, those that help only together with it, and those that wait for one of these."""
+    """Return a move, the moves that help only together with it, and the moves that wait for one of
+    these."""
     out = {each.order for each in moves if each.order == move.order or (
         move.group is not None and each.group == move.group)}
     for each in moves:
@@ -119,7 +120,7 @@ def _last_of_each(moves: Iterable[PlannedMove]) -> list[PlannedMove]:
 
 
 def _together(single: Sequence[Loss], hosts: int, domains: int) -> Iterator[Loss]:
-    """The losses of up to so many hosts, and of up to so many failure domains of a level."""
+    """Yield the losses of up to so many hosts, and of up to so many failure domains of a level."""
     levels: dict[str, list[Loss]] = {}
     for loss in single:
         levels.setdefault(loss.level, []).append(loss)

@@ -65,8 +65,8 @@ class LossMemory:
 
 
 def of_hosts(hosts: Iterable[Host], names: Collection[str]) -> list[Loss]:
-    """The losses that hosts of an aggregate may suffer: of each alone, and of each failure domain
-    that one of them is in, with all hosts of the domain.
+    """Return the possible losses of hosts of an aggregate: each host alone, and each failure domain
+    of one of the hosts, with all hosts of the domain.
 
     :param hosts: of the cloud
     :param names: of the hosts of the aggregate

@@ -60,8 +60,8 @@ class RoomPlan:
 
 def plan(snapshot: Snapshot, rules: ConstraintRules, shape: Shape, count: int, limits: Limits,
          pinned: Collection[str] = (), project_id: str = '') -> RoomPlan:
-    """Plan room for new servers in one cell: where most of them find room, then with the least
-    memory to copy.
+    """Plan room for new servers in one cell: the cell where most of them find room, then the one
+    with the least memory to copy.
 
     :param snapshot: of the hosts that may take them and whose servers may give way
     :param pinned: uuids of servers that do not move
@@ -89,7 +89,7 @@ def _plan(snapshot: Snapshot, cell: str, rules: ConstraintRules, shape: Shape, c
 
 
 def within(snapshot: Snapshot, aggregate: str) -> Snapshot:
-    """The hosts of an aggregate.
+    """Return the snapshot with only the hosts of an aggregate.
 
     :raises NotInScope: there is no such aggregate
     """
@@ -104,7 +104,7 @@ def within(snapshot: Snapshot, aggregate: str) -> Snapshot:
 
 
 def pinned(snapshot: Snapshot, rules: ConstraintRules, opt_out: OptOut) -> list[str]:
-    """Uuids of the servers that do not move to make room."""
+    """Return the uuids of the servers that do not move to make room."""
     # A rule that waits for a window or counts moves says when, not whether.
     held = {uuid for each in rules.selections if each.rule.never_move for uuid in each.servers}
     return [each.uuid for each in snapshot.instances if each.uuid in held
@@ -113,8 +113,8 @@ def pinned(snapshot: Snapshot, rules: ConstraintRules, opt_out: OptOut) -> list[
 
 def moves_of(problem: Problem, steps: Iterable[Step],
              only_thought_of: Collection[str] = ()) -> tuple[RoomMove, ...]:
-    """The moves of servers that exist. None of them waits for another server, which only takes
-    room.
+    """Return the moves of servers that exist. None of them waits for another server, which only
+    takes room.
 
     :param only_thought_of: uuids of servers that exist and are left out too
     """

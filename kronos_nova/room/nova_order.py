@@ -27,7 +27,7 @@ HA_ENABLED = 'HA_Enabled'
 
 
 def in_order(instances: Sequence[Instance]) -> list[int]:
-    """Positions of instances in the order in which Masakari evacuates them."""
+    """Return the positions of instances in the order in which Masakari evacuates them."""
     def is_later(position: int) -> tuple[bool, float, str]:
         each = instances[position]
         return (each.metadata.get(HA_ENABLED, '').lower() != 'true', -(each.launched_at or 0.0),
@@ -82,6 +82,6 @@ def _fits(demand: np.ndarray, free: np.ndarray) -> np.ndarray:
 
 
 def _normal(values: np.ndarray) -> np.ndarray:
-    """The values from 0 to 1, as ``nova.weights.normalize`` has them."""
+    """Return the values scaled from 0 to 1, as ``nova.weights.normalize`` does."""
     low, high = values.min(), values.max()
     return (values - low) / (high - low) if high > low else np.zeros(len(values))

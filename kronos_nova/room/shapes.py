@@ -23,7 +23,7 @@ the model."""
 
 
 def parse(text: str) -> Shape:
-    """The shape of a text such as ``4:8192:40``: VCPUs, MiB and perhaps GiB.
+    """Parse a shape such as ``4:8192:40``: VCPUs, MiB and optionally GiB.
 
     :raises RequestRefused: it is not such a text
     """
@@ -38,7 +38,7 @@ def parse(text: str) -> Shape:
 
 def with_new(snapshot: Snapshot, shapes: Iterable[Shape], count: int = 1,
              project_id: str = '') -> tuple[Snapshot, list[str], list[list[str]]]:
-    """The cloud with new servers, which are on a host of their own in each cell.
+    """Return the cloud with new servers, which are on a host of their own in each cell.
 
     :param count: of each shape and cell
     :returns: (snapshot, names of the hosts, for each shape the uuids of its servers)
@@ -65,7 +65,7 @@ def _host(cell: str) -> Host:
 
 
 def instance(shape: Shape, uuid: str, host: str, project_id: str) -> Instance:
-    """A new server on a host."""
+    """Make a new server on a host."""
     return Instance(
         uuid=uuid, name=uuid, display_name=shape.name, host=host, project_id=project_id,
         status='ACTIVE', vcpus=shape.vcpus, memory_mb=shape.memory_mb, disk_gb=shape.disk_gb,
@@ -75,7 +75,7 @@ def instance(shape: Shape, uuid: str, host: str, project_id: str) -> Instance:
 
 
 def named(names: Sequence[str], flavors: Iterable[Shape]) -> list[Shape]:
-    """The shapes of flavors and texts.
+    """Return the shapes of flavors and texts, by name.
 
     :raises RequestRefused: a name is neither
     """

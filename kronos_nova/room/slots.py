@@ -93,7 +93,7 @@ class SlotCounter:
         return other
 
     def _permitted(self, vms: Iterable[int]) -> np.ndarray:
-        """bool (H,): hosts that may take one of some instances, room aside."""
+        """Return bool (H,): hosts that may take one of some instances. Room is left out."""
         every, found = np.arange(len(self.problem.hosts)), np.zeros(len(self._counts), dtype=bool)
         for vm in vms:
             may = self.problem.available.copy()
@@ -104,7 +104,7 @@ class SlotCounter:
         return found
 
     def slots(self, shape: int) -> Slots:
-        """The slots of a shape, by its number."""
+        """Return the slots of the shape with a number."""
         problem, demand = self.problem, self.problem.demands[self._new[shape][0]]
         needed = np.flatnonzero(demand > 0)
         hosts = np.flatnonzero(self._allowed[shape] & self._counts)
@@ -133,8 +133,8 @@ class SlotCounter:
                          hosts.tolist(), counts.tolist(), strict=True)})
 
     def _in_cells(self, shape: int, hosts: np.ndarray) -> np.ndarray:
-        """float64 (h,): how many servers of a shape the NUMA cells of hosts hold; inf where they do
-        not matter."""
+        """Return float64 (h,): the number of servers of a shape that the NUMA cells of hosts hold;
+        inf where cells do not matter."""
         if self.cells is None or not any(isinstance(each, CellRoom) for each in self.model.rules):
             return np.full(len(hosts), np.inf)
         kind = int(self.cells.cells.kind[self._new[shape][0]])
@@ -151,7 +151,7 @@ class SlotCounter:
         return hosts
 
     def without(self, shape: int, verdict: LossVerdict) -> int:
-        """The slots of a shape once hosts have failed and their servers have restarted."""
+        """Return the slots of a shape after hosts have failed and their servers have restarted."""
         free, counts, cells = self.free, self._counts, self.cells
         self.free, self._counts = free.copy(), counts.copy()
         self._counts[[self._host[name] for name in verdict.lost]] = False
@@ -183,8 +183,8 @@ def _within(counts: np.ndarray, rows: np.ndarray, fit: np.ndarray, own: np.ndarr
 
 
 def after_losses(counter: SlotCounter, verdicts: Sequence[LossVerdict]) -> list[int | None]:
-    """The least slots of each shape that are left when hosts have failed and their servers have
-    restarted; None where not all of them do.
+    """Return the fewest slots of each shape that are left after hosts have failed and their servers
+    have restarted; None where not all servers restart.
 
     :param verdicts: on each set of hosts that may fail
     """

@@ -93,7 +93,8 @@ def changed(snapshot: Snapshot, rules: ConstraintRules, changes: Changes,
 
 
 def _refuse_many(texts: Iterable[str], pattern: re.Pattern[str], what: str) -> None:
-    """
+    """Refuse more new hosts or servers than one request may add.
+
     :raises RequestRefused: there are more than :data:`MOST_NEW` in all
     """
     count = sum(int(found[1]) for found in map(pattern.fullmatch, texts) if found)
@@ -127,7 +128,8 @@ def _with_ratio(snapshot: Snapshot, text: str) -> Snapshot:
 
 
 def _with_hosts(snapshot: Snapshot, text: str) -> tuple[Snapshot, dict[str, str]]:
-    """The cloud with new hosts, and the name of each to that of the host that it is like."""
+    """Return the cloud with new hosts, and {name of a new host: name of the host that it is
+    like}."""
     found = _parsed(ADDED, text, 'add', 'COUNT:like=HOST')
     count, model = int(found[1]), _named(snapshot, found[2])
     known = {host.name for host in snapshot.hosts}
@@ -155,7 +157,7 @@ def _named(snapshot: Snapshot, name: str) -> Host:
 
 
 def hosts_of(snapshot: Snapshot, names: Iterable[str]) -> list[str]:
-    """The names of hosts, in the place of failure domains those of their hosts.
+    """Return the names of hosts, with failure domains replaced by their hosts.
 
     :raises HostNotFound: there is no such host, or no host of a domain
     """
@@ -195,7 +197,8 @@ def _without(snapshot: Snapshot, rules: ConstraintRules,
 
 
 def _with_arrived(snapshot: Snapshot, arrived: list[Instance], packs: bool) -> Snapshot:
-    """The cloud with further instances on its hosts, in the NUMA cells that Nova would choose."""
+    """Return the cloud with further instances on its hosts, in the NUMA cells that Nova would
+    choose."""
     hosts = [_holding(host, [each for each in arrived if each.host == host.name])
              for host in snapshot.hosts]
     at = {host.name: number for number, host in enumerate(hosts)}
@@ -206,7 +209,7 @@ def _with_arrived(snapshot: Snapshot, arrived: list[Instance], packs: bool) -> S
 
 
 def _holding(host: Host, more: Iterable[Instance]) -> Host:
-    """The host with further instances in use of it."""
+    """Return the host with the resources of further instances in use."""
     for each in more:
         host = whole.with_used(host, each.resources)
     return host
@@ -215,7 +218,7 @@ def _holding(host: Host, more: Iterable[Instance]) -> Host:
 def _with_servers(snapshot: Snapshot, rules: ConstraintRules, text: str,
                   flavors: Callable[[], Iterable[Shape]],
                   project_id: str) -> tuple[Snapshot, str, int]:
-    """The cloud with new servers, each where Nova's scheduler sends it by what is free."""
+    """Return the cloud with new servers, each where Nova's scheduler sends it by free resources."""
     found = _parsed(BOOTED, text, 'boot', 'COUNT:FLAVOR')
     count, [shape] = int(found[1]), shapes.named([found[2]], flavors())
     counter = SlotCounter(snapshot, rules, [shape], project_id=project_id)

@@ -69,7 +69,7 @@ def _problem(snapshot: Snapshot, hosts: tuple[Host, ...], emptied: frozenset[str
 
 
 def with_used(host: Host, amounts: Mapping[str, int], sign: int = 1) -> Host:
-    """The host with more in use of it, or less, where it is known what is."""
+    """Return the host with more, or less, in use, where its use is known."""
     if host.used is None:
         return host
     used = dict(host.used)
