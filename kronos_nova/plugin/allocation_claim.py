@@ -42,7 +42,8 @@ class AllocationClaim:
         self._parties = None
 
     def shared_with(self, destination: str) -> Allocations:
-        """The allocations of the instance on sharing providers that ``destination`` reaches too."""
+        """Return the allocations of the instance on sharing providers that ``destination`` reaches
+        too."""
         return ownership.parts(self._placement, self._before, self._source_tree,
                                destination).shared
 
@@ -51,18 +52,23 @@ class AllocationClaim:
         return candidates.on_host(self._placement, spec, destination, self.shared_with(destination))
 
     def spec_for_host(self, spec, destination: str, found: list[Candidate]):
-        """``spec`` without what sharing providers give on ``destination``. Where a host is named,
-        the scheduler asks placement for what its own providers have, and for nothing else."""
+        """Return ``spec`` without the resources that sharing providers give on ``destination``. For
+        a named host the scheduler requests only the resources of its own providers from
+        placement."""
         names = ownership.classes(self.shared_with(destination))
         return candidates.without_classes(
             spec, names.union(*(each.shared_classes for each in found)))
 
     def probe(self) -> None:
-        """:raises PlacementError: placement does not answer"""
+        """Check that placement answers, by one request for the source.
+
+        :raises PlacementError: placement does not answer
+        """
         self._placement.tree(self._source.uuid)
 
     def claim(self, destination: str, allocations: Allocations) -> None:
-        """
+        """Claim the resources of the destination in placement for a live migration.
+
         :raises NoValidHost: what the instance holds on its source is not permitted there any more
         :raises PlacementError: see :func:`kronos_nova.placement.moves.start`
         """
@@ -128,7 +134,9 @@ class ClaimingScheduler:
         self._full = []
 
     def select_destinations(self, context, spec, instance_uuids, **_kwargs):
-        """:raises NoValidHost: the scheduler refuses, or the host that was asked for has no room
+        """Select a destination and claim its resources.
+
+        :raises NoValidHost: the scheduler refuses, or the host that was asked for has no room
         :raises MaxRetriesExceeded: more hosts than ``migrate_max_retries`` did not do
         :raises ComputeServiceUnavailable: the host that was asked for does not report
         """
@@ -178,7 +186,7 @@ class ClaimingScheduler:
             raise
 
     def _claim_candidate(self, context, spec, selection, found):
-        """The Candidate that was claimed, None if there is no room."""
+        """Claim one of the candidates and return it; None if there is no room."""
         def node():
             return objects.ComputeNode.get_by_host_and_nodename(
                 context, selection.service_host, selection.nodename)
@@ -193,6 +201,6 @@ class ClaimingScheduler:
 
 
 def _target_of(spec):
-    """The host that was asked for, None where the scheduler is to choose."""
+    """Return the requested host; None where the scheduler is to choose."""
     target = spec.requested_destination
     return target.host if target and 'host' in target and target.host else None

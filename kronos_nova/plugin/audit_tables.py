@@ -40,7 +40,8 @@ class Asking:
 
 
 def nodes(context, hosts=None):
-    """{(host, hypervisor hostname): uuid} of a cell's compute nodes, or of those of some hosts."""
+    """Return {(host, hypervisor hostname): uuid} of a cell's compute nodes, or of those of some
+    hosts."""
     node = models.ComputeNode
     with main_db.get_context_manager(context).reader.using(context) as session:
         query = session.query(node.host, node.hypervisor_hostname, node.uuid).filter(
@@ -51,8 +52,8 @@ def nodes(context, hosts=None):
 
 
 def instances(context, uuids=None):
-    """Every instance of a cell that is not deleted, those that are only so softly with it, page by
-    page.
+    """Yield every instance of a cell that is not deleted, page by page. Soft-deleted instances are
+    included.
 
     :param uuids: the only ones that are wanted, or None for all
     """

@@ -12,7 +12,8 @@ from kronos_nova.plugin.candidates import Candidate
 
 
 def agreeing(context, instance, found: list[Candidate], tree: frozenset[str]) -> list[Candidate]:
-    """The candidates of ``found`` in which each port and each device is where it is now, in order.
+    """Return the candidates of ``found`` in which each port and each device stays on its provider,
+    in order.
 
     What lies on no provider of ``tree``, the host's, says nothing about where it is to lie there.
     """
@@ -23,15 +24,15 @@ def agreeing(context, instance, found: list[Candidate], tree: frozenset[str]) ->
 
 
 def _chosen(candidate, requester):
-    """Counter of the providers that a candidate has for a port, or for a request of devices, each
-    of which is a group with a number behind."""
+    """Return the Counter of the providers that a candidate has for a port, or for a request of
+    devices. Each of these is a request group with a numbered suffix."""
     return collections.Counter(
         provider for group, providers in candidate.mappings.items()
         if group.startswith(requester) for provider in providers)
 
 
 def _bound(context, instance):
-    """{requester: Counter of providers}"""
+    """Return {requester: Counter of its providers}."""
     found = collections.defaultdict(collections.Counter)
     for vif in instance.get_network_info():
         allocation = (vif['profile'] or {}).get('allocation')

@@ -33,7 +33,7 @@ ALWAYS = (numa_topology_filter.NUMATopologyFilter, pci_passthrough_filter.PciPas
 
 
 def left_over(candidates: list[Candidate], spec, node) -> list[Candidate]:
-    """The ``candidates`` that the filters pass, in the same order.
+    """Return the ``candidates`` that the filters pass, in the same order.
 
     All of them where the filters let none pass: the scheduler, which chose the host, may run with
     fewer filters, and nova-compute judges last.
@@ -63,7 +63,7 @@ def _state(node):
 
 @functools.cache
 def _filters():
-    """One of each class: Nova's filters have no state."""
+    """Return one filter of each class, because Nova's filters have no state."""
     try:
         known = filters.HostFilterHandler().get_matching_classes(
             CONF.filter_scheduler.available_filters)

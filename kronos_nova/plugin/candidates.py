@@ -59,12 +59,12 @@ def on_host(client: PlacementClient, spec, root: str, held: Allocations) -> list
 
 
 def without_classes(spec, names: Iterable[str]):
-    """A copy of ``spec`` that does not ask for the resource classes ``names``."""
+    """Return a copy of ``spec`` that does not ask for the resource classes ``names``."""
     return _with_amounts(spec, dict.fromkeys(names, 0))
 
 
 def _with_amounts(spec, amounts: Mapping[str, int]):
-    """A copy of ``spec`` that asks for other amounts of some resource classes."""
+    """Return a copy of ``spec`` that requests other amounts of some resource classes."""
     if not amounts:
         return spec
     spec = spec.obj_clone()
@@ -74,21 +74,21 @@ def _with_amounts(spec, amounts: Mapping[str, int]):
 
 
 def in_later_room(spec, before: Before):
-    """A copy of ``spec`` that asks for the room which its host must have before some moves are
-    made. Dedicated processors are asked for whole."""
+    """Return a copy of ``spec`` that requests the room that its host must have before some moves
+    are made. Dedicated processors are requested whole."""
     amounts = _amounts_of_flavor(spec)
     return _with_amounts(spec, {name: amount for name, amount in before.wanted(amounts).items()
                                 if amount < amounts[name]})
 
 
 def without_room(spec):
-    """A copy of ``spec`` that asks for a single processor, and for no memory and disk, so that
-    only filters and traits decide. Dedicated processors are asked for whole."""
+    """Return a copy of ``spec`` that requests a single processor, and no memory and disk, so that
+    only filters and traits decide. Dedicated processors are requested whole."""
     return _with_amounts(spec, {name: int(name == 'VCPU') for name in _amounts_of_flavor(spec)})
 
 
 def _amounts_of_flavor(spec):
-    """{resource class: amount} of what only the sizes of the flavor ask for."""
+    """Return {resource class: amount} that only the sizes of the flavor request."""
     flavor = spec.flavor
     given = flavor.extra_specs or {}
     amounts = {'MEMORY_MB': flavor.memory_mb, 'DISK_GB': (
@@ -100,7 +100,7 @@ def _amounts_of_flavor(spec):
 
 
 def without_groups(spec, held: Allocations):
-    """``spec`` (changed) without the requests of ports and devices that ``held`` covers."""
+    """Return ``spec`` (changed) without the requests of ports and devices that ``held`` covers."""
     names = ownership.classes(held)
     spec.requested_resources = [group for group in spec.requested_resources
                                 if not group.resources.keys() <= names]
@@ -108,7 +108,7 @@ def without_groups(spec, held: Allocations):
 
 
 def spec_of(context, instance):
-    """The RequestSpec of an instance as it is now, with what its ports and devices need."""
+    """Return the RequestSpec of an instance as it is now, with what its ports and devices need."""
     spec = objects.RequestSpec.get_by_instance_uuid(context, instance.uuid)
     spec = with_flavor_of(instance, spec)
     spec.requested_resources, spec.request_level_params = (
@@ -119,7 +119,8 @@ def spec_of(context, instance):
 
 
 def with_flavor_of(instance, spec):
-    """``spec`` (changed) with the flavor of an instance, and what follows from it.
+    """Return ``spec`` (changed) with the flavor of an instance, and everything that follows from
+    the flavor.
 
     After a resize that failed in prep_resize Nova's RequestSpec has the flavor, the NUMA topology
     and the PCI requests of the resize. The records of the instance are right.
@@ -132,8 +133,8 @@ def with_flavor_of(instance, spec):
 
 
 def _find(client, request, root):
-    """Placement leaves sharing providers out where a tree is named, so they are asked for by name,
-    each way in which they could be used."""
+    """Return the candidates. Placement leaves sharing providers out where a tree is named, so each
+    way of using them is requested by name."""
     group = request.get_request_group(None)
     group.in_tree = root
     found = _ask(client, request, {})
@@ -149,7 +150,8 @@ def _find(client, request, root):
 
 
 def _ways_to_share(client, wanted, root) -> Iterator[dict[str, str]]:
-    """{resource class: the sharing provider that it comes from} of every way but none."""
+    """Yield {resource class: the sharing provider that it comes from} for every way, except the one
+    without sharing providers."""
     pools = {uuid: client.inventories(uuid)
              for uuid in ownership.reached(client, client.sharing(), root)}
     choices = [[(name, None), *((name, uuid) for uuid in sorted(pools) if name in pools[uuid])]

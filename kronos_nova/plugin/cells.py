@@ -24,7 +24,7 @@ def admin_context():
 
 
 def request_context(project_id, request_id):
-    """An admin's context for a request to Nova.
+    """Return an admin's context for a request to Nova.
 
     :param project_id: the instance's
     :param request_id: ``req-`` and a uuid; carried as the global request id too, through every
@@ -38,7 +38,7 @@ def request_context(project_id, request_id):
 
 
 def mappings(context):
-    """The CellMappings in which instances live: all but cell0."""
+    """Return the CellMappings in which instances are: all but cell0."""
     return [cell for cell in objects.CellMappingList.get_all(context) if not cell.is_cell0()]
 
 
@@ -47,7 +47,7 @@ def name(mapping):
 
 
 def answering(context, wanted, patience=PATIENCE):
-    """The cells whose databases answer.
+    """Return the cells whose databases answer.
 
     :returns: (those that do, those that do not), as :func:`ask` finds them
     """

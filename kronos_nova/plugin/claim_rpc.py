@@ -83,11 +83,17 @@ class ClaimsClient:
                 instance=instance.uuid, reason=first_line(error)) from error
 
     def confirm(self, context, host, claim_id):
-        """The move was made. :returns: whether there was still something to do"""
+        """Record that the move was made.
+
+        :returns: whether there was still something to do
+        """
         return self._call(context, host, 'confirm', claim_id=claim_id)
 
     def abort(self, context, host, claim_id):
-        """The move will not be made. :returns: whether there was still something to give back"""
+        """Record that the move will not be made.
+
+        :returns: whether there was still something to give back
+        """
         return self._call(context, host, 'abort', claim_id=claim_id)
 
     def _call(self, context, host, method, **kwargs):

@@ -11,7 +11,7 @@ MB_PER_GB = 1024
 
 
 def to_amount(usage, devices):
-    """The Amount that Nova counts for a usage dict of its resource tracker.
+    """Return the Amount that Nova counts for a usage dict of its resource tracker.
 
     :param devices: PciDevice objects
     """
@@ -24,7 +24,7 @@ def to_amount(usage, devices):
 
 
 def to_usage(amount):
-    """A usage dict by which Nova's resource tracker counts ``amount``."""
+    """Return a usage dict by which Nova's resource tracker counts ``amount``."""
     topology = amount.numa_topology and objects.InstanceNUMATopology.obj_from_primitive(
         jsonutils.loads(amount.numa_topology))
     return {'vcpus': amount.vcpus, 'memory_mb': amount.memory_mb, 'root_gb': amount.disk_gb,
@@ -43,13 +43,13 @@ def check_cells(compute_node, amount):
 
 
 def used(compute_node):
-    """(vcpus, MiB, GiB) that a ComputeNode says are used."""
+    """Return (vcpus, MiB, GiB) that a ComputeNode reports as used."""
     return tuple(getattr(compute_node, name) if compute_node.obj_attr_is_set(name) else None
                  for name in ('vcpus_used', 'memory_mb_used', 'local_gb_used'))
 
 
 def devices_of(pci_tracker, uuid):
-    """The PciDevices that an instance holds on this host; no call to the conductor."""
+    """Return the PciDevices that an instance has on this host, without a call to the conductor."""
     if not pci_tracker:
         return []
     return [*pci_tracker.claims.get(uuid, ()), *pci_tracker.allocations.get(uuid, ())]

@@ -15,7 +15,7 @@ SUPPORTED = {33: '2026.1', 34: '2026.2'}
 
 
 def version_problem():
-    """One line why this Nova is not supported, or None."""
+    """Return in one line why this Nova is not supported; None where it is."""
     found = version.version_info.version_string()
     major = found.split('.')[0]
     if major.isdigit() and int(major) in SUPPORTED:
@@ -26,7 +26,7 @@ def version_problem():
 
 
 def signature_problems(expected):
-    """Lines that tell what of Nova is missing or different.
+    """Return lines about parts of Nova that are missing or different.
 
     :param expected: {'module:Class.method': tuple of the names of its parameters}, or None in the
         place of the tuple where only the presence matters

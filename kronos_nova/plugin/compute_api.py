@@ -27,7 +27,7 @@ from kronos_nova.plugin import outages
 LOG = logging.getLogger(__name__)
 
 def service_of(servicegroup_api, service):
-    """A nova-compute service of Nova as our Service."""
+    """Convert a nova-compute service of Nova to a Service of Kronos."""
     return snapshot.Service(
         state='up' if servicegroup_api.service_is_up(service) else 'down',
         status='disabled' if service.disabled else 'enabled',
@@ -40,7 +40,7 @@ NOT_AS_PLANNED = (nova_exception.InstanceInvalidState, nova_exception.InstanceIs
 
 
 def find_service(servicegroup_api, host):
-    """The nova-compute service of a host as our Service, or None when there is none.
+    """Return the nova-compute service of a host as a Service; None when there is none.
 
     :raises NovaClientError: a database does not answer
     """
@@ -227,7 +227,7 @@ class InProcessComputeApi:
 
 
 def _fault(context, migration):
-    """Nova's error of a failed migration; None where Nova has none."""
+    """Return Nova's error of a failed migration; None where Nova has none."""
     if migration.status not in migration_status.FAILED:
         return None
     fault = objects.InstanceFault.get_latest_for_instance(context, migration.instance_uuid)

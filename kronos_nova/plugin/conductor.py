@@ -115,7 +115,7 @@ class KronosConductorManager(manager.ConductorManager):
         self.kronos.plan()
 
     def graceful_shutdown(self, *args, **kwargs):
-        """Called by the Novas that have it."""
+        """Stop Kronos before the service stops. Some versions of Nova do not call this method."""
         self.kronos.stop()
         super().graceful_shutdown(*args, **kwargs)
 
@@ -218,14 +218,14 @@ def _is_of_a_plan(context):
 
 @functools.cache
 def _database():
-    """The control database of this process, made after workers have forked. The first connection is
-    not waited for: the caller asks again."""
+    """Return the control database of this process, made after workers have forked. The first
+    connection is not awaited, because the caller tries again."""
     return db_engine.control_database(CONF)
 
 
 @functools.cache
 def _impatient_database():
-    """For what a request of Nova's waits for."""
+    """Return the control database for work that a request of Nova waits for."""
     return db_engine.ImpatientDatabase(db_engine.impatient_control_engine(CONF))
 
 
@@ -240,7 +240,7 @@ def _journal():
 
 @functools.cache
 def _tasks():
-    """The tasks of this process, as :func:`_database`."""
+    """Return the tasks of this process, with a database as :func:`_database` makes it."""
     return tasks.Tasks(_database(), worker.name(CONF.host), _database().utcnow,
                        announcements=_impatient_database())
 
@@ -280,7 +280,8 @@ class Kronos:
             self._guard.run('retention', self._prune)
 
     def _is_wanted(self):
-        """A conductor of a cell cannot see the whole cloud: it leaves all this to the others.
+        """Return whether this conductor runs Kronos. The conductor of a cell cannot see the whole
+        cloud, so the other conductors run it.
 
         At the level ``off`` the moves in progress are completed, and a command may set another
         level. Only where nova.conf leaves Kronos off and names no aggregate there is no work.
@@ -354,7 +355,10 @@ class Kronos:
         self._planning.tick()
 
     def _make_planning(self):
-        """:raises ConfigurationError: an operator has to correct something first"""
+        """Check the configuration and make the planning part of this conductor.
+
+        :raises ConfigurationError: an operator has to correct something first
+        """
         conf = self.conf
         aggregates.refuse_empty_scope(conf)
         problems = unknown_options.unknown_keys(conf)

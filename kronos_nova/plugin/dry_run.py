@@ -119,14 +119,15 @@ class SchedulerDryRun:
 
     @staticmethod
     def _why_no_host(found, destination, error):
-        """The scheduler does not say which of the two it was."""
+        """Return whether placement or a filter refused the host, because the scheduler's error does
+        not tell."""
         if not found:
             return f'placement has no candidate on {destination.host} for what the instance needs'
         return (f'a filter of Nova\'s scheduler refuses {destination.host}, and its log says '
                 f'which: {first_line(error)}')
 
     def _request_spec(self, context, instance, destination):
-        """The request that the live migration task would begin with."""
+        """Return the request with which the live migration task would begin."""
         spec = candidates.with_flavor_of(
             instance, objects.RequestSpec.get_by_instance_uuid(context, instance.uuid))
         spec.requested_destination = objects.Destination(

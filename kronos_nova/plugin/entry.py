@@ -51,7 +51,8 @@ class KronosDriver(notifier.Driver):
 
 @functools.cache
 def _is_usable():
-    """Asked once and said once: Nova constructs a driver for each of its notifiers."""
+    """Return whether this Nova is supported, and log a problem. The answer is cached, because Nova
+    constructs a driver for each of its notifiers."""
     problem = compat.version_problem()
     if problem:
         LOG.error('Kronos is not loaded and this service runs as plain Nova: %s', problem)

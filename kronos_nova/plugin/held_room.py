@@ -89,7 +89,7 @@ def _pins(topology: 'objects.InstanceNUMATopology | None') -> bool:
 
 
 def _topology(shape: Shape) -> 'objects.InstanceNUMATopology | None':
-    """The NUMA cells that a server of a shape needs."""
+    """Return the NUMA cells that a server of a shape needs."""
     flavor = objects.Flavor(vcpus=shape.vcpus, memory_mb=shape.memory_mb,
                             extra_specs=dict(shape.extra_specs))
     return hardware.numa_get_constraints(flavor, objects.ImageMeta.from_dict({}))

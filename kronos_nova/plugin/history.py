@@ -15,7 +15,7 @@ from kronos_nova.plugin import nova_tables
 
 
 def past_moves(since):
-    """PastMoves of every cell that answers.
+    """Yield PastMoves of every cell that answers.
 
     :raises InventoryError: a database cannot be read
     """

@@ -67,7 +67,7 @@ class InProcessInventory:
         self._read_last = None  # {host: cell} of the last reading, None for all
 
     def read(self, scopes=None, moves=()) -> snapshot.Snapshot:
-        """Hosts with QEMU or KVM and what runs there, all projects and cells.
+        """Return the hosts with QEMU or KVM and what runs there, all projects and cells.
 
         :param scopes: names of the aggregates whose hosts are wanted, or None for all hosts
         :param moves: as :class:`kronos_nova.inventory.base.InventorySource` says
@@ -143,8 +143,8 @@ class InProcessInventory:
         ).with_moves_under_way(moves)
 
     def _read_cells(self, context, wanted):
-        """(([(Node, cell name)], Servers, MoveUnderWay objects, versions of the oldest nova-compute
-        of each cell, [(host, its NumaCells)]), {host: why it was not read})"""
+        """Return (([(Node, cell name)], Servers, MoveUnderWay objects, versions of the oldest
+        nova-compute of each cell, [(host, its NumaCells)]), {host: why it was not read})."""
         everywhere = cells.mappings(context)
         # A cell that was silent the last time is not waited for long again.
         alive, silent = cells.answering(context, everywhere,
@@ -212,7 +212,7 @@ class InProcessInventory:
 
 
 def aggregate_hosts():
-    """{name of an aggregate: names of its hosts}
+    """Return {name of an aggregate: names of its hosts}.
 
     By columns: a conductor reads it for every evaluation, and there may be thousands of hosts.
 
@@ -225,7 +225,8 @@ def aggregate_hosts():
 
 @contextlib.contextmanager
 def _readable():
-    """
+    """Translate errors of Nova's databases while the block runs.
+
     :raises InventoryError: a database of Nova's cannot be read
     """
     try:
@@ -239,7 +240,7 @@ _status = functools.cache(common.status_from_state)
 
 
 def shape_of(flavor):
-    """The Shape of servers of a flavor."""
+    """Return the Shape of servers of a flavor."""
     return Shape(id=flavor.flavorid, name=flavor.name, vcpus=flavor.vcpus,
                  memory_mb=flavor.memory_mb,
                  disk_gb=flavor.root_gb + flavor.ephemeral_gb + -(-flavor.swap // 1024),

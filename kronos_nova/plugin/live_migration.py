@@ -77,7 +77,9 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         self._refusals = []
 
     def execute(self):
-        """:raises MigrationPreCheckError: it failed before the source had the request, for a reason
+        """Execute Nova's task, and record the migration's beginning and failure.
+
+        :raises MigrationPreCheckError: it failed before the source had the request, for a reason
         that
             Nova would put the instance into ERROR for; where something that is needed did not
             answer, ``code`` is :data:`outages.CODE`
@@ -148,7 +150,7 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
                           'yet.', self.migration.uuid, instance=self.instance)
 
     def _call_livem_checks_on_host(self, destination, provider_mapping):
-        """Nova's.
+        """Call Nova's method, and record why the host refuses.
 
         :raises MigrationPreCheckError: this host does not do, whichever way it says so: Nova tries
             the next one only after the errors that it knows
@@ -162,12 +164,12 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
             raise nova_exception.MigrationPreCheckError(reason=first_line(error)) from error
 
     def _get_request_spec_for_select_destinations(self, attempted_hosts=None):
-        """Nova's, for what the instance has now."""
+        """Return Nova's request, changed to what the instance has now."""
         candidates.with_flavor_of(self.instance, self.request_spec)
         return super()._get_request_spec_for_select_destinations(attempted_hosts)
 
     def _find_destination(self):
-        """Nova's.
+        """Call Nova's method. Without a valid host, raise an error with the refusals.
 
         :raises NoValidHost: none does; with what those said that the scheduler chose, which Nova
             has in a log of debugging alone
@@ -196,7 +198,8 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         return node.hypervisor_hostname
 
     def _remove_host_allocations(self, compute_node_uuid):
-        """Nothing: the claim of the next host replaces this one's, or :meth:`rollback` ends it."""
+        """Do nothing: the claim of the next host replaces the claim of this one, or
+        :meth:`rollback` ends it."""
 
     def _record_destination(self, dest_node):
         self.instance.availability_zone = availability_zones.get_host_availability_zone(

@@ -25,7 +25,8 @@ CLASSES = {
 
 
 def resolve(name):
-    """(the class to use, what speaks against ours): ours where it fits this Nova, else Nova's.
+    """Return (the class to use, why ours does not fit). The class is ours where it fits this Nova,
+    else Nova's.
 
     The module of ours says what it builds on in ``EXPECTED``.
     """

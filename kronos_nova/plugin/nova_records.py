@@ -56,7 +56,8 @@ def _answered():
 
 @contextlib.contextmanager
 def _readable():
-    """Context of one instance: an error in its records affects no other instance."""
+    """Open the context of one instance, in which an error in its records affects no other
+    instance."""
     try:
         yield
     except requested_resources.UNREADABLE as error:
@@ -159,7 +160,7 @@ class CellRecords:
 
     @_answered()
     def recent(self, seconds):
-        """The recent instances and migrations, of the cells that answer."""
+        """Return the recent instances and migrations, of the cells that answer."""
         since = clock.utcnow() - datetime.timedelta(seconds=seconds)
         read, silent = _of_each_cell(
             lambda context: nova_tables.recent_migrations(context, UNFINISHED, since),
@@ -171,7 +172,7 @@ class CellRecords:
 
     @_answered()
     def accepted(self):
-        """The accepted live migrations, of the cells that answer."""
+        """Return the accepted live migrations, of the cells that answer."""
         def read(context):
             rows = objects.MigrationList.get_by_filters(
                 context, {'status': migration_status.ACCEPTED,
@@ -264,15 +265,15 @@ class CellRecords:
         return []
 
     def _hosts_up(self, context):
-        """The hosts that are up, read once for many questions."""
+        """Return the hosts that are up. They are read once for many calls."""
         return {service.host for service in objects.ServiceList.get_by_binary(
             context, 'nova-compute', include_disabled=True)
             if self._services.service_is_up(service)}
 
 
 def _cells(instance=None, read_deleted='no'):
-    """[(context targeted at the cell, its name)] of all cells that answer, or of that of an
-    instance."""
+    """Yield [(context targeted at the cell, its name)] of all cells that answer, or of the cell of
+    an instance."""
     context = cells.admin_context()
     if instance is not None:
         try:
@@ -382,7 +383,8 @@ def _instance_and_context(uuid):
 
 
 def _instances(context, deleted=False, **filters):
-    """A server that was deleted softly is there: it can be restored, and holds what it did."""
+    """Return the instances. Soft-deleted servers are among them, because they can be restored and
+    keep their allocations."""
     return objects.InstanceList.get_by_filters(
         context, {'deleted': deleted, 'soft_deleted': not deleted, **filters})
 
@@ -410,7 +412,8 @@ class _HostsUp:
 
 
 def _migration(migration, up):
-    """A Migration. Whether the source is up is read only for migrations that have not ended."""
+    """Return a Migration. The state of the source is read only for migrations that have not
+    ended."""
     has_ended = migration.status in migration_status.ENDED
     return records.Migration(
         uuid=migration.uuid, instance_uuid=migration.instance_uuid, kind=migration.migration_type,
@@ -421,7 +424,7 @@ def _migration(migration, up):
 
 
 def _age(record):
-    """Seconds since a record last changed."""
+    """Return seconds since a record last changed."""
     changed_at = clock.aware(record.updated_at or record.created_at)
     return (clock.utcnow() - changed_at).total_seconds()
 

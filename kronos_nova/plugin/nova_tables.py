@@ -120,7 +120,7 @@ def chunks(values, size):
 
 
 def nodes(context, hosts=None):
-    """The Nodes of a cell that have a service, whatever their hypervisor.
+    """Return the Nodes of a cell that have a service, of any hypervisor.
 
     :param hosts: names of those that are wanted, or None for all
     """
@@ -148,7 +148,7 @@ class CellReader:
         self._known = {}  # host: (text, cells)
 
     def read(self, context, hosts):
-        """{name of a host: its NumaCells}, without those that cannot be read."""
+        """Return {name of a host: its NumaCells}, without those that cannot be read."""
         node, found = models.ComputeNode, {}
         with _main(context) as session:
             query = session.query(node.host, node.numa_topology).filter(node.deleted == 0)
@@ -178,7 +178,7 @@ def _cells(host, text):
 
 @functools.lru_cache(maxsize=1000)
 def _cpu(text):
-    """None where the driver does not describe it."""
+    """Return the processors of a node; None where the driver does not describe them."""
     try:
         return shape.cpu(json.loads(text or 'null'))
     except (ValueError, TypeError, boundary.OutOfBounds) as error:
@@ -187,7 +187,8 @@ def _cpu(text):
 
 
 def not_hidden():
-    """A condition: an instance is not the copy that a resize to another cell works on."""
+    """Return the condition that an instance is not the copy that a resize to another cell works
+    on."""
     hidden = models.Instance.hidden
     return hidden.is_(None) | hidden.is_(False)
 
@@ -207,8 +208,8 @@ class InstanceReader:
         self._facts = server_facts.FactReader()
 
     def read(self, context, hosts):
-        """The Servers on some hosts of a cell, soft-deleted ones with them; as they were at one
-        time, in one transaction."""
+        """Yield the Servers on some hosts of a cell, soft-deleted ones with them; as they were at
+        one time, in one transaction."""
         host, name_of = models.Instance.host, namer()
         self._facts.begin()
         with _main(context) as session:
@@ -258,7 +259,8 @@ class InstanceReader:
                              self._images[uuid][1], tags.get(uuid, ()), self._facts.facts_of(uuid))
 
     def _parsed(self, uuid, flavor):
-        """None, with a warning, where Nova has no flavor of an instance."""
+        """Return the size of an instance's flavor; None, with a warning, where Nova has no flavor
+        of it."""
         try:
             size = self._sizes[flavor] = parse_flavor(flavor)
         except (TypeError, ValueError, KeyError) as error:
@@ -273,7 +275,7 @@ def _interned(text):
 
 
 def parse_flavor(text):
-    """The Size in ``instance_extra.flavor``, a serialized ``nova.objects.Flavor``.
+    """Return the Size in ``instance_extra.flavor``, a serialized ``nova.objects.Flavor``.
 
     :raises TypeError, ValueError, KeyError: it is none
     """
@@ -303,7 +305,7 @@ def _metadata_items(session):
 
 
 def _metadata(rows):
-    """{instance uuid: its metadata that concerns Kronos}"""
+    """Return {instance uuid: its metadata that concerns Kronos}."""
     found = collections.defaultdict(dict)
     for uuid, key, value in rows:
         if key.startswith(snapshot.OWN_METADATA):  # a database may not know capitals
@@ -312,7 +314,7 @@ def _metadata(rows):
 
 
 def _tags(session, hosts):
-    """{instance uuid: its tags, sorted}"""
+    """Return {instance uuid: its tags, sorted}."""
     tag, instance, found = models.Tag, models.Instance, collections.defaultdict(list)
     for uuid, name in session.query(tag.resource_id, tag.tag).join(
             instance, instance.uuid == tag.resource_id,
@@ -329,7 +331,7 @@ NO_PROPERTIES = frozenset((*nova_utils.SM_INHERITABLE_KEYS, *nova_utils.SM_SKIP_
 
 
 def _image_properties(session, uuids):
-    """{instance uuid: the properties of its image}"""
+    """Return {instance uuid: the properties of its image}."""
     item, found = models.InstanceSystemMetadata, collections.defaultdict(dict)
     for chunk in chunks(uuids, MEMBERS):
         for uuid, key, value in session.query(item.instance_uuid, item.key, item.value).filter(
@@ -350,7 +352,7 @@ class _Names(dict):
 
 
 def name_columns():
-    """The columns of instances that ``instance_name_template`` is made of."""
+    """Return the columns of instances that ``instance_name_template`` uses."""
     names = _Names()
     try:
         CONF.instance_name_template % 0
@@ -363,8 +365,8 @@ def name_columns():
 
 
 def namer():
-    """From a row with the :func:`name_columns` to the libvirt domain's name, as
-    ``nova.objects.Instance.name`` makes it. The option is looked up once for many rows."""
+    """Return a function from a row with the :func:`name_columns` to the libvirt domain's name, as
+    ``nova.objects.Instance.name`` makes it. The option is read once for many rows."""
     template = CONF.instance_name_template
 
     def by_columns(row):
@@ -386,7 +388,7 @@ def is_unique_in_a_cell(attribute):
 
 
 def names_elsewhere(context, attribute, names, hosts):
-    """The names that instances of a cell on other hosts than these have too.
+    """Return the names that instances of a cell on other hosts than these have too.
 
     :param attribute: ``name``, the libvirt domain's, or ``display_name``
     """
@@ -432,8 +434,8 @@ def migrations(context, statuses):
 
 
 def live_migrations(context, statuses, since):
-    """Rows (``instance_uuid``, ``source_compute``, ``dest_compute``, ``updated_at``) of a cell's
-    live migrations in some statuses that changed since then."""
+    """Return rows (``instance_uuid``, ``source_compute``, ``dest_compute``, ``updated_at``) of a
+    cell's live migrations in some statuses that changed since then."""
     row, since = models.Migration, clock.naive(since)
     with _main(context) as session:
         return session.query(
@@ -443,7 +445,7 @@ def live_migrations(context, statuses, since):
 
 
 def aggregates(context):
-    """All Aggregates, with all their hosts."""
+    """Return all Aggregates, with all their hosts."""
     row, member, item = (api_models.Aggregate, api_models.AggregateHost,
                          api_models.AggregateMetadata)
     hosts, metadata = collections.defaultdict(list), collections.defaultdict(dict)
@@ -460,7 +462,7 @@ def aggregates(context):
 
 
 def server_groups(context, instances=None):
-    """ServerGroups.
+    """Return ServerGroups.
 
     :param instances: uuids; only groups with one of these are wanted, or all for None
     """
@@ -484,8 +486,8 @@ def server_groups(context, instances=None):
 
 
 def _groups_with(session, instances):
-    """Ids of the groups that any of these is a member of: all members are read where they are
-    fewer, for it is the naming of instances that takes time."""
+    """Return the ids of the groups that have one of the instances as a member. All members are read
+    where they are fewer than the instances, because naming instances is what takes time."""
     member = api_models.InstanceGroupMember
     if session.query(member).count() <= len(instances):
         return {number for number, uuid in session.query(member.group_id, member.instance_uuid)
@@ -499,8 +501,8 @@ def _among(query, column, values):
 
 
 def recent_migrations(context, unfinished, since):
-    """[(instance uuid, migration uuid, status, time of its last change)] of those in a status of
-    ``unfinished`` and those that changed since then."""
+    """Return [(instance uuid, migration uuid, status, time of its last change)] of the migrations
+    in a status of ``unfinished`` and those that changed since then."""
     row, since = models.Migration, clock.naive(since)
     columns = row.instance_uuid, row.uuid, row.status, row.updated_at
     with _main(context) as session:
@@ -510,8 +512,8 @@ def recent_migrations(context, unfinished, since):
 
 
 def migrations_of(context, instances, unfinished, since, also):
-    """Rows of the migrations of some instances that are in a status of ``unfinished``, changed
-    since then, or are among ``also`` (uuids)."""
+    """Return the rows of the migrations of some instances that are in a status of ``unfinished``,
+    changed since then, or are among ``also`` (uuids)."""
     row, since = models.Migration, clock.naive(since)
     with _main(context) as session:
         return session.query(

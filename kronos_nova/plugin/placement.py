@@ -10,5 +10,5 @@ from kronos_nova.placement.shortcut import Shortcut
 
 @functools.cache
 def client() -> PlacementClient:
-    """A client by ``[placement]`` of nova.conf, one a process."""
+    """Return the client that ``[placement]`` of nova.conf configures, one for each process."""
     return PlacementClient(Shortcut(nova.utils.get_sdk_adapter('placement', admin=True)))

@@ -87,7 +87,8 @@ class Reconciling:
             self._leases.advance(db_leases.RECONCILER, self._begun_at)
 
     def _window(self):
-        """Seconds to look back: to where the last run of any worker began."""
+        """Return the seconds to look back, which reach to the beginning of the last run of any
+        worker."""
         last = self._leases.progress(db_leases.RECONCILER)
         if last is None:
             return self._options.reconcile_window

@@ -31,8 +31,8 @@ class Counter:
         self._counted = {}
 
     def __call__(self, asking):
-        """{resource class: amount}; None where ports or devices ask for more than that tells, or
-        nothing can be made of them.
+        """Return {resource class: amount}; None where ports or devices request more than the
+        records tell, or the records cannot be read.
 
         :param asking: kronos_nova.plugin.audit_tables.Asking
         """
@@ -55,7 +55,7 @@ class Counter:
 
 
 def exactly(context, instance):
-    """All that is right: (``{resource class: amount}``, ...)."""
+    """Return all correct allocations of an instance: (``{resource class: amount}``, ...)."""
     spec = candidates.spec_of(context, instance)
     request = scheduler_utils.ResourceRequest.from_request_spec(spec)
     if not request.cpu_pinning_requested:
@@ -69,7 +69,7 @@ def _amounts(spec, **kwargs):
 
 
 def _spec(flavor, image, is_volume_backed):
-    """The request as an instance's records have it."""
+    """Return the request that an instance's records describe."""
     return objects.RequestSpec(
         flavor=objects.Flavor.obj_from_primitive(json.loads(flavor)['cur']),
         image=objects.ImageMeta.from_dict(utils.get_image_from_system_metadata(dict(image))),
@@ -83,6 +83,7 @@ def _has_devices(asking):
 
 
 def _has_ports_that_ask(asking):
-    """A bound port says on which providers its part lies."""
+    """Return whether the instance has ports with resource requests. A bound port says on which
+    providers its part is."""
     return any((vif.get('profile') or {}).get('allocation')
                for vif in json.loads(asking.network_info or '[]'))

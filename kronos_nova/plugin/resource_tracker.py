@@ -65,7 +65,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         self._counted = usage
 
     def _watched(self, call, *args, **kwargs):
-        """The usage that Nova counts, up or down, while it does something; None: none."""
+        """Call a method of Nova. Returns the usage that Nova added or removed during the call; None
+        for none."""
         self._counted = None
         call(*args, **kwargs)
         return self._counted
@@ -152,7 +153,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     @synchronized
     def _resume(self, nodename):
-        """An audit broke off half way: what was kept before goes on being kept."""
+        """Keep what was kept before, after an audit that did not complete."""
         claims = self.ledger.node_claims(nodename)
         if claims.is_audited:
             self._settle(claims, list(claims.waiting.values()))
@@ -190,8 +191,9 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         return claim
 
     def _forgotten(self, claims):
-        """Claims for which the audit found neither instance nor migration. What was kept and is in
-        the store no more was removed by an operator; a negative id was never there."""
+        """Return the claims for which the audit found neither an instance nor a migration. A kept
+        claim that is no longer in the store was removed by an operator. A negative id was never in
+        the store."""
         rows = {claim.key: claim for claim in self.ledger.rows(claims.node)}
         unsaved = {key: claim for key, claim in claims.waiting.items()
                    if claim.id < 0 or not self.ledger.is_saved}
@@ -253,7 +255,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         self._update(context.elevated(), self.compute_nodes[claim.node])
 
     def amount_for(self, instance):
-        """The Amount that Nova will count for an instance, without NUMA cells and devices."""
+        """Return the Amount that Nova will count for an instance, without NUMA cells and
+        devices."""
         usage = self._get_usage_dict(instance.flavor, instance, numa_topology=None)
         return claim_usage.to_amount(usage, ())
 
@@ -396,7 +399,7 @@ def _is_on_its_way(migration):
 
 
 def build(conf, host, driver, reportclient, store):
-    """The tracker of a compute host, as configured.
+    """Make the tracker of a compute host, as configured.
 
     :raises KronosException: the store cannot be used at all
     """

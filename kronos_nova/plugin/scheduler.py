@@ -141,7 +141,10 @@ class KronosSchedulerManager(manager.SchedulerManager):
 
 
 def refresh(view, database, score_max_age):
-    """:raises DBError: the control database does not answer"""
+    """Update a view from the control database: scores of hosts, hosts that are emptied, and holds.
+
+    :raises DBError: the control database does not answer
+    """
     oldest = database.utcnow() - datetime.timedelta(seconds=score_max_age)
     view.update(scores.Scores(database).combined(oldest),
                 journal.Journal(database, None).hosts_being_emptied(),
@@ -161,7 +164,7 @@ class KronosFilter(filters.BaseHostFilter):
     RUN_ON_REBUILD = False
 
     def filter_all(self, filter_obj_list, spec_obj):
-        """All hosts at once: what a rule says of a request is worked out once."""
+        """Filter all hosts at once, so that a rule is applied to a request once."""
         passed = list(super().filter_all(filter_obj_list, spec_obj))
         refused = VIEW.rules.refused(requested_server(spec_obj, passed),
                                      [each.host for each in passed])
@@ -193,7 +196,7 @@ def _requests_host(spec_obj, host):
 
 
 def requested_server(spec_obj, host_states=()):
-    """The RequestedServer of a RequestSpec.
+    """Return the RequestedServer of a RequestSpec.
 
     :param host_states: of the hosts that may be its own
     """
@@ -212,9 +215,9 @@ def requested_server(spec_obj, host_states=()):
 
 
 def _own_hosts(spec_obj, host_states):
-    """The hosts on which a server is, and no other member of its group that is known of. Nova
-    counts the server itself among the hosts of its group, and lets none be chosen that it has to
-    leave."""
+    """Return the hosts of a server on which no other known member of its group is, and the ignored
+    hosts. Nova counts the server itself among the hosts of its group, and never selects a host that
+    the server has to leave."""
     group = spec_obj.instance_group
     members = {*(group.members if 'members' in group else ()), spec_obj.instance_uuid}
     return {*(spec_obj.ignore_hosts or ()),
@@ -230,7 +233,7 @@ class KronosWeigher(weights.BaseHostWeigher):
         return CONF.kronos_scheduler.weight_multiplier
 
     def weigh_objects(self, weighed_obj_list, weight_properties):
-        """All hosts at once: what a rule says of a request is worked out once."""
+        """Weigh all hosts at once, so that a rule is applied to a request once."""
         weights = super().weigh_objects(weighed_obj_list, weight_properties)
         hosts = [each.obj for each in weighed_obj_list]
         costs = VIEW.rules.costs(requested_server(weight_properties, hosts),

@@ -46,7 +46,7 @@ class FactReader:
         self._reading += 1
 
     def read(self, session, rows):
-        """Read what is not known.
+        """Return {instance uuid: its zone}, without instances that are pinned to no zone.
 
         :param session: of the cell's database
         :param rows: with ``uuid`` and ``updated_at``
@@ -63,7 +63,7 @@ class FactReader:
                                      self._alike.setdefault(facts, facts))
 
     def facts_of(self, uuid):
-        """The Facts of an instance that was read."""
+        """Return the Facts of an instance that was read."""
         known = self._known.get(uuid)
         return NO_FACTS if known is None else known[2]
 
@@ -86,8 +86,8 @@ def _facts(session, uuids):
 
 
 def _port_types(session, uuids):
-    """{instance uuid: those of PORT_TYPES that it has}. The database looks for the words, so that
-    only few instances' networks are read."""
+    """Return {instance uuid: those of PORT_TYPES that it has}. The database searches for the words,
+    so that the networks of only a few instances are read."""
     cache, found = models.InstanceInfoCache, {}
     text = cache.network_info
     has_any = text.contains(f'"{VDPA_PORT}"')
@@ -120,13 +120,13 @@ def _is_live_migratable(request):
 
 
 def _cpu_model(uuid, text):
-    """The named model of a guest's processors, empty for none."""
+    """Return the named model of a guest's processors; empty for none."""
     model = _parsed(uuid, text, 'CPU model') or {}
     return (model.get('nova_object.data') or {}).get('model') or ''
 
 
 def _topology(uuid, text):
-    """The needs of NUMA cells; none where they cannot be read."""
+    """Return the needs of NUMA cells; none where they cannot be read."""
     try:
         return numa.topology(_parsed(uuid, text, 'NUMA topology'))
     except (TypeError, ValueError, boundary.OutOfBounds) as error:
@@ -152,7 +152,7 @@ class ZoneReader:
         self._reading = 0
 
     def read(self, context, uuids, zones):
-        """{instance uuid: its zone}, without instances that are pinned to none.
+        """Return {instance uuid: its zone}, without instances that are pinned to no zone.
 
         The zone is looked for in the text of the request: to parse tens of thousands of requests
         takes minutes.

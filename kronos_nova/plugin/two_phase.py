@@ -60,7 +60,7 @@ class TwoPhaseClaims:
         return nodename
 
     def _test_move(self, context, instance, migration, nodename):
-        """Nova's own tests of NUMA and PCI fit, which are done when the claim is made."""
+        """Run Nova's own tests of NUMA and PCI fit, which Nova runs when the claim is made."""
         migration = migration or objects.Migration(
             migration_type=fields.MigrationType.LIVE_MIGRATION)
         requests = pci_request.get_pci_requests_from_flavor(instance.flavor)

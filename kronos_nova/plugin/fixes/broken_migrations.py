@@ -175,7 +175,8 @@ class SettlesBrokenMigrations:
 
     def _post_live_migration_update_host(self, ctxt, instance, dest, block_migration=False,
                                          migrate_data=None, source_bdms=None):
-        """Nova's, which deletes the guest's files here; not where the guest did not arrive."""
+        """Call Nova's method, which deletes the guest's files on this host, only where the guest
+        arrived."""
         attempt = self._attempt
         if attempt and self._has_died(attempt):
             self._rollback_live_migration(ctxt, instance, dest, migrate_data,
@@ -223,7 +224,8 @@ class SettlesBrokenMigrations:
     def _rollback_live_migration(self, context, instance, dest, migrate_data=None,
                                  migration_status='failed', source_bdms=None,
                                  pre_live_migration=False):
-        """Nova's, which saves the instance as it was; it may have stopped meanwhile."""
+        """Call Nova's method, which saves the instance as it was before. The guest may have ended in
+        the meantime, so its state is read first."""
         attempt = self._attempt
         if attempt:
             self._look_after(attempt)
@@ -254,8 +256,8 @@ class SettlesBrokenMigrations:
         self._conclude(attempt)
 
     def _settle(self, attempt):
-        """Nova has given up in the middle: complete the migration or roll it back, whichever the
-        guest did."""
+        """Complete the migration or roll it back, depending on where the guest is, after Nova gave
+        up in the middle."""
         if attempt.is_over:
             return
         if attempt.is_prepared and outages.is_outage(attempt.error):
@@ -290,8 +292,8 @@ class SettlesBrokenMigrations:
             LOG.debug('There is no copy to be aborted: %s', error, instance=attempt.instance)
 
     def _has_pages_here(self, attempt):
-        """Return whether pages of a guest that runs there already (post-copy) are still here; waits
-        for them."""
+        """Wait for the memory pages of a guest that runs at the destination already (post-copy).
+        Returns whether some are still on this host."""
         return _ask_patiently(COPY_SECONDS, attempt, guest_state.is_copied, self.driver,
                               attempt.instance, still=bool)
 
@@ -305,7 +307,8 @@ class SettlesBrokenMigrations:
             source_bdms=attempt.source_bdms, pre_live_migration=not attempt.is_prepared)
 
     def _take_leave(self, attempt, here):
-        """The guest runs at the destination; what is left of it here is to go."""
+        """Complete the migration of a guest that runs at the destination, and power off what is
+        left of it on this host."""
         LOG.warning('The guest runs at %s: its live migration is completed.', attempt.dest,
                     instance=attempt.instance)
         if here == power_state.PAUSED:
@@ -325,7 +328,7 @@ class SettlesBrokenMigrations:
         return there is not None and not attempt.runs(there)
 
     def _look_after(self, attempt):
-        """Let the guest run on here, as before; or note that it has ended."""
+        """Let the guest continue on this host, or record that it has ended."""
         state, instance = self._state_here(attempt), attempt.instance
         if state == power_state.PAUSED and instance.vm_state == vm_states.ACTIVE:
             state = self._resume(instance)
@@ -336,7 +339,8 @@ class SettlesBrokenMigrations:
             instance.vm_state, instance.power_state = vm_states.STOPPED, state
 
     def _resume(self, instance):
-        """Nova pauses a guest to have its live migration completed by force."""
+        """Resume a guest, which Nova pauses to complete its live migration by force. Returns its
+        power state."""
         LOG.info('The guest is paused and resumed.', instance=instance)
         try:
             self.driver.unpause(instance)
@@ -346,13 +350,14 @@ class SettlesBrokenMigrations:
             return power_state.PAUSED
 
     def _state_here(self, attempt):
-        """None: this host's hypervisor does not answer."""
+        """Return the power state of the guest on this host; None where the hypervisor does not
+        answer."""
         return _ask_patiently(PATIENCE_SECONDS, attempt, self._get_power_state, attempt.instance)
 
     @staticmethod
     def _state_there(attempt):
-        """The power state of an arriving guest, once it has arrived or is given up; None: not
-        known."""
+        """Return the power state of an arriving guest, once it has arrived or is given up; None
+        where it is not known."""
         return _ask_patiently(
             SETTLING_SECONDS, attempt, guest_state.power_state, attempt.context, attempt.dest,
             attempt.instance, still=lambda state: state == power_state.PAUSED
@@ -371,7 +376,8 @@ class SettlesBrokenMigrations:
 
 
 def _ask_patiently(seconds, attempt, ask, *args, still=lambda state: False):
-    """The answer of ``ask``; asked again while it fails, or is ``still`` going to change."""
+    """Return the answer of ``ask``. It is called again while it fails, or while ``still`` finds
+    that the answer will change."""
     tries = tenacity.Retrying(
         stop=tenacity.stop_after_delay(seconds), wait=tenacity.wait_fixed(INTERVAL_SECONDS),
         retry=tenacity.retry_if_exception_type() | tenacity.retry_if_result(still),

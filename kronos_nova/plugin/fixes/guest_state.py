@@ -57,8 +57,8 @@ def is_copied(driver, instance):
 
 
 def power_state(context, host, instance):
-    """The state of an instance's guest at ``host``, one of ``nova.compute.power_state``; NOSTATE:
-    there is none. None: the host runs no Kronos.
+    """Return the state of an instance's guest at ``host``, one of ``nova.compute.power_state``.
+    NOSTATE means that there is no guest, None that the host does not run Kronos.
 
     :raises Exception: nova-compute or its hypervisor does not answer; each driver has its own
     """

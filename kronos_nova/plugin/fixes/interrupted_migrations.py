@@ -76,8 +76,9 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
     # When nova-compute starts again
 
     def _reset_live_migration(self, context, instance):
-        """Nova's, unless it can be ended, which waits until this service is up, or is prepared by
-        a conductor: Nova would set the instance free under it, and in ERROR when it has moved."""
+        """Call Nova's method, unless the migration can be ended once this service is up, or a
+        conductor is preparing it. Nova would free the instance too early, and in ERROR where it has
+        moved."""
         if not _is_on():
             super()._reset_live_migration(context, instance)
             return
@@ -160,7 +161,8 @@ def _is_on():
 
 
 def _is_being_prepared(context, instance):
-    """Should the conductor die over it, others set the instance free."""
+    """Return whether a conductor is preparing the migration. If the conductor dies, other workers
+    free the instance."""
     if CONF.kronos.atomic_moves == 'off':
         return False
     try:

@@ -31,7 +31,10 @@ class PatientComputeAPI(compute_rpcapi.ComputeAPI):
     """Nova's, which asks a destination twice."""
 
     def post_live_migration_at_destination(self, ctxt, instance, block_migration, host):
-        """:raises Unanswered: it is away"""
+        """Ask the destination to complete the live migration, again where it did not answer.
+
+        :raises Unanswered: it is away
+        """
         asked = ctxt, instance, block_migration, host
         try:
             super().post_live_migration_at_destination(*asked)

@@ -35,7 +35,7 @@ class RetriesStatus:
 
     @staticmethod
     def _set_migration_status(migration, status):
-        """Nova's, asked again while nothing answers.
+        """Call Nova's method again while the database or message bus does not answer.
 
         :raises InvalidMigrationState: others took it for lost and ended it meanwhile
         """
