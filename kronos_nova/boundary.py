@@ -48,7 +48,10 @@ def storable(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
 
 
 def text(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
-    """:raises OutOfBounds: it is no text, or longer than ``most`` characters"""
+    """Return the value if it is a text of at most ``most`` characters.
+
+    :raises OutOfBounds: it is no text, or longer than ``most`` characters
+    """
     if not isinstance(value, str):
         raise OutOfBounds(what=what, problem=f'must be text, not {_kind(value)}')
     if len(value) > most:
@@ -57,8 +60,8 @@ def text(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
 
 
 def printable(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
-    """A text that can be written anywhere, such as a key of a database: without control characters
-    and lone surrogates.
+    """Return the text without control characters and lone surrogates, so that it can be written
+    anywhere, such as a key of a database.
 
     :raises OutOfBounds: it is none, or longer than ``most`` characters
     """
@@ -68,7 +71,10 @@ def printable(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
 
 
 def integer(value: object, what: str, lowest: int, highest: int) -> int:
-    """:raises OutOfBounds: it is no whole number, or outside; both ends are inside"""
+    """Return the value if it is a whole number within the bounds.
+
+    :raises OutOfBounds: it is no whole number, or outside; both ends are inside
+    """
     if not isinstance(value, int) or isinstance(value, bool):
         raise OutOfBounds(what=what, problem=f'must be a whole number, not {_kind(value)}')
     if not lowest <= value <= highest:
@@ -77,7 +83,10 @@ def integer(value: object, what: str, lowest: int, highest: int) -> int:
 
 
 def number(value: object, what: str) -> float:
-    """:raises OutOfBounds: it is no number, not finite, or larger than a float holds"""
+    """Return the value as a finite float.
+
+    :raises OutOfBounds: it is no number, not finite, or larger than a float holds
+    """
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise OutOfBounds(what=what, problem=f'must be a number, not {_kind(value)}')
     try:
@@ -101,7 +110,7 @@ def sized(values: Sized, what: str, most: int) -> Sized:
 
 def texts(values: object, what: str, most: int, most_characters: int = NAME_CHARACTERS
           ) -> dict[str, str]:
-    """A mapping of texts to texts, such as metadata.
+    """Return a checked mapping of texts to texts, such as metadata.
 
     :raises OutOfBounds: it is none, has more than ``most`` keys, or one of them is too long
     """
@@ -113,7 +122,7 @@ def texts(values: object, what: str, most: int, most_characters: int = NAME_CHAR
 
 
 def json_of(body: bytes | str, what: str, most_items: int = JSON_ITEMS) -> object:
-    """The value of a JSON document.
+    """Return the value of a JSON document.
 
     The members are counted before anything is built of them; the depth is bounded by Python's own
     limit of recursion.
@@ -132,10 +141,9 @@ def json_of(body: bytes | str, what: str, most_items: int = JSON_ITEMS) -> objec
 
 
 def typed_json(body: bytes, decoder: msgspec.json.Decoder, most_items: int = JSON_ITEMS) -> object:
-    """The value of a JSON document of the decoder's type, within the bounds of :func:`json_of` and
-    in a third of its time; None where it is of another type or out of bounds. The error that
-    :func:`json_of` raises then says what is wrong.
-    """
+    """Return the value of a JSON document of the decoder's type, within the bounds of
+    :func:`json_of` and in a third of its time; None where it is of another type or out of bounds.
+    The error that :func:`json_of` raises then says what is wrong."""
     if _has_more(body, most_items):
         return None
     try:

@@ -12,12 +12,12 @@ def utcnow() -> datetime.datetime:
 
 
 def aware(time: datetime.datetime) -> datetime.datetime:
-    """The same time with a zone; where it has none it is UTC."""
+    """Return the same time with a zone. A time without a zone is taken as UTC."""
     return time if time.tzinfo else time.replace(tzinfo=datetime.UTC)
 
 
 def naive(time: datetime.datetime) -> datetime.datetime:
-    """The same time as databases keep it: UTC without a zone.
+    """Return the same time in UTC and without a zone, as databases store it.
 
     :raises ValueError: it has no zone, so it may be any of several times
     """
@@ -35,7 +35,7 @@ def parsed(text: str) -> datetime.datetime:
 
 
 def stamp(time: datetime.datetime) -> str:
-    """A time in ISO 8601 for other programs, to the microsecond, such as
+    """Return a time in ISO 8601 for other programs, to the microsecond, such as
     ``2026-11-22T18:00:00.000000Z``."""
     return f'{naive(time).isoformat(timespec="microseconds")}Z'
 

@@ -9,7 +9,8 @@ from kronos_nova import exception
 
 @functools.cache
 def installed(namespace: str) -> ExtensionManager:
-    """All of a namespace, imported. What is installed later is found by a new process.
+    """Import all entry points of a namespace. A package that is installed later is found by a new
+    process.
 
     :raises ConfigurationError: one cannot be imported: to go on without it would not be safe
     """

@@ -40,7 +40,7 @@ answer."""
 
 
 def make(conf, services: Services):
-    """The application, whole.
+    """Make the WSGI application of kronos-api, with all of its routes and limits.
 
     :param conf: the ConfigOpts, of which keystonemiddleware reads ``[keystone_authtoken]``
     """

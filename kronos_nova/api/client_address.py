@@ -33,7 +33,7 @@ def address_of(env: Mapping[str, str], trusts_proxy: bool) -> str:
 
 
 def network_of(address: str) -> str:
-    """The network that limits count: an IPv4 address, or the 64 bits before an IPv6 one."""
+    """Return the network that limits count: an IPv4 address, or the 64 bits before an IPv6 one."""
     found = _parsed(address)
     if isinstance(found, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((found, IPV6_PREFIX), strict=False).network_address)
@@ -45,15 +45,15 @@ def _last(header):
 
 
 def _last_for(header):
-    """The client in the last entry of a ``Forwarded`` header, RFC 7239."""
+    """Return the client in the last entry of a ``Forwarded`` header, RFC 7239."""
     pairs = (pair.partition('=') for pair in _last(header).split(';'))
     return next((value.strip() for name, _sign, value in pairs
                  if name.strip().lower() == 'for'), '')
 
 
 def _parsed(text):
-    """The address in a text such as ``192.0.2.1``, ``192.0.2.1:4711`` or ``"[2001:db8::1]:80"``,
-    None where there is none."""
+    """Return the address in a text such as ``192.0.2.1``, ``192.0.2.1:4711`` or
+    ``"[2001:db8::1]:80"``, None where there is none."""
     plain = text.strip().strip('"')
     if plain.startswith('['):
         plain = plain[1:].partition(']')[0]

@@ -114,8 +114,8 @@ class WrongPasswords:
 
 
 def _plain(user):
-    """The name as MySQL compares it for keystone: without regard to case, to accents and to blanks
-    at the end of a name."""
+    """Return the name as MySQL compares it for keystone: without regard to case, to accents and to
+    blanks at the end of a name."""
     letters = (each for each in unicodedata.normalize('NFKD', user.casefold())
                if not unicodedata.combining(each))
     return BLANKS.sub('', ''.join(letters))
@@ -186,13 +186,13 @@ class Login:
         return Token(token=access.auth_token, expires_at=access.expires)
 
     def _keystone(self):
-        """The address at which this process asks keystone itself, or else the public one."""
+        """Return the address at which this process asks keystone itself, or else the public one."""
         plugin = loading.load_auth_from_conf_options(self._conf, KEYSTONE)
         return getattr(plugin, 'auth_url', None) or self._conf[KEYSTONE].www_authenticate_uri
 
 
 def keystone_session(conf: cfg.ConfigOpts) -> ks_session.Session:
-    """A session as ``[keystone_authtoken]`` wants it."""
+    """Return a session as ``[keystone_authtoken]`` wants it."""
     group = conf[KEYSTONE]
     pair = (group.certfile, group.keyfile) if group.certfile and group.keyfile else None
     return ks_session.Session(verify=False if group.insecure else group.cafile or True,

@@ -95,8 +95,8 @@ def _body(contract):
 
 
 def _fields(given, in_path):
-    """({name: schema} of the fields of a struct that do not stand in the path, the names of those
-    that are required)"""
+    """Return ({name: schema} of the fields of a struct that do not stand in the path, the names of
+    those that are required)."""
     [schema], components = msgspec.json.schema_components([given], ref_template=REF)
     struct = components[schema['$ref'].rpartition('/')[2]]
     fields = {name: field for name, field in struct['properties'].items() if name not in in_path}

@@ -61,7 +61,8 @@ class File:
 
 
 def add_routes(application, has_passwords: bool):
-    """The page is at ``/ui/``; addresses in it are relative, so a proxy may put it elsewhere.
+    """Add the routes of the page at ``/ui/``. Addresses in the page are relative, so a proxy may
+    serve it elsewhere.
 
     :param has_passwords: whether it may ask for names and passwords, beside tokens
     """

@@ -33,7 +33,7 @@ AUDIENCES = (
 
 
 def list_rules():
-    """For oslopolicy-sample-generator."""
+    """Return the rules of the API for oslopolicy-sample-generator."""
     return [*AUDIENCES, *(
         policy.DocumentedRuleDefault(
             operation.rule, f'rule:kronos_{operation.audience}', operation.summary,

@@ -36,7 +36,8 @@ def with_slashes(text: str) -> str:
 
 
 def answering_head(application):
-    """The application, which answers HEAD as GET without the content."""
+    """Return a WSGI application that answers HEAD as ``application`` answers GET, without the
+    content."""
     def answer(environ, start_response):
         if environ['REQUEST_METHOD'] != 'HEAD':
             return application(environ, start_response)

@@ -142,7 +142,7 @@ def _body(request, kind):
 
 
 def who(context) -> str:
-    """The name of the sender of a request, as it is recorded with changes."""
+    """Return the name of the sender of a request, which is recorded with changes."""
     name = context.user_name or context.user_id
     domain = context.user_domain_name or context.user_domain_id
     return boundary.remark(f'{name}@{domain} (API)' if domain else f'{name} (API)', LONGEST_NAME)

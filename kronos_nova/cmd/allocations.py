@@ -45,7 +45,7 @@ class Cloud:
         self.nova = nova_records.CellRecords(self.placement)
 
     def audit(self, limits, stderr):
-        """(Holdings, Audit), and on a terminal how far that is."""
+        """Return (Holdings, Audit). On a terminal, show the progress."""
         with _progress(stderr) as progress:
             held = holdings.read(self.placement, progress.track)
             return held, audit.audit(held, self.nova, limits, progress.track)

@@ -78,7 +78,8 @@ class _App:
 
 
 def services(conf) -> Services:
-    """
+    """Return the services that the operations of kronos-api need.
+
     :raises DatabaseVersionError: the control database is not what this code needs
     :raises DBError: it does not answer
     """
@@ -99,7 +100,7 @@ def services(conf) -> Services:
 
 
 def make(conf):
-    """The WSGI application.
+    """Return the WSGI application.
 
     :raises DatabaseVersionError: the control database is not what this code needs
     """
@@ -107,7 +108,7 @@ def make(conf):
 
 
 def serve(made, conf):
-    """The server of an application, which listens already.
+    """Make a server for an application; it is listening already.
 
     A stream of events holds its thread as long as it is open, so there is one for each in addition
     to those for requests. A thread is always left for the health check.

@@ -20,7 +20,8 @@ REMEDY = ('Set auth_type, auth_url, username, password, project_name and the dom
 
 
 def skips(conf: cfg.ConfigOpts) -> dict[str, str]:
-    """{name of the check: why it is not made}, on a host where nothing is written for the API."""
+    """Return {name of the check: why it is not made}, on a host where nothing is written for the
+    API."""
     if {*GROUPS} & unknown_options.sections(conf).keys():
         return {}
     return {'api': 'nova.conf has no [kronos_api] and no [keystone_authtoken]; where kronos-api is '
@@ -53,7 +54,7 @@ def check(conf: cfg.ConfigOpts) -> tuple[str, None]:
 
 
 def _plugin(conf):
-    """The authentication of ``[keystone_authtoken]``.
+    """Return the authentication plugin of ``[keystone_authtoken]``.
 
     :raises ConfigurationError: there is none, or it lacks an option
     """

@@ -348,7 +348,7 @@ def _database(conf):
 
 
 def _noise(database):
-    """The noise of loads that evaluations have measured, beside the thresholds."""
+    """Return the noise of loads that evaluations have measured, next to the thresholds."""
     found = [(name, policy) for name, report in overview.reports(Cycles(database).last()).items()
              for policy in report.policies if policy.noise is not None]
     below = [f'{policy.name} in {name}: the threshold {policy.threshold:g} is below what noise '
@@ -362,7 +362,7 @@ def _noise(database):
 
 
 def _loads(conf, policy_set, answers, snapshot):
-    """The findings of a cycle about the answers to all queries together."""
+    """Return the findings of a cycle about the answers to all queries together."""
     planner_ports = PlannerPorts(source=answers, clock=time.monotonic, now=time.time())
     found = list(steps.measured(snapshot, policy_set, engine_options.from_conf(conf),
                                 planner_ports))

@@ -43,7 +43,7 @@ later; lowered, it is killed while it writes its last state. Not measured."""
 
 
 def load_config(prog, arguments):
-    """Nova's configuration.
+    """Return Nova's configuration.
 
     The process-wide one: oslo.messaging reads some of its options from no other.
 
@@ -54,7 +54,10 @@ def load_config(prog, arguments):
 
 
 def refuse_unless_wanted(conf):
-    """:raises ConfigurationError: all of this is the conductors'"""
+    """Refuse to start where ``[kronos] run_in`` says that the conductors do this work.
+
+    :raises ConfigurationError: all of this is the conductors'
+    """
     if conf.kronos.run_in != 'daemons':
         raise exception.ConfigurationError(
             what='[kronos] run_in', problem=f'is {conf.kronos.run_in}',

@@ -10,19 +10,22 @@ from kronos_nova.db import server_names as db_names
 
 
 def operator():
-    """The user who runs the command, and the host."""
+    """Return the user who runs the command, and the host."""
     return f'{login.user()}@{socket.gethostname()}'
 
 
 def control_database(conf):
-    """:raises DatabaseVersionError: it is not what this code needs"""
+    """Open the control database of a command, after a check of its version.
+
+    :raises DatabaseVersionError: it is not what this code needs
+    """
     found = db_engine.control_database(conf)
     migrate.check(found.engine, migrate.CONTROL)
     return found
 
 
 def impatient_database(conf, seconds=1, pause=10):
-    """The control database of a service whose clients wait.
+    """Return the control database of a service whose clients wait.
 
     :param seconds: that it may take to answer
     :param pause: seconds for which it is not asked any more when it has not
@@ -37,7 +40,7 @@ def impatient_database(conf, seconds=1, pause=10):
 
 
 def does_not_answer(error):
-    """A DBError in a line, for the operator who started a service."""
+    """Return a DBError in a line, for the operator who started a service."""
     return f'the control database does not answer: {db_engine.first_line(error)}'
 
 

@@ -22,15 +22,15 @@ lowered, a slow one counts as dead. Not measured."""
 
 
 def open_engine(conf, name, control_engine=db_engine.control_engine):
-    """An engine of the database ``name``, 'control' or 'claims', as ``conf`` has it."""
+    """Return an engine of the database ``name``, 'control' or 'claims', as ``conf`` has it."""
     if name == migrate.CONTROL.name:
         return control_engine(conf)
     return db_engine.create_engine(db_engine.claims_url(conf))
 
 
 def _impatient(conf):
-    """The database of a command that asks for its version. One that does not answer is reported at
-    once."""
+    """Return the database of a command that asks for its version. One that does not answer is
+    reported at once."""
     return db_engine.impatient_control_engine(conf, ANSWER_SECONDS)
 
 
@@ -43,7 +43,7 @@ class _PerDatabase(command.Lister):
         return parser
 
     def selected(self, parsed_args, *how):
-        """``[(engine, history), ...]``"""
+        """Return ``[(engine, history), ...]``."""
         names = parsed_args.databases or list(migrate.HISTORIES)
         return [(open_engine(self.app.conf, name, *how), migrate.HISTORIES[name])
                 for name in names]

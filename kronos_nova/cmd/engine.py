@@ -57,7 +57,10 @@ class Engine:
 
 
 def check(conf):
-    """:raises ConfigurationError: an operator has to correct something first"""
+    """Check the configuration before the engine starts.
+
+    :raises ConfigurationError: an operator has to correct something first
+    """
     daemon.refuse_unless_wanted(conf)
     aggregates.refuse_empty_scope(conf)
     loader.load(conf.kronos.policies_file)

@@ -59,7 +59,10 @@ def aggregates(conf):
 
 
 def check(conf):
-    """:raises ConfigurationError: an operator has to correct something first"""
+    """Check the configuration before the executor starts.
+
+    :raises ConfigurationError: an operator has to correct something first
+    """
     daemon.refuse_unless_wanted(conf)
     if not aggregates(conf):
         raise exception.ConfigurationError(

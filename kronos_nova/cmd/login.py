@@ -12,7 +12,8 @@ NOBODY_LOGGED_IN = 2 ** 32 - 1
 
 
 def user() -> str:
-    """The user of this process; and where the machine keeps who logged in, that one before it."""
+    """Return the user of this process, such as "root". Where the machine records another login,
+    return both, such as "alice as root"."""
     running = _name_of(os.getuid())
     login = _login_uid()
     if login is None or login == os.getuid():
@@ -21,7 +22,7 @@ def user() -> str:
 
 
 def _login_uid():
-    """The user id of the login, kept by sudo and su, which users cannot change (audit); None
+    """Return the user id of the login, kept by sudo and su, which users cannot change (audit); None
     without a login: a service, a container."""
     try:
         uid = int(LOGIN_UID.read_text())

@@ -158,14 +158,19 @@ def fitting(check, options, wanted, later):
 
 
 def _keep_a_host(snapshot, checked, drained):
-    """:raises DrainRefused: an aggregate would have no host left that takes servers"""
+    """Refuse drains after which an aggregate has no host left that takes servers.
+
+    :raises DrainRefused: an aggregate would have no host left that takes servers
+    """
     reason = orders.without_hosts(snapshot, checked, drained)
     if reason:
         raise exception.DrainRefused(reason=reason)
 
 
 def _refuse_losses(checker, options, snapshot, checked, drained):
-    """
+    """Refuse drains after which an aggregate has no host left, or fewer losses of hosts are
+    covered.
+
     :raises DrainRefused: an aggregate would have no host left that takes servers, or others could
         not be lost any more and the maintenance is not forced
     """
@@ -236,7 +241,8 @@ class Run(_Running):
         return self.carry_on(uuid, checker)
 
     def _in_order(self, checker, options, snapshot, hosts):
-        """Fewest servers first; says what is to be expected.
+        """Return the hosts in order, those with the fewest servers first, and print what is
+        expected.
 
         :raises ConfigurationError: one is no host that Kronos looks after
         :raises DrainRefused: its aggregate would have no host left, and it is not drained yet; or
@@ -310,18 +316,24 @@ class Resume(_Running):
 
 
 def runner():
-    """The name of this process as one that runs a maintenance."""
+    """Return the name by which this process is recorded as the runner of a maintenance."""
     return f'{databases.operator()}:{os.getpid()}'
 
 
 def acquire(maintenances, uuid):
-    """:raises MaintenanceRunning: another process that lives runs it"""
+    """Claim the run of a maintenance for this process.
+
+    :raises MaintenanceRunning: another process that lives runs it
+    """
     now = maintenances.database.utcnow()
     if not maintenances.acquire(uuid, runner(), now, now - SILENT):
         raise exception.MaintenanceRunning(maintenance=uuid)
 
 
 def bring(maintenances, uuid, state):
-    """:raises MaintenanceNotFound: it has ended meanwhile"""
+    """Set the state of a maintenance.
+
+    :raises MaintenanceNotFound: it has ended meanwhile
+    """
     if not maintenances.set_state(uuid, state):
         raise exception.MaintenanceNotFound

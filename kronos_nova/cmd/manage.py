@@ -32,7 +32,7 @@ CHATTY = ('alembic', 'nova', 'oslo_service')
 
 
 def add_config_arguments(parser):
-    """``--config-file`` and ``--config-dir``."""
+    """Add ``--config-file`` and ``--config-dir``."""
     parser.add_argument('--config-file', action='append', metavar='PATH',
                         help='Read this file instead of nova.conf; may be repeated.')
     parser.add_argument('--config-dir', action='append', metavar='DIR',
@@ -54,7 +54,7 @@ def load_service_config(conf, prog, arguments):
 
 
 def load_config(options):
-    """Nova's configuration, from the files that Nova's own commands read.
+    """Return Nova's configuration, from the files that Nova's own commands read.
 
     :param options: parsed arguments with ``config_file`` and ``config_dir``, lists or None
     """
@@ -119,7 +119,8 @@ class Commands(commandmanager.CommandManager):
 
 
 def _say_what_a_database_says(record):
-    """A filter of messages: SQLAlchemy's have the statement, and all that was to be written."""
+    """Replace an error of SQLAlchemy in a log record, which has the statement and its values, by
+    its cause."""
     if isinstance(record.msg, db_exc.DBError):
         record.msg = error_text(record.msg)
     return True
@@ -149,8 +150,9 @@ class Manage(app.App):
                 else logging.WARNING)
 
     def get_fuzzy_matches(self, cmd):
-        """The commands whose first word begins like ``cmd`` or is spelt nearly so. cliff's own
-        method suggests the nearest whatever its distance, and so once ``stop`` for ``foo``."""
+        """Return the commands whose first word begins like ``cmd`` or is spelt nearly so. The
+        method of cliff suggests the nearest command at any distance, such as ``stop`` for
+        ``foo``."""
         names = sorted(self.command_manager.commands)
         near = difflib.get_close_matches(cmd, {name.partition(' ')[0] for name in names})
         return [name for name in names

@@ -149,7 +149,7 @@ def _policies(seen, reports):
 
 
 def _forecasts(reports):
-    """The metrics of forecasts, of the policies that have one."""
+    """Yield the metrics of forecasts, for the policies that have a forecast."""
     found = {(name, policy.name): policy.forecast for name, report in reports.items()
              for policy in report.policies if policy.forecast}
     yield _gauge('kronos_forecast_used', 'Whether the hours to come are planned for.',
@@ -196,7 +196,7 @@ def _hosts(seen, hosts, reports):
 
 
 def _losses(reports):
-    """Verdicts on the loss of hosts and failure domains, where they were judged."""
+    """Yield the verdicts on the loss of hosts and failure domains, where they were judged."""
     found = [(name, each) for name, report in reports.items() for each in report.losses]
     hosts = [(name, each) for name, each in found if not each.level]
     yield _gauge('kronos_failover_hosts', 'Hosts by what became of their servers if each were lost '
@@ -218,7 +218,8 @@ def _losses(reports):
 
 
 def _slots(reports):
-    """Metrics of the flavors that are watched; states that are not known have no series."""
+    """Yield the metrics of the flavors that are watched; states that are not known have no
+    series."""
     counts = {(each.flavor, name, state): getattr(each, state)
               for name, report in reports.items() for each in report.slots
               for state in ('now', 'after_loss')}
@@ -333,7 +334,7 @@ def _durations(by_name):
 
 
 def _any(count):
-    """The values of a gauge that has a series only where there is something to count."""
+    """Return the values of a gauge that has a series only where there is something to count."""
     return {(): count} if count else {}
 
 

@@ -400,7 +400,8 @@ def _finding(policy, kind, expected, found, options):
 
 
 def _state(policy, kind, expected, found, out_of_range, options):
-    """Failed is what leaves the policy without data, or unable to move anything."""
+    """Return ``ok``, ``warning`` or ``failed``. A query has failed where the policy is left without
+    data, or cannot move anything."""
     diagnosis = found.diagnosis
     coverage = len(diagnosis.matched) / len(expected.names)
     is_used = found.is_whole or options.accept_partial_metrics

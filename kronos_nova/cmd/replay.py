@@ -122,7 +122,7 @@ class ChosenOptions:
 
 def _replayed(name: str, recording: Recording, policies: PolicySet, chosen: ChosenOptions,
               changes: Changes) -> tuple[render.Replayed, Snapshot]:
-    """A snapshot that was replayed, and the cloud that the report is of."""
+    """Return a snapshot that was replayed, and the cloud that the report is of."""
     if changes == Changes(**dict.fromkeys(contract.Changes.__struct_fields__, [])):
         report = replay.replay(recording, policies, chosen.options, chosen.durations)
         return (render.Replayed(name, report, chosen.source, chosen.note), recording.snapshot)
@@ -179,7 +179,7 @@ def _note(source, recording, options):
 
 
 def _engine_options(conf, arguments):
-    """The engine's options: those of ``conf``, then the command line's."""
+    """Return the engine's options: those of ``conf``, then the command line's."""
     options = engine_options.from_conf(conf)
     if not options.aggregates and not options.include_unassigned_hosts:
         options = dataclasses.replace(options, aggregates=None, include_unassigned_hosts=True)

@@ -86,7 +86,7 @@ def _by_api(conf):
 
 
 def fits(names) -> list[str]:
-    """Reasons against Kronos in the Nova that is installed here; empty where there are none.
+    """Return reasons against Kronos in the Nova that is installed here; empty where there are none.
 
     :param names: of managers, see :mod:`kronos_nova.plugin.managers`
     """

@@ -32,7 +32,7 @@ def _main(module):
 
 
 def _main_in_threads(module):
-    """The same for what uses oslo.messaging, which looks for eventlet."""
+    """Run a program that uses oslo.messaging, which looks for eventlet."""
     standalone.hide_eventlet()
     # Imported late: it looks for eventlet too.
     from oslo_service import backend
@@ -41,7 +41,7 @@ def _main_in_threads(module):
 
 
 def _main_beside_nova(module):
-    """The same for what looks at Nova's code, where that is installed."""
+    """Run a program that reads Nova's code where Nova is installed."""
     if importlib.util.find_spec('nova') is None:
         return _main_in_threads(module)
     standalone.hide_eventlet()

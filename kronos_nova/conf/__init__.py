@@ -65,11 +65,12 @@ def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **rest: Any) -> None:
 
 
 def _before(error: UnicodeDecodeError) -> str:
-    """The last of the text that could be read: oslo.config does not tell which file it is in."""
+    """Return the last of the text that could be read, because oslo.config does not report the name
+    of the file."""
     start = bytes(error.object[:error.start]).decode(errors='replace')
     return ''.join(filter(str.isprintable, start.rpartition('\n')[2]))[-40:]
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, Sequence[cfg.Opt]]]:
-    """For oslo-config-generator: ``[(group, options), ...]``."""
+    """Return ``[(group, options), ...]`` for oslo-config-generator."""
     return [(module.GROUP, module.list_opts()) for module in GROUPS]

@@ -18,7 +18,7 @@ recognised. Not measured."""
 
 
 def values(conf: cfg.ConfigOpts) -> dict[tuple[str, str], str]:
-    """{(group, option): what oslo.config has against its value} of all groups of ours."""
+    """Return {(group, option): why oslo.config rejects its value} for the groups of Kronos."""
     wrong = {}
     for module in kronos_conf.GROUPS:
         group = module.GROUP.name

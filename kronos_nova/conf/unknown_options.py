@@ -21,7 +21,7 @@ NOTIFICATIONS = 'oslo_messaging_notifications'
 
 
 def sections(conf: cfg.ConfigOpts) -> dict[str, dict[str, list[str]]]:
-    """{group: {key: values}} as they stand in the files that ``conf`` was made of."""
+    """Return {group: {key: values}} as they stand in the files that ``conf`` was made of."""
     found: dict[str, dict[str, list[str]]] = {}
     for path in files(conf):
         for group, values in _parsed(path).items():
@@ -31,7 +31,7 @@ def sections(conf: cfg.ConfigOpts) -> dict[str, dict[str, list[str]]]:
 
 
 def files(conf: cfg.ConfigOpts) -> list[pathlib.Path]:
-    """The files that were read, in their order."""
+    """Return the files that were read, in order."""
     named = [pathlib.Path(path) for path in conf.config_file or ()]
     folders = map(pathlib.Path, conf.config_dir or ())
     return named + [path for folder in folders for path in sorted(folder.glob('*.conf'))]

@@ -18,7 +18,10 @@ class HttpUrl(types.URI):  # type: ignore[misc]
         super().__init__(schemes=['http', 'https'])
 
     def __call__(self, value: Any) -> str:
-        """:raises ValueError: with what to write instead"""
+        """Return the value if it is a URL that can be used.
+
+        :raises ValueError: with what to write instead
+        """
         text = str(value)
         problem = _problem(text)
         if problem:

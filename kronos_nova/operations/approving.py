@@ -42,8 +42,8 @@ def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.da
 
 
 def _without(moves, skipped):
-    """The moves that are left when some are skipped, and with them those that depend on them and
-    their groups.
+    """Return the moves that are left when some are skipped. Moves that depend on a skipped move,
+    and all moves of its group, are skipped too.
 
     :raises RequestRefused: there is no move of such a number
     """
@@ -58,7 +58,7 @@ def _without(moves, skipped):
 
 
 def _only(moves, wanted):
-    """The moves that are wanted, those that they depend on, and their groups.
+    """Return the wanted moves, the moves that they depend on, and the moves of their groups.
 
     :raises RequestRefused: there is no move of such a number
     """
@@ -74,7 +74,8 @@ def _only(moves, wanted):
 
 
 def _groups(moves):
-    """{order of a move: orders of its group, or of the move alone}"""
+    """Return {number of a move in its plan: numbers of the moves in its group, or of the move
+    alone}."""
     return {move.order: {other.order for other in moves if other is move
                          or move.group is not None and other.group == move.group}
             for move in moves}

@@ -29,7 +29,8 @@ helps and balancing does not."""
 
 def score(aggregate: Aggregate, hosts: Mapping[str, int],
           drained: Iterable[DrainState]) -> float | None:
-    """From 0 to 100, None where it is not known: never evaluated, or the last evaluation failed.
+    """Return a score from 0 to 100; None where it is not known, because no evaluation was made or
+    the last one failed.
 
     Lost are 40 for an imbalance of twice its threshold or more, in the worst policy, and for less
     in proportion; 25 for a quarter of hot hosts or more, and for fewer in proportion; 15 for a
@@ -52,7 +53,7 @@ def score(aggregate: Aggregate, hosts: Mapping[str, int],
 
 
 def _excess(policy):
-    """0 at its threshold and below, 1 at twice that and above."""
+    """Return 0 for a figure at its threshold or below, 1 at twice the threshold or above."""
     if policy.imbalance is None or policy.imbalance <= policy.threshold:
         return 0.0
     if not policy.threshold:

@@ -102,7 +102,7 @@ class Observer:
 
     def aggregates(self, last: Sequence[models.CycleRow],
                    now: datetime.datetime) -> list[status.Aggregate]:
-        """The aggregates of :meth:`read`, for a caller that needs no more.
+        """Return the aggregates of :meth:`read`, for a caller that needs no more.
 
         :raises ConfigurationError: nova.conf names a level or a window that there is not
         """
@@ -226,8 +226,8 @@ class Observer:
                 remedy='Synchronise the clock of that host (chrony, ntpd).')
 
     def _waiting_plan(self, aggregate, now):
-        """The plan that waits for approval, a warning once it has held up an aggregate that is far
-        above a threshold."""
+        """Yield the condition of the plan that waits for approval. It is a warning once the plan
+        has blocked an aggregate that is far above a threshold."""
         plan = aggregate.plan
         if plan is None or plan.state != plans.PROPOSED:
             return
@@ -310,7 +310,7 @@ class Observer:
 
 
 def _lost(name, losses):
-    """The condition of hosts whose servers do not all restart elsewhere; none where all do."""
+    """Yield the condition of hosts whose servers would not all restart elsewhere."""
     if not losses.does_not_fit:
         return
     many = 'hosts' if losses.level is None else f'domains of level {losses.level}'
@@ -338,13 +338,13 @@ def _pause(switch):
 
 
 def reports(last: Iterable[models.CycleRow]) -> dict[str, plans.AggregateReport]:
-    """{aggregate: what its last evaluation that left a report found}"""
+    """Return {aggregate: findings of its last evaluation that left a report}."""
     return {row.aggregate: _parsed(row.report)[0] for row in last if row.report}
 
 
 def hosts_measured(last: Iterable[models.CycleRow]) -> dict[str, dict[str, int]]:
-    """{aggregate: how many ``hosts`` its last evaluation measured, how many ``hot_hosts``, and how
-    many ``broken_groups`` and ``immovable`` servers it found}"""
+    """Return {aggregate: counts of its last evaluation}: the measured ``hosts``, the ``hot_hosts``,
+    the ``broken_groups`` and the ``immovable`` servers."""
     return {row.aggregate: _parsed(row.report)[1] if row.report else plans.counts_in('{}')
             for row in last}
 
@@ -357,8 +357,8 @@ def _parsed(text):
 
 
 def report_of(last):
-    """The report of the last evaluation; None before the first. An evaluation whose process died
-    has no report; the one before it is the latest then."""
+    """Return the report of the last evaluation; None before the first. An evaluation whose process
+    died has no report, so the one before it is used."""
     if last is None or not (last.report or last.outcome == plans.FAILED):
         return None
     report = (_parsed(last.report)[0] if last.report else
@@ -415,7 +415,7 @@ _REASONS = collections.defaultdict(lambda: lambda report: report.outcome, {
 
 
 def stayed(report: plans.AggregateReport) -> list[tuple[str, int]]:
-    """[(reason, how many servers stayed because of it)], the most frequent first."""
+    """Return [(reason, number of servers that stayed for it)], the most frequent reason first."""
     counts = [(skip.reason, skip.count) for skip in report.not_moved]
     return sorted(counts, key=lambda pair: (-pair[1], pair[0]))
 

@@ -91,8 +91,8 @@ class SnapshotFolder:
         self._turn = threading.Lock()
 
     def list(self) -> list[RecordedSnapshot]:
-        """The newest first; those that cannot be read are left out, as one that is being written
-        is."""
+        """Return the snapshots, the newest first. Those that cannot be read, such as one that is
+        being written, are left out."""
         if self._folder is None:
             return []
         found = []
@@ -109,7 +109,8 @@ class SnapshotFolder:
         return sorted(found, key=lambda each: each.taken_at, reverse=True)[:MOST_LISTED]
 
     def packed(self, name: str):
-        """A snapshot as a file that is open for reading, a tar archive, compressed.
+        """Pack a snapshot into a compressed tar archive. Returns it as a file that is open for
+        reading.
 
         :raises SnapshotNotFound: there is none of that name
         """
@@ -121,7 +122,7 @@ class SnapshotFolder:
         return file
 
     def replay(self, name: str, change: Change) -> dict:
-        """Plan again for a snapshot, in the form that ``kronos-replay -f json`` writes.
+        """Plan again for a snapshot. Returns the form that ``kronos-replay -f json`` writes.
 
         :raises SnapshotNotFound: there is none of that name
         :raises RequestRefused: the policies, the planner or the snapshot are wrong

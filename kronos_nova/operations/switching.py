@@ -93,7 +93,7 @@ def resume(conf, database, who: automation.Switch, everyone: bool,
 
 
 def stop(conf, database, switch: automation.Switch, let_finish: bool) -> stopping.Stopped:
-    """Pause, and end what is planned and in progress.
+    """Pause, and end the moves that are planned and in progress.
 
     :raises NotInScope: Kronos looks after no such aggregate
     """
@@ -181,7 +181,7 @@ def _choose_threads():
 
 def own_level(found: automation.Switches, aggregate: str, level: str,
               kind: str = automation.LEVEL) -> automation.Switch | None:
-    """The Switch by which ``level`` is in force, or None where nova.conf gives it."""
+    """Return the Switch that sets ``level``; None where nova.conf sets it."""
     of_kind = found.levels if kind == automation.LEVEL else found.repair_levels
     own = of_kind.get(aggregate) or of_kind.get(automation.EVERY)
     return own if own is not None and own.value == level else None

@@ -20,7 +20,7 @@ def read(name: str) -> bytes:
 
 
 def served() -> dict[str, tuple[str, bytes]]:
-    """{name: (media type, content)} of what a browser may ask for."""
+    """Return {name: (media type, content)} of the files that a browser may request."""
     names = sorted(each.name for each in importlib.resources.files(__package__).iterdir()
                    if each.name.rpartition('.')[2] in TYPES)
     return {name: (f'{TYPES[name.rpartition(".")[2]]}; charset=utf-8', read(name))
@@ -46,6 +46,6 @@ def joined(name: str) -> str:
 
 
 def source_hash(text: str) -> str:
-    """The name of an inline script or style in a Content-Security-Policy."""
+    """Return the hash that names an inline script or style in a Content-Security-Policy."""
     digest = hashlib.sha256(text.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"

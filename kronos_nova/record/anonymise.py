@@ -80,7 +80,7 @@ _PLAIN = re.compile(r'-?\d{1,7}(\.\d{1,7})?|true|false|yes|no|on|off|required|fo
 
 
 def anonymise(taken: Taken, policies: PolicySet) -> Taken:
-    """The same snapshot with names, uuids and projects replaced, everywhere alike.
+    """Return the snapshot with names, uuids and projects replaced consistently.
 
     What no plan depends on is left out: server metadata that is not Kronos', reasons for which
     hosts were disabled, labels that no policy uses, PromQL.
@@ -100,8 +100,11 @@ def anonymise(taken: Taken, policies: PolicySet) -> Taken:
 
 
 def _check(anonymised, names):
-    """:raises SnapshotError: an original name or id is left in any string that is not the format's
-    own"""
+    """Check that no original name or id is left.
+
+    :raises SnapshotError: an original name or id is left in any string that is not the format's
+    own
+    """
     texts = _texts(dataclasses.asdict(anonymised.snapshot))
     for body in anonymised.bodies.values():
         texts.extend(text for series in json.loads(body)['data']['result']
@@ -121,7 +124,7 @@ _ENUMERATED = {'status', 'state', 'task_state', 'policy', 'hypervisor_type', 'ta
 
 
 def _texts(tree):
-    """Every string in a tree, keys of mappings too, but for what is one of Nova's own words."""
+    """Yield every string in a tree, including keys of mappings, except for Nova's own words."""
     if isinstance(tree, str):
         return [tree]
     if isinstance(tree, dict):
@@ -196,16 +199,16 @@ class _Names:
         return self._words.setdefault(word, f'value-{len(self._words) + 1}')
 
     def classes(self, amounts):
-        """Amounts by resource class, or None, under the pseudonyms of the classes."""
+        """Return amounts by resource class, or None, under the pseudonyms of the classes."""
         return amounts and {self.custom.get(name, name): amount
                             for name, amount in amounts.items()}
 
     def traits(self, traits: Iterable[str]) -> tuple[str, ...]:
-        """Traits under their pseudonyms, sorted."""
+        """Return traits as pseudonyms, sorted."""
         return tuple(sorted(self.custom.get(trait, trait) for trait in traits))
 
     def key(self, key: str) -> str:
-        """A key of an aggregate's metadata or a flavor's extra specs."""
+        """Return the pseudonym of a key of an aggregate's metadata or a flavor's extra specs."""
         if key.startswith(_SPEC):
             return _SPEC + self.key(key.removeprefix(_SPEC))
         if key.startswith(_TENANTS):
@@ -312,7 +315,7 @@ def _renamed_devices(devices, names):
 
 
 def _movability(live, names):
-    """Nova's reasons name nothing; any other text may."""
+    """Replace names in the reason against a move. Nova's own reasons contain no names."""
     return live if live.why in movability.REASONS else dataclasses.replace(
         live, why=names.in_text(live.why))
 
@@ -350,7 +353,7 @@ def _wish(mapping):
 
 
 def _apart(mapping, names):
-    """The level of failure domains that a server's metadata names."""
+    """Return the level of failure domains that a server's metadata names."""
     wish = mapping.get(domains.APART, '').strip()
     if not wish:
         return {}
@@ -359,8 +362,8 @@ def _apart(mapping, names):
 
 
 def _policies(policies, snapshot, names):
-    """The file without comments and PromQL: a replay uses the answers, and nothing can tell what a
-    query betrays. Rules name what they select, by pseudonyms."""
+    """Return the policies file without comments and PromQL. A replay uses the answers, and a query
+    may reveal anything. Rules name their servers and hosts by pseudonyms."""
     tree = _unasked(policies.model_dump(exclude_none=True, exclude={'rules'}))
     rules = list(_rules(Selections(policies.rules, snapshot), names))
     return yaml.safe_dump(tree | ({'rules': rules} if rules else {}), sort_keys=False,
@@ -399,8 +402,8 @@ def _unasked(tree):
 
 
 def _labels(policies, names):
-    """By policy and kind of an answer, the label that is read of it, and the pseudonyms of what
-    that says."""
+    """Return for each policy and kind of an answer the label that is used, and the pseudonyms of
+    its values."""
     migration, found = policies.migration, {}
     for policy in policies.active:
         found |= {(policy.name, kind): (policy.host_label, names.host) for kind in QUERIES}
@@ -415,8 +418,8 @@ def _labels(policies, names):
 
 
 def _body(body, label, table):
-    """Only the label that is read stays. A value that is no host's or instance's is replaced
-    too."""
+    """Return an answer in which only the used label is left. A value that names no host or instance
+    is replaced too."""
     answer = json.loads(body)
     result = answer['data']['result']
     strangers = _numbered((series['metric'].get(label) for series in result
@@ -436,7 +439,7 @@ _EVERY = '*'
 
 
 def _options(options, names):
-    """The options on which a plan depends, with names replaced; other texts are left out."""
+    """Return the options on which a plan depends, with names replaced. Other texts are left out."""
     known = recorded_options.known_options()
     return {group: {name: value if _is_plain(known[group, name], value)
                     else _of_named(name, value, names)
@@ -470,7 +473,7 @@ def _window(text, names):
 
 
 def _with_strangers(table, words):
-    """The table, and a pseudonym for each word that the snapshot does not have."""
+    """Return the table with a pseudonym for each word that the snapshot does not have."""
     return {**_numbered((word for word in words if word not in table), 'unknown-{}'.format),
             **table}
 

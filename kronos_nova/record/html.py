@@ -43,7 +43,7 @@ class Page:
 
 
 def _embedded(value):
-    """JSON that cannot end the script element it stands in, whatever a server is called."""
+    """Return JSON that cannot end its script element, whatever the names of servers are."""
     text = json.dumps(value, separators=(',', ':'), allow_nan=False)
     return text.replace('<', '\\u003c')
 

@@ -24,14 +24,17 @@ class RecordedMetrics:
         self._read = functools.cache(self._read_file)
 
     def query(self, query: MetricQuery) -> Vector:
-        """The recorded vector; empty for a profile that was not recorded.
+        """Return the recorded vector; empty for a profile that was not recorded.
 
         :raises MetricsError: what was recorded is Prometheus' own error
         """
         return self._read(query.policy, query.kind)
 
     def query_range(self, query: MetricQuery, times: metrics.Times) -> metrics.Matrix:
-        """:raises MetricsNotFound: always"""
+        """Refuse a query of the past, which a snapshot does not record.
+
+        :raises MetricsNotFound: always
+        """
         raise exception.MetricsNotFound(
             source='the snapshot', problem='it has no load of earlier days, which a '
                                            'forecast needs')

@@ -24,7 +24,10 @@ class Problems:
         self._lines.append(f'{place}: {problem}' if place else problem)
 
     def raise_if_any(self):
-        """:raises SnapshotError: something was added"""
+        """Raise one error that lists the problems that were added.
+
+        :raises SnapshotError: something was added
+        """
         if not self._lines:
             return
         more = len(self._lines) - MAX_LISTED

@@ -37,7 +37,7 @@ class Recording:
 
 
 def read(folder) -> Recording:
-    """The snapshot in a folder.
+    """Return the snapshot in a folder.
 
     :raises SnapshotError: it is not one; the message has one line a problem
     """
@@ -69,7 +69,7 @@ def _history(before, cooldowns) -> PlanningHistory:
 
 
 def _optional(path, model, problems):
-    """The content of a file; None where there is no such file."""
+    """Return the content of a file; None where there is no such file."""
     return _file(path, model, problems) if path.exists() else None
 
 

@@ -41,7 +41,7 @@ def folders(path) -> tuple[pathlib.Path, ...]:
 
 
 def read(folder, policies_file=None) -> tuple[Recording, PolicySet]:
-    """A snapshot, and the policies in it or another file's.
+    """Read a snapshot, with its own policies or another file's.
 
     :raises ConfigurationError: any of it is wrong; the message lists everything that is
     """
@@ -61,7 +61,7 @@ def read(folder, policies_file=None) -> tuple[Recording, PolicySet]:
 
 def replay(recording: Recording, chosen: PolicySet, options: EngineOptions,
            durations: Durations) -> CycleReport:
-    """The report of a cycle at the moment the snapshot was taken.
+    """Return the report of a cycle at the moment the snapshot was taken.
 
     Samples of any age count: they are as old as the recording.
 
@@ -75,7 +75,8 @@ def replay(recording: Recording, chosen: PolicySet, options: EngineOptions,
 
 def suppose(recording: Recording, chosen: PolicySet, options: EngineOptions, durations: Durations,
             changes: Changes) -> tuple[Changed, Supposed]:
-    """The recorded cloud after changes, and its load; the rest as :func:`replay`.
+    """Return the recorded cloud after changes and its load, with the arguments and errors of
+    :func:`replay`.
 
     :raises ConfigurationError: a change cannot be made, or as :func:`replay`
     """

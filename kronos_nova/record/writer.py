@@ -48,7 +48,10 @@ class BodySource(Protocol):
     """A metrics source that also gives its answers as they came."""
 
     def body(self, query: MetricQuery) -> bytes:
-        """:raises MetricsError: there is no answer"""
+        """Return the body of the answer to a query.
+
+        :raises MetricsError: there is no answer
+        """
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +74,7 @@ class Taken:
 
 
 def questions(policies: PolicySet) -> Iterator[MetricQuery]:
-    """All that the enabled policies ask."""
+    """Yield all queries of the enabled policies."""
     for policy in policies.active:
         for kind, field in QUERIES.items():
             promql = getattr(policy, field)
@@ -80,8 +83,8 @@ def questions(policies: PolicySet) -> Iterator[MetricQuery]:
 
 
 def bodies(source: BodySource, policies: PolicySet) -> dict[tuple[str, str], bytes]:
-    """The answers to all of them and to what is asked of moves, looked at once so that no garbage
-    is recorded.
+    """Return the answers to all queries of policies and moves. They are parsed once, so that
+    nothing malformed is recorded.
 
     :raises MetricsError: one was not answered
     """
@@ -135,7 +138,8 @@ def _private(path, flags):
 
 
 def _files(taken) -> Iterator[tuple[str, bytes]]:
-    """Relative path and content; meta.json last, so that a folder with it is complete."""
+    """Yield (relative path, content). meta.json is the last, so that a folder that has it is
+    complete."""
     yield 'inventory.json', _inventory(taken.snapshot)
     yield 'policies.yaml', taken.policies
     yield 'cooldowns.json', _json(NO_COOLDOWNS, indent=2)
@@ -160,7 +164,8 @@ def _format(taken):
 
 
 def _inventory(snapshot):
-    """One line a row, sorted: a person can read it and a diff of two snapshots means something."""
+    """Write one line a row, sorted, so that a person can read it and two snapshots can be compared
+    by diff."""
     tables = {
         'aggregates': sorted(snapshot.aggregates, key=lambda row: row.name),
         'hosts': sorted(snapshot.hosts, key=lambda row: row.name),
@@ -178,7 +183,8 @@ def _inventory(snapshot):
 
 
 def _row(value):
-    """The known parts of a row. Optional parts that are not known are left out, at every depth."""
+    """Return the known parts of a row. Optional parts that are not known are left out at every
+    depth."""
     if isinstance(value, tuple | list):
         return [_row(each) for each in value]
     if isinstance(value, Mapping):
@@ -191,7 +197,7 @@ def _row(value):
 
 
 def _default(field):
-    """The value of an attribute that is not given."""
+    """Return the default of an attribute."""
     if field.default_factory is dataclasses.MISSING:
         return field.default
     return field.default_factory()

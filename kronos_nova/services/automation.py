@@ -20,7 +20,8 @@ def history(context: Context, request: contract.ListEvents) -> contract.SwitchEv
 
 
 def set_level(context: Context, request: contract.SetLevel) -> contract.Automation:
-    """
+    """Set the automation level of an aggregate.
+
     :raises NotInScope: Kronos does not look after such an aggregate
     :raises RequestRefused: nova.conf does not permit such a level
     """
@@ -31,7 +32,8 @@ def set_level(context: Context, request: contract.SetLevel) -> contract.Automati
 
 
 def pause(context: Context, request: contract.Scope) -> contract.Automation:
-    """
+    """Pause the moves of an aggregate or of all aggregates.
+
     :raises NotInScope: Kronos does not look after such an aggregate
     """
     switching.pause(context.conf, context.database,
@@ -40,7 +42,8 @@ def pause(context: Context, request: contract.Scope) -> contract.Automation:
 
 
 def resume(context: Context, request: contract.Resume) -> contract.Resumed:
-    """
+    """End the pauses and stops of an aggregate or of all aggregates.
+
     :raises NotInScope: nothing was paused, and Kronos does not look after such an aggregate
     """
     # First: a stop that waits for the database would come after the resume.
@@ -56,7 +59,8 @@ def resume(context: Context, request: contract.Resume) -> contract.Resumed:
 
 
 def stop(context: Context, request: contract.Stop) -> contract.Stopped:
-    """
+    """Stop the moves of an aggregate or of all aggregates.
+
     :raises NotInScope: Kronos does not look after such an aggregate
     """
     return contract.Stopped.made_from(switching.stop(
@@ -70,7 +74,7 @@ def _switch(context, request, kind, value):
 
 
 def levels_of(conf, found: automation.Switches) -> list[contract.Level]:
-    """The level in force of each aggregate in scope."""
+    """Return the level in force of each aggregate in scope."""
     defaults = levels.defaults(conf)
     return [_level(name, found, defaults) for name in aggregates.aggregates_in_scope(conf)]
 

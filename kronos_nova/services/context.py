@@ -45,5 +45,5 @@ class Context:
         return journal.Journal(self.database, self.who)
 
     def names_of(self, uuids: Iterable[str]) -> dict[str, str]:
-        """The known names of servers, by uuid."""
+        """Return the known names of servers, by uuid."""
         return server_names.ServerNames(self.database).read(uuids)

@@ -31,14 +31,15 @@ fault of Kronos."""
 
 
 def function_of(operation: Operation) -> Callable[[Context, Request], Response | None]:
-    """The service function of an operation."""
+    """Return the service function of an operation."""
     noun = operation.name.partition(':')[0]
     module = importlib.import_module(f'kronos_nova.services.{MODULES[noun]}')
     return module.FUNCTIONS[operation.name]
 
 
 def run(operation: Operation, context: Context, request: Request) -> Response | None:
-    """
+    """Check a request and run its operation.
+
     :raises OutOfBounds: a text has characters that end lines or move the cursor, or a time is not
         within the calendar
     :raises KronosException: the operation is refused

@@ -19,14 +19,16 @@ def list_drains(context: Context, request: contract.ListDrains) -> contract.Drai
 
 
 def show(context: Context, request: contract.OneDrain) -> contract.Drain:
-    """
+    """Return a drain.
+
     :raises DrainNotFound: there is no such drain
     """
     return view(db_drains.Drains(context.database).get(request.drain))
 
 
 def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBegun:
-    """
+    """Begin to drain hosts.
+
     :raises NotInScope: Kronos does not look after one of the hosts
     :raises HostDown: nothing can be migrated off one of them
     :raises DrainPending: one of them is being drained, or waits to be released
@@ -66,7 +68,8 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
 
 
 def release(context: Context, request: OneHost) -> contract.Drain:
-    """
+    """Release a drained host.
+
     :raises DrainNotFound: Kronos has not drained the host
     :raises HostInService: a maintenance is servicing the host
     """
@@ -78,7 +81,8 @@ def release(context: Context, request: OneHost) -> contract.Drain:
 
 
 def occupied(context: Context, request: OneHost) -> contract.Occupancy:
-    """
+    """Return what still occupies a host: its servers and unsettled migrations.
+
     :raises HostNotFound: Nova has no such host
     """
     api = context.host_api()

@@ -20,7 +20,8 @@ one for every other pixel of a wide drawing."""
 
 
 def show(context: Context, request: OneAggregate) -> contract.Evaluation:
-    """
+    """Return the last evaluation of an aggregate.
+
     :raises NotInScope: Kronos does not look after such an aggregate
     """
     name = request.aggregate
@@ -57,7 +58,8 @@ def _host(load, scored_by):
 
 
 def history(context: Context, request: contract.ShowHistory) -> contract.History:
-    """
+    """Return the evaluations of an aggregate in a time.
+
     :raises NotInScope: Kronos does not look after such an aggregate
     """
     name = request.aggregate

@@ -23,7 +23,8 @@ def list_hosts(context: Context, request: contract.ListHosts) -> contract.Hosts:
 
 
 def show(context: Context, request: OneHost) -> contract.Host:
-    """
+    """Return a host as the last evaluations found it.
+
     :raises HostNotFound: no evaluation found such a host
     """
     in_scope = {*aggregates.aggregates_in_scope(context.conf)}
@@ -38,7 +39,7 @@ def show(context: Context, request: OneHost) -> contract.Host:
 
 
 def _found(context):
-    """{host: {aggregate: HostLoad}} of every host of the aggregates in scope."""
+    """Return {host: {aggregate: HostLoad}} of every host of the aggregates in scope."""
     in_scope = {*aggregates.aggregates_in_scope(context.conf)}
     found: dict[str, dict[str, HostLoad]] = collections.defaultdict(dict)
     for aggregate, loads in evaluations.Evaluations(context.database).all_hosts().items():

@@ -22,7 +22,8 @@ class InProcessClient:
         self._context = context
 
     def call(self, operation: Operation, request: Request) -> Response | None:
-        """
+        """Run an operation in this process, and translate its errors.
+
         :raises Refused: the operation is refused
         :raises StopPending: it is stopped without the control database
         :raises Unreachable: the control database, Nova or Prometheus does not answer

@@ -19,28 +19,32 @@ process that lives. Chosen as several looks of a run."""
 
 
 def show(context: Context, _request: Request) -> contract.Maintenance:
-    """
+    """Return the maintenance in progress.
+
     :raises MaintenanceNotFound: none is in progress
     """
     return _view(context, Maintenances(context.database).open())
 
 
 def stop(context: Context, _request: Request) -> contract.Maintenance:
-    """
+    """Stop the maintenance in progress.
+
     :raises MaintenanceNotFound: none is in progress
     """
     return _to(context, m.STOPPED)
 
 
 def end(context: Context, _request: Request) -> contract.Maintenance:
-    """
+    """End the maintenance in progress.
+
     :raises MaintenanceNotFound: none is in progress
     """
     return _to(context, m.DONE)
 
 
 def done(context: Context, request: OneHost) -> contract.Maintenance:
-    """
+    """Record that a host was serviced.
+
     :raises MaintenanceNotFound: none is in progress
     :raises HostInService: its hook runs, or it does not wait to be serviced
     """
@@ -65,7 +69,8 @@ def is_run(context: Context, found: m.Maintenance) -> bool:
 
 
 def _to(context, state):
-    """
+    """Set the state of the maintenance in progress.
+
     :raises MaintenanceNotFound: none is in progress, or it has ended meanwhile
     """
     maintenances = Maintenances(context.database)

@@ -17,7 +17,8 @@ from kronos_nova.services.context import Context
 
 
 def list_moves(context: Context, request: contract.ListMoves) -> contract.Moves:
-    """
+    """Return the moves of a server, plan or aggregate, page by page.
+
     :raises MoveNotFound: the marker is not the uuid of a move
     :raises ServerNotFound: no server of that name or uuid is known
     :raises ServerAmbiguous: several servers have that name
@@ -36,7 +37,8 @@ def list_moves(context: Context, request: contract.ListMoves) -> contract.Moves:
 
 
 def show(context: Context, request: contract.OneMove) -> contract.MoveDetail:
-    """
+    """Return a move.
+
     :raises MoveNotFound: there is no such move
     """
     known = context.journal()
@@ -48,7 +50,8 @@ def show(context: Context, request: contract.OneMove) -> contract.MoveDetail:
 
 
 def abort(context: Context, request: contract.OneMove) -> None:
-    """
+    """Request that a move be aborted.
+
     :raises MoveNotFound: there is no such move
     :raises MoveEnded: the move has ended
     """
@@ -57,7 +60,7 @@ def abort(context: Context, request: contract.OneMove) -> None:
 
 def views(database: Database, found: Collection[moves.MoveRecord],
           cls: type[contract.Move] = contract.Move, **more: object) -> list[contract.Move]:
-    """The moves with names, progress and estimated ends."""
+    """Return the moves with names, progress and estimated ends."""
     observed = functools.cache(journal.Journal(database, 'observer').durations)
     now = database.utcnow()
     names = server_names.ServerNames(database).read(move.instance_uuid for move in found)

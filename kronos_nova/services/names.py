@@ -12,7 +12,7 @@ from kronos_nova.services.context import Context
 
 
 def uuid_of(context: Context, server: str) -> str:
-    """The uuid of a server that Kronos knows.
+    """Return the uuid of a server that Kronos knows.
 
     :param server: its name or its uuid
     :raises ServerNotFound: names, moves, quarantines and the last evaluations have no such server
@@ -49,8 +49,8 @@ def stay_of(database: Database, uuid: str) -> Stay | None:
 
 
 def immovable(database: Database, uuid: str) -> plans.Immovable | None:
-    """Nova's reason against a live migration of the server, at the last evaluation; None for
-    none."""
+    """Return Nova's reason against a live migration of the server at the last evaluation; None
+    where there is none."""
     return next((each for _aggregate, report in _reports_that_name(database, uuid)
                  for each in report.immovable if each.instance_uuid == uuid), None)
 

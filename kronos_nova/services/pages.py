@@ -6,7 +6,7 @@ from kronos_client.contract.base import Page
 
 
 def marker_of(found: Sequence[str], request: Page) -> str | None:
-    """The marker of the next page, None where there is none.
+    """Return the marker of the next page; None where there is none.
 
     :param found: the entries of this page, by what marks them
     """

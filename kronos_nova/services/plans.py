@@ -14,7 +14,8 @@ from kronos_nova.services.context import Context
 
 
 def list_plans(context: Context, request: contract.ListPlans) -> contract.Plans:
-    """
+    """Return plans, page by page.
+
     :raises PlanNotFound: the marker is not the uuid of a plan
     :raises NotInScope: the aggregate has no plan, and Kronos does not look after it
     """
@@ -28,7 +29,8 @@ def list_plans(context: Context, request: contract.ListPlans) -> contract.Plans:
 
 
 def show(context: Context, request: contract.OnePlan) -> contract.PlanDetail:
-    """
+    """Return a plan.
+
     :raises PlanNotFound: there is no such plan
     """
     found = context.journal().plan(request.plan)
@@ -37,7 +39,8 @@ def show(context: Context, request: contract.OnePlan) -> contract.PlanDetail:
 
 
 def approve(context: Context, request: contract.ApprovePlan) -> contract.Approved:
-    """
+    """Approve a plan or some of its moves.
+
     :raises PlanNotFound: there is no such plan
     :raises PlanNotWaiting: the plan is not proposed
     :raises RequestRefused: the plan has no move of such a number, both lists are given, or it
@@ -56,7 +59,8 @@ def approve(context: Context, request: contract.ApprovePlan) -> contract.Approve
 
 
 def reject(context: Context, request: contract.OnePlan) -> None:
-    """
+    """Reject a plan.
+
     :raises PlanNotFound: there is no such plan
     :raises PlanNotWaiting: the plan is not proposed
     """

@@ -15,7 +15,8 @@ def list_servers(context: Context, _request: Request) -> contract.Quarantine:
 
 
 def remove(context: Context, request: contract.RemoveQuarantine) -> None:
-    """
+    """Release a server from quarantine.
+
     :raises QuarantineNotFound: the server is not in quarantine
     """
     cooldowns.Cooldowns(context.database).release(request.server)

@@ -33,7 +33,8 @@ class _Sums:
 
 
 def show(context: Context, request: contract.ShowReport) -> contract.Report:
-    """
+    """Return sums of moves and loads over the days of a time.
+
     :raises NotInScope: nothing is found, and Kronos does not look after the aggregate
     """
     until = request.until or context.utcnow()
@@ -137,7 +138,7 @@ def _uncompared(explanation):
 
 def _load(loads, days, covered='observed_seconds', hot='hot_seconds',
           contended='contended_seconds') -> contract.LoadOfTime | None:
-    """Minutes a day of an aggregate; None where no time is covered.
+    """Return minutes a day of an aggregate; None where no time is covered.
 
     :param loads: one sum, or none
     :param covered: sum of the time for which the other two are known

@@ -45,7 +45,8 @@ lowered, it fails. An evaluation changes the state a few times."""
 
 
 def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capacity:
-    """
+    """Return the number of new servers that each flavor has room for.
+
     :raises NotInScope: there is no such aggregate
     :raises RequestRefused: there is no such flavor
     """
@@ -90,7 +91,8 @@ def _after_moves(context: Context, request: contract.ShowCapacity, asked: '_Aske
 
 
 def check_failover(context: Context, request: contract.CheckFailover) -> contract.Failover:
-    """
+    """Return whether all servers of hosts would restart elsewhere if each host were lost.
+
     :raises NotInScope: there is no such aggregate
     :raises HostNotFound: Nova has no such host, or the aggregate does not
     """
@@ -109,7 +111,8 @@ def check_failover(context: Context, request: contract.CheckFailover) -> contrac
 
 
 def check(context: Context, request: contract.CheckRoom) -> contract.Room:
-    """
+    """Check whether there is room for new servers, and which moves would make it.
+
     :raises NotInScope: there is no such aggregate
     :raises RequestRefused: there is no such flavor
     """
@@ -119,7 +122,8 @@ def check(context: Context, request: contract.CheckRoom) -> contract.Room:
 
 def _checked(context: Context,
              request: contract.CheckRoom) -> tuple[contract.Room, Shape, '_Asked']:
-    """The moves that make room, for which shape, and in which cloud; errors as :func:`check`."""
+    """Return the moves that make room, the shape that they are for, and the cloud, with the errors
+    of :func:`check`."""
     from kronos_nova.room import making  # imported late, as above
     asked, shape, rules = _wanted(context, request)
     plan = making.plan(
@@ -132,7 +136,8 @@ def _checked(context: Context,
 
 
 def show_fragments(context: Context, request: contract.ShowFragments) -> contract.Fragments:
-    """
+    """Return the moves that join fragments of free room, and the slots before and after them.
+
     :raises NotInScope: there is no such aggregate
     :raises RequestRefused: there is no such flavor
     """
@@ -149,7 +154,8 @@ def show_fragments(context: Context, request: contract.ShowFragments) -> contrac
 
 
 def what_if(context: Context, request: contract.ShowChangedLoad) -> contract.ChangedLoad:
-    """
+    """Return the load and the room after hypothetical changes.
+
     :raises NotInScope: there is no such aggregate
     :raises HostNotFound: there is no such host
     :raises RequestRefused: a change or the policies file cannot be read
@@ -175,7 +181,7 @@ def what_if(context: Context, request: contract.ShowChangedLoad) -> contract.Cha
 
 
 def _scope(context: Context, aggregate: str | None) -> 'EngineOptions':
-    """The engine's options for one aggregate; for all that Kronos looks after where none is
+    """Return the engine's options for one aggregate, or for all aggregates in scope where none is
     named."""
     from kronos_nova.cycle import options as engine_options  # imported late, as above
     options = engine_options.from_conf(context.conf)
@@ -188,7 +194,7 @@ def _scope(context: Context, aggregate: str | None) -> 'EngineOptions':
 
 def _wanted(context: Context, request: contract.CheckRoom | contract.ShowFragments
             ) -> tuple['_Asked', Shape, 'ConstraintRules']:
-    """The cloud, what is to fit, and the rules about servers that move for it.
+    """Return the cloud, the wanted servers, and the rules about servers that move for them.
 
     :raises NotInScope: there is no such aggregate
     :raises RequestRefused: there is no such flavor
@@ -200,7 +206,7 @@ def _wanted(context: Context, request: contract.CheckRoom | contract.ShowFragmen
 
 
 def _limits(context: Context, moves: int, parts: int = 1) -> 'Limits':
-    """Limits of a plan of so many moves, from now on.
+    """Return the limits of a plan of so many moves, from now on.
 
     :param parts: of the time limit of a plan, of which this plan has one
     """
@@ -212,7 +218,7 @@ def _limits(context: Context, moves: int, parts: int = 1) -> 'Limits':
 
 
 def _pinned(context: Context, snapshot: Snapshot, rules: 'ConstraintRules') -> list[str]:
-    """Uuids of the servers that do not move."""
+    """Return the uuids of the servers that do not move."""
     from kronos_nova.cycle import options as engine_options  # imported late, as above
     from kronos_nova.room import making
     return making.pinned(snapshot, rules, engine_options.from_conf(context.conf).opt_out)
@@ -244,7 +250,7 @@ class _Asked:
 
 
 def _cloud(context: Context, request: contract.Changes) -> _Asked:
-    """The cloud, or the hosts of an aggregate, after changes that are only thought of.
+    """Return the cloud, or the hosts of an aggregate, after hypothetical changes.
 
     :raises NotInScope: there is no such aggregate
     :raises HostNotFound: there is no such host
@@ -277,7 +283,7 @@ def _cloud(context: Context, request: contract.Changes) -> _Asked:
 
 def _rules(context: Context, operator_rules: Sequence['OperatorRule'], snapshot: Snapshot,
            moves: bool = False):
-    """The rules of the model.
+    """Return the rules of the model.
 
     :param moves: also those about servers that move; else those about servers that are started
     """
@@ -293,7 +299,8 @@ def _rules(context: Context, operator_rules: Sequence['OperatorRule'], snapshot:
 
 
 def _trends(context: Context, request: contract.ShowCapacity) -> dict[str, 'Trend']:
-    """{flavor: when none fits any more}, of an aggregate as it is."""
+    """Return {flavor: time at which no server of it fits any more} of an aggregate without
+    changes."""
     from kronos_nova.room import trend  # imported late, as above
     if request.aggregate is None or request.project or any(
             (request.ratio, request.add, request.lose, request.boot)):
@@ -315,7 +322,8 @@ def _slots(found, after, trend, after_moves):
 
 
 def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
-    """
+    """Begin to make room for new servers, and keep it for them.
+
     :raises NotInScope: there is no such aggregate, or Kronos does not look after it
     :raises RequestRefused: there is no such flavor, no aggregate is named and several are in
         scope, or other hosts could not be lost any more
@@ -348,7 +356,8 @@ def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
 
 def _refuse_lowering(context: Context, moves: Sequence[contract.RoomMove],
                      snapshot: Snapshot) -> None:
-    """
+    """Refuse moves after which fewer losses of hosts are covered.
+
     :raises RequestRefused: after the moves hosts could not be lost any more that can be lost now
     """
     from kronos_nova import policies  # imported late, as above
@@ -371,7 +380,7 @@ def _refuse_lowering(context: Context, moves: Sequence[contract.RoomMove],
 
 
 def _aggregate(name: str | None, in_scope: Sequence[str]) -> str:
-    """The aggregate in which room is made.
+    """Return the aggregate in which room is made.
 
     :raises NotInScope: Kronos does not look after it
     :raises RequestRefused: none is named, and several are in scope
@@ -396,14 +405,16 @@ def list_rooms(context: Context, request: contract.ListRooms) -> contract.Holds:
 
 
 def show(context: Context, request: contract.OneRoom) -> contract.Hold:
-    """
+    """Return the room that is made or kept.
+
     :raises HoldNotFound: there is no such room
     """
     return _view(holds.Holds(context.database).get(request.room))
 
 
 def approve(context: Context, request: contract.OneRoom) -> contract.Hold:
-    """
+    """Approve the moves that make room.
+
     :raises HoldNotFound: there is no such room
     :raises HoldNotWaiting: it does not wait for approval
     """
@@ -417,7 +428,8 @@ def approve(context: Context, request: contract.OneRoom) -> contract.Hold:
 
 
 def release(context: Context, request: contract.OneRoom) -> contract.Hold:
-    """
+    """Release room, so that other servers may use it.
+
     :raises HoldNotFound: there is no such room
     :raises HoldNotWaiting: it has ended
     """

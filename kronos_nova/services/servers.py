@@ -22,7 +22,8 @@ too often shows less. Chosen as what a screen shows."""
 
 
 def list_servers(context: Context, request: contract.ListServers) -> contract.Servers:
-    """
+    """Return servers, page by page.
+
     :raises ServerNotFound: there is no such server as the marker
     """
     found = server_names.ServerNames(context.database).page(
@@ -33,7 +34,8 @@ def list_servers(context: Context, request: contract.ListServers) -> contract.Se
 
 
 def explain(context: Context, request: contract.ExplainServer) -> contract.Explanation:
-    """
+    """Explain why a server was moved or stays.
+
     :raises ServerNotFound: no server of that name or uuid is known
     :raises ServerAmbiguous: several servers have that name
     """
@@ -72,7 +74,7 @@ def _stay_of_all(context: Context, uuid: str) -> known_names.Stay | None:
 
 
 def _planned(context, uuid):
-    """(PlannedMove, uuid of its plan) of a plan that waits or runs, or (None, None)."""
+    """Return (PlannedMove, uuid of its plan) of a plan that waits or runs, or (None, None)."""
     for plan in context.journal().open_plans():
         if plan.report and uuid in plan.report:
             for move in plans.AggregateReport.from_json(plan.report).moves:
@@ -82,7 +84,7 @@ def _planned(context, uuid):
 
 
 def _explained(context, found):
-    """The moves with what their plans had to gain, and the best alternatives."""
+    """Return the moves with the gains that their plans expected, and the best alternatives."""
     journal = context.journal()
     of_moves = {uuid: journal.plan(uuid) for uuid in {move.plan_uuid for move in found}}
     as_planned = {uuid: {move.order: move for move in plans.AggregateReport.from_json(

@@ -27,7 +27,8 @@ def list_aggregates(context: Context, _request: Request) -> contract.Aggregates:
 
 
 def show_aggregate(context: Context, request: contract.OneAggregate) -> contract.Aggregate:
-    """
+    """Return the status of an aggregate.
+
     :raises NotInScope: Kronos does not look after such an aggregate
     """
     switching.refuse_unknown(context.conf, request.aggregate, is_single=True)
@@ -36,7 +37,7 @@ def show_aggregate(context: Context, request: contract.OneAggregate) -> contract
 
 
 def _cloud(conf):
-    """The name of the cloud, None where nova.conf has none."""
+    """Return the name of the cloud, None where nova.conf has none."""
     return conf.kronos_api.cloud_name or conf.kronos_nova.region_name
 
 

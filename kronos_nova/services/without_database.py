@@ -30,7 +30,8 @@ class WithoutDatabase:
         self._error = error
 
     def call(self, operation: Operation, request: Request) -> NoReturn:
-        """
+        """Run an operation without the control database where that is possible.
+
         :raises StopPending: it is stopped
         :raises Unreachable: the operation needs the control database
         :raises KronosException: the operation is refused

@@ -20,7 +20,8 @@ class HttpClient:
         self._adapter = adapter
 
     def call(self, operation: Operation, request: Request) -> Response | None:
-        """
+        """Send a request to kronos-api and return the result.
+
         :raises Refused: kronos-api refused the request
         :raises Unreachable: kronos-api did not answer, failed, or something else answered
         """

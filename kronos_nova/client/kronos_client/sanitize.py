@@ -15,7 +15,7 @@ BEYOND = re.compile('[\U00010000-\U0010ffff]')
 
 
 def shown(foreign: object, most: int = SHOWN_CHARACTERS) -> str:
-    """``foreign`` as one line for logs, reports and terminals.
+    """Return ``foreign`` as one line for logs, reports and terminals.
 
     Characters that would end the line, move the cursor or turn the text are replaced by U+FFFD;
     what is longer than ``most`` is cut.

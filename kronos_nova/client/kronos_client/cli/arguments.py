@@ -22,7 +22,7 @@ TIME_OF_DAY = re.compile(r'\d{1,2}:\d{2}(:\d{2})?')
 
 
 def at_least(least: int, most: int = LARGEST):
-    """The type of an argument that is a whole number within bounds."""
+    """Return the type of an argument that is a whole number within bounds."""
     def number(text):
         try:
             value = int(text)
@@ -44,20 +44,20 @@ POSITIVE = at_least(1)
 
 
 def remark(text: str) -> str:
-    """The type of an argument that is kept and shown to people, and never refused."""
+    """Return the type of an argument that is recorded and shown to people, and never refused."""
     return sanitize.remark(text)
 
 
 def name(text: str) -> str:
-    """The type of an argument that is a name or a uuid. An empty one is refused: scripts give it
-    where a variable is not set, and without the argument everything is meant."""
+    """Return the type of an argument that is a name or a uuid. An empty one is refused: scripts
+    give it where a variable is not set, and without the argument everything is meant."""
     if not text:
         raise argparse.ArgumentTypeError('it is empty')
     return text
 
 
 def seconds(text: str) -> float:
-    """The type of an argument that is a length of time."""
+    """Return the type of an argument that is a length of time."""
     try:
         value = float(text)
     except ValueError:
@@ -68,7 +68,8 @@ def seconds(text: str) -> float:
 
 
 def duration(text: str) -> int:
-    """The type of an argument that is a length of time with its unit, such as 45m; in seconds."""
+    """Return the type of an argument that is a length of time with its unit, such as 45m; in
+    seconds."""
     found = AGO.fullmatch(text)
     if found is None:
         raise argparse.ArgumentTypeError(f'"{text:.40}" is no length of time such as 45m or 8h')
@@ -76,8 +77,8 @@ def duration(text: str) -> int:
 
 
 def pause(text: str) -> float:
-    """The type of an argument that says how long to wait between two looks: at no time a database
-    or an API is asked without a pause."""
+    """Return the type of an argument that is the pause between two queries, so that a command never
+    asks a database or an API without a pause."""
     value = seconds(text)
     if value < 0.1:
         raise argparse.ArgumentTypeError('it has to be 0.1 seconds or more')
@@ -85,7 +86,7 @@ def pause(text: str) -> float:
 
 
 def past(text: str) -> datetime.datetime:
-    """The type of an argument that is a time in the past: a local time, or how long ago.
+    """Return the type of an argument that is a time in the past: a local time, or how long ago.
 
     A time of day is the last one that is over.
     """
@@ -106,7 +107,7 @@ def past(text: str) -> datetime.datetime:
 
 
 def later(text: str) -> datetime.datetime:
-    """The type of an argument that is a time to come: minutes from now, or a local time."""
+    """Return the type of an argument that is a time to come: minutes from now, or a local time."""
     now = datetime.datetime.now(datetime.UTC)
     try:
         if text.isdigit() and len(text) <= MINUTES_DIGITS:

@@ -44,7 +44,7 @@ class Command(command.Command):
         return self.app.client_manager.rebalancing.call(operation, request)
 
     def collect(self, operation: Operation, request: Page, field: str, most: int) -> list[Response]:
-        """Up to ``most`` entries of a list, page after page.
+        """Return up to ``most`` entries of a list, page after page.
 
         :param field: of the response that has the entries
         """
@@ -105,7 +105,7 @@ class ShowOne(Command, show.ShowOne):
 
 
 def _blank(cell):
-    """The cell, or an empty text in place of None."""
+    """Return the cell, or an empty text in place of None."""
     value = cell.machine_readable() if isinstance(cell, columns.FormattableColumn) else cell
     return '' if value is None else cell
 

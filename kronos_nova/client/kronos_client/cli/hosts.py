@@ -56,7 +56,7 @@ def add_drain_arguments(parser):
 
 
 def add_domain_argument(parser):
-    """Hosts by failure domain."""
+    """Add the argument that names hosts by failure domain."""
     parser.add_argument('--domain', metavar='<level=name>',
                         help='All hosts of a failure domain, such as rack=r3, or room=a,rack=r3.')
 
@@ -242,12 +242,12 @@ def _as_json(found):
 
 
 def _worst(states):
-    """The exit code of some hosts."""
+    """Return the exit code of a command for several hosts, which is that of the worst one."""
     return max((CODES[state.state] for state in states), default=EMPTY)
 
 
 def _text(found):
-    """A line for people."""
+    """Return the line that a person reads."""
     service, drain = found.service, found.drain
     left = columns.count(len(found.servers), 'server') if found.servers else 'empty'
     reason = f': {service.disabled_reason}' if service.disabled_reason else ''

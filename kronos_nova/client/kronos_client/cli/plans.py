@@ -90,7 +90,7 @@ class Show(_OfPlan, command.ShowOne):
         }.items(), strict=True)
 
     def produce_output(self, parsed_args, column_names, data):
-        """For people: the plan without moves, then a table of these."""
+        """Print the plan without its moves, then a table of the moves."""
         is_table = parsed_args.formatter == 'table' and not parsed_args.columns
         if not is_table or self.is_verbose:
             return super().produce_output(parsed_args, column_names, data)
@@ -114,7 +114,7 @@ class Moves(_OfPlan, command.Lister):
 
 
 def _rows(moves):
-    """The cells of planned moves, as MOVES names them."""
+    """Yield the cells of planned moves, as MOVES names them."""
     for move in moves:
         yield (move.order, columns.Optional(move.instance_name), move.instance_uuid, move.source,
                move.destination, move.memory_mb, columns.Figure(move.combined_after),
@@ -167,7 +167,7 @@ class Reject(_OfPlan):
 
 
 def _projects(moves):
-    """A line for each project with a part in a plan: its servers that move, and the moves of
+    """Return a line for each project with a part in a plan: its servers that move, and the moves of
     servers of others that relieve a host with servers of the project."""
     moved = collections.Counter(move.project_id for move in moves if move.project_id)
     relieved = collections.Counter(itertools.chain.from_iterable(
@@ -207,7 +207,7 @@ def _move_text(move):
 
 
 def _expected(move):
-    """A line of predictions; empty where nothing was predicted."""
+    """Return a line of predictions; an empty text where nothing was predicted."""
     if move.expected_seconds is None:
         return ''
     begins = ('' if move.begins_after is None
@@ -218,7 +218,7 @@ def _expected(move):
 
 
 def _whose(move):
-    """A line of who benefits; empty where no host is relieved."""
+    """Return a line with the projects that benefit; an empty text where no host is relieved."""
     if not move.benefits and not move.caused_by:
         return ''
     largest = (f'server {move.caused_by} has the largest load there' if move.caused_by

@@ -59,7 +59,7 @@ class Report(command.Lister):
 
 
 def _compared(comparison):
-    """Lines such as "Before, 2026-05-01 to 2026-05-31: a day has 52 hot minutes, ..."."""
+    """Yield lines such as "Before, 2026-05-01 to 2026-05-31: a day has 52 hot minutes, ..."."""
     yield comparison.explanation
     for name, load in (('Before', comparison.before), ('After', comparison.after),
                        ('Without moves', comparison.without_moves)):

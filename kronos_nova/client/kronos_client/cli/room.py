@@ -13,7 +13,7 @@ VERDICTS = {contract.FITS: 'all restart', contract.DOES_NOT: 'not all restart',
 
 
 def add_change_arguments(parser):
-    """Changes that are only thought of."""
+    """Add the arguments for hypothetical changes."""
     group = parser.add_argument_group('the cloud as it would be', 'Changes that are only thought '
                                       'of, made in this order; each may be repeated.')
     group.add_argument('--ratio', metavar='<class>=<ratio>', action='append', default=[],
@@ -28,7 +28,7 @@ def add_change_arguments(parser):
 
 
 def changes(parsed_args):
-    """The fields of a request that have the changes."""
+    """Return the fields of a request that describe the hypothetical changes."""
     return {name: getattr(parsed_args, name) for name in contract.Changes.__struct_fields__}
 
 
@@ -110,7 +110,7 @@ class Capacity(_AboutRoom):
 
 
 def _full_in(slots):
-    """Such as "40 ± 9 days"; None where there is no trend."""
+    """Return a text such as "40 ± 9 days"; None where there is no trend."""
     if slots.full_in_days is None:
         return None
     return f'{slots.full_in_days:.0f} ± {slots.full_in_days_error:.0f} days'
@@ -156,7 +156,7 @@ class Failover(_AboutRoom):
 
 
 def moves_table(moves):
-    """The columns and rows of moves that make room."""
+    """Return the columns and rows of moves that make room."""
     return ('Server', 'Source', 'Destination', 'GiB'), [
         (columns.server(each.instance_uuid, each.instance_name), each.source,
          each.destination, round(each.memory_mb / 1024, 1)) for each in moves]
@@ -169,7 +169,7 @@ def add_count_argument(parser):
 
 
 def sentences(room, count):
-    """Sentences about a Room for a number of servers."""
+    """Yield sentences about a Room for a number of servers."""
     places = ', '.join(f'{number} on {name}' for name, number in room.hosts.items())
     yield (f'Room for {sum(room.hosts.values())} of {count}{f": {places}" if places else ""}; '
            f'{len(room.moves)} moves copy {room.memory_mb / 1024:.1f} GiB.')

@@ -45,7 +45,7 @@ class Explain(command.ShowOne):
 
 
 def _missing(found, at):
-    """Sentences about what a table leaves out because there is none."""
+    """Yield sentences about columns that a table leaves out because their values are not known."""
     if not found.moves:
         yield 'No move of it had begun by then.' if at else 'No move of it is kept.'
     if not any((found.planned, found.stays_because, found.quarantined_because,

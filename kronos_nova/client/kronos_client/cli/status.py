@@ -114,7 +114,7 @@ def _maintenance(found):
 
 
 def _verdict(found):
-    """Such as "1 warning, 2 notices, see below"."""
+    """Return a text such as "1 warning, 2 notices, see below"."""
     counts = collections.Counter(each.severity for each in found.problems)
     nouns = {contract.CRITICAL: 'critical condition'}
     return ', '.join([*(columns.count(counts[each], nouns.get(each, each))
@@ -123,7 +123,7 @@ def _verdict(found):
 
 
 def _age(problem, now):
-    """For how long a condition has lasted, where that is known."""
+    """Return for how long a condition has lasted; an empty text where that is not known."""
     if problem.since is None:
         return ''
     return f' (for {columns.duration((now - problem.since).total_seconds())})'
@@ -158,7 +158,8 @@ def _aggregate(aggregate, now):
 
 
 def _losses(losses):
-    """Such as "hosts that may be lost: 7 of 8, 6 in Nova's own order; 1 not judged"."""
+    """Return a text such as "hosts that may be lost: 7 of 8, 6 in Nova's own order; 1 not
+    judged"."""
     many = 'hosts' if losses.level is None else f'{losses.level} domains'
     total = losses.fits + losses.does_not_fit + losses.not_found + losses.not_judged
     in_order = (f', {losses.in_order} in Nova\'s own order'

@@ -48,7 +48,7 @@ def watch(stdout: TextIO, look: Callable[[], tuple[str, bool]], interval: float,
 
 def table(shown: Sequence[str], names: Sequence[str], rows: Iterable[tuple],
           options: argparse.Namespace = WIDE) -> str:
-    """Some columns of rows as a table for people.
+    """Return some columns of rows as a table for people.
 
     :param shown: names of the columns
     :param names: names of the cells of a row

@@ -58,12 +58,12 @@ class Operation:
         return self.method not in WITHOUT_BODY
 
     def address(self, request: Request) -> str:
-        """The path of a request; every character of a name is kept."""
+        """Return the path of a request; every character of a name is kept."""
         return self.path.format(**{
             name: urllib.parse.quote(getattr(request, name), safe='') for name in self.path_fields})
 
     def rest(self, request: Request) -> dict[str, object]:
-        """The fields outside the path that differ from their defaults, as JSON has them."""
+        """Return the fields outside the path that differ from their defaults, as JSON has them."""
         found = msgspec.to_builtins(request)
         defaults = {field.name: field.default for field in msgspec.structs.fields(self.request)}
         return {name: value for name, value in found.items()
@@ -71,7 +71,7 @@ class Operation:
 
     def read(self, path: Mapping[str, str], query: Mapping[str, object],
              body: Mapping[str, object]) -> Request:
-        """The request that an HTTP client sent.
+        """Return the request that an HTTP client sent.
 
         :raises ValidationError: a field is unknown, missing or of another type
         """
@@ -84,7 +84,7 @@ class Operation:
                                strict=self.has_body)
 
     def _as_lists(self, sent):
-        """A copy of the query, with lists where the query has a single value for a list."""
+        """Return a copy of the query, with lists where the query has a single value for a list."""
         if self.has_body:
             return sent
         lists = {field.name for field in msgspec.structs.fields(self.request)
