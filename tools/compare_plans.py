@@ -115,7 +115,7 @@ def are_equal(old, new) -> bool:
 
 
 def _different(old, new):
-    """Entries that only the one list has, and those that only the other has."""
+    """Return the entries that only the first list has, and those that only the second has."""
     ours, theirs = collections.Counter(old), collections.Counter(new)
     return list((ours - theirs).elements()), list((theirs - ours).elements())
 
@@ -131,7 +131,7 @@ def _shown(value):
 
 
 def names_of(folder: pathlib.Path) -> dict[str, str]:
-    """The names in a snapshot to what they are of."""
+    """Return {name in a snapshot: kind of the thing that has the name}."""
     try:
         inventory = json.loads((folder / 'inventory.json').read_text())
     except (OSError, ValueError):    # the plans are errors, which are compared
@@ -145,12 +145,12 @@ def names_of(folder: pathlib.Path) -> dict[str, str]:
 
 
 def snapshots_in(folder: pathlib.Path) -> list[pathlib.Path]:
-    """A snapshot, or all below a folder."""
+    """Return the snapshot in a folder, or all snapshots below it."""
     return sorted(path.parent for path in folder.rglob('meta.json'))
 
 
 def plans_of(checkout: pathlib.Path, folders: list[pathlib.Path]) -> Iterator[dict]:
-    """The plans of a checkout for each snapshot, made in a process of its own.
+    """Yield the plans of a checkout for each snapshot, made in a process of its own.
 
     :raises subprocess.CalledProcessError: the process failed
     """
@@ -167,7 +167,8 @@ def plans_of(checkout: pathlib.Path, folders: list[pathlib.Path]) -> Iterator[di
 
 
 def _client_of(checkout):
-    """The project folder of kronos-client; in older checkouts that is a package of another."""
+    """Return the project folder of kronos-client, which is in another package in older
+    checkouts."""
     return [checkout / CLIENT] if (checkout / CLIENT / 'setup.cfg').exists() else []
 
 
@@ -218,7 +219,7 @@ def compare(old: pathlib.Path, new: pathlib.Path, folders: list[pathlib.Path]) -
 
 
 def counted(plans: dict) -> Iterator[str]:
-    """Counts of what was compared, so that an empty comparison is noticed."""
+    """Yield the counts of what was compared, so that an empty comparison is noticed."""
     if 'error' in plans:
         yield 'snapshots that cannot be planned'
     for aggregate in plans.get('aggregates', ()):
@@ -259,7 +260,10 @@ def made(arguments, folder: pathlib.Path) -> None:
 
 
 def main(argv=None) -> int:
-    """:returns: the exit code"""
+    """Compare the plans of two checkouts.
+
+    :returns: the exit code
+    """
     arguments = parse(argv)
     for checkout in (arguments.old, arguments.new):
         if not (checkout / 'kronos_nova').is_dir():

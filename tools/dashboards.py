@@ -34,7 +34,10 @@ def stat(title, unit, query, **options):
 
 
 def lines(title, unit, *queries, **options):
-    """:param queries: (PromQL, legend)"""
+    """Make a panel with a line for each series.
+
+    :param queries: (PromQL, legend)
+    """
     return _panel('timeseries', title, unit, queries,
                   {'legend': {'displayMode': 'list', 'placement': 'bottom'},
                    'tooltip': {'mode': 'multi', 'sort': 'desc'}}, **options)
@@ -53,8 +56,9 @@ def heatmap(title, query):
 
 
 def _panel(kind, title, unit, queries, options, *, at=(), minimum=None, maximum=None):
-    """
-    :param at: (value, colour) from which on a figure is shown in it, ascending
+    """Make a panel of a dashboard.
+
+    :param at: (value, colour) from which on a figure is shown in the colour, ascending
     """
     steps = [{'color': 'green', 'value': None}] + [
         {'color': colour, 'value': value} for value, colour in at]
@@ -188,7 +192,7 @@ DASHBOARDS = (FLEET, AGGREGATE, MOVES, DEMO)
 
 
 def dashboard(title, uid, rows) -> dict:
-    """A dashboard as Grafana imports it."""
+    """Return a dashboard in the form that Grafana imports."""
     panels, top = [], 0
     for row in rows:
         height = HEIGHT if len(row) < 4 else HEIGHT // 2
@@ -212,7 +216,7 @@ def dashboard(title, uid, rows) -> dict:
 
 
 def written() -> dict[str, str]:
-    """{file name: its text}"""
+    """Return {file name: its text}."""
     return {f'{uid}.json': json.dumps(dashboard(title, uid, rows), indent=1) + '\n'
             for title, uid, rows in DASHBOARDS}
 

@@ -24,7 +24,7 @@ MANUAL = ROOT / 'doc/man'
 
 
 def files() -> dict[pathlib.Path, str]:
-    """{path: the content that the file should have}"""
+    """Return {path: the content that the file should have}."""
     made = {ROOT / 'etc/kronos/samples/kronos.conf.sample': _options(),
             ROOT / 'etc/kronos/samples/kronos-policy.yaml.sample': _rules(),
             ROOT / 'etc/kronos/policies/schema.json': schema.text(),

@@ -63,7 +63,7 @@ class Page:
 
 
 def pages() -> dict[str, Page]:
-    """Every command that is installed, by its name."""
+    """Return every command that is installed, by its name."""
     found = [_manage(), _status(),
              _program('kronos-record', record.Record, 'record a cloud for kronos-replay'),
              _program('kronos-replay', replay.Replay, 'plan a recorded cloud'),
@@ -87,7 +87,7 @@ def pages() -> dict[str, Page]:
 
 
 def body(page: Page) -> str:
-    """Its sections, as reStructuredText."""
+    """Return the sections of the page, as reStructuredText."""
     sections = [('Synopsis', _literal(page.usage)), ('Description', _escaped(page.description)),
                 ('Options', _options(page.options))]
     parts = [_section(title, text) for title, text in sections]
@@ -101,7 +101,7 @@ def body(page: Page) -> str:
 
 
 def roff(page: Page) -> str:
-    """The page for man."""
+    """Return the page for man."""
     text = (f'{_title(page.name, "#")}\n{_title(page.summary, "*")}\n:Manual section: 1\n'
             f':Manual group: Kronos for Nova\n\n{body(page)}')
     return core.publish_string(text, writer=manpage.Writer(), settings_overrides={
@@ -189,7 +189,7 @@ def _split(parser):
 
 
 def _exits(text):
-    """A description without what it says of exit codes, and that."""
+    """Return a description without its sentences about exit codes, and these sentences."""
     kept, codes = [], {}
     for paragraph in text.split('\n\n'):
         if paragraph.startswith('Exit codes: '):
@@ -262,7 +262,7 @@ def _literal(text):
 
 
 def _escaped(text):
-    """Text of a command, in which nothing is markup."""
+    """Return the text of a command with everything escaped that is markup."""
     return re.sub(r'([\\*`|_])', r'\\\1', text.strip())
 
 

@@ -50,7 +50,7 @@ def main(checkout, output, *folders):
 
 
 def plans(folder, limit):
-    """The plans of one snapshot, as a tree of JSON.
+    """Return the plans of one snapshot, as a tree of JSON.
 
     :param limit: name of a file of options that overrides the snapshot's own
     """
@@ -66,7 +66,7 @@ def plans(folder, limit):
 
 
 def replayed(folder, limit):
-    """The report of every aggregate, as ``kronos-replay`` has it before it is rendered."""
+    """Return the report of every aggregate, before ``kronos-replay`` renders it."""
     command = Replay(None, None)
     own = pathlib.Path(folder) / OPTIONS
     files = [str(own)] if own.exists() else []
@@ -79,7 +79,7 @@ def replayed(folder, limit):
 
 
 def drained(folder):
-    """The plans of the drains of some hosts, in the first aggregates that have servers."""
+    """Return the plans of the drains of some hosts, in the first aggregates that have servers."""
     recording, policies = replay.read(folder)
     ports = PlannerPorts(source=recording.metrics, clock=time.monotonic, now=recording.taken_at)
     found = []
@@ -96,8 +96,8 @@ def drained(folder):
 
 
 def wishes_of(snapshot):
-    """(aggregate, its Drains): of each aggregate one with the fullest host alone, and one with the
-    two emptiest together."""
+    """Yield (aggregate, its Drains): for each aggregate one with the fullest host alone, and one
+    with the two emptiest hosts together."""
     servers = collections.Counter(server.host for server in snapshot.instances)
     scopes = [*sorted(aggregate.name for aggregate in snapshot.aggregates), UNASSIGNED]
     hosts_of = {scope: [host for host in snapshot.hosts_of(scope) if servers[host]]

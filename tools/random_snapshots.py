@@ -75,7 +75,8 @@ class _Snapshot:
                     'MEMORY_MB': {'total': memory_mb, 'reserved': 2048, 'allocation_ratio': 1.0}}}
 
     def _instances(self, count):
-        """Servers on hosts that are chosen with unequal chances, and have room."""
+        """Yield the servers on hosts. Hosts are chosen with unequal probabilities, among those that
+        have room."""
         chances = [self.rng.gammavariate(1.0, 1.0) for _host in self.hosts]
         left = {host['name']: [CPU_RATIO * host['inventory']['VCPU']['total'],
                                host['inventory']['MEMORY_MB']['total'] - 2048]
@@ -103,7 +104,7 @@ class _Snapshot:
         return row
 
     def _load(self, row):
-        """The use of a server: processors and MiB."""
+        """Return the use of a server: processors and MiB."""
         return {'cpu': row['vcpus'] * self.rng.betavariate(2, 3),
                 'memory': row['memory_mb'] * self.rng.uniform(0.2, 0.95)}
 

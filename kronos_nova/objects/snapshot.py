@@ -316,7 +316,7 @@ class Snapshot:
                 if each.availability_zone for host in each.hosts}
 
     def hosts_of(self, scope: str) -> tuple[str, ...]:
-        """Return the sorted host names of the aggregate ``scope``, or of the pool :data:`UNASSIGNED`.
+        """Return the sorted host names of an aggregate, or of the pool :data:`UNASSIGNED`.
 
         :raises KeyError: no aggregate of that name
         """

@@ -23,6 +23,12 @@ CLAUSE = re.compile(
 UNUSUAL = re.compile(
     r'\b(told|tells? of|mends?|mended|whoever|somebody|nobody|anew|under way|goes by|gone on with|'
     r'as it were|is let|stays as it is|at hand|amiss)\b'.replace(' ', r'\s+'), re.IGNORECASE)
+NOT_IMPERATIVE = re.compile(
+    r'(The|An?|Each|Every|All|Any|Some|Such|Another|Other|This|These|That|Its|Same|One|Two|No|None|'
+    r'Nothing|Everything|Only|It|They|There|As|In|From|By|To|For|If|On|At|Whose|Called|Asked|'
+    r'Sorted)\b|[^A-Z]|\w+\'s\b|\w*[^s\W]s\b')
+"""The beginning of a docstring that is no verb in the imperative: a determiner, a pronoun, a plural
+or third person, a field such as ``:raises``, or a literal."""
 
 UNIT = re.compile(
     r'no unit|^(The )?(\S+ ){0,4}?[A-Za-z-]+s\b|'
@@ -98,6 +104,17 @@ def texts(source: str) -> list[tuple[int, str, bool]]:
         io.StringIO(source).readline) if token.type == tokenize.COMMENT]
 
 
+def functions_without_verbs(source: str) -> list[str]:
+    """Return the functions whose docstrings do not begin with a verb in the imperative, each with
+    its line. Properties are described as attributes are, and ``__init__`` by the class."""
+    return [f'{node.lineno}: {node.name} begins with "{found[0]}"'
+            for node in ast.walk(ast.parse(source))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and node.name != '__init__'
+            and not any('property' in ast.unparse(each) for each in node.decorator_list)
+            and (found := NOT_IMPERATIVE.match(ast.get_docstring(node) or 'Return'))]
+
+
 def messages(source: str) -> list[tuple[int, str]]:
     """(line, text) of the strings of a module that have several words: logs, errors and help."""
     tree = ast.parse(source)
@@ -125,6 +142,28 @@ class LanguageTest(testtools.TestCase):
             ['1: begins with "What"', '3: begins with "Of"', '4: "whoever"', '2: "told"'],
             findings('"""What it is."""\nx = 1  # as it is told\n"""Of x."""\n'
                      '"""Ask whoever is there."""\n'))
+
+    def test_a_function_without_a_verb_is_found(self):
+        self.assertEqual(
+            ['1: a begins with "The"', '3: b begins with "Returns"', '5: c begins with ":"',
+             '7: d begins with "{"', '9: e begins with "Nova\'s"'],
+            functions_without_verbs(''.join(
+                f'def {name}(self):\n    """{text}"""\n' for name, text in (
+                    ('a', 'The size.'), ('b', 'Returns the size.'), ('c', ':raises E: none'),
+                    ('d', '{name: size}'), ('e', "Nova's sizes."), ('f', 'Return the size.'),
+                    ('g', 'Pass it.'), ('__init__', ':param a: size')))
+                + '@property\ndef h(self):\n    """The size."""\n'))
+
+    @ddt.data(('kronos_nova', 2000), ('tools', 30))
+    @ddt.unpack
+    def test_a_docstring_of_a_function_begins_with_a_verb(self, folder, least):
+        sources = {path.relative_to(CHECKOUT): path.read_text()
+                   for path in sorted(CHECKOUT.joinpath(folder).rglob('*.py'))}
+        self.assertGreater(sum(isinstance(node, ast.FunctionDef) and bool(ast.get_docstring(node))
+                               for source in sources.values()
+                               for node in ast.walk(ast.parse(source))), least)
+        self.assertEqual([], [f'{path}:{each}' for path, source in sources.items()
+                              for each in functions_without_verbs(source)])
 
     def test_a_number_without_a_meaning_is_found(self):
         fault = 'has no effect when raised and lowered, and is not fixed'

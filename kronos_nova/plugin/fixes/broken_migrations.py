@@ -224,8 +224,8 @@ class SettlesBrokenMigrations:
     def _rollback_live_migration(self, context, instance, dest, migrate_data=None,
                                  migration_status='failed', source_bdms=None,
                                  pre_live_migration=False):
-        """Call Nova's method, which saves the instance as it was before. The guest may have ended in
-        the meantime, so its state is read first."""
+        """Call Nova's method, which saves the instance as it was before. The guest may have ended
+        in the meantime, so its state is read first."""
         attempt = self._attempt
         if attempt:
             self._look_after(attempt)
