@@ -1,4 +1,4 @@
-"""Pairs that are out for a reason found outside the planner."""
+"""Constraints that exclude pairs of instance and host for reasons found outside the planner."""
 
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.model import Problem

@@ -27,14 +27,14 @@ class PastMove:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PastTry:
-    """A move of Kronos' own that ended, well or not.
+    """A move of Kronos that has ended, completed or failed.
 
-    seconds : from the request to the end; None if the move failed or the time is not known
-    lasted : from the request to the end, also of a failed move; None if not known
-    processed_mb : MiB of memory that were copied, pages that were copied again included, and that
-        were left to copy; None if not known
-    sharing : moves of Kronos on the busier of the two links at the same time, on average
-    expected : seconds that the plan expected; None if it expected none
+    seconds : duration from the request to the end; None if the move failed or the time is not known
+    lasted : the same duration, also of a failed move; None if not known
+    processed_mb : MiB of memory that were copied, including repeated copies, and that were left to
+        copy; None if not known
+    sharing : mean number of moves of Kronos on the busier of the two links while it lasted
+    expected : seconds that the plan predicted; None without a prediction
     """
 
     instance_uuid: str

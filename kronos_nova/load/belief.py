@@ -21,21 +21,22 @@ from kronos_nova.policies.models import ABSOLUTE
 
 SCORE, PROFILE = UNBELIEVED
 SHARED = 1.05
-"""Ratio of the servers' sum to the score from which the profiles of a host are scaled down to its
-score. Raised, moves of servers that share memory (KSM) promise too much; lowered, averages over
-different moments change weights. It is what two such averages differ by."""
+"""Ratio of the sum of a host's profiles to its score from which the profiles are scaled down to the
+score. Raised, moves of servers that share memory (KSM) seem to gain too much; lowered, differences
+between averages at different times change weights. Chosen as the usual difference of two such
+averages."""
 NOTHING = 0.01
-"""Share of a host that its servers use together at least where a score of 0 is a contradiction.
-Raised, hosts with few small servers are believed to be empty; lowered, rounding makes hosts
-unbelieved. A hundredth is less than what one idle server of a host takes."""
+"""Sum of the profiles of a host, as a share of the host, from which a score of 0 is a
+contradiction. Raised, hosts with few small servers are believed to be empty; lowered, rounding
+makes hosts unbelieved. A hundredth is less than what one idle server of a host takes."""
 LEAST_BELIEVED = 0.5
 """Part of the measured hosts that must be believed for a policy to have data. Raised, one broken
 exporter stops a small aggregate; lowered, plans are made for the few hosts that are left."""
 FAINT = 0.02
-"""Part of the scores of hosts that their servers add up to at least, all hosts together, where the
-profile is in the unit of the scores. Raised, clouds whose hosts are busy by themselves have no
-data; lowered, a profile in another unit passes. Chosen: twice the hundredth that a profile is at
-most where its unit is wrong (percent, thousandths of CPUs, MiB for bytes)."""
+"""Least sum of all profiles, as a part of the sum of all scores, for which the profile is in the
+unit of the scores. Raised, clouds whose hosts are busy without their servers have no data; lowered,
+a profile in another unit is accepted. Chosen as twice the hundredth that a profile in a wrong unit
+(percent, thousandths of CPUs, MiB for bytes) amounts to at most."""
 AGAIN = 'it was not believed in the evaluation before; two in a row must be good'
 
 
@@ -72,12 +73,12 @@ class Servers:
 class Belief:
     """The measurements of some hosts that one policy believes.
 
-    scores, profiles : bool (H,), whether the score, and what the profile says of the instances
-        there, is used
-    factors : float64 (H,), by which the profiles of a host's instances are multiplied, so that they
-        add up to no more than its score
-    unbelieved : why not, of each host of which either is not
-    silence : the warning where no server has a series at all
+    scores, profiles : bool (H,), whether the score of each host, and the profiles of its instances,
+        are used
+    factors : float64 (H,), factors of the profiles of a host's instances, so that their sum does
+        not exceed its score
+    unbelieved : the hosts of which one of the two is not used, with the reason
+    silence : the warning, where no server has a series
     """
 
     scores: np.ndarray

@@ -20,12 +20,12 @@ import dataclasses
 import numpy as np
 
 ORIGINS = 24
-"""Hours at which a forecast is made again in order to judge it: those of the last day. Raised, a
-change of habits is noticed later; lowered, hours of the day are not judged at all. Fixed by the
-day."""
+"""Number of hours, those of the last day, for which a forecast is repeated in order to judge it.
+Raised, a change of habits is noticed later; lowered, some hours of the day are not judged at all.
+Fixed by the day."""
 DAYS = 2 * ORIGINS + 1
-"""Hours until now whose means are needed: from each origin a day back, and one more. Fixed by
-:data:`ORIGINS`."""
+"""Number of hours until now whose means are needed: a day before each origin, and one more. Fixed
+by :data:`ORIGINS`."""
 WEEK_AGO = 7 * 24 + ORIGINS + 1
 """Hours ago at which the needed part of last week begins. Fixed by :data:`ORIGINS` and the week."""
 LEAST_KNOWN = 3
@@ -44,12 +44,12 @@ WORTH = 0.9
 servers are moved for an advantage that may be chance; lowered, useful forecasts are ignored. Not
 measured apart; ``bench days --known`` has the effect of forecasts."""
 FAR_OFF = 3.0
-"""Factor by which all loads together may differ from any hour of the last day. Raised, a query in
-another unit is taken for load; lowered, a cloud that wakes up is taken for an error. Percent are
-100 times as much, and cores as many times as a host has."""
+"""Factor by which the sum of all loads may differ from that of any hour of the last day. Raised, a
+query in another unit counts as load; lowered, a cloud that becomes busy counts as an error. A query
+in percent differs by 100, a query in cores by the cores of a host."""
 _ROWS = 4096
-"""Series that are judged together. Raised, a judgement takes more memory; lowered, more time. This
-many take some tens of MiB."""
+"""Number of series that are judged together. Raised, a judgement takes more memory; lowered, it
+takes more time. The value takes some tens of MiB."""
 
 
 def weeks(horizon: int) -> int:
@@ -107,10 +107,10 @@ UNKNOWN = Judgement(np.nan, np.nan)
 class Seasonal:
     """The forecast of N loads for H hours, the current one first.
 
-    ahead : float64 (N, H), NaN = nothing but the present is known of it errors : float32 (N, H,
-    24), forecast less actual value, for each hour of the last day; NaN = not
-        known
-    present_errors : the same of staying with the hour before
+    ahead : float64 (N, H), the forecasts; NaN = only the present load is known
+    errors : float32 (N, H, 24), forecast minus actual value, for each hour of the last day; NaN =
+        not known
+    present_errors : as errors, of forecasts that repeat the load of the hour in which they are made
     """
 
     ahead: np.ndarray

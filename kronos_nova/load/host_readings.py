@@ -12,16 +12,16 @@ from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Vector
 
 NAMED = 3
-"""Hosts that a message names before it only counts. Raised, messages are longer; lowered, an
-operator has fewer examples. Chosen to fit into a line."""
+"""Maximum number of hosts that a message names; it counts the others. Raised, messages are longer;
+lowered, an operator has fewer examples. Chosen to fit into a line."""
 ROUNDING = 0.1
-"""Share of a host by which a value may be off [0, 1] because of rates at other moments. Raised,
-percentages of idle hosts are taken for these; lowered, hosts that are full. By the tolerance of
-profiles."""
+"""Share of a host by which a value may be outside [0, 1] because of rates at different times.
+Raised, percentages of idle hosts are accepted; lowered, full hosts are refused. Chosen as the
+tolerance of profiles."""
 PERCENT = 100.0
 """Largest value in percent. Fixed by the definition of a percentage."""
 MOST_FULL = 2.0
-"""Part of a host above which a capacity is taken to be in another unit. Raised, percentages of
+"""Part of a host above which a capacity counts as one in another unit. Raised, percentages of
 little used hosts pass without a warning; lowered, hosts whose memory is overcommitted have one.
 Chosen between the 1.5 that memory is overcommitted by and the percentages of hosts in use."""
 CLOCKS = 'compare the clocks of this host and of Prometheus, and look for a cache between them'

@@ -20,9 +20,9 @@ from kronos_nova.policies.models import ABSOLUTE
 from kronos_nova.policies.models import HOST_FRACTION
 
 ALIKE = 1.05
-"""Ratio of two totals up to which hosts have the same size. Raised, a load that is moved is taken
-for up to so much more or less than it is. Lowered, a few CPUs that are kept from Nova on some hosts
-make an operator say how big hosts are."""
+"""Ratio of two totals up to which hosts have the same size. Raised, the load of a moved server may
+be wrong by as much. Lowered, operators have to configure the sizes of hosts where a few CPUs of
+some hosts are reserved."""
 MIB = 1 << 20
 """Bytes in a MiB. Fixed by the units."""
 CLASSES = {'VCPU': ('VCPU', 'PCPU'), 'MEMORY_MB': ('MEMORY_MB',)}

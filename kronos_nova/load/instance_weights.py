@@ -16,15 +16,15 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.policies import Policy
 
 FULL = 1.05
-"""Part of a host that its instances may seem to use together: all of it, and what two averages over
-different times differ by. Raised, profiles in the wrong unit are noticed later; lowered, full hosts
-are taken for errors. Not measured."""
+"""Part of a host that its instances may seem to use together: all of it, and the difference of two
+averages over different times. Raised, profiles in the wrong unit are noticed later; lowered, full
+hosts are taken for errors. Not measured."""
 
 EXCESS = 1.5
-"""Times the load of a host that its instances may seem to have together. Raised, a profile by
-instance instead of by host, which is off by the number of vCPUs, is not noticed; lowered,
-differences of time are taken for errors: guests are measured at other moments than hosts, and an
-instance that has just left counts twice. Not measured."""
+"""Largest sum of the loads of a host's instances, as a multiple of the host's load. Raised, a
+profile that is wrong by the number of vCPUs is not noticed; lowered, differences in time count as
+errors, because guests are measured at other times than hosts, and an instance that has just left
+counts twice. Not measured."""
 
 
 ProfileSample = tuple[float, str]

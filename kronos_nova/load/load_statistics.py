@@ -21,9 +21,9 @@ import numpy as np
 DAY = 86400.0
 """Seconds in a day. Fixed by the unit."""
 SOON = 900.0
-"""Seconds in which the weight of a sample in the mean of about a quarter of an hour falls to a
-third. Raised, new load is seen later; lowered, noise is taken for load. Of 5, 10, 15 and 30
-minutes, a generated week and days of PlanetLab together were best with this value."""
+"""Seconds in which the weight of a sample in the short-term mean falls to a third. Raised, new load
+is seen later; lowered, noise is taken for load. Of 5, 10, 15 and 30 minutes, a generated week and
+days of PlanetLab together were best with this value."""
 AT_FIRST = 0.5
 """Slope β (no unit) that is assumed of a new instance. Raised, the present load of new instances is
 expected to last; lowered, it is ignored. Chosen between both; not measured."""

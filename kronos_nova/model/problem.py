@@ -11,10 +11,9 @@ if TYPE_CHECKING:
     from kronos_nova.model.numa import Cells
 
 TOLERANCE = 1e-9
-"""Difference of two figures, as a fraction of a host (no unit), below which they are equal in every
-comparison of every planner. Raised, gains that an operator could measure are ignored; lowered,
-rounding of float64 decides between plans. Fixed between these: loads are known to three digits,
-sums to fifteen."""
+"""Difference of two figures, as a fraction of a host (no unit), below which they count as equal in
+all planners. Raised, gains that an operator could measure are ignored; lowered, rounding of float64
+decides between plans. Fixed between these: loads are known to three digits, sums to fifteen."""
 BY_OTHERS = np.zeros(0, dtype=bool)
 """Stands for an array that was not given: its default follows from the other fields."""
 

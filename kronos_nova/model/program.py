@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
 STAYS = 1e4
 """Cost of an instance that does not leave, in moves of an instance of mean memory. Fixed: more than
-all moves of others that could be worth one. Raised, the solver loses digits of the other costs;
-lowered, instances stay where leaving costs many moves."""
+all moves of others that an instance could be worth. Raised, the solver loses digits of the other
+costs; lowered, instances stay where leaving costs many moves."""
 PASSING = 100.0
-"""Cost of a host that passes its load limit by all of its size, in moves of an instance of mean
+"""Cost of a host that exceeds its load limit by its whole size, in moves of an instance of mean
 memory. Raised, more other instances are moved to keep hosts below the limit; lowered, fewer. Not
 measured."""
 SLOWED = 4.0
 """Factor by which a program may take longer than on an idle machine, because HiGHS counts wall
-time. Raised, a plan depends less on other processes, and may pass its deadline by more; lowered,
-the other way round."""
+time. Raised, a plan depends less on other processes, and may exceed its deadline by more; lowered,
+the opposite."""
 SMALL = 1e-4
-"""Cost of a move of an instance of mean memory where rules are repaired, in combined imbalance:
-of two ways that cost the same, the one that copies less is taken. Raised, cheap preferences are not
-kept; lowered, it is lost in the tolerance of the solver."""
+"""Cost of a move of an instance of mean memory where rules are repaired, in combined imbalance. Of
+two solutions with equal costs, the one that copies less is taken. Raised, cheap preferences are not
+kept; lowered, the cost is lost in the tolerance of the solver."""
 LOADED = 0.01
 """Cost of a destination of load 1 rather than 0, in moves of an instance of mean memory. Of two
-solutions that cost the same it selects the one on less loaded hosts. Raised, more memory is copied
-for that; lowered, it is lost in the tolerance of the solver. Not measured."""
+solutions with equal costs, the one on less loaded hosts is taken. Raised, more memory is copied for
+that; lowered, the cost is lost in the tolerance of the solver. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -19,11 +19,11 @@ from kronos_nova.model.rules import GroupPolicy
 from kronos_nova.model.state import State
 
 KINDS = 8
-"""Scales of hosts that have a matrix of their own. Raised, each costs memory and time; lowered,
-more hosts are rated one by one. Clouds have few kinds of hosts."""
+"""Maximum number of scales of hosts with a matrix of their own. Raised, each matrix costs memory
+and time; lowered, more hosts are rated one by one. Clouds have few kinds of hosts."""
 ROWS = 256
-"""Instances whose prices are asked together. Raised, a question takes more memory; lowered, more
-questions are asked, each with numpy's overhead. Not measured."""
+"""Number of instances whose prices are computed together. Raised, a call takes more memory;
+lowered, there are more calls, each with numpy's overhead. Not measured."""
 NOWHERE = -1
 """Index of the host of a dummy item (no unit). Fixed: no host has a negative index."""
 NEVER = np.float32(1e30)

@@ -43,16 +43,18 @@ ANY = ''
 """The aggregate of a wish for which none is chosen yet."""
 
 CHOICE_SECONDS = 3_600
-"""Seconds for which a wish waits for an aggregate in which moves make its room. Raised, a wish that
-nothing can fulfil is tried in more evaluations; lowered, it ends before each aggregate had one. Not
-measured: intervals of evaluations are minutes."""
+"""Seconds for which a request for room waits for an aggregate in which moves can make it. Raised, a
+request that cannot be fulfilled is tried in more evaluations; lowered, it ends before each
+aggregate had an evaluation. Not measured; evaluations are minutes apart."""
 WAIT_SECONDS = 86_400
-"""Seconds for which room waits for approval and for its moves. Raised, a forgotten wish moves
-servers later; lowered, a paused or busy aggregate makes it expire. A day, as plans of drains."""
+"""Seconds for which room waits for approval and for its moves. Raised, a forgotten request may
+still move servers much later; lowered, requests expire while an aggregate is paused or busy. Chosen
+as a day, as for plans of drains."""
 
 TRIES = 3
-"""Plans that are made for one hold. Raised, a move that fails each time is tried more often;
-lowered, one failed migration leaves an operator without the room. As the tries of a move."""
+"""Maximum number of plans that are made for one hold. Raised, a move that fails each time is tried
+more often; lowered, one failed migration leaves an operator without the room. Chosen as the default
+number of tries of a move."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

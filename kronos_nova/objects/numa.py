@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import field
 
 SMALL, LARGE, ANY = -1, -2, -3
-"""Page sizes (no unit) that a server may ask for in place of one in KiB: the smallest of the cell,
-any but that, and any. Fixed by ``nova.virt.hardware.MEMPAGES_SMALL`` and the others."""
+"""Page sizes (no unit) that a server may request instead of a size in KiB: the smallest of the
+cell, any but the smallest, and any. Fixed by ``nova.virt.hardware.MEMPAGES_SMALL`` and the
+others."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +101,9 @@ NUMBER = re.compile(r'[0-9]{1,12}')
 PAGE_SIZE = re.compile(r'([0-9]{1,12})\s*([kmgt])i?b?', re.IGNORECASE)
 CPU_RANGE = re.compile(r'(\^?)([0-9]{1,12})(?:-([0-9]{1,12}))?')
 MOST_CPUS = 8192
-"""CPUs of a flavor whose cells are looked at. Raised, a nonsensical flavor costs more time and
-memory wherever flavors are read; lowered, cells of the largest hosts are not known. As many as
-Linux counts on one host."""
+"""Maximum number of CPUs of a flavor whose NUMA cells are computed. Raised, an invalid flavor costs
+more time and memory wherever flavors are read; lowered, flavors for the largest hosts have no
+cells. Chosen as the limit of Linux for one host."""
 
 
 def page_size(extra_specs: Mapping[str, str], image: Mapping[str, str]) -> int | None:

@@ -32,13 +32,14 @@ BLIND = (NO_DATA, FAILED)
 OUTCOMES = (PLANNED, BALANCED, COOLING, NO_DATA, NO_MOVE, FAILED)
 
 HOT_SCORE = 0.9
-"""Fraction of a host above which it has next to nothing left. Raised, fewer hosts count as hot;
-lowered, hosts with room do. The definition of a hot host in reports and in ``bench days``."""
+"""Load of a host, as a fraction, above which the host is hot. Raised, fewer hosts count as hot;
+lowered, hosts with room do. Fixed by the definition of a hot host in reports and in ``bench
+days``."""
 
 FULL = 1.0
-"""Load of a host, as a fraction, from which its servers want all it has or more. Raised, contention
-of hosts whose measure stops at 1 is not seen; lowered, hosts that are merely hot count. By
-definition of a fraction."""
+"""Load of a host, as a fraction, from which its servers use all that it has or lack more. Raised,
+contention on hosts whose metric ends at 1 is not seen; lowered, hosts that are merely hot count
+too. Fixed by the definition of a fraction."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""The needs of a server that a host must meet, by its flavor's extra specs and its image.
+"""Requirements of a server on its host, from its flavor's extra specs and its image.
 
-The same words as ``nova.scheduler.utils.ResourceRequest`` and those request filters of
-``nova.scheduler.request_filter`` that no option turns off.
+Extra specs and image properties are read as ``nova.scheduler.utils.ResourceRequest`` does, and
+those request filters of ``nova.scheduler.request_filter`` that no option turns off.
 """
 
 import re

@@ -70,12 +70,12 @@ class _ConcurrencyHistory:
 
 
 FIXED = 10.0
-"""Seconds of a move before and after the copying, where nothing is known: for checks, ports and
-cleaning up. Raised, moves are predicted longer at first; lowered, shorter. Past moves replace
+"""Seconds of a move before and after the copying, for checks, ports and cleaning up, where no past
+moves are known. Raised, moves are predicted longer at first; lowered, shorter. Past moves replace
 it."""
 BANDWIDTH = 1000.0
-"""MiB a second where nothing is known: most of a link of 10 Gbit/s. Raised, moves are predicted
-shorter at first; lowered, longer. Past moves replace it."""
+"""Bandwidth in MiB a second where no past moves are known: most of a link of 10 Gbit/s. Raised,
+moves are predicted shorter at first; lowered, longer. Past moves replace it."""
 LEAST_FIXED = 0.5
 """Seconds that a move takes at least. Raised, fast clouds are predicted too slow; lowered to 0, a
 fit may be negative. Not measured."""
@@ -97,11 +97,12 @@ ROUNDS = 10
 """Number of steps of the fit. Raised, nothing changes once it has converged; lowered, it may not
 converge. Not measured."""
 SHRINKAGE = 2.0
-"""Observations of a factor after which half of it is believed. Raised, moves of one instance or
-pair of hosts are learnt later; lowered, chance is learnt. Not measured."""
+"""Number of observations of a factor after which half of the observed deviation is used. Raised,
+the factor of an instance or a pair of hosts is learnt later; lowered, chance is learnt. Not
+measured."""
 MOST = 8.0
 """Largest factor (no unit) by which an instance or pair of hosts differs; the smallest is its
-reciprocal. Raised, a move that hung is taken for a slow one; lowered, slow pairs are predicted too
+reciprocal. Raised, a move that hung counts as a slow one; lowered, slow pairs are predicted too
 fast. Not measured."""
 
 Key = float | str | tuple[str, str]

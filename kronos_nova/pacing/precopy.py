@@ -14,8 +14,8 @@ DOWNTIME = 0.5
 ``live_migration_downtime``."""
 
 MOST_ROUNDS = 1000
-"""Rounds of copying that are computed. Fixed: more than any migration makes, so that a guest which
-writes nearly as fast as it is copied has an end."""
+"""Maximum number of copying rounds that are computed. Fixed: more than any migration makes, so that
+the computation ends for a guest that writes nearly as fast as it is copied."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

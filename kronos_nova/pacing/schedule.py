@@ -16,12 +16,12 @@ from kronos_nova.objects.move import Caps
 from kronos_nova.pacing.precopy import Copy
 
 TOLERANCE = 1e-9
-"""Difference of two times in seconds that counts as none. Fixed: far below what a schedule is exact
-to."""
+"""Difference of two times in seconds that counts as none. Fixed: far below the accuracy of a
+schedule."""
 SAME = 0.2
 """Part of a link within which two demands are equal. Raised, moves begin in the order of load
-although links are crowded; lowered, predictions that are no more exact decide. Durations are
-predicted with a median error of 10 to 18 % (``bench makespan``)."""
+although links are crowded; lowered, differences below the accuracy of predictions decide. Durations
+are predicted with a median error of 10 to 18 % (``bench makespan``)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,8 @@ more candidates are rated in full for nothing; lowered, the best one may be miss
 float64: some units in the last place of figures around 1."""
 
 EVERYWHERE = -1
-"""Index of a host that stands for all hosts (no unit). Fixed: no host has a negative index."""
+"""Index in place of a host's in a candidate for a move to any host (no unit). Fixed: no host has a
+negative index."""
 
 
 class BestMove:

@@ -14,23 +14,24 @@ from kronos_nova.model.extremes import smallest
 from kronos_nova.planners.packing import Packing
 
 MOST_OUT = 4
-"""Instances of one size that leave a host in one swap, at most. Raised, more swaps are rated in the
-same time budget; lowered, four small instances no longer make room for one that is two sizes
-larger. Sizes of flavors mostly double from one to the next; not measured."""
+"""Maximum number of instances of one size that leave a host in one swap. Raised, more swaps are
+rated in the same time budget; lowered, four small instances no longer make room for one that is two
+sizes larger. Sizes of flavors mostly double from one to the next; not measured."""
 MOST_BACK = 3
-"""Instances of one size that come back in one swap, at most. Raised, more swaps are rated in the
-same time budget; lowered, room that is left over stays unused. Not measured."""
+"""Maximum number of instances of one size that come back in one swap. Raised, more swaps are rated
+in the same time budget; lowered, room that is left over stays unused. Not measured."""
 ROWS = 600
-"""Bundles of instances that leave and are rated in full, the cheapest first. Raised, a swap takes
-longer to find; lowered, the best one is missed more often. With :data:`COLUMNS` a million pairs are
-rated in some hundredths of a second, and a plan looks for hundreds of swaps."""
+"""Maximum number of bundles of leaving instances that are rated in full, the cheapest first.
+Raised, a swap takes longer to find; lowered, the best one is missed more often. With
+:data:`COLUMNS` a million pairs are rated in some hundredths of a second, and a plan looks for
+hundreds of swaps."""
 COLUMNS = 1500
-"""Bundles of instances that come back and are rated with each one that leaves. Raised, a swap takes
-longer to find; lowered, the best one is missed more often. See :data:`ROWS` for the time that it
-takes."""
+"""Maximum number of bundles of returning instances that are rated with each leaving one. Raised, a
+swap takes longer to find; lowered, the best one is missed more often. See :data:`ROWS` for the time
+that it takes."""
 TRIES = 20
-"""Best swaps whose instances are checked one by one against the rules. Raised, hosts that rules
-protect take longer; lowered, a swap that the rules allow is missed. Where a rule refuses one
+"""Number of best swaps whose instances are checked one by one against the rules. Raised, hosts that
+rules protect take longer; lowered, a swap that the rules allow is missed. Where a rule refuses one
 instance of a size, it mostly refuses all of them; not measured."""
 UNLIMITED = 1e9
 """Usable room of a host where nothing of any kind is needed (no unit). Fixed: more than any host

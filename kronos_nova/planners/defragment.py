@@ -18,15 +18,15 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import waiting
 
 PAIRS = 20_000
-"""Pairs of size and host in the program. Raised, more hosts are looked at together, in more time;
-lowered, fewer: only those with most free room."""
+"""Maximum number of pairs of size and host in the program. Raised, the program has more hosts and
+takes longer; lowered, it has fewer hosts, those with most free room."""
 GAP = 0.03
 """Part of its cost by which an end may be worse than the best. Raised, the program ends sooner;
 lowered, a few more servers fit. At .012 two of ten published mappings of 279 hosts get one slot
 more, of 147 and 172, and plans take up to 6.2 s instead of 4.8 (``bench fragments``)."""
 NODES = 200
-"""Nodes of the branch and bound. Raised, a few more servers fit, in more time; lowered, fewer. 50
-moves in 279 hosts take 2.5 to 4.8 s of a processor (``bench fragments``)."""
+"""Maximum number of nodes of the branch and bound. Raised, a few more servers fit, in more time;
+lowered, fewer fit. 50 moves in 279 hosts take 2.5 to 4.8 s of a processor (``bench fragments``)."""
 MOVE_MB = 64.0
 """MiB that a move costs in addition to the memory that it copies. Raised, fewer moves of larger
 instances are made; lowered, more moves of smaller ones. Not measured."""

@@ -35,25 +35,26 @@ from kronos_nova.planners.best_move import least_harmful
 BY_ROOM = '; its load is not known, so room alone decides where it goes'
 BY_ROOM_THERE = '; of no host with room is the load known, so room alone decides where it goes'
 AHEAD = 400
-"""Moves that are planned at least, whatever the budget, so that the first ones leave room for the
-others. Raised, plans of few moves for many hosts take longer; lowered, they may block each
+"""Least number of moves that are planned, whatever the budget, so that the first ones leave room
+for the others. Raised, plans of few moves for many hosts take longer; lowered, they may block each
 other."""
 PAIRS = 2_000, 6_000, 20_000
-"""Pairs of kind and host in one program, first and where that leaves instances behind. Raised,
-more hosts are looked at together, in more time; lowered, fewer: only those with most free room."""
+"""Maximum numbers of pairs of kind and host in one program: the first try, and the second where the
+first leaves instances behind. Raised, a program has more hosts and takes longer; lowered, it has
+fewer hosts, those with most free room."""
 GAP = 0.01
 """Part of its cost by which an end may be worse than the best. Raised, large programs end sooner;
 lowered, a few GiB less of others are moved."""
 NODES = 200
-"""Nodes of the branch and bound. Raised, more programs are solved to the end, in more time;
-lowered, more end with the best that was found. Programs of ten hosts need 1 to 50."""
+"""Maximum number of nodes of the branch and bound. Raised, more programs are solved to the end, in
+more time; lowered, more end with the best that was found. Programs of ten hosts need 1 to 50."""
 CHECKED = 20_000
-"""Moves that are tried once more, in all, to find those of others that make room for nothing.
-Raised, larger plans are looked through, at some 0.1 ms a move; lowered, fewer."""
+"""Maximum number of moves that are tried once more to find needless moves of other instances.
+Raised, larger plans are checked, at some 0.1 ms a move; lowered, only smaller plans are checked."""
 ROUNDS = 6
-"""End states of one program that are tried for an order of the moves, before hosts are emptied in
-part. Raised, more hosts that are nearly full are emptied, in more time; lowered, fewer. With this
-value all of 300 clouds of ``bench optimum`` are emptied."""
+"""Maximum number of end states of one program for which an order of the moves is searched, before
+hosts are emptied in part. Raised, more hosts that are nearly full are emptied, in more time;
+lowered, fewer are emptied. With this value all of 300 clouds of ``bench optimum`` are emptied."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -27,10 +27,10 @@ from kronos_nova.planners.best_move import ROUNDING
 from kronos_nova.planners.best_move import BestMove
 
 FIRST_LOOK = 2048
-"""Instances that are rated for a bottom host in the first step; each further step rates four times
-as many. Raised, the first step takes longer; lowered, more steps are made. The first step mostly
-finds the best gain, and rating so few costs less than numpy's overhead of another array. Not
-measured in a bench."""
+"""Number of instances that are rated for a bottom host in the first step; each further step rates
+four times as many. Raised, the first step takes longer; lowered, more steps are made. The first
+step mostly finds the best gain, and rating so few costs less than numpy's overhead of another
+array. Not measured in a bench."""
 
 
 class Greedy:

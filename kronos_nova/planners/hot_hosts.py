@@ -10,9 +10,9 @@ from kronos_nova.model import State
 from kronos_nova.policies import Policy
 
 LEAST_TOGETHER = 0.1
-"""Part of the excess of a host that its instances must be, together, for any of them to be moved.
-Raised, moves that help a little are left out; lowered, instances are copied off hosts that are hot
-by themselves. Chosen: a tenth of what is wanted is the least that is worth a copy."""
+"""Least load of all instances of a host, as a part of the host's excess, for which any of them is
+moved. Raised, moves that help a little are left out; lowered, instances are copied off hosts that
+are hot without them. Chosen because less than a tenth of the excess is not worth a copy."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -37,70 +37,73 @@ from kronos_nova.planners.spread import hosts_that_matter
 MIB_PER_GIB = 1024
 """MiB in a GiB. Fixed by the units."""
 MOVE_PARTS = (0.5, 0.1)
-"""Cost of a move in addition to the memory that it copies, as parts of the memory of an instance of
-mean size: first, and once a way is found. Raised, ways have fewer and larger moves; lowered, more
-and smaller ones, and the search finds worse ways in the same time. Chosen by ``bench
-installed``."""
+"""Costs of a move in addition to the memory that it copies, as parts of the memory of an instance
+of mean size: the first at the start, the second once a way is found. Raised, ways have fewer and
+larger moves; lowered, they have more and smaller moves, and the search finds worse ways in the same
+time. Chosen by ``bench installed``."""
 FEWER_MOVES = (1.0, 2.0, 4.0, 8.0)
-"""Cost of a move as in :data:`MOVE_PARTS`, for ways of fewer and larger moves. They are tried where
-the cheapest way takes more than one plan. Raised, fewer and larger moves are made; lowered, these
-ways are those of :data:`MOVE_PARTS`. Not measured apart."""
+"""Cost of a move as in :data:`MOVE_PARTS`, for ways with fewer and larger moves, which are tried
+where the cheapest way takes more than one plan. Raised, fewer and larger moves are made; lowered,
+these ways are those of :data:`MOVE_PARTS`. Not measured apart."""
 FEW_PLANS = 3
-"""Plans of a way, up to which a way of one plan less is tried. Raised, longer ways copy more memory
-for one plan less of many; lowered, short ways take a plan more than they need. Not measured."""
+"""Maximum number of plans of a way for which a way with one plan less is tried. Raised, long ways
+copy more memory to save one plan of many; lowered, short ways take a plan more than they need. Not
+measured."""
 PREMIUM = 1.25
 """Factor by which a way of one plan less may copy more memory than the cheapest way and still be
 preferred. Raised, a plan less may copy more memory; lowered, thresholds are reached one plan later.
 ``bench installed`` allows 1.5 times the plans and 1.1 times the memory."""
 MOST_MOVES = 200
-"""Moves of a way that are searched at least, whatever the budget. Raised, plans for thousands of
-hosts take longer; lowered, the rest of a long way is estimated from fewer moves. Not measured."""
-REACH = 2
-"""Times the budget of moves that are searched, where that is more than :data:`MOST_MOVES`. Raised,
-plans with a large budget take longer; lowered, the next plans begin with worse moves. Not
+"""Least number of moves of a way that are searched, whatever the budget. Raised, plans for
+thousands of hosts take longer; lowered, the rest of a long way is estimated from fewer moves. Not
 measured."""
+REACH = 2
+"""Number of moves that are searched, as a multiple of the budget, where that is more than
+:data:`MOST_MOVES`. Raised, plans with a large budget take longer; lowered, the next plans begin
+with worse moves. Not measured."""
 EFFORT = 3e7
-"""Pairs of instance and host that are rated at most to make a way cheaper. Raised, plans take
-longer; lowered, they copy more. The value is about half a second of a processor; a quarter of it
-costs 2 % of memory on clusters of 32 and 100 hosts."""
+"""Maximum number of pairs of instance and host that are rated to make a way cheaper. Raised, plans
+take longer; lowered, they copy more. The value takes about half a second of a processor; a quarter
+of it costs 2 % of memory on clusters of 32 and 100 hosts."""
 EFFORT_MOVE = 8e5
 """The same limit in pairs for each move of a way, where that is less than :data:`EFFORT`. Raised,
 short plans take longer; lowered, they copy more. Chosen together with :data:`EFFORT`."""
 STEP = 1e4
-"""Pairs that count for one step of a search in addition to those that it rates, because a step
-costs time in any case. Raised, searches of small clusters end sooner; lowered, later. Chosen
+"""Number of pairs that one step of a search counts as in addition to the pairs that it rates,
+because each step costs time. Raised, searches of small clusters end sooner; lowered, later. Chosen
 together with :data:`EFFORT`."""
 PLACES = 12
-"""Other places of the band of each policy that are tried. Raised, small clusters are planned
-longer; lowered, a cheaper place is missed more often. Not measured."""
+"""Number of other positions of each policy's band that are tried. Raised, plans of small clusters
+take longer; lowered, a cheaper position is missed more often. Not measured."""
 SHORT = 5000
-"""Moves times hosts up to which other places of a band are tried. Raised, larger clusters are
-planned longer; lowered, smaller ones copy more. In larger clusters another place never copied less
-memory."""
+"""Product of moves and hosts up to which other positions of a band are tried. Raised, plans of
+larger clusters take longer; lowered, smaller clusters copy more. In larger clusters another
+position never copied less memory."""
 LEAST_TOGETHER = 0.1
-"""Part of the excess of a host that the instances on it must be, together, for any of them to be
-moved off it. Raised, moves that help a little are left out; lowered, instances are copied off
-hosts that are loaded by themselves."""
+"""Least load of all instances of a host, as a part of the host's excess, for which any of them is
+moved off it. Raised, moves that help a little are left out; lowered, instances are copied off hosts
+that are loaded without them."""
 NOISE = 0.3
 """Standard deviation of the logarithm of a rating (no unit) with which ratings are blurred while a
 ruined part is built again. Raised, worse parts are built; lowered, the same part comes back. Chosen
 between 0 and 1, which both find worse ways."""
 TAKEN_BACK = 8
-"""Moves of two hosts that a ruin takes back at most. Raised, a ruin costs more time and is rarely
-built better; lowered, the search stays with the same way. Not measured."""
+"""Maximum number of moves of two hosts that a ruin takes back. Raised, a ruin costs more time and
+rarely leads to a better way; lowered, the search stays with the same way. Not measured."""
 MORE_TAKEN_BACK = 3
-"""Moves of other hosts that a ruin takes back at most. Raised and lowered: see :data:`TAKEN_BACK`.
-Not measured."""
+"""Maximum number of moves of other hosts that a ruin takes back. Raised and lowered: see
+:data:`TAKEN_BACK`. Not measured."""
 DEVIATION = 0.5
-"""Mean costs of a move (a multiple) by which a way may be dearer than the best one and still be
+"""Additional cost over the best way, as a multiple of the mean cost of a move, up to which a way is
 changed further. Raised, the search works on worse ways; lowered, it stays with one way. Not
 measured."""
 REBUILT = 6
-"""Moves that a ruined part may have in addition to those that were taken back. Raised, a step takes
-longer; lowered, ways of more and smaller moves are missed. Not measured."""
+"""Maximum number of moves that a ruined part may have in addition to those that were taken back.
+Raised, a step takes longer; lowered, ways of more and smaller moves are missed. Not measured."""
 TRIES = 8
-"""Best pairs of one host that are tried where groups forbid them. Raised, hosts full of groups take
-longer; lowered, a host is left alone although a pair is allowed. Not measured."""
+"""Number of best pairs of one host that are tried where groups forbid the first ones. Raised, hosts
+with many groups take longer; lowered, nothing is moved off a host although a pair is allowed. Not
+measured."""
 SPARE = 0.96
 """Part of the budget of fewer plans that a way for them may use. Raised, no moves are left for
 instances that wait on another host until there is room; lowered, fewer ways are short enough. Not
@@ -110,9 +113,9 @@ BEYOND = 4.0
 Raised, larger instances are moved to save a move; lowered, ways stay a move or two too long for one
 plan."""
 SEARCHES = 3
-"""Searches of one plan. Where the moves of a way have no possible order, the next search continues
-with the rest of the budget where the possible moves end. Raised, plans of full hosts take longer;
-lowered to 1, full hosts need a plan more."""
+"""Maximum number of searches for one plan. Where the moves of a way have no possible order, the
+next search continues with the rest of the budget where the possible moves end. Raised, plans of
+full hosts take longer; lowered to 1, full hosts need a plan more."""
 UNFIT = 1e9
 """GiB that one unit of excess counts when two ways are compared. Fixed: more than any cloud has, so
 that excess always decides first. Lowered below that, memory would be saved at the price of excess;
@@ -146,7 +149,7 @@ class Band:
             missing = np.maximum(middle - scores, 0).sum(axis=0)
             low = np.where(too_much > missing, middle, low)
             high = np.where(too_much > missing, high, middle)
-        # A band in which all hosts are already may lie anywhere: its middle is theirs.
+        # Where the loads of all hosts fit into one band, the band is centred on them.
         ends = np.stack([scores.min(axis=0), scores.max(axis=0)])
         is_wide = np.ptp(ends, axis=0) <= widths
         low = np.where(is_wide, (ends.sum(axis=0) - widths) / 2, (low + high) / 2)
@@ -648,9 +651,9 @@ class Leveling:
 
 
 FREE_GIB = 0.01
-"""GiB that a move counts at least. A move of an instance that moves anyhow costs 0 GiB and comes
-first; among several, the one that takes away most excess. Raised, small instances are rated alike;
-lowered to 0, ratings are infinite and those moves cannot be compared. Not measured."""
+"""GiB that a move counts at least. Another move of an instance that moves already costs 0 GiB and
+comes first; of several, the one that removes most excess does. Raised, small instances have equal
+ratings; lowered to 0, ratings are infinite and such moves cannot be compared. Not measured."""
 DIGITS = round(-math.log10(TOLERANCE))
 """Decimal digits of an excess that count: as many as :data:`TOLERANCE` has."""
 

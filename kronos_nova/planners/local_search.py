@@ -33,19 +33,20 @@ PER_ITEM = 1.1e5
 """Estimated nanoseconds of search for each instance and each host. Raised, plans of large clusters
 take longer; lowered, they are worse: more items take longer to rate."""
 LONGER = 2.5
-"""Times the effort so far for which the search continues after a better end. Raised, searches last
-longer where ends are still improved; lowered, they end while they still improve. Not measured."""
+"""Factor of the effort so far for which the search continues after a better end. Raised, searches
+last longer where ends are still improved; lowered, they end while they still improve. Not
+measured."""
 WORTHWHILE = 0.01
 """Part by which an end must be better than the last one to prolong the search. Raised, searches end
 sooner; lowered, improvements that do not matter prolong them. Not measured."""
 CHANCY = range(3, 27)
-"""Moves of the budgets of small clusters for which the search is restarted. Raised at its upper
-end, more plans take longer for nothing; lowered there, the best plan is missed more often. Plans of
+"""Budgets of moves for which the search in small clusters is restarted. With the upper end raised,
+more plans take longer without a gain; with it lowered, the best plan is missed more often. Plans of
 two moves are found at once, and longer plans than these end well without restarts."""
 ALIKE = 5
-"""Searches that must end at the same best cost before no other is started. Raised, plans of small
-clusters take longer; lowered, the best plan is missed more often. One longer search misses it more
-often than several short ones do."""
+"""Number of searches that must end at the same best cost before no other is started. Raised, plans
+of small clusters take longer; lowered, the best plan is missed more often. One longer search misses
+it more often than several short ones do."""
 ENOUGH = 1.7e9
 """Estimated nanoseconds after which no search is restarted. Raised, plans of small clusters take
 longer; lowered, :data:`ALIKE` is reached less often. The value is 1.7 s of a processor."""
@@ -61,8 +62,9 @@ ITEM = 60
 PAIR = 15
 """Estimated nanoseconds of rating one pair. Raised or lowered: as :data:`STEP`."""
 MOST_SIDE_BY_SIDE = 48
-"""Assignments in a population, at most. Raised, their arrays grow out of a processor's cache;
-lowered, small clusters pay numpy's overhead for fewer assignments. Not measured in a bench."""
+"""Maximum number of assignments in a population. Raised, their arrays grow out of a processor's
+cache; lowered, small clusters pay numpy's overhead for fewer assignments. Not measured in a
+bench."""
 ROUNDS = 50
 """Rounds of swaps for which the effort lasts at least. Raised, fewer assignments are searched side
 by side; lowered, none of them gets far. Not measured."""
@@ -70,22 +72,22 @@ TIMES = 3
 """Rounds for each move of the budget for which the effort lasts at least. Raised, fewer assignments
 are searched side by side; lowered, long plans do not get far. Not measured."""
 COOLED = 0.8
-"""Ratio of two temperatures (no unit) below which tables are made again. Raised, tables are made
-more often for no better plans; lowered, swaps are rated at the wrong temperature. Smaller changes
-are not seen in plans."""
+"""Ratio of two temperatures (no unit) below which tables are computed again. Raised, tables are
+computed more often without better plans; lowered, swaps are rated at the wrong temperature. Chosen
+because smaller changes do not affect plans."""
 POOL = 16
-"""Best plans from which assignments are restarted; at most one for every two assignments. Raised,
-good plans are refined less; lowered to half, the plans of a small cluster soon all come from one,
-and a long search finds no better one."""
+"""Number of best plans from which assignments are restarted, at most one for every two assignments.
+Raised, good plans are refined less; lowered to half, the plans of a small cluster soon all come
+from one, and a long search finds no better one."""
 TAKEN_BACK = 5
-"""Moves of a plan that a restart takes back: fewer than this number. Raised, the plan is changed
-more than can be repaired; lowered, the search stays near it. Not measured."""
+"""Number of moves of a plan, below which the moves are that a restart takes back. Raised, a plan is
+changed more than the search can repair; lowered, the search stays near the plan. Not measured."""
 PARTS = (0.05, 0.15, 0.02)
-"""Parts of a plan (no unit) that a restart takes back in addition, in turn. Raised, the search goes
-further from what was found; lowered, it stays near. Not measured."""
+"""Parts of a plan (no unit) that restarts take back in addition, one after the other. Raised, the
+search goes further from known plans; lowered, it stays near them. Not measured."""
 KICKS = 2
-"""Restarts of which one adds a random move (a "kick"). Raised, small clusters converge to one local
-optimum; lowered, no plan is refined long enough. Not measured in a bench."""
+"""Number of restarts of which one adds a random move (a "kick"). Raised, small clusters converge to
+one local optimum; lowered, no plan is refined long enough. Not measured in a bench."""
 TINY_PAIRS = 200
 """Pairs of instance and host up to which a cluster is tiny. Raised, more clusters are planned by
 one search for each budget, which takes longer; lowered, the best plan of tiny clusters is missed

@@ -19,22 +19,22 @@ from kronos_nova.planners.evacuate import Evacuator
 from kronos_nova.planners.evacuate import waiting
 
 PAIRS = 400, 2_000, 8_000
-"""Pairs of size and host in one program, first and where that leaves new servers without a place.
-Raised, more hosts are looked at together, in more time; lowered, fewer: only those with most free
-room."""
+"""Maximum numbers of pairs of size and host in one program: the first try, and the second where the
+first leaves new servers without a place. Raised, a program has more hosts and takes longer;
+lowered, it has fewer hosts, those with most free room."""
 GAP = 0.002
-"""Part of its cost by which an end may be worse than the best. Raised, programs end sooner;
+"""Part of its cost by which an end may be worse than the best end. Raised, programs end sooner;
 lowered, a few MiB less are copied."""
 NODES = 2_000
-"""Nodes of the branch and bound. Raised, more programs are solved to the end, in more time;
-lowered, more end with the best that was found. Clouds of 15 hosts need 1 to 300."""
+"""Maximum number of nodes of the branch and bound. Raised, more programs are solved to the end, in
+more time; lowered, more end with the best that was found. Clouds of 15 hosts need 1 to 300."""
 MOVE_MB = 64.0
 """MiB that a move costs in addition to the memory that it copies. Raised, fewer and larger
-instances give way; lowered, more and smaller ones."""
+instances are moved; lowered, more and smaller ones are."""
 CUTS = 8
-"""Ends that are tried because Nova would choose other parts of hosts than a program. Raised, room
-is found more often where hosts are nearly full, in more time; lowered, more rarely. Of 60 clouds
-one needed more than 1."""
+"""Maximum number of ends that are tried where Nova would choose other parts of hosts than a
+program. Raised, room is found more often where hosts are nearly full, in more time; lowered, it is
+found less often. Of 60 clouds one needed more than 1."""
 ROUNDS = 1, 2, 3
 """Rounds of moves of the programs that are tried, one program after the other, until an end state
 has an order. More rounds permit more orders. Raised, a search without a result takes longer;

@@ -19,17 +19,17 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.base import StepRecorder
 
 PLACES = 3
-"""Hosts that are tried to put an instance aside on, the most likely ones first. Raised, an order
-takes longer to find, as each host costs a question for every move that waits; lowered, more plans
-have no order. Not measured."""
+"""Maximum number of hosts that are tried for an instance that is put aside, the most likely ones
+first. Raised, an order takes longer to find, because each host is checked for every move that
+waits; lowered, more plans have no order. Not measured."""
 ASKED_FIRST = 32
-"""Moves that are asked about together before all others. Raised, each question costs more; lowered,
-a second question is needed more often. One of so many moves is nearly always possible; not
+"""Number of moves that are checked together before all others. Raised, each check costs more;
+lowered, a second check is needed more often. One of so many moves is nearly always possible; not
 measured."""
 DEAD_ENDS = 32
-"""Dead ends from which the search for an order turns back before it gives up. Raised, an order is
-found more often without putting instances aside, in more time; lowered, less often. For plans
-of 6 to 8 moves without an order the search takes 1 ms."""
+"""Number of dead ends after which the search for an order gives up. Raised, an order is found more
+often without putting instances aside, in more time; lowered, less often. For plans of 6 to 8 moves
+without an order the search takes 1 ms."""
 
 
 class Ordering:

@@ -19,8 +19,8 @@ from kronos_nova.planners.ffd import FirstFitDecreasing
 from kronos_nova.planners.packing import Packing
 
 BALANCED = 30
-"""Swaps that only make room usable, before an instance is given up. Raised, hosts that cannot be
-emptied take longer; lowered, fewer hosts are emptied. Not measured."""
+"""Maximum number of swaps that only make room usable, before an instance is given up. Raised, hosts
+that cannot be emptied take longer; lowered, fewer hosts are emptied. Not measured."""
 ROUNDS = ((0.01, 4), (0.002, 8), (0.0005, 12), (1e-5, 12))
 """Rounds of emptying: a price of a move as a part of the usable room of a host, which a swap must
 make usable to be worth it, and the hosts that may fail at that price before it falls. Raised prices
@@ -30,17 +30,18 @@ MOVE_MB = 4096
 """MiB that a move costs in addition to the memory that it copies. Raised, plans of fewer moves and
 more memory win; lowered, plans of less memory and more moves. Not measured."""
 EFFORT = 6e8
-"""Pairs of instance and host that one plan rates. Raised, large clusters take longer; lowered,
-fewer hosts are freed there. Not measured."""
+"""Maximum number of pairs of instance and host that one plan rates. Raised, large clusters take
+longer; lowered, fewer hosts are freed there. Not measured."""
 EXACT_PAIRS = 5000
-"""Pairs of instance and host up to which the best end is worked out by an integer program. Raised,
-larger clusters are packed as well as can be, in more time; lowered, fewer are."""
+"""Maximum number of pairs of instance and host for which an integer program computes the best end.
+Raised, larger clusters are packed optimally, in more time; lowered, fewer are."""
 NODES = 30
-"""Nodes of its branch and bound. Raised, larger programs are solved to the end, in more time, some
-40 ms each; lowered, more end with the best that was found."""
+"""Maximum number of nodes of the branch and bound of :data:`EXACT_PAIRS`. Raised, larger programs
+are solved to the end, in more time, some 40 ms each; lowered, more end with the best that was
+found."""
 GAP = 1e-4
-"""Part of the worth of a plan by which the program's end may be worse than the best. Raised, it is
-found sooner and costs more GiB; lowered, it is found later and costs less. Not measured."""
+"""Part of the worth of a plan by which the program's end may be worse than the best. Raised, an end
+is found sooner and costs more GiB; lowered, it is found later and costs less. Not measured."""
 BY_MOVES = (1.0, 0.5, 0.0)
 """Parts [0, 1] by which the number of moves decides in which order hosts are emptied; the rest is
 the memory to copy, each relative to an instance of mean size. Nearer to 1 suits small budgets,

@@ -22,9 +22,9 @@ Plan = list[tuple[int, int]]
 """(instance, destination), each instance at most once and straight from where it is now; the order
 has no meaning yet."""
 KEPT = 48
-"""Best end states that are kept, because no order of moves may lead to some of them. Raised, more
-memory and time are used; lowered, plans of full hosts are missed. Mostly the first end has an
-order; of a hundred full hosts the fifth had, of a few full hosts the twentieth."""
+"""Number of best end states that are kept, because some of them may have no order of moves. Raised,
+more memory and time are used; lowered, plans of full hosts are missed. Mostly the first end has an
+order; with a hundred full hosts the fifth had one, with a few full hosts the twentieth."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -130,9 +130,9 @@ class SoftenedMax:
 
 PARTNERS = 40
 """Hosts that a host may swap with: those that contribute most to the softened value, which are the
-hottest and the coldest. Raised, rounds take longer; lowered, more rounds are needed. A host that
-only sends may do so to all: a destination costs little to rate, and one in the middle is often
-best. Not measured."""
+hottest and the coldest. Raised, rounds take longer; lowered, more rounds are needed. Where a host
+only sends, all hosts are destinations, because these cost little to rate and one in the middle is
+often best. Not measured."""
 UNTRIED = 0.4
 """Part of the softened value that untried hosts may still contribute when an assignment is taken
 for a local optimum. Raised, assignments are restarted too early; lowered, they are restarted too

@@ -25,21 +25,22 @@ from kronos_nova.planners.hot_hosts import LEAST_TOGETHER
 from kronos_nova.planners.hot_hosts import Marks
 
 PATIENCE = 2000
-"""Sets of instances that are tried for one host, the cheapest first. Raised, hosts of many small
-instances take longer; lowered, the cheapest set is missed more often. It is enough to prove the
-best three of a hundred instances, which is what most hosts need."""
+"""Maximum number of sets of instances that are tried for one host, the cheapest first. Raised,
+hosts with many small instances take longer; lowered, the cheapest set is missed more often. The
+value suffices to prove the best three of a hundred instances, which most hosts need."""
 
 
 EXACT_PAIRS = 5000
-"""Pairs of instance and host up to which all hot hosts are relieved together, by an integer
-program. Raised, larger clusters are relieved as cheaply as can be, in more time; lowered, fewer."""
+"""Maximum number of pairs of instance and host for which an integer program relieves all hot hosts
+together. Raised, larger clusters are relieved at the least cost, in more time; lowered, fewer
+are."""
 NODES = 20
-"""Nodes of its branch and bound. Raised, larger programs are solved to the end, in more time;
-lowered, more end with the best that was found."""
+"""Maximum number of nodes of the branch and bound of :data:`EXACT_PAIRS`. Raised, larger programs
+are solved to the end, in more time; lowered, more end with the best that was found."""
 GAP = 1e-4
 """Part of the worth of a plan by which the program's end may be worse than the best. Raised, plans
-copy more memory; lowered, programs take longer. It is small because the memory to copy is a small
-part of the worth."""
+copy more memory; lowered, programs take longer. The value is small because the memory to copy is a
+small part of the worth."""
 
 
 class Relieve:

@@ -27,23 +27,23 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.base import one_by_one
 
 LEAST_VARIANCE = 1e-4
-"""Square of the error of a forecast, as a fraction of a host (no unit), at least: the load of a
+"""Least square of the error of a forecast, as a fraction of a host (no unit), because the load of a
 host is never known to better than a hundredth. Raised, more hosts may become full; lowered,
 forecasts count as exact. Not measured."""
 SOURCES = 32
-"""Hosts most likely to become full from which moves are looked for. Raised, a plan takes longer;
-lowered, large budgets find fewer moves. More than a plan touches with the default budget; not
-measured."""
+"""Maximum number of hosts off which moves are searched, those most likely to become full. Raised, a
+plan takes longer; lowered, large budgets find fewer moves. More than a plan touches with the
+default budget; not measured."""
 DESTINATIONS = 64
-"""Hosts least likely to become full to which moves are looked for. Raised, the matrix of pairs
-grows; lowered, rules leave no destination more often. Not measured."""
+"""Maximum number of hosts to which moves are searched, those least likely to become full. Raised,
+the matrix of pairs grows; lowered, rules leave no destination more often. Not measured."""
 FREE = 1e-6
-"""Hosts that are to be expected full at a time that a move counts at least. Raised, cheap moves are
-chosen by what they gain alone; lowered to 0, moves without a price could not be compared. Far below
-the price of any copy."""
+"""Least cost of a move, in expected full hosts, where moves are compared. Raised, cheap moves are
+chosen by their gains alone; lowered to 0, moves without a price could not be compared. Chosen far
+below the price of any copy."""
 AT_ONCE = 256
-"""Pairs for which the rules are asked together, the best first. Raised, a question takes longer;
-lowered, more questions are asked. Not measured."""
+"""Number of pairs for which the rules are evaluated together, the best first. Raised, a call takes
+longer; lowered, there are more calls. Not measured."""
 
 
 def chance(scores: np.ndarray, variances: np.ndarray) -> np.ndarray:

@@ -21,24 +21,25 @@ from kronos_nova.planners.base import StepRecorder
 from kronos_nova.planners.best_move import least_harmful
 
 AT_ONCE = 64
-"""Instances of which all moves are compared. Raised, of preferences that save as much the move is
-chosen that evens load out more; lowered, a step is found sooner. Chosen as what takes some
-milliseconds with 1,000 hosts."""
+"""Maximum number of instances whose moves are all compared. Raised, of moves that save equally the
+one that spreads load better is chosen more often; lowered, a step is found sooner. Chosen as what
+takes some milliseconds with 1,000 hosts."""
 
 MOST_PAIRS = 20_000
-"""Movable instances times hosts of the clusters in which an integer program is tried. Raised, more
-rules are kept in large clusters that are nearly full; lowered, their plans take less time. Chosen
-as some 60 hosts with 5 instances each, for which a program takes a second."""
+"""Maximum product of movable instances and hosts for which an integer program is tried. Raised,
+more rules are kept in large clusters that are nearly full; lowered, the plans of large clusters
+take less time. Chosen as some 60 hosts with 5 instances each, for which a program takes a
+second."""
 
 ROUNDS = (1, 2)
-"""Rounds of moves of the programs: with more, an order of the moves is more likely. Raised, a plan
-is found more often where hosts are full; lowered, sooner."""
+"""Numbers of rounds of moves in the programs. With more rounds, an order of the moves is more
+likely. Raised, a plan is found more often where hosts are full; lowered, sooner."""
 
 GAP, NODES = 1e-6, 2000
-"""Part of the cost by which a solution may be above the least, of which violations are nearly all;
-and nodes of the search for it.
-Raised, the first ends a search sooner and the second later; lowered, the other way round. Chosen as
-what leaves no difference in the clouds of the tests."""
+"""Part of the least cost by which a solution may be above it, and maximum number of nodes of the
+search. Nearly all of the cost is that of violations. With the first raised, a search ends sooner,
+with the second raised, later; lowered, the opposite. Chosen so that the results do not differ in
+the clouds of the tests."""
 
 GIVES_WAY = 'makes room for what a rule would have elsewhere'
 

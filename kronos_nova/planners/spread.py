@@ -25,53 +25,53 @@ from kronos_nova.planners.population import End
 from kronos_nova.planners.population import Incumbents
 
 STAIRS = 16
-"""Moves of the budgets that are searched one after the other in a tiny cluster. Each search starts
-with what the ones before it found, so that a plan of more moves is never worse than one of fewer.
+"""Budgets of moves that are searched one after the other in a tiny cluster. Each search starts with
+what the ones before it found, so that a plan of more moves is never worse than one of fewer.
 Raised, tiny clusters take longer; lowered, larger budgets may plan worse than smaller ones (``bench
 budgets``)."""
 TRIED = 2
-"""Moves up to which all plans of a tiny cluster are tried. Raised, the number of plans grows by a
-power; lowered, a single best plan is missed where a policy may not get worse. Fixed by what can be
-tried."""
+"""Maximum number of moves for which all plans of a tiny cluster are tried. Raised, the number of
+plans grows by a power; lowered, the only best plan is missed where no policy may get worse. Fixed
+by the number of plans that can be tried in time."""
 STUCK = 1e-3
 """Combined imbalance by which an ordered plan may end worse than the best end before shorter plans
 are looked for. Raised, plans of full hosts end worse; lowered, they take longer for gains that
-that cannot be noticed. Not measured."""
+cannot be noticed. Not measured."""
 SLACK = 0.9
-"""Part of the budget that such a shorter plan may use at first; later half of it, and so on.
-Raised, fewer moves are left to put instances aside; lowered, plans do less than they can. Not
-measured."""
+"""Part of the budget that a shorter plan may use at first where the best end has no order; the part
+is halved each time. Raised, fewer moves are left to put instances aside; lowered, plans do less
+than they can. Not measured."""
 SEARCHES = 3
-"""Searches of one plan, each from the end of the one before it, with the moves that are left.
-Raised, plans of full hosts take longer; lowered, they end worse. Not measured."""
+"""Maximum number of searches for one plan, each from the end of the one before it, with the moves
+that are left. Raised, plans of full hosts take longer; lowered, they end worse. Not measured."""
 ENDS = 50
-"""Hosts at each end of a policy that are searched even for a plan of few moves. Raised, large
-clusters take longer; lowered, the next ends are missing once the furthest are improved. Not
-measured."""
+"""Least number of hosts at each end of a policy that are searched, even for a plan of few moves.
+Raised, large clusters take longer; lowered, the next hosts are missing once the furthest ones are
+improved. Not measured."""
 EXACT_PAIRS = 1500
-"""Pairs of instance and host up to which the best end is worked out by an integer program, where
-groups are kept apart or the best ends have no order. Raised, larger clusters end as well as can be,
-in more time; lowered, fewer do. A thousand pairs take 2 to 4 s of a processor."""
+"""Maximum number of pairs of instance and host for which an integer program computes the best end,
+where groups are kept apart or the best ends have no order. Raised, larger clusters have optimal
+ends, in more time; lowered, fewer have. A thousand pairs take 2 to 4 s of a processor."""
 NODES = 50
-"""Nodes of its branch and bound. Raised, larger programs are solved to the end, in more time;
-lowered, more end with the best that was found."""
+"""Maximum number of nodes of the branch and bound of :data:`EXACT_PAIRS`. Raised, larger programs
+are solved to the end, in more time; lowered, more end with the best that was found."""
 ROUNDS = 2, 3, 4
 """Rounds of moves in which the program looks for orders where its best end has none. More rounds
 permit more orders and take 1 to 5 s of a processor each. Raised: not measured; lowered to 3, one
 plan of 12 ended 9 % worse (``bench optimum``)."""
 NEAR = 0.02
 """Part by which a plan may be worse than the best end before more rounds are tried. Raised, plans
-of tight clusters are worse and take less time; lowered, the other way round."""
+of tight clusters are worse and take less time; lowered, the opposite."""
 TIGHT = 0.5
-"""Part of all moves that are possible at once, below which the program comes first. Raised, it does
-more often, which takes longer where a search is as good; lowered, ends that a search does not find
-are missed more often."""
+"""Part of all moves that are possible at the start, below which the integer program comes before
+the search. Raised, the program comes first more often, which takes longer where a search is as
+good; lowered, ends that a search does not find are missed more often."""
 GAP = 1e-3
 """Part of the imbalance that is left by which the program's end may be worse than the best. Raised,
 programs end sooner with worse plans; lowered, they take longer. Not measured."""
 TRIED_WHEN_LATE = 8
-"""Plans for which an order is looked for even after the deadline, while none has one. Raised,
-cycles pass their deadline by more; lowered, late cycles plan nothing. Not measured."""
+"""Number of plans for which an order is searched even after the deadline, while none has an order.
+Raised, cycles exceed their deadline by more; lowered, late cycles plan nothing. Not measured."""
 
 
 class Spread:

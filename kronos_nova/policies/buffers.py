@@ -7,10 +7,11 @@ from typing import Annotated
 import pydantic
 
 MOST_BUFFERS = 50
-"""Buffers of a file. Raised, a file can make each evaluation longer; lowered, a large cloud has not
-room for one an aggregate and flavor."""
+"""Maximum number of buffers in a file. Raised, a file can make each evaluation longer; lowered, a
+large cloud cannot have a buffer for each aggregate and flavor."""
 MOST_NAME = 100
-"""Characters of a name. Raised, lines of reports are longer; lowered, names say less."""
+"""Maximum number of characters of a name. Raised, lines of reports are longer; lowered, names say
+less."""
 PERCENT = re.compile(r'(\d{1,3})%')
 
 

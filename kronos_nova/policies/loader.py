@@ -15,19 +15,19 @@ from kronos_nova import exception
 from kronos_nova.policies import models
 
 MAX_BYTES = 1 << 18
-"""Bytes of a policies file. Raised, a faulty file takes longer; lowered, large clouds have no room.
-PyYAML takes 20 s of the processor for a megabyte of short values."""
+"""Maximum bytes of a policies file. Raised, a faulty file takes longer; lowered, the files of large
+clouds are refused. PyYAML takes 20 s of the processor for a megabyte of short values."""
 
 MOST_POLICIES = 100
-"""Number of policies of a file. Raised, each evaluation may take longer; lowered, a large cloud is
-refused. Chosen as far more than the metrics of a host."""
+"""Maximum number of policies in a file. Raised, each evaluation may take longer; lowered, the files
+of some clouds are refused. Chosen as far more than the metrics of a host."""
 MOST_PROBLEMS = 50
-"""Lines of a message. Raised, a message fills a screen; lowered, a file is checked more often until
-it is right. Not measured."""
+"""Maximum number of problems in a message. Raised, a message fills a screen; lowered, a file is
+checked more often until it is right. Not measured."""
 
 _LONGEST_NAME = 63
-"""Characters of a name in a message. Raised, messages are longer; lowered, long names are cut. Not
-measured."""
+"""Maximum number of characters of a name in a message. Raised, messages are longer; lowered, long
+names are cut. Not measured."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -67,7 +67,7 @@ def load(path: str | os.PathLike[str]) -> models.PolicySet:
         problem, each with its place in the file
     """
     path = pathlib.Path(path)
-    if path.exists() and not path.is_file():  # one to wait at, such as a FIFO
+    if path.exists() and not path.is_file():  # a FIFO would block
         raise _error(path, ['is not a file'])
     try:
         with path.open('rb') as stream:

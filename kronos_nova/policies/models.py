@@ -21,7 +21,7 @@ _LARGEST = 10**9
 """Largest whole number as a weight (no unit). Fixed: larger ones are not exact as floats, and no
 weight is above 1."""
 _ROUNDING = 1e-9
-"""Number of hosts (a part of one) that counts as rounding. Fixed by float64."""
+"""Part of a host that counts as rounding. Fixed by float64."""
 
 LABEL = r'^[a-zA-Z_][a-zA-Z0-9_]*$'
 
@@ -42,7 +42,7 @@ def _query(default: Any = ..., /, *, about: str) -> Any:
 
 
 LONGEST_HORIZON = 12
-"""Hours of a forecast, at most. Raised, a forecast takes more memory; lowered, a night cannot be
+"""Maximum hours of a forecast. Raised, a forecast takes more memory; lowered, a night cannot be
 foreseen. Nothing is planned further ahead."""
 
 

@@ -14,20 +14,21 @@ from kronos_nova.objects.snapshot import OWN_METADATA
 from kronos_nova.policies import windows
 
 MOST_RULES = 500
-"""Rules of a file. Raised, a file can make each evaluation longer; lowered, a large cloud has not
-room for its rules. Chosen as more than twice the 200 that ``bench rules`` measures."""
+"""Maximum number of rules in a file. Raised, a file can make each evaluation longer; lowered, a
+large cloud cannot have all of its rules. Chosen as more than twice the 200 that ``bench rules``
+measures."""
 
 HOST = 'host'
 """The level of the smallest domain: every host is one."""
 
 DEFAULT_COST = 0.02
-"""Combined imbalance (no unit) that keeping the rule for one server is worth, unless the rule says
-more. Raised, the rule is kept at the price of evenness; lowered, it yields to load. The same as the
-start value of ``soft_group_cost``."""
+"""Cost of violating a preference for one server, in combined imbalance (no unit), where the rule
+has none. Raised, the rule is kept at the price of a larger imbalance; lowered, it yields to load.
+Chosen as the default of ``soft_group_cost``."""
 
 MOST_NAMES = 10_000
-"""Names that one key of a rule lists. Raised, a file may be read longer; lowered, a rule has not
-room for its servers. Chosen as more than a policies file has room for uuids."""
+"""Maximum number of names in one key of a rule. Raised, a file may take longer to read; lowered, a
+rule cannot name all of its servers. Chosen as more than the uuids that a policies file can hold."""
 
 
 def _as_list(value: Any) -> Any:

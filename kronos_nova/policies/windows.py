@@ -25,14 +25,14 @@ EVERY = '*'
 FORM = 'AGGREGATE; CRON; MINUTES[; TIME ZONE]'
 
 LONGEST_MINUTES = 31 * 24 * 60
-"""Minutes of a window, at most. Fixed: a window of more than a month is always open."""
+"""Maximum minutes of a window. Fixed: a window of more than a month is always open."""
 
 # croniter takes more than cron does, random times among it.
 _FIELD = re.compile(r'[0-9*/,#L?-]+|[a-z0-9,*/-]{1,60}', re.ASCII | re.IGNORECASE)
 _RANDOM = re.compile(r'(^|,)[hr](\W|$)', re.ASCII | re.IGNORECASE)
 _LONGEST_CRON = 200
-"""Characters of a cron expression. Raised, a faulty line fills a message; lowered, long lists are
-refused. Not measured."""
+"""Maximum number of characters of a cron expression. Raised, a faulty line fills a message;
+lowered, long lists are refused. Not measured."""
 
 _YEARS = 9
 """Years in which a cron expression must match once. Fixed: where a leap day is skipped there are
