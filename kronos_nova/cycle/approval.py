@@ -150,13 +150,14 @@ def _with_dependants(wrong: dict[int, str], moves: Iterable[PlannedMove]) -> dic
 
 
 MARGIN = 0.25
-"""Share of a new plan's gain by which it has to end better than the plan that waits. Raised, people
-decide on plans that fit less; lowered, plans are replaced because loads fluctuate. Chosen so that a
-host that comes back empty exceeds it, and a fluctuation of a threshold's size does not."""
+"""Share of a new plan's gain by which the new plan has to end better than the plan that waits, in
+order to replace it. Raised, people decide on plans that fit less; lowered, plans are replaced
+because loads fluctuate. Chosen so that a host that comes back empty exceeds the margin, and a
+fluctuation of a threshold's size does not."""
 
 LEAST_GAIN = 0.5
 """Share of the promised gain that an approved plan has to keep in order to be started. Raised, more
-approvals come to nothing; lowered, more is copied to little use."""
+approved plans are not started; lowered, more memory is copied for little gain."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -22,9 +22,9 @@ from kronos_nova.room.loss_rule import LossRule
 from kronos_nova.room.losses import Loss
 
 TRIED = 3
-"""Losses of an aggregate of which moves are looked for in one evaluation, at most. Raised, a loss
-that can be covered is found sooner among many that cannot, in longer evaluations; lowered, later.
-Not measured: it bounds the time that full clouds take."""
+"""Maximum number of losses of an aggregate for which one evaluation searches moves. Raised,
+evaluations take longer, and a loss that can be covered is found sooner among many that cannot;
+lowered, it is found later. Not measured: the limit bounds the time that full clouds take."""
 
 
 def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot,

@@ -114,17 +114,17 @@ def _roomiest_but(state: State, step: Step) -> Alternative | None:
 
 
 LOOKED_AT = 2000
-"""Instances on the coldest hosts whose staying ``pack`` explains. Raised, a report takes longer;
-lowered, instances have no explanation more often. Instances on other hosts did not keep a host in
-use; not measured."""
+"""Maximum number of instances on the coldest hosts for which ``pack`` explains why they stay.
+Raised, a report takes longer; lowered, instances have no explanation more often. Instances on other
+hosts did not keep a host in use; not measured."""
 
 NEAREST = 16
-"""Hosts whose rules are asked about one instance. Raised, a report takes longer; lowered, the
-reason of the nearest hosts alone is known. Not measured."""
+"""Maximum number of hosts whose rules are evaluated to explain why one instance stays. Raised, a
+report takes longer; lowered, the reasons are those of fewer hosts. Not measured."""
 
 PAIRS_AT_ONCE = 1_000_000
-"""Pairs of instance and host in one question. Raised, a question takes more memory; lowered, more
-questions are asked. A million pairs take some MiB."""
+"""Pairs of instance and host that rules evaluate in one call. Raised, a call takes more memory;
+lowered, there are more calls. A million pairs take some MiB."""
 
 
 def with_next_best(start: State, steps: Sequence[tuple[str, Step]],
@@ -291,9 +291,9 @@ def _packing(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray,
 
 
 OTHERS = 3
-"""Live migrations of others, of servers that Kronos has moved, within ``no_return_window`` that are
-reported. Raised, a second balancer is reported later; lowered, an operator who moves two servers
-back is taken for one."""
+"""Number of live migrations, within ``no_return_window`` and not by Kronos, of servers that Kronos
+has moved, from which a second balancer is reported. Raised, it is reported later; lowered, an
+operator who moves two servers back counts as a balancer."""
 
 
 def below_noise(policies: Iterable[Policy], noise: Mapping[str, float]) -> Iterator[str]:

@@ -29,14 +29,15 @@ from kronos_nova.policies import Policy
 HOUR = 3600
 """Seconds in an hour. Fixed by the unit."""
 MOST_SERIES = 200_000
-"""Series of one answer of Prometheus. Raised, a query without the right labels takes more memory;
-lowered, large clouds have no forecast. Chosen as more than the servers of one Nova."""
+"""Maximum number of series in one answer of Prometheus. Raised, a query without the right labels
+takes more memory; lowered, large clouds have no forecast. Chosen as more than the servers of one
+Nova."""
 MOST_POINTS = 200_000
-"""Points of one answer of Prometheus, which limit the hours of a query. Raised, reading takes more
-memory; lowered, more queries are asked. This many take some 30 MiB."""
+"""Maximum number of points in one answer of Prometheus, which limits the hours of a query. Raised,
+reading takes more memory; lowered, there are more queries. The value takes some 30 MiB."""
 PAUSE = 900.0
-"""Seconds after which a query that failed is asked again. Raised, forecasts are missing longer
-after an outage; lowered, more cycles wait for a Prometheus that does not answer. Not measured."""
+"""Seconds after which a failed query is repeated. Raised, forecasts are missing longer after an
+outage; lowered, more cycles wait for a Prometheus that does not answer. Not measured."""
 
 
 class HourlyHistory:
@@ -119,8 +120,8 @@ class HourlyHistory:
                 if 0 <= column < len(run) and 0.0 <= value < np.inf:
                     count[row, column] += 1
                     table[row, column] = value
-        # Series one after the other are of a server that was moved; which of two counts at a time
-        # there is no telling.
+        # A server that was moved has one series after the other. Where two have a value for the
+        # same hour, it is not known which is right.
         table[count > 1] = np.nan
         self._hours.update(zip(run, table.T.copy(), strict=True))
 

@@ -32,22 +32,25 @@ FIRST_SECONDS = 5.0
 takes longer; lowered, that of a large cloud leaves hosts that were not judged. Chosen: 1,000 hosts
 with 30,000 servers take 2.4 (``python -m bench failover``)."""
 MOST_SECONDS = 20.0
-"""Seconds that are saved up at most. Raised, single evaluations are longer; lowered, clouds whose
-judgement takes longer than that are judged in parts. Chosen as four times the first round."""
+"""Maximum seconds that are saved for later rounds. Raised, single evaluations are longer; lowered,
+clouds whose judgement takes longer than that are judged in parts. Chosen as four times the first
+round."""
 LEAST_SECONDS = 0.05
 """Seconds that each evaluation allows, however short it is. Raised, evaluations of small clouds may
 take longer; lowered, their verdicts are renewed less often. Chosen: 40 hosts with 1,200 servers
 take as long."""
 SAVED = 1.25
-"""Times the seconds of the last round, without Nova's own order, from which a round begins. Raised,
-rounds are rarer and judge Nova's order of more hosts; lowered, that of fewer."""
+"""Saved seconds, as a multiple of the duration of the last round without Nova's own order, from
+which a round begins. Raised, rounds are rarer and judge Nova's own order of more hosts; lowered,
+they judge it of fewer hosts."""
 COLD = 3.0
-"""Times as long as others that a first round takes, in which no placement is known. Raised, the
-second round begins sooner and may leave hosts that were not judged; lowered, it begins later.
-Chosen: 2.4 and 0.75 seconds of 1,000 hosts (``python -m bench failover``)."""
+"""Factor by which the first round takes longer than the others, because no placement is known.
+Raised, the second round begins sooner and may leave hosts that were not judged; lowered, the second
+round begins later. Chosen: 2.4 and 0.75 seconds for 1,000 hosts (``python -m bench failover``)."""
 MOST_FLAVORS = 10
-"""Flavors of which slots are counted. Raised, more series and longer rounds; lowered, fewer flavors
-can be watched. Chosen: there are as many series of an aggregate as of its losses."""
+"""Maximum number of flavors whose slots are counted. Raised, there are more series and longer
+rounds; lowered, fewer flavors can be watched. Chosen so that an aggregate has as many series of
+slots as of losses."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

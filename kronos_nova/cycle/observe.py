@@ -89,10 +89,11 @@ def planning_history(cycle_ports: CyclePorts, options: EngineOptions, rules: Cyc
                      policies: PolicySet) -> PlanningHistory:
     """Read the history that a plan depends on.
 
-    :param names: the aggregates whose load statistics are read; None for all
-    :param units: aggregate to those that it shares hosts with; they wait and cool together
-    :param proposals: aggregate to the plan that waits for approval there
-    :param policies: whose rules may count moves
+    :param names: aggregates whose load statistics are read; None for all
+    :param units: {aggregate: the aggregates with which it shares hosts}; their waits and cooldowns
+        are common
+    :param proposals: {aggregate: report with its plan that waits for approval}
+    :param policies: policies whose rules may limit the number of moves
     """
     counts_moves = any(rule.max_moves for rule in policies.rules)
     cooldowns, journal, limits = cycle_ports.cooldowns, cycle_ports.journal, options.move_limits

@@ -32,8 +32,9 @@ from kronos_nova.objects.snapshot import Snapshot
 LOG = logging.getLogger(__name__)
 
 LONGEST_LINE = 2000
-"""Characters of a log line. Raised, a line may fill a screen; lowered, reports are cut more often.
-Tenants choose the names in a line, so that it must have a limit; not measured."""
+"""Maximum number of characters of a log line. Raised, a line may fill a screen; lowered, reports
+are cut more often. Tenants choose the names in a line, so that it must have a limit; not
+measured."""
 
 STATE_OF = {automation.OFF: plans.OBSERVED, automation.OBSERVE: plans.OBSERVED,
             automation.APPROVE: plans.PROPOSED, automation.AUTO: plans.EXECUTING}

@@ -31,20 +31,21 @@ from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners.base import Limits
 
 ENOUGH = 3
-"""Refusals of the scheduler after which no other host is asked for an instance. Raised, each
-instance costs more calls of the scheduler; lowered, a host that happens to be special keeps it. A
-filter that refuses an instance for pinned CPUs, a device or an image mostly refuses it everywhere;
-not measured."""
+"""Refusals of the scheduler after which no other host is tried for an instance. Raised, each
+instance costs more calls of the scheduler; lowered, an instance stays because of a few unusual
+hosts. A filter that refuses an instance for pinned CPUs, a device or an image mostly refuses it
+everywhere; not measured."""
 
 FEW_HOSTS = 10
-"""Hosts that an instance can go to up to which all are tried before it is left alone, where it
-cannot go to others of its aggregate. Raised, an instance that nothing takes costs more calls of the
-scheduler; lowered, one that only few hosts can hold rests before the right one was tried. Chosen as
-the hosts of a rack that carry a device."""
+"""Number of possible destinations up to which all of them are tried before an instance is not moved
+for some time. Raised, an instance that every host refuses costs more calls of the scheduler;
+lowered, an instance that only few hosts can hold is given up before the right host was tried.
+Chosen as the hosts of a rack that carry a device."""
 
 PLANNING_SHARE = 0.6
-"""Part of planning_time_limit. Raised, fewer moves can be asked about, each some 50 ms; lowered,
-the search ends earlier. The rest is for asking, and for planning on without what is refused."""
+"""Part of planning_time_limit that the search for a plan may use. Raised, the scheduler can be
+asked about fewer moves, which takes some 50 ms each; lowered, the search ends earlier. The rest is
+for these requests, and for another plan without the refused moves."""
 
 OUT_OF_TIME = Verdict(unasked='planning_time_limit was over')
 NO_ANSWER = Verdict(unasked='an earlier question had no answer')

@@ -26,19 +26,19 @@ MIB_PER_GIB = 1024
 HOUR = 3600.0
 """Seconds in an hour. Fixed by the unit."""
 COPY_CORES = 2.0
-"""Cores that a live migration keeps busy, one at each end. Raised, moves are dearer and fewer are
-made; lowered, more are. An estimate; not measured."""
+"""Cores that a live migration keeps busy, one at each end. Raised, moves cost more and fewer are
+made; lowered, more are made. An estimate; not measured."""
 FULL_HOST = 4.0
-"""Core-hours that servers lack on a host that is to be expected full, until it is not. Raised, more
-moves pay; lowered, fewer. Chosen by ``bench days`` on 17 rows, relative to plans before there was a
-price: 4 has 1.02 times the hot minutes and .61 times the GiB. With 20 hosts on 20110412 and doubt
-left out, 2 has 246 hot minutes and 626 GiB, 6 has 252 and 1,282."""
+"""Core-hours that servers are expected to lack on a full host until it is no longer full. Raised,
+more moves are worth their price; lowered, fewer are. Chosen by ``bench days`` on 17 rows, relative
+to plans before there was a price: 4 has 1.02 times the hot minutes and .61 times the GiB. With 20
+hosts on 20110412 and doubt left out, 2 has 246 hot minutes and 626 GiB, 6 has 252 and 1,282."""
 SEEN, SEEN_LEAST = 3 * HOUR, 300.0
-"""Seconds for which an instance must be known for twice the price to become the price, and seconds
-for which it counts as known at least. Raised, the first: fewer moves in the hours after a start and
-off hosts of new instances, which mostly undo what chance made; lowered, more of these. Measured by
-``bench days`` on 20110412: with 20 hosts .71 of the memory is copied for .83 of the hot minutes,
-with 100 hosts .88 for .98."""
+"""Seconds for which an instance must be known until moves cost the price instead of twice the
+price, and seconds for which it counts as known at least. Raised, fewer moves are made in the hours
+after a start and off hosts of new instances, and these mostly undo chance; lowered, more of these
+are made. Measured by ``bench days`` on 20110412: with 20 hosts .71 of the memory is copied for .83
+of the hot minutes, with 100 hosts .88 for .98."""
 CopyPrices = Callable[[np.ndarray], np.ndarray]
 """Instances (n,) to the price of copying each, float64 (n,)."""
 

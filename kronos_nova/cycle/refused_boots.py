@@ -17,9 +17,9 @@ from kronos_nova.objects.snapshot import Snapshot
 LOG = logging.getLogger(__name__)
 
 TRIED = 3
-"""Wishes for which one evaluation looks for moves, the newest. Raised, evaluations take longer
-where many flavors find no host; lowered, fewer wishes are fulfilled. Chosen: room in 1,000 hosts
-takes 2.4 seconds (``python -m bench making_room``)."""
+"""Maximum number of requests for room, the newest ones, for which one evaluation searches moves.
+Raised, evaluations take longer where many flavors find no host; lowered, fewer requests are
+fulfilled. Chosen: a search in 1,000 hosts takes 2.4 seconds (``python -m bench making_room``)."""
 
 
 def choose_aggregates(requests: RoomRequests, wanted: Sequence[Hold],

@@ -25,9 +25,9 @@ from kronos_nova.planners.bound import least_imbalances
 from kronos_nova.planners.level import Level
 
 LEAST_TARGET = 0.8
-"""Part of the threshold that a target has at least, whatever noise makes of an imbalance. Raised,
-unforeseeable load is above the threshold again soon; lowered, plans copy more for hosts that are no
-calmer. Chosen by ``bench days``."""
+"""Lower bound of a target, as a part of the threshold, whatever the noise. Raised, unforeseeable
+load soon exceeds the threshold again; lowered, plans copy more memory without a lasting effect.
+Chosen by ``bench days``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -36,11 +36,12 @@ from kronos_nova.room.making import RoomPlan
 LOG = logging.getLogger(__name__)
 
 REFUSALS = 5
-"""Rounds in which moves that the scheduler refuses are planned without. Raised, room is found more
-often where few hosts take a server, for more questions; lowered, it is given up sooner. As many as
-an evaluation takes for the moves of a plan that balances."""
+"""Maximum number of rounds in which room is planned again without the moves that the scheduler
+refused. Raised, room is found more often where few hosts take a server, with more requests to the
+scheduler; lowered, the search is given up sooner. Chosen as the rounds of a plan that balances."""
 MOVES = 100_000
-"""Moves that may make room. Fixed: more than a search finds within the time limit of a plan."""
+"""Maximum number of moves that make room. Fixed: more than a search finds within the time limit of
+a plan."""
 
 
 class RoomRequests:

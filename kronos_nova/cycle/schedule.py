@@ -37,28 +37,28 @@ BEFORE = {plan.EVACUATE: 3.0, plan.AFFINITY: 2.0, plan.RELIEVE: 1.0}
 most 1, so that the phases begin one after the other."""
 MIGRATING = 'migrating'
 ROUNDS = 5
-"""Number of plans that are made until all moves of one can begin in time. Raised, an evaluation
-takes longer; lowered, more plans are cut. Two are mostly enough; moves that wait for each other on
-one host need more."""
+"""Maximum number of plans that are made until all moves of one can begin in time. Raised, an
+evaluation takes longer; lowered, more plans are cut short. Two are mostly enough; moves that wait
+for each other on one host need more."""
 SURE = 0.98
-"""Part of the moves that were in time, for which the third plan and those after it are made. Raised
-to 1, the moves of the next plan differ and one or two of them are late again and again; lowered,
-time is left unused."""
+"""Budget of the third plan and of further ones, as a part of the moves that were in time. Raised to
+1, the moves of the next plan differ, and one or two of them are late each time; lowered, time is
+left unused."""
 LARGER = 1.04
-"""Factor by which a plan must be larger to be searched for, where the one before leaves time.
-Raised, up to that part of the moves that could begin in time is left out; lowered, plans take one
-search more for a few moves."""
+"""Factor by which a larger plan must exceed the one before, which leaves time, for a search to be
+made. Raised, more moves that could begin in time are left out; lowered, another search is made for
+a few moves."""
 SAMPLED = 256
-"""Instances whose moves are predicted, to know how many fit into a time. Raised, a prediction takes
-longer; lowered, it is less exact. Not measured."""
+"""Number of instances whose moves are predicted in order to estimate how many moves fit into a
+time. Raised, a prediction takes longer; lowered, it is less exact. Not measured."""
 AMPLE = 2.0
-"""Times the number of typical moves that fit into a time, up to which moves are planned at first.
-Raised, the first plan has more late moves; lowered, plans of short moves use less than the time.
-Not measured."""
+"""Factor of the typical moves that fit into the time, for the budget of the first plan. Raised, the
+first plan has more late moves; lowered, plans of short moves use less than the time. Not
+measured."""
 MOST_SCHEDULED = 2000
-"""Moves of a plan whose start is predicted; further moves begin in the order in which they were
-planned. Raised, a schedule takes longer, by the square; lowered, the order of long plans is worse.
-Chosen as more than fit into a night."""
+"""Maximum number of moves whose start is predicted; further moves begin in the order in which they
+were planned. Raised, a schedule takes longer, with the square of the moves; lowered, the order of
+long plans is worse. Chosen as more moves than fit into a night."""
 
 
 class Pace:

@@ -19,9 +19,9 @@ from kronos_nova.executor.ports import ExecutorPorts
 LOG = logging.getLogger(__name__)
 
 LOOK_AGAIN_SECONDS = 15
-"""Seconds between two looks whether a host is still disabled, and empty if it was. Raised, a host
-that was enabled by hand is drained for longer; lowered, Nova answers more questions: a drain may
-last for days."""
+"""Seconds between two checks whether a host is still disabled, and still empty. Raised, a host that
+was enabled by hand is drained for longer; lowered, Nova has more requests, because a drain may last
+for days."""
 
 RUNNING, OFF = 'ACTIVE', 'SHUTOFF'
 """Statuses of a server before and after it is stopped."""

@@ -47,21 +47,22 @@ from kronos_nova.policies.windows import Windows
 
 ROOM = 'allocated'
 ROOM_WEIGHT = 0.2
-"""Weight of the allocation in addition to the policies of the operator [0, 1]. Raised, it overrules
-a measured load; lowered, hosts of equal load are filled unevenly. Not measured."""
+"""Weight of the allocated resources relative to the operator's policies [0, 1]. Raised, the
+allocation overrules a measured load; lowered, hosts of equal load are filled unevenly. Not
+measured."""
 
 ANY_IMBALANCE = 1e6
 """Threshold, as a fraction of a host, that no imbalance exceeds. Fixed: a host that is drained is
 not balanced."""
 
 WITHOUT_END = 100_000
-"""Moves that may be planned for a drain. Fixed: more than a search finds within the time limit of a
+"""Maximum number of moves of a drain. Fixed: more than a search finds within the time limit of a
 plan."""
 
 FAILURES = 2
 """Number of times that moving a server may fail, after all its retries, before the drain is
-blocked. Raised, an operator learns later of a server that cannot move; lowered, bad luck blocks a
-drain. Chosen: a second failure is seldom bad luck."""
+blocked. Raised, an operator learns later of a server that cannot move; lowered, a chance failure
+blocks a drain. Chosen because a second failure is rarely by chance."""
 
 WORDS = {
     'not_active': 'it is {status}, and only what is ACTIVE, PAUSED or SHUTOFF is moved',

@@ -44,13 +44,14 @@ process has everything loaded. Raised, a dead worker delays its aggregates more;
 workers take them and read everything again. Not measured."""
 
 TAKING_PATIENCE = 60
-"""Seconds for which workers wait for one that takes aggregates, which takes one or two. Raised, a
-hung worker stops all evaluations for longer; lowered, a slow one is passed over. Not measured."""
+"""Seconds for which workers wait for one that is taking aggregates, which takes one or two seconds.
+Raised, a hung worker stops all evaluations for longer; lowered, workers do not wait for a slow one.
+Not measured."""
 
 LEAVE_SECONDS = 5
-"""Seconds that a child has to end, and again after it was killed. Raised, a conductor that ends
-waits longer; lowered, a child is killed while it ends. A killed process that remains waits for a
-disk or a network file system."""
+"""Seconds that a child process has to end, and again after it was killed. Raised, a conductor waits
+longer when it stops; lowered, a child is killed while it ends. A killed process that remains is
+waiting for a disk or a network file system."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

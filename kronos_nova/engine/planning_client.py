@@ -22,11 +22,11 @@ LOG = logging.getLogger(__name__)
 
 MEMORY = {'MALLOC_ARENA_MAX': '1', 'MALLOC_MMAP_THRESHOLD_': str(1 << 20)}
 """For the child's malloc, where it is glibc's. Answers are read in threads of their own, and each
-would leave the memory that it took in an arena that is never shrunk; answers of some MB, which
-come from the heap once the first was freed, would leave holes in it."""
+would leave the memory that it took in an arena that is never shrunk; answers of some MB, which come
+from the heap once the first was freed, would leave holes in it."""
 
 NICEST = 19
-"""Niceness (no unit) of a process, at most. Fixed by POSIX."""
+"""Largest niceness of a process (no unit). Fixed by POSIX."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -9,17 +9,17 @@ from kronos_nova.drain import states as drains
 from kronos_nova.objects import plan as plans
 
 BEST = 100.0
-"""Points of an aggregate with nothing wrong (no unit). Fixed: a part of a hundred is read at
-once."""
+"""Points of an aggregate without any problem (no unit). Fixed, so that a score reads as a
+percentage."""
 
 IMBALANCE = 40.0
 HOT = 25.0
 DRAINS = 15.0
 GROUPS = 10.0
 DATA = 10.0
-"""Points that each kind of trouble costs at most (no unit). Together they are :data:`BEST`: an
-aggregate with everything wrong at once has no health. Raised, a kind hides the others; lowered, it
-is hidden by them. Not measured."""
+"""Points that each kind of problem costs at most (no unit). Their sum is :data:`BEST`, so that an
+aggregate with all problems has a score of 0. Raised, one kind hides the others; lowered, the others
+hide it. Not measured."""
 
 MANY = 0.25
 """Part of the hosts that must be hot for all points of :data:`HOT` to be lost. Raised, few hot

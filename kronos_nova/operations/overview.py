@@ -33,21 +33,23 @@ from kronos_nova.operations import switching
 from kronos_nova.policies import windows
 
 OVERDUE_INTERVALS = 3
-"""Number of evaluations in a row that may be missed before that is a problem. Raised, a stopped
-engine is reported later; lowered, one slow evaluation is reported. Not measured."""
+"""Number of consecutive evaluations that may be missed before that is reported as a problem.
+Raised, a stopped engine is reported later; lowered, one slow evaluation is reported. Not
+measured."""
 
 FAR_ABOVE = 2.0
-"""Times its threshold from which an imbalance makes a plan that waits a warning. Raised, operators
-see later that an approval is missing; lowered, each proposal is a warning. As the health figure:
-twice the threshold loses all that an imbalance can lose."""
+"""Imbalance, as a multiple of its threshold, from which a plan that waits for approval is a
+warning. Raised, operators see later that an approval is missing; lowered, each proposal is a
+warning. Chosen as for the health score, in which an imbalance of twice the threshold loses all of
+its points."""
 
 LEVEL_OFF = 'the level is off: nothing is planned'
 """The reason of an aggregate that is not evaluated; that of its last evaluation is outdated."""
 
 MOST_PARSED = 100
-"""Reports that are kept parsed. Raised, a process takes more memory, half a MiB for a report of
-3,000 servers; lowered, a page of a large cloud parses them again. Chosen as the aggregates of a
-large cloud."""
+"""Maximum number of parsed reports in the cache. Raised, a process takes more memory, half a MiB
+for a report of 3,000 servers; lowered, a page of a large cloud parses reports again. Chosen as the
+aggregates of a large cloud."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

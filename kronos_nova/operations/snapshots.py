@@ -19,16 +19,16 @@ from kronos_nova import exception
 META = 'meta.json'
 
 MOST_LISTED = 1000
-"""Snapshots in a list. Raised, answers are larger; lowered, old snapshots are not found. Three
-weeks of one every half hour are as many."""
+"""Maximum number of snapshots in a list. Raised, answers are larger; lowered, old snapshots are not
+found. Chosen as three weeks of a snapshot every half hour."""
 
 LARGEST_META = 2 ** 16
-"""Bytes of a file that describes a snapshot. Raised, a damaged file takes more memory; lowered,
-nothing changes until the four short entries do not fit. Not measured."""
+"""Maximum bytes of a file that describes a snapshot. Raised, a damaged file takes more memory;
+lowered, nothing changes until the four short entries no longer fit. Not measured."""
 
 LONGEST_PROBLEM = 2000
-"""Characters of an error: a wrong file of policies has a line for each fault. Raised, an error
-fills a screen; lowered, faults are cut off. Not measured."""
+"""Maximum number of characters of an error. For a wrong policies file it has a line for each fault.
+Raised, an error fills a screen; lowered, faults are cut off. Not measured."""
 
 TOO_LARGE = 70
 """Exit code (no unit) of a replay whose memory does not suffice. Fixed by sysexits.h

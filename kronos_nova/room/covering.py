@@ -1,7 +1,8 @@
-"""The moves after which all servers of lost hosts restart elsewhere.
+"""Moves after which all servers of lost hosts restart elsewhere.
 
-The servers of the lost hosts are instances that have to leave them, so the planner that makes room
-for new servers finds who gives way. Only the moves of those others are made.
+The planner that makes room for new servers is used: the servers of the lost hosts are instances
+that have to leave, and the planner finds the moves of other servers that make room for them. Only
+the moves of the other servers are made.
 """
 
 import dataclasses

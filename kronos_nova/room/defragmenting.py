@@ -22,8 +22,8 @@ from kronos_nova.room.slots import SlotCounter
 from kronos_nova.room.slots import Slots
 
 PER_MOVE = 2
-"""Slots for each move that are looked for. Raised, a program takes longer; lowered, moves that make
-several slots are missed. Few moves make more than two; not measured."""
+"""Number of slots that are searched for each move. Raised, a program takes longer; lowered, moves
+that make several slots are missed. Few moves make more than two; not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

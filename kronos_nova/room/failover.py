@@ -44,18 +44,18 @@ EVACUATED = frozenset(('ACTIVE', 'SHUTOFF', 'ERROR'))
 """Statuses of the servers that Nova evacuates (``nova.compute.api.API.evacuate``)."""
 
 NODES = 2_000
-"""Nodes of the branch and bound of one integer program. Raised, fewer verdicts are
-:data:`NOT_FOUND`, and a full cloud takes longer; lowered, the other way round."""
+"""Maximum number of nodes of the branch and bound of one integer program. Raised, fewer verdicts
+are :data:`NOT_FOUND`, and a full cloud takes longer; lowered, the opposite."""
 SECONDS = 10.0
-"""Seconds that one integer program may take on an idle machine: a stop for models whose single node
-is slow. Raised, slow models are decided more often; lowered, more verdicts are :data:`NOT_FOUND`.
-Other programs end by :data:`NODES`."""
+"""Maximum seconds of one integer program on an idle machine, for models with slow nodes. Raised,
+slow models are decided more often; lowered, more verdicts are :data:`NOT_FOUND`. Other programs end
+by :data:`NODES`."""
 
 
 CUTS = 8
-"""Placements that are tried because Nova would choose other NUMA cells. Raised, fewer verdicts are
-:data:`NOT_FOUND` where cells are nearly full, and these take longer; lowered, more are. Not
-measured."""
+"""Maximum number of placements that are tried where Nova would choose other NUMA cells. Raised,
+fewer verdicts are :data:`NOT_FOUND` where cells are nearly full, and these take longer; lowered,
+more are. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -383,7 +383,8 @@ class Failover:
         """Return (instance, host) of the first placement of an integer program that does not fit
         into the NUMA cells that Nova chooses; None where all fit.
 
-        :param chosen: instance to (the first of those that go to one host together, that host)
+        :param chosen: {instance: (the first of the instances that go to one host together, that
+            host)}
         """
         use = self._cell_use()
         if use is None:

@@ -7,11 +7,12 @@ import statistics
 from collections.abc import Iterable
 
 LEAST_DAYS = 7
-"""Days of which the slots have to be known. Raised, a trend is named later; lowered, a weekend is
-taken for one. By definition of a week."""
+"""Number of days for which the slots have to be known. Raised, a trend is reported later; lowered,
+a weekend counts as a trend. Chosen as a week."""
 SURE = 2.0
-"""Times its standard error that a trend has to be. Raised, fewer trends are named; lowered, chance
-is taken for one. Chosen: a cloud without a trend has one in one of twenty cases."""
+"""Least trend, as a multiple of its standard error. Raised, fewer trends are reported; lowered,
+chance counts as a trend. Chosen so that a cloud without a trend has one reported in one of twenty
+cases."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

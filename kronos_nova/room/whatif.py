@@ -27,9 +27,9 @@ BOOTED = re.compile(r'([0-9]{1,4}):(.+)')
 RATIO = re.compile(r'([A-Z0-9_]+)=([0-9]{1,6}(?:\.[0-9]{1,6})?)')
 
 MOST_NEW = 10_000
-"""New hosts, and new servers, of one question together. Raised, a question takes more memory and
-time; lowered, plans of large clouds cannot be tried. Chosen as the number of one text and one
-more."""
+"""Maximum number of new hosts, and of new servers, in one request. Raised, a request takes more
+memory and time; lowered, extensions of large clouds cannot be tried. Chosen as the largest number
+that one text may have and one more."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

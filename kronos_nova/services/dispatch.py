@@ -15,8 +15,8 @@ from kronos_nova import exception
 from kronos_nova.services.context import Context
 
 TEXT_CHARACTERS = 1000
-"""Characters of a text in a request. Raised, tables and logs have longer lines; lowered, reasons
-are cut. Chosen as the limit of ``Reason`` in the contract."""
+"""Maximum number of characters of a text in a request. Raised, tables and logs have longer lines;
+lowered, reasons are cut. Chosen as the limit of ``Reason`` in the contract."""
 
 MODULES = {'status': 'status', 'aggregates': 'status', 'hosts': 'hosts', 'plans': 'plans',
            'moves': 'moves', 'servers': 'servers', 'automation': 'automation',

@@ -58,6 +58,6 @@ def immovable(database: Database, uuid: str) -> plans.Immovable | None:
 def _reports_that_name(database, uuid):
     """Yield (aggregate, report) of the last evaluations that name a server."""
     for row in cycles.Cycles(database).last():
-        # The report of a large aggregate names every server that stayed: most need no parsing.
+        # Most reports do not contain the uuid, and are not parsed.
         if row.report and f'"{uuid}"' in row.report:
             yield row.aggregate, plans.AggregateReport.from_json(row.report)

@@ -35,13 +35,14 @@ if typing.TYPE_CHECKING:    # pydantic and planning are slow to load
     from kronos_nova.room.whatif import Changed
 
 MOVES = 100_000
-"""Moves that may make room. Fixed: more than a search finds within the time limit of a plan."""
+"""Maximum number of moves that make room. Fixed: more than a search finds within the time limit of
+a plan."""
 HISTORY = datetime.timedelta(days=28)
 """Time whose counts make a trend. Raised, a change of pace is seen later; lowered, single weeks
 count more. Chosen: four weeks have each day of a week as often."""
 RELEASES = 10
-"""Number of tries to release room whose state changes meanwhile. Raised, a command takes longer;
-lowered, it fails. An evaluation changes the state a few times."""
+"""Maximum number of tries to release room whose state changes in the meantime. Raised, a command
+takes longer; lowered, it fails. An evaluation changes the state a few times."""
 
 
 def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capacity:

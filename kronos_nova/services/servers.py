@@ -17,8 +17,8 @@ from kronos_nova.services import plans as plan_service
 from kronos_nova.services.context import Context
 
 MOST_MOVES = 20
-"""Moves of the past in an explanation. Raised, the page is longer; lowered, a server that is moved
-too often shows less. Chosen as what a screen shows."""
+"""Maximum number of past moves in an explanation. Raised, the page is longer; lowered, it is harder
+to see that a server is moved too often. Chosen so that a screen shows them."""
 
 
 def list_servers(context: Context, request: contract.ListServers) -> contract.Servers:
