@@ -14,22 +14,22 @@ from kronos_nova.objects.claim import PREPARED
 from kronos_nova.objects.claim import Claim
 
 MOST_ROWS = 2000
-"""Rows that one host may send. Raised, a faulty host takes more memory; lowered, hosts with many
-instances are refused. An instance has two claims at most; the value is several times the instances
-of the largest hosts."""
+"""Maximum number of rows that one host may send. Raised, a faulty host takes more memory; lowered,
+hosts with many instances are refused. An instance has two claims at most; the value is several
+times the instances of the largest hosts."""
 
 _AMOUNTS = {'vcpus': 1 << 20, 'memory_mb': 1 << 40, 'disk_gb': 1 << 40}
 """Largest amounts of a claim: VCPUs, MiB and GiB. Raised, sums leave the exact range of a float;
 lowered, large instances are refused. Chosen as far more than any host has."""
 _TOPOLOGY_CHARACTERS = 16384
-"""Characters of a NUMA topology. Raised, a faulty host takes more memory; lowered, instances with
-many cells are refused. Not measured."""
+"""Maximum number of characters of a NUMA topology. Raised, a faulty host takes more memory;
+lowered, instances with many cells are refused. Not measured."""
 _PCI_CHARACTERS = 8192
-"""Characters of the list of PCI devices. Raised, a faulty host takes more memory; lowered,
-instances with many devices are refused. Not measured."""
+"""Maximum number of characters of the list of PCI devices. Raised, a faulty host takes more memory;
+lowered, instances with many devices are refused. Not measured."""
 _NAMES = {'host': 255, 'node': 255, 'instance_uuid': 36, 'created_at': 40}
-"""Characters of each text. Fixed by the columns of the table, as by Nova's names, uuids and
-times."""
+"""Maximum number of characters of each text. Fixed by the columns of the table, which follow Nova's
+names, uuids and times."""
 _KEY_PARTS = 3
 """Number of parts of a key. Fixed by the primary key of the table."""
 

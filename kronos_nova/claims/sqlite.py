@@ -31,12 +31,12 @@ UNUSABLE = {
 content of the file."""
 
 ERRORS = (db_exc.DBError, sa_exc.DBAPIError, sqlite3.Error)
-"""Errors of a database call. oslo.db has no error of its own for most of SQLite's, and passes
-them on."""
+"""Errors of a database call. oslo.db has no error of its own for most of SQLite's, and passes them
+on."""
 
 BUSY_TIMEOUT_MS = 250
 """Milliseconds to wait for another process's lock. Raised, all other claims of the host wait
-longer; lowered, more claims are not kept, which costs less than a host that stands still. Not
+longer; lowered, more claims are not stored, which costs less than a host that stops responding. Not
 measured."""
 
 MOST_SECONDS = 1.0
@@ -44,16 +44,16 @@ MOST_SECONDS = 1.0
 longer; lowered, a slow disk makes a good file look damaged. 10,000 claims take 0.05 s."""
 
 MOST_ROWS = 50_000
-"""Claims of one file. Raised, a damaged file takes more memory; lowered, large hosts have none.
-Several times what the largest host has."""
+"""Maximum number of claims in one file. Raised, a damaged file takes more memory; lowered, the
+claims of large hosts cannot be read. Chosen as several times the claims of the largest host."""
 
 MOST_BYTES = 1 << 20
-"""Bytes of one value of the file. Raised, a damaged file takes more memory; lowered, large
+"""Maximum bytes of one value of the file. Raised, a damaged file takes more memory; lowered, large
 topologies are refused. Chosen far above :data:`_TOPOLOGY_CHARACTERS` of a message."""
 
 _STEPS = 10_000
-"""Number of instructions of SQLite's virtual machine between two looks at the clock. Raised, a
-limit of time is passed by more; lowered, queries take longer. This many take less than 1 ms."""
+"""Number of instructions of SQLite's virtual machine between two readings of the clock. Raised, a
+time limit is exceeded by more; lowered, queries take longer. This many take less than 1 ms."""
 
 # SQLite needs these two files to open the file that was set aside.
 COMPANIONS = ('-wal', '-shm')

@@ -11,18 +11,18 @@ from kronos_nova.db.retry import retried
 from kronos_nova.objects import plan as plans
 
 MOST_DOUBLINGS = 4
-"""Number of times that the pause after a failed evaluation doubles when an operator waits. Raised,
-an evaluation is repeated later after an outage; lowered, one that always fails uses more time. With
-a first pause of ten seconds the longest is under three minutes."""
+"""Maximum number of times that the pause after a failed evaluation doubles while an operator waits.
+Raised, an evaluation is repeated later after an outage; lowered, one that always fails uses more
+time. With a first pause of ten seconds the longest is under three minutes."""
 
 LONGEST_PAUSE_SECONDS = 3600
-"""Seconds between two evaluations of an aggregate that fails. Raised, it recovers later; lowered, a
-broken aggregate uses more time. Not measured."""
+"""Maximum seconds between two evaluations of an aggregate that fails. Raised, it recovers later;
+lowered, a broken aggregate uses more time. Not measured."""
 
 CLOCKS_APART = 60
 """Seconds by which clocks of controllers may differ. Raised, a wrong clock delays evaluations
-longer; lowered, a small difference is taken for a wrong clock. Nova takes a service for dead whose
-clock is as far behind."""
+longer; lowered, a small difference counts as a wrong clock. For Nova, a service whose clock is as
+far behind is down."""
 
 
 class Cycles:

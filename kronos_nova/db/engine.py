@@ -16,12 +16,12 @@ from kronos_nova.db import shared_clock
 
 SQLITE_BUSY_TIMEOUT_MS = 10000
 """Milliseconds to wait for another process's lock of a SQLite file. Raised, a command waits longer
-for a hung process; lowered, commands fail beside a busy one. Not measured."""
+for a hung process; lowered, commands fail while another one is busy. Not measured."""
 
 SMALLEST_ROOM = 1 << 20
 """Bytes of free space below which a disk error of SQLite is reported as a full file system. Raised,
-other errors are reported as that too; lowered, a file system with a few free blocks is not.
-SQLite's shared memory grows by 32 KiB at a time, its log by some pages."""
+other errors are reported so too; lowered, a file system with a few free blocks is not. SQLite's
+shared memory grows by 32 KiB at a time, its log by some pages."""
 
 # Seconds, in the words of each driver. libpq takes 1 for 2.
 _IMPATIENT = {

@@ -15,8 +15,9 @@ from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import Contention
 
 MOST_POINTS = 20_000
-"""Evaluations that are read for one history. Raised, a page takes more memory; lowered, the history
-of short intervals is shorter. A week of one every half minute has as many."""
+"""Maximum number of evaluations that are read for one history. Raised, a page takes more memory;
+lowered, the history of short intervals is shorter. Chosen as the evaluations of a week at an
+interval of half a minute."""
 
 
 COVERED = datetime.timedelta(hours=1)

@@ -16,9 +16,9 @@ CLOCKS_APART = 60
 holds longer; lowered, a small difference ends a lease that is held. Not measured."""
 
 LONGER = 2
-"""Times the duration of a lease that another process may have asked for. Raised, a lease with a
-wrong time holds longer; lowered, a process with a longer duration loses its lease. Chosen for an
-option that is doubled."""
+"""Factor by which the lease of another process may be longer than the one requested here. Raised, a
+lease with a wrong time holds longer; lowered, a process with a longer duration loses its lease.
+Chosen for an option that is doubled."""
 
 
 class Leases:

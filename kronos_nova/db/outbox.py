@@ -19,8 +19,8 @@ NUMBERING = 'notifications'
 """The lock of the worker that gives numbers; how often it was passed is the last number."""
 
 BATCH = 500
-"""Rows of one transaction. Raised, it holds locks longer than some milliseconds; lowered, there are
-more transactions. Not measured."""
+"""Maximum number of rows in one transaction. Raised, a transaction holds locks longer than some
+milliseconds; lowered, there are more transactions. Not measured."""
 
 
 def add(session, event_type, payload, now):

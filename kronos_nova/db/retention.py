@@ -28,8 +28,8 @@ from kronos_nova.objects import task as tasks
 LOG = logging.getLogger(__name__)
 
 BATCH = 500
-"""Rows of one table in one transaction. Raised, it holds locks longer than some milliseconds;
-lowered, old rows stay longer. Not measured."""
+"""Maximum number of rows of one table in one transaction. Raised, a transaction holds locks longer
+than some milliseconds; lowered, old rows stay longer. Not measured."""
 
 INTERVAL = datetime.timedelta(minutes=10)
 """Between two looks for what is too old."""

@@ -16,12 +16,12 @@ from kronos_nova.db.retry import retried
 from kronos_nova.db.retry import retried_as_update
 
 LONGEST = 200
-"""Characters of a name. Fixed by its column of 255, in which a remark on what was cut off has to
-fit too."""
+"""Maximum number of characters of a name. Fixed by the column of 255 characters, which also has to
+hold a remark about the part that was cut off."""
 
 CHUNK = 500
-"""Number of values in one query. Raised, statements are hard to read in a log; lowered, there are
-more of them. SQLite and MySQL take more; not measured."""
+"""Maximum number of values in one query. Raised, statements are hard to read in a log; lowered,
+there are more of them. SQLite and MySQL take more; not measured."""
 
 
 FRESH = datetime.timedelta(hours=6)

@@ -24,13 +24,12 @@ LOG = logging.getLogger(__name__)
 
 MOST_SKEW_SECONDS = 5.0
 """Seconds between a host's clock and the database's from which the host neither plans nor adopts
-moves. Raised, samples of a Prometheus seem younger or older than they are by as much; lowered, a
-slow answer of the database is taken for a wrong clock. Synchronised clocks differ by
-milliseconds."""
+moves. Raised, the age of samples of Prometheus may be wrong by as much; lowered, a slow answer of
+the database counts as a wrong clock. Synchronised clocks differ by milliseconds."""
 
 INTERVAL_SECONDS = 10.0
-"""Seconds between two questions to the database. Raised, a wrong clock is noticed later; lowered,
-the database answers more questions: one takes 0.2 ms."""
+"""Seconds between two comparisons with the database. Raised, a wrong clock is noticed later;
+lowered, the database has more queries, each of which takes 0.2 ms."""
 
 _QUESTIONS = {
     'sqlite': "SELECT strftime('%Y-%m-%d %H:%M:%f', 'now')",

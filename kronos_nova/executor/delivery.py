@@ -16,8 +16,8 @@ a crash; lowered, a slow broker lets two processes send the same ones. It is lon
 :data:`BATCH`."""
 
 BATCH = 20
-"""Notifications that are sent before they are marked as sent. Raised, a crash repeats more of them;
-lowered, the database has more transactions. Not measured."""
+"""Number of notifications that are sent before they are marked as sent. Raised, more notifications
+are repeated after a crash; lowered, the database has more transactions. Not measured."""
 
 FIRST_PAUSE = 1
 """Seconds before a broker that refused is tried again; each further pause is twice as long. Raised,

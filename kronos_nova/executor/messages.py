@@ -20,8 +20,8 @@ FAILED = 'migration.failed'
 ABANDONED = 'migration.abandoned'
 
 MAX_NAME = 200
-"""Characters of the name of a queue. Fixed by AMQP, which allows 255 bytes, of which prefix and
-priority need some."""
+"""Maximum number of characters of the name of a queue. Fixed by AMQP, which allows 255 bytes, of
+which prefix and priority need some."""
 
 UUID_CHARACTERS = 36
 """Characters of a uuid. Fixed by its text form."""

@@ -172,7 +172,7 @@ def settle(stops: PendingStops, database, who: str) -> None:
         writer = stopping.Stopping(database, who)
         if not writer.knows(stop.switch):
             writer.stop(stop.switch, stop.let_finish)
-            LOG.warning('%s. It is in the control database now.', stop.sentence)
+            LOG.warning('%s. The stop is recorded in the control database now.', stop.sentence)
         try:
             stops.remove(aggregate)
         except OSError as error:

@@ -7,8 +7,8 @@ from kronos_nova.objects import move as moves
 from kronos_nova.pacing.slots import ConcurrencySlots
 
 NEAREST = 9
-"""Migrations of similar memory from which a duration is predicted. Raised, migrations of other
-sizes count; lowered, one unusual migration decides. Not measured."""
+"""Number of migrations of similar memory from which a duration is predicted. Raised, migrations of
+other sizes count too; lowered, one unusual migration decides. Not measured."""
 
 
 def percent(move):

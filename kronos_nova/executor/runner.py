@@ -24,13 +24,13 @@ from kronos_nova.objects import plan as plans
 LOG = logging.getLogger(__name__)
 
 BACKOFF_CEILING_SECONDS = 600
-"""Seconds between two tries of a move, at most. Raised, a move continues later after an outage;
+"""Maximum seconds between two tries of a move. Raised, a move continues later after an outage;
 lowered, a Nova that is overloaded gets more requests. Not measured."""
 
 ABORT_AGAIN_SECONDS = 10
-"""Seconds after which Nova is asked again to end a migration, because its message may be lost.
-Raised, a move that has to end lasts longer; lowered, a compute that has several to end is busy with
-the questions. Not measured."""
+"""Seconds after which the request to abort a migration is repeated, because its message may be
+lost. Raised, a move that has to end lasts longer; lowered, a nova-compute with several such
+migrations is busy with the requests. Not measured."""
 
 STATUSES = {drains.LIVE: eligibility.LIVE_STATUSES, drains.COLD: ('SHUTOFF',),
             drains.RESTART: ('ACTIVE',)}
@@ -146,7 +146,7 @@ class Runner:
             memory_remaining=None, memory_processed=None, outage=False, adopted=False)
 
     def _give_back(self, move, why):
-        """Let a move wait that was taken on when it still might be started."""
+        """Return a move to the queue that was claimed while it might still be started."""
         LOG.info('Move %s of instance %s waits: %s', move.uuid, move.instance_uuid, why)
         self.compute.release_room(move, has_moved=False)
         self.journal.advance(move, moves.PLANNED, self.utcnow(), detail=why, owner=None)

@@ -23,21 +23,21 @@ LOG = logging.getLogger(__name__)
 
 PARALLEL_READS = 2
 """Number of providers that are read from placement at once, where there are many. Raised, the
-nova-conductor that is served beside it has less of the processors; lowered, a cycle takes longer.
-Placement cannot report the inventories of all providers in one answer; not measured."""
+nova-conductor on the same machine has less processor time; lowered, a cycle takes longer. Placement
+cannot report the inventories of all providers in one answer; not measured."""
 FEW = 100
 """Number of providers up to which one is read at a time. Raised, a cycle takes longer; lowered,
 small clouds use more processors at once for no gain. Not measured."""
 SLOW = .15
-"""Seconds for one provider, ten times the usual, from which the delay is not that of processors.
-Raised, a slow network makes a cycle pass its limit; lowered, a busy controller gets more work. Not
-measured."""
+"""Seconds for one provider from which the delay is not caused by processors. Raised, a slow network
+makes a cycle exceed its time limit; lowered, a busy controller gets more work. Chosen as ten times
+the usual time. Not measured."""
 PARALLEL_SLOW_READS = 8
 """Number of providers that are read at once where each is slow. Raised, placement gets more
 requests at once; lowered, a cycle may be killed at its limit. Not measured."""
 READS_BETWEEN_TWO_LOOKS_AT_THE_CLOCK = 20
-"""Number of reads between two looks at the clock. Raised, a change of pace is seen later; lowered,
-threads wait for each other more often. Not measured."""
+"""Number of reads between two readings of the clock. Raised, a change of pace is seen later;
+lowered, threads wait for each other more often. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +174,7 @@ class ProviderCache:
         if seen != inventories:
             with self._pace.step():
                 traits = client.traits(uuid)
-            # Hosts of one kind have the same: they are kept once.
+            # Hosts of one kind have equal traits, which are stored once.
             traits = self._alike.setdefault(traits, traits)
             self._traits[uuid] = inventories, traits
         return traits

@@ -43,16 +43,16 @@ MOST = 1 << 53
 bits."""
 
 MOST_RULE = 1 << 64
-"""Number of instances in ``max_server_per_host``, at most. Fixed: Nova takes any whole number, and
+"""Maximum number of instances in ``max_server_per_host``. Fixed: Nova takes any whole number, and
 groups clamp it."""
 
 MOST_KEYS = 10_000
-"""Number of keys of metadata or extra specs. Raised, a faulty record takes more memory; lowered, a
-cloud with a larger quota is refused. Nova's own quota for servers is 128."""
+"""Maximum number of keys of metadata or extra specs. Raised, a faulty record takes more memory;
+lowered, a cloud with a larger quota is refused. Nova's own quota for servers is 128."""
 
 LONGEST_VALUE = 65_535
-"""Characters of a value of metadata or extra specs. Fixed by the width of the TEXT column in
-MySQL."""
+"""Maximum number of characters of a value of metadata or extra specs. Fixed by the width of the
+TEXT column in MySQL."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -18,12 +18,12 @@ from kronos_nova.objects.metrics import Series
 from kronos_nova.objects.metrics import Vector
 
 MOST_WARNINGS = 20
-"""Number of warnings of one answer that are kept. Raised, messages are longer; lowered, a store
-that did not answer is not named. Thanos warns once for each such store; not measured."""
+"""Maximum number of warnings of one answer that are kept. Raised, messages are longer; lowered, a
+store that did not answer may not be named. Thanos warns once for each such store; not measured."""
 
 MOST_LABELS = 100
-"""Number of labels of one series. Raised, a faulty exporter takes more memory; lowered, rich series
-are refused. Prometheus' own default limits, where set, are lower."""
+"""Maximum number of labels of one series. Raised, a faulty exporter takes more memory; lowered,
+rich series are refused. Prometheus' own default limits, where set, are lower."""
 
 HEAD = 4096
 """Bytes of a body in which its first line is looked for. Raised, more of a foreign page is read for

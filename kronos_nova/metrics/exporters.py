@@ -27,19 +27,20 @@ MEMORY = TARGETS[NODE]
 CPUS = 'count without (cpu, mode) (node_cpu_seconds_total{mode="idle"})'
 BOOTED = 'node_boot_time_seconds'
 BOOTED_WITHIN = 1.0
-"""Seconds. Start times that differ by more are those of different machines. Raised, different
-machines of one name may be taken for one; lowered, one machine for two, as the kernel computes its
-start time from its clock. Chosen: clocks are adjusted by less between two scrapes."""
+"""Seconds by which the start times of one machine may differ. Raised, different machines of one
+name may count as one; lowered, one machine may count as two, because the kernel computes the start
+time from its clock. Chosen: clocks are adjusted by less between two scrapes."""
 
 KINDS = ('name', 'uuid', 'display_name')
 """Attributes of an instance that a label may have, the first of several equal ones first."""
 MOST_VALUES = 20
-"""Values of a label that are tried as the mark of one cloud of several. Raised, more requests of
-labels that name racks or hosts are compared; lowered, a cloud among many regions is not found."""
+"""Maximum number of values of a label that are tried as the mark of one cloud of several. Raised,
+more requests of labels that name racks or hosts are compared; lowered, a cloud among many regions
+is not found."""
 MOST_ADDRESSES = 5
-"""Further addresses of machines that are left out of a query to see whether it counts them.
-Raised, more machines are compared and the message is longer; lowered, fewer. Chosen: one is proof
-enough."""
+"""Maximum number of further machines that are excluded from a query, by their addresses, in order
+to see whether the query counts them. Raised, more machines are compared and the message is longer;
+lowered, fewer are compared. Chosen because one machine is proof enough."""
 
 _OF_ONE_TARGET = {'__name__', 'instance', 'job', 'nodename'}
 _OF_THE_KERNEL = ('nodename', 'domainname', 'machine', 'release', 'sysname', 'version')

@@ -99,18 +99,18 @@ PLAIN = ('(.*)', '$1')
 _AS_IT_IS = Rewrite(*PLAIN, _as_it_is)
 _WITHOUT_PORT = Rewrite(r'(.*):\d+', '$1', _without_port)
 _DOMAINS = 5
-"""Number of domains that are tried, the most frequent first. Raised, advice takes longer; lowered,
-clouds with hosts of many domains get none. Not measured."""
+"""Maximum number of domains that are tried, the most frequent first. Raised, advice takes longer;
+lowered, clouds with hosts of many domains get none. Not measured."""
 
 _SERIES = 20_000
-"""Number of series that are read for advice. Raised, a faulty exporter slows the cycle down;
-lowered, series of large clouds are not seen. A cloud of 10,000 hosts has one series for each
+"""Maximum number of series that are read for advice. Raised, a faulty exporter slows the cycle
+down; lowered, series of large clouds are not seen. A cloud of 10,000 hosts has one series for each
 host."""
 _LABELS = 16
-"""Number of labels that are tried, the most frequent first. Raised, advice takes longer; lowered,
-the right label may be missed. Not measured."""
+"""Maximum number of labels that are tried, the most frequent first. Raised, advice takes longer;
+lowered, the right label may be missed. Not measured."""
 LONGEST_NAME = 255
-"""Characters of a host name. Fixed by RFC 1035."""
+"""Maximum number of characters of a host name. Fixed by RFC 1035."""
 
 
 def diagnose(vector: Vector, host_label: str, hosts: Iterable[str],

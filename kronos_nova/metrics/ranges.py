@@ -15,11 +15,12 @@ from kronos_nova import exception
 from kronos_nova.objects.metrics import Vector
 
 ENOUGH = 4
-"""Samples that a window should have. Raised, proposed windows follow load more slowly; lowered,
-they fail with one lost scrape. One sample may be missing, and another late."""
+"""Number of samples that a window should have. Raised, proposed windows follow load more slowly;
+lowered, windows have no value after one lost scrape. One sample may be missing, and another
+late."""
 
 LONGER = (2, 3, 4, 6, 8, 12, 24)
-"""Multiples of a window (no unit) in which samples are counted. Raised, more queries are asked;
+"""Multiples of a window (no unit) in which samples are counted. Raised, there are more queries;
 lowered, a long scrape interval is not found. 24 times five minutes are two hours, beyond any scrape
 interval."""
 

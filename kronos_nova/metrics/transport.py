@@ -15,19 +15,19 @@ from kronos_nova.metrics import http_errors
 from kronos_nova.metrics.endpoint import Endpoint
 
 _CHUNK = 1 << 16
-"""Bytes of one read. Raised, a limit of bytes is passed by more; lowered, a large answer takes more
-calls. Not measured."""
+"""Bytes of one read. Raised, a limit of bytes is exceeded by more; lowered, a large answer takes
+more calls. Not measured."""
 _LONGEST_GET = 2000
-"""Characters of an address up to which a query is a GET. Fixed by proxies, some of which refuse
-more; longer queries are a POST."""
+"""Maximum number of characters of an address with which a query is a GET. Fixed by proxies, some of
+which refuse more; longer queries are a POST."""
 
 # What Prometheus and the proxies before it compress with. Others, and one around the other, unfold
 # further than their readers bound.
 _ENCODINGS = ('', 'identity', 'gzip', 'deflate')
 
 _LONGEST_PROBLEM = 1000
-"""Characters of a message, which may quote two foreign texts. Raised, a message fills a screen;
-lowered, its cause is cut off. Not measured."""
+"""Maximum number of characters of a message, which may quote two foreign texts. Raised, a message
+fills a screen; lowered, its cause is cut off. Not measured."""
 
 
 class Transport:

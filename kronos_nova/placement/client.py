@@ -23,13 +23,13 @@ from kronos_nova.placement.allocations import Consumer
 LOG = logging.getLogger(__name__)
 
 MOST_DETAIL = 1000
-"""Characters of an error of placement, which may quote a whole body. Raised, a message fills a
-screen; lowered, its cause is cut off. Not measured."""
+"""Maximum number of characters of an error of placement, which may quote a whole body. Raised, a
+message fills a screen; lowered, its cause is cut off. Not measured."""
 CONCURRENT_UPDATE = 'placement.concurrent_update'
 RESOURCE_CLASS = re.compile('[A-Z0-9_]+')
 SHARING = 'MISC_SHARES_VIA_AGGREGATE'
 
-#: Decides from what the consumers hold what they are to hold; None: it is so already.
+#: A function from the present allocations of consumers to the wanted ones; None for no change.
 Change = Callable[[Mapping[str, Consumer]], AllocationSet | None]
 
 

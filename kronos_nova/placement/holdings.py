@@ -16,9 +16,9 @@ from kronos_nova.placement.client import PlacementClient
 from kronos_nova.placement.ownership import classes
 
 PARALLEL_READS = 8
-"""Number of providers that are read at once. Raised, placement gets more requests at once; lowered,
-an audit takes longer. Placement cannot report the allocations of all providers in one answer; not
-measured."""
+"""Number of providers that are read at the same time. Raised, placement gets more requests at once;
+lowered, an audit takes longer. Placement cannot report the allocations of all providers in one
+answer; not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,12 +28,12 @@ from kronos_nova.placement.records import NovaRecords
 LOG = logging.getLogger(__name__)
 
 CHUNK = 50
-"""Instances that are read at once. Raised, the first are examined with older facts; lowered, there
-are more queries. This many are examined within a second or two."""
+"""Number of instances that are read in one query. Raised, the last ones are examined with older
+facts; lowered, there are more queries. The value is examined within a second or two."""
 HANDED_OVER_PATIENCE = 5
-"""Times the patience with a dead worker for one that died when it was about to send the request to
-the source compute. Raised, its move stays open longer; lowered, a migration that is running is
-repaired. Not measured."""
+"""Factor of the patience with a dead worker that died when it was about to send the request to the
+source compute. Raised, its move stays open longer; lowered, a running migration is repaired. Not
+measured."""
 LAST_BREATH = datetime.timedelta(seconds=15)
 """Time for which a worker may have lived after its last sign of life."""
 
@@ -141,8 +141,9 @@ class Reconciler:
             try:
                 self._end_dead_task(task)
             except exception.InventoryError as error:
-                LOG.warning('The live migration of instance %s, whose conductor worker died, is '
-                            'given up later: %s', task.instance_uuid, error)
+                LOG.warning('The live migration of instance %s, whose conductor worker died, '
+                            'cannot be ended now; this is tried again: %s', task.instance_uuid,
+                            error)
 
     def _find_forgotten_tasks(self):
         """Find tasks of workers that died before they recorded anything: only their age shows

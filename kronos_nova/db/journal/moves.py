@@ -20,12 +20,13 @@ from kronos_nova.objects.move import REFUSED
 from kronos_nova.objects.snapshot import MoveUnderWay
 
 SEARCHED_FOR_EACH = 10
-"""Newest moves that are looked at for each expectation that is wanted. Raised, a status reads more
-rows; lowered, none is found where few moves are live ones. Chosen: with 10^6 moves and no
-expectation, a search without a bound took 4.9 s."""
+"""Number of newest moves that are searched for each wanted prediction. Raised, a status reads more
+rows; lowered, no prediction is found where few moves are live migrations. Chosen: with 10^6 moves
+and no expectation, a search without a bound took 4.9 s."""
 MOST_COMPLETED = 50_000
-"""Completed moves that an evaluation reads at most. Raised, it takes more memory; lowered, moves of
-some days are forgotten where there are very many. Chosen: 1,785 moves a day for four weeks."""
+"""Maximum number of completed moves that an evaluation reads. Raised, an evaluation takes more
+memory; lowered, older moves are ignored where there are very many. Chosen as 1,785 moves a day for
+four weeks."""
 LONGEST_WAIT = datetime.timedelta(days=1)
 """Longest time between the plan of a move and Nova's request for it. Raised, evaluations read more
 rows; lowered, requests of moves that waited longer are taken for those of others. Chosen: above

@@ -13,8 +13,8 @@ from kronos_nova.objects import move as moves
 from kronos_nova.pacing.slots import ConcurrencySlots
 
 SCAN_LIMIT = 1000
-"""Moves that one look at the queue reads. Raised, a look takes the database longer; lowered, moves
-behind others that wait are seen later. Not measured."""
+"""Maximum number of moves that one query of the queue reads. Raised, a query takes longer; lowered,
+moves behind others that wait are seen later. Not measured."""
 NOTHING = json.dumps([])
 # A worker of the release before writes none.
 CHECKED_AT = sa.func.coalesce(models.MoveRow.checked_at, models.MoveRow.created_at)
