@@ -16,12 +16,13 @@ from kronos_client import sanitize
 from kronos_nova import exception
 
 NAME_CHARACTERS = 255
-"""Characters of a name, or of a key or value of metadata. Fixed by Nova, which has this limit."""
+"""Maximum number of characters of a name, or of a key or value of metadata. Fixed by Nova, which
+has this limit."""
 
 JSON_ITEMS = 10_000_000
-"""Members of lists and objects in one document. Raised, a small document can take more memory,
-about a hundred bytes a member; lowered, large clouds are refused. The profile of 300,000 instances
-with twenty labels each has seven million."""
+"""Maximum number of members of all lists and objects in one document. Raised, a small document can
+take more memory, about a hundred bytes a member; lowered, large clouds are refused. The profile of
+300,000 instances with twenty labels each has seven million."""
 
 _STRUCTURE = (b'[', b'{', b',')
 

@@ -27,8 +27,8 @@ from kronos_nova.api.operation import Services
 LOG = logging.getLogger(__name__)
 
 SLOW_AT_ONCE = 2
-"""Slow operations at once. Raised, a process takes more memory and processors, as each operation
-reads a whole cloud; lowered, more requests are refused with 503. Not measured."""
+"""Maximum number of slow operations at a time. Raised, a process takes more memory and processors,
+as each operation reads a whole cloud; lowered, more requests are refused with 503. Not measured."""
 
 KEYSTONE_SECONDS = 5
 """Seconds that keystone has to answer, unless nova.conf has a limit. Raised, a silent keystone

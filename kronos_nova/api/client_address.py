@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from kronos_nova import boundary
 
 LONGEST = 100
-"""Characters of an address. Raised, a log line is longer; lowered, an IPv6 address with its zone is
-cut. Chosen above the longest address, which has 45 characters and a zone."""
+"""Maximum number of characters of an address. Raised, a log line is longer; lowered, an IPv6
+address with its zone is cut. Chosen above the longest address, which has 45 characters and a
+zone."""
 
 IPV6_PREFIX = 64
 """Bits of an IPv6 address that are of one network. Raised, one machine has many addresses of its
-own; lowered, neighbours share a limit. By RFC 4291, which gives each network 64."""
+own; lowered, neighbours share a limit. Fixed by RFC 4291, which gives each network 64."""
 
 
 def address_of(env: Mapping[str, str], trusts_proxy: bool) -> str:

@@ -27,14 +27,14 @@ LOG = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
 """Seconds between two readings of the database. Raised, pages change later; lowered, the database
-answers more questions. A person who watches takes a second for "at once"."""
+has more queries. A second seems immediate to a person."""
 
 HEARTBEAT_SECONDS = 10.0
 """Seconds between two signs of life on a stream. Raised, proxies cut quiet connections, some after
 half a minute; lowered, more is sent for nothing. Only a write shows that a listener is gone."""
 
 LONGEST_SECONDS = 600.0
-"""Seconds of one stream, at most. Raised, a listener whose token was revoked listens longer;
+"""Maximum seconds of one stream. Raised, a listener whose token was revoked listens longer;
 lowered, pages connect more often. Not measured."""
 
 KEPT = datetime.timedelta(minutes=10)
@@ -46,8 +46,8 @@ OVERLAP = datetime.timedelta(minutes=1)
 """By how much more than the last look a look goes back: the clocks of controllers differ."""
 
 MOST_KEPT = 2 ** 24
-"""Bytes of past events that are kept: about ten thousand events. Raised, a process takes more
-memory; lowered, listeners that come back start again more often. Not measured."""
+"""Maximum bytes of past events that are kept, about ten thousand events. Raised, a process takes
+more memory; lowered, listeners that come back start again more often. Not measured."""
 
 MOST_GIVEN = 2 ** 16
 """Bytes that are passed to the server at once. Raised, a slow listener holds more memory; lowered,
@@ -55,8 +55,7 @@ each event takes more calls. Not measured."""
 
 FIRST_LOOK_SECONDS = 20.0
 """Seconds that a listener waits for the first reading. Raised, a database that is down is reported
-later; lowered, a slow one is taken for one that is down. It is longer than the retries of a
-transaction."""
+later; lowered, a slow database counts as down. It is longer than the retries of a transaction."""
 
 IDLE_SECONDS = 30.0
 """Seconds for which the thread continues without listeners. Raised, the database is read for
@@ -114,10 +113,10 @@ class Feed:
     def listen(self, last_id: str | None, seconds: float, who: str = '') -> 'Stream':
         """Make a stream of events for a listener.
 
-        :param last_id: of the last event that the listener has, where it comes back
-        :param seconds: after which the stream ends at the latest
-        :param who: the user; one that has few streams takes the place of one that has many
-        :raises TooManyListeners: there are as many as may be
+        :param last_id: id of the last event that a listener has which connects again
+        :param seconds: maximum duration of the stream
+        :param who: the user; a user with few streams may replace a stream of a user with many
+        :raises TooManyListeners: the maximum number of listeners is reached
         :raises DBError: the control database does not answer
         """
         with self.changed:

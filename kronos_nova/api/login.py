@@ -33,19 +33,20 @@ TIMEOUT_SECONDS = 10
 keystone refuses all users. Not measured."""
 
 AT_ONCE = 2
-"""Logins at once. Raised, logins can use more of the threads that answer requests; lowered, people
-wait. Keystone takes a good part of a second to hash a password."""
+"""Maximum number of logins at a time. Raised, logins can use more of the threads that answer
+requests; lowered, users wait longer. Keystone takes a good part of a second to hash a password."""
 
 KEYSTONE = 'keystone_authtoken'
 
 MOST_KEPT = 10_000
-"""Users and addresses whose wrong passwords are counted. Raised, an attack from many addresses
-takes more memory, some 200 bytes each; lowered, it makes the oldest forgotten earlier."""
+"""Maximum number of users and addresses whose wrong passwords are counted. Raised, an attack from
+many addresses takes more memory, some 200 bytes each; lowered, the oldest counts are dropped
+earlier."""
 
 AT_ADDRESS, OF_USER = 4, 10
-"""Wrong passwords of one address, and of one user from anywhere, in times of ``login_tries``.
-Raised, passwords can be tried longer; lowered, people behind one proxy lock each other out, and an
-attacker locks out a user."""
+"""Factors of ``login_tries``: wrong passwords that one address may send, and that all addresses may
+send for one user. Raised, passwords can be tried longer; lowered, people behind one proxy lock each
+other out, and an attacker locks out a user."""
 
 BLANKS = re.compile(r'\s+(?=@|$)')
 """Blanks at the end of the name of a user or a domain."""

@@ -25,7 +25,8 @@ EVENT_STREAM = 'text/event-stream'
 LOG = logging.getLogger(__name__)
 
 LONGEST_NAME = 200
-"""Characters of the name of a user in the journal. Fixed by its columns, which have 255."""
+"""Maximum number of characters of the name of a user in the journal. Fixed by its columns, which
+have 255."""
 
 AGAIN_SECONDS = 5
 """Seconds after which a client should repeat a request for which no slow slot was free. Raised, it

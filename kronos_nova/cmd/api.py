@@ -31,12 +31,12 @@ NAME = 'kronos-api'
 HEALTHCHECK = '/healthcheck'
 
 MOST_UNSENT = 2 ** 20
-"""Bytes that wait for a client that does not read. Raised, slow clients hold more memory; lowered,
-threads wait for them sooner. Not measured."""
+"""Maximum bytes that wait for a client that does not read. Raised, slow clients hold more memory;
+lowered, threads wait for them sooner. Not measured."""
 
 STUCK_SECONDS = 30
-"""Seconds after which a connection is cut whose client reads nothing. Raised, stalled clients hold
-a thread longer; lowered, clients on bad lines are cut. Not measured."""
+"""Seconds after which the connection of a client that reads nothing is closed. Raised, stalled
+clients hold a thread longer; lowered, clients on bad lines lose their connections. Not measured."""
 
 WAITING = 4
 """Requests for each of ``[kronos_api] threads`` that may be in progress or wait, for keystone or
@@ -52,18 +52,18 @@ AGAIN_SECONDS = 5
 must; lowered, it is refused more often. Not measured."""
 
 LARGER = 10
-"""Times ``max_request_body_size`` from which a body is refused while it arrives. Raised, people
-without a token can use more memory; lowered, a body that is a little too large gets no explanation.
-Not measured."""
+"""Factor of ``max_request_body_size`` above which a body is refused while it arrives. Raised,
+people without a token can use more memory; lowered, a body that is a little too large gets no
+explanation. Not measured."""
 
 ANSWER_SECONDS = 5
 """Seconds that the control database has to connect, and to answer. Raised, threads wait longer for
-a dead database; lowered, a busy one counts as dead. The slowest answer takes a hundredth of it, and
-a page waits 20 s."""
+a dead database; lowered, a busy one counts as dead. The slowest answer takes a hundredth of this
+time, and a page waits 20 s."""
 
 SILENT_SECONDS = 5
 """Seconds for which a control database that did not answer is not asked again. Raised, the service
-is back later; lowered, threads wait for a dead database. It is longer than the retries of a
+recovers later; lowered, threads wait for a dead database. The value is longer than the retries of a
 transaction."""
 
 LOG = logging.getLogger(__name__)

@@ -15,28 +15,30 @@ from waitress import server
 from waitress import task
 
 HEAD_SECONDS = 10
-"""Seconds for the head of a request, from the first byte, or from the connection where there is
-none. Raised, slow connections hold their place longer; lowered, clients behind slow lines are cut.
-A head is one packet, and TCP repeats a lost one three times within seven seconds."""
+"""Seconds in which the head of a request has to arrive, from its first byte, or from the connection
+where no byte arrives. Raised, slow connections hold their place longer; lowered, clients on slow
+lines lose their connections. A head is one packet, and TCP repeats a lost one three times within
+seven seconds."""
 
 WHOLE_SECONDS = 60
-"""Seconds for a whole request with its body. Raised, slow bodies hold their place longer; lowered,
-a snapshot of many MiB cannot be sent over a slow line."""
+"""Seconds in which a whole request with its body has to arrive. Raised, slow bodies hold their
+place longer; lowered, a snapshot of many MiB cannot be sent over a slow line."""
 
 SLOWEST_BYTES = 1024
-"""Bytes a second that a client has to take of an answer that is whole, after WHOLE_SECONDS. Raised,
-downloads over slow lines are cut; lowered, slow connections hold their place longer. A modem takes
-several times as many."""
+"""Bytes a second at which a client has to read a finished answer, after WHOLE_SECONDS. Raised,
+downloads over slow lines are cut off; lowered, slow connections hold their place longer. A modem
+takes several times as many."""
 
 MOST_CONNECTIONS = 1000
 """Connections, in addition to those of listeners, from which a new one takes the place of the one
 whose client has stalled longest. Raised, each turn of the loop takes longer; lowered, clients that
-rest between requests have to connect again. With 1,100 that drip, or take a byte of their answers
-now and then, the health check takes less than a second on a loaded machine of two cores."""
+rest between requests have to connect again. With 1,100 connections that send or read a byte now and
+then, the health check takes less than a second on a loaded machine with two cores."""
 
 PATIENCE_SECONDS = 1.0
-"""Seconds that a connection has before it makes room for others. Raised, a burst of connections is
-accepted later; lowered, a client that has just connected is cut before its request has come."""
+"""Seconds for which a new connection is kept before it may be closed in favour of another. Raised,
+a burst of connections is accepted later; lowered, a client that has just connected loses its
+connection before its request arrives."""
 
 MARGIN = 100
 """Connections above the limit that are accepted while others make room, and files for the database,

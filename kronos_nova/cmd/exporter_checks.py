@@ -10,8 +10,8 @@ from kronos_nova.objects.metrics import Vector
 from kronos_nova.objects.snapshot import Snapshot
 
 NAMED = 3
-"""Exporters that a message names before it only counts. Raised, messages are longer; lowered, an
-operator has fewer examples. Chosen to fit into a line."""
+"""Maximum number of exporters that a message names; it counts the others. Raised, messages are
+longer; lowered, an operator has fewer examples. Chosen to fit into a line."""
 GIB = 1 << 30
 """Bytes in a GiB. Fixed by the units."""
 

@@ -30,8 +30,8 @@ DONE, STOPPED, FAILED = 0, 3, 4
 """Exit codes (no unit), documented in maintenance.rst. Fixed: scripts depend on them."""
 
 LOOK_SECONDS = 2.0
-"""Seconds between two looks at a maintenance in progress. Raised, its output is later; lowered, the
-database answers more questions. Not measured."""
+"""Seconds between two queries for a maintenance in progress. Raised, its output is later; lowered,
+the database has more queries. Not measured."""
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end a run in an orderly way: its hooks are ended, and it may be resumed at once."""

@@ -20,8 +20,8 @@ FAILED, USAGE = 1, 2
 argparse uses 2."""
 
 LONGEST = 2000
-"""Characters of a line of an error, which may quote a file of any size. Raised, an error fills a
-screen; lowered, its cause is cut off. Not measured."""
+"""Maximum number of characters of a line of an error, which may quote a file of any size. Raised,
+an error fills a screen; lowered, its cause is cut off. Not measured."""
 
 
 class Program:

@@ -27,14 +27,15 @@ from kronos_nova.policies.models import ABSOLUTE
 from kronos_nova.record import writer
 
 DOUBLED = 0.1
-"""Part of the largest value of an answer by which a second series of a target changes a value.
-Raised, a scrape that counts twice is missed where small servers alone are affected; lowered, rates
-of two moments are a warning. A CPU that counts twice changes a profile by half. Measured on a busy
-machine: the load of a host at .04 differed by more than .01, with another one at .57."""
+"""Change of a value by a second series of its target, as a part of the largest value of the answer,
+from which there is a warning. Raised, a target that is scraped twice is missed where only small
+servers are affected; lowered, rates at two different times cause a warning. A CPU that counts twice
+changes a profile by half. Measured on a busy machine: the load of a host at .04 differed by more
+than .01, with another host at .57."""
 IOWAIT = 0.05
-"""Share of a host's CPUs that wait for disks, from which a query that counts these as load has a
-warning. Raised, hosts with slow disks are taken for busy; lowered, hosts with ordinary disks make a
-warning. Chosen: a third of the threshold of the recipes."""
+"""Share of a host's CPU time in iowait from which a query that counts iowait as load causes a
+warning. Raised, hosts with slow disks seem busy without a warning; lowered, hosts with ordinary
+disks cause a warning. Chosen as a third of the threshold of the recipes."""
 _IDLE = re.compile(r'node_cpu_seconds_total.*\bmode\s*(?:=|!=|=~|!~)\s*"[^"]*\bidle\b')
 _IOWAIT = ('max by (instance) (avg by (instance, job) (rate('
            f'node_cpu_seconds_total{{{{mode="iowait"}}}}[{{window}}]))) > {IOWAIT}')

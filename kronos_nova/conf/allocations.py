@@ -1,4 +1,4 @@
-"""``[kronos_allocations]``: mending what moves leave behind in placement."""
+"""``[kronos_allocations]``: repair of allocations that moves leave behind in placement."""
 
 from collections.abc import Sequence
 

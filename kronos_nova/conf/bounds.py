@@ -13,7 +13,7 @@ LARGEST = 10**9
 range of a date; lowered, long limits are refused. Fixed by the range of a date."""
 
 MOST_DAYS = 36_500
-"""Days of an option, at most. Fixed by the range of a date, as :data:`LARGEST`."""
+"""Largest number of days of an option. Fixed by the range of a date, as :data:`LARGEST`."""
 
 
 class Finite(types.Float):

@@ -67,8 +67,8 @@ By default, it is on. If disabled, moves of a plan to hosts with local disks fai
 destination has to fetch an image.
 """),
     cfg.BoolOpt('cold_migration_rollback', default=True, help="""
-Give back the allocations of a cold migration or resize that could not begin in one request to
-placement, and none to an instance that was deleted in the meantime. In nova-conductor.
+Restore allocations by a single request to placement after a cold migration or resize could not
+begin. An instance that was deleted in the meantime gets no allocations. In nova-conductor.
 
 By default, it is on. If disabled, Nova does this in several requests, also for a deleted instance
 (bug 1848343).

@@ -21,9 +21,9 @@ from kronos_nova.plugin.candidates import Candidate
 LOG = logging.getLogger(__name__)
 
 CANDIDATES_TO_TRY = 5
-"""Number of allocation candidates of a host that are tried. Raised, a full host takes longer to
-refuse; lowered, a provider that was taken a moment ago makes a host seem full. More than a few
-failures in a row mean that the host is full; not measured."""
+"""Maximum number of allocation candidates of a host that are tried. Raised, a full host takes
+longer to refuse; lowered, a provider that was taken a moment ago makes a host seem full. More than
+a few failures in a row mean that the host is full; not measured."""
 
 
 class AllocationClaim:

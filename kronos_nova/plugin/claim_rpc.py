@@ -26,7 +26,7 @@ for longer; lowered, a busy one counts as failed. Not measured."""
 
 STORE_TIMEOUT_SECONDS = 5
 """Seconds that storing a claim may take. Raised, other claims of the host wait longer; lowered,
-more claims are not kept. Not measured."""
+more claims are not stored. Not measured."""
 
 # Errors of oslo.messaging where the other end does not serve a namespace.
 UNSERVED = (messaging.UnsupportedVersion, messaging.NoSuchMethod)

@@ -54,7 +54,7 @@ longer; lowered, RPCs of the same nova-conductor wait longer. Not measured."""
 
 PATIENCE = 30
 """Seconds that cells have to answer a cycle. Raised, a dead cell delays a cycle for longer;
-lowered, this process of low priority takes its own slowness for that of a database. Not
+lowered, this process of low priority reports databases as slow where it is slow itself. Not
 measured."""
 SHORT_PATIENCE = 5
 """Seconds that cells have to answer a command. Raised, a person waits longer for a dead cell;

@@ -37,8 +37,8 @@ from kronos_nova.plugin import server_facts
 LOG = logging.getLogger(__name__)
 
 SHORT_PATIENCE = 1
-"""Seconds that cells have to answer a question that can be left out. Raised, a dead cell delays
-more; lowered, a slow cell counts as unreachable. Not measured."""
+"""Seconds that cells have to answer an optional query. Raised, a dead cell delays more; lowered, a
+slow cell counts as unreachable. Not measured."""
 
 
 class InProcessInventory:

@@ -32,8 +32,8 @@ from kronos_nova.plugin import requested_resources
 LOG = logging.getLogger(__name__)
 
 CHUNK = 500
-"""Number of uuids in one query. Raised, statements grow beyond what a database plans well; lowered,
-there are more of them. Not measured."""
+"""Maximum number of uuids in one query. Raised, statements become too long for a database to
+optimise; lowered, there are more statements. Not measured."""
 
 RECENT = datetime.timedelta(days=1)
 """Migrations that ended longer ago hold nothing any more, or an audit finds what they hold."""

@@ -39,21 +39,22 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 NODES = 200
-"""Number of compute nodes in one statement. Raised, a statement takes the database longer; lowered,
-there are more statements. Not measured."""
+"""Maximum number of compute nodes in one statement. Raised, a statement takes the database longer;
+lowered, there are more statements. Not measured."""
 
 HOSTS = 5
-"""Hosts whose instances one statement reads. Raised, RPCs of the same nova-conductor wait longer;
-lowered, there are more statements. The hundred or two instances of so many hosts take a hundredth
-of a second."""
+"""Maximum number of hosts whose instances one statement reads. Raised, RPCs of the same
+nova-conductor wait longer; lowered, there are more statements. The one or two hundred instances of
+so many hosts take a hundredth of a second."""
 
 METADATA_HOSTS = 25
-"""Hosts whose metadata one statement reads. Raised, RPCs of the same nova-conductor wait longer;
-lowered, there are more statements. Few instances have keys of Kronos; not measured."""
+"""Maximum number of hosts whose metadata one statement reads. Raised, RPCs of the same
+nova-conductor wait longer; lowered, there are more statements. Few instances have keys of Kronos;
+not measured."""
 
 MEMBERS = 1000
-"""Instances in one statement. Raised, a statement takes the database longer; lowered, there are
-more statements. Not measured."""
+"""Maximum number of instances in one statement. Raised, a statement takes the database longer;
+lowered, there are more statements. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

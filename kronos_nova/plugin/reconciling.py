@@ -15,20 +15,21 @@ BEAT_SECONDS = 5
 later; lowered, the database has more writes. Not measured."""
 SILENCE_SECONDS = 20
 """Seconds without a beat after which a worker assumes that all workers were delayed. Raised,
-workers that were delayed are taken for dead; lowered, a tick that is a little late counts as a
-delay. Several times :data:`BEAT_SECONDS`."""
+workers that were delayed count as dead; lowered, a tick that is a little late counts as a delay.
+Several times :data:`BEAT_SECONDS`."""
 LEASE_SECONDS = 60
-"""Seconds for which other workers leave the reconciling to one worker that is silent. Raised,
-another takes over later; lowered, two workers reconcile at once. Not measured."""
+"""Seconds for which other workers leave the reconciling to a silent worker. Raised, another worker
+takes over later; lowered, two workers reconcile at once. Not measured."""
 BUDGET_SECONDS = 0.5
-"""Seconds of one tick. Raised, RPCs wait longer and a worker may be taken for dead; lowered,
+"""Maximum seconds of one tick. Raised, RPCs wait longer and a worker may count as dead; lowered,
 reconciling takes longer. Chosen as a tenth of :data:`BEAT_SECONDS`."""
 PAUSE_SECONDS = 0.005
 """Seconds between two instances, in which other threads run. Raised, reconciling takes longer;
 lowered, RPCs wait longer. Not measured."""
 OVERLAP_SECONDS = 300
-"""Seconds by which a look begins before the last one. Raised, more instances are examined twice;
-lowered, clocks that differ hide a migration. Not measured."""
+"""Seconds by which the time that one run examines overlaps that of the last run. Raised, more
+instances are examined twice; lowered, a migration may be missed where clocks differ. Not
+measured."""
 
 
 class Reconciling:

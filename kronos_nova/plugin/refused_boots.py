@@ -15,8 +15,9 @@ from kronos_nova.plugin import inventory
 LOG = logging.getLogger(__name__)
 
 MOST = 20
-"""Wishes that are open at a time. Raised, more flavors and projects have one, in more rows;
-lowered, fewer. Not measured: it keeps a full cloud from filling the table."""
+"""Maximum number of open requests for room. Raised, more flavors and projects have a request, in
+more rows; lowered, fewer have one. Not measured: the limit keeps a full cloud from filling the
+table."""
 
 
 def note(database, request_spec, hold_seconds):

@@ -16,8 +16,8 @@ LOG = logging.getLogger(__name__)
 
 
 MOST_KINDS = 10_000
-"""Kinds of instances that a Counter keeps for the life of a service. Raised, it takes more memory;
-lowered, it counts again more often. Not measured."""
+"""Maximum number of kinds of instances in the cache of a Counter. Raised, the cache takes more
+memory; lowered, resources are computed again more often. Not measured."""
 
 
 UNREADABLE = (nova_exception.NovaException, AttributeError, LookupError, TypeError, ValueError)

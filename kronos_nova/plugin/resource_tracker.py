@@ -36,9 +36,9 @@ LOG = logging.getLogger(__name__)
 MARK = 'kronos_claims'
 
 MOST_MOVES = 10
-"""Claims of moves that are looked up one by one at a start. Raised, a start makes more calls to
-nova-conductor; lowered, Nova's own audit, which takes a handful of calls, runs more often. Chosen
-at about the cost of that audit."""
+"""Maximum number of claims of moves that are looked up one by one at a start. Raised, a start makes
+more calls to nova-conductor; lowered, Nova's own audit, which takes a handful of calls, runs more
+often. Chosen at about the cost of that audit."""
 
 synchronized = utils.synchronized(resource_tracker.COMPUTE_RESOURCE_SEMAPHORE, fair=True)
 

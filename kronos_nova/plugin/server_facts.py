@@ -22,8 +22,8 @@ from kronos_nova.objects.movability import Devices
 LOG = logging.getLogger(__name__)
 
 MEMBERS = 200
-"""Instances in one statement. Raised, a statement takes the database longer; lowered, there are
-more statements. A few hundred take a hundredth of a second."""
+"""Maximum number of instances in one statement. Raised, a statement takes the database longer;
+lowered, there are more statements. A few hundred take a hundredth of a second."""
 
 READ_ALL_EVERY = 20
 """Number of readings of a cell after which the facts of an instance are read again, although its

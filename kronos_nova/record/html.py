@@ -11,8 +11,8 @@ from kronos_nova.objects.plan import CycleReport
 from kronos_nova.objects.snapshot import Snapshot
 
 LISTED = 200
-"""Instances that stayed for one reason and are named. Raised, pages are larger; lowered, fewer are
-named. Not measured."""
+"""Maximum number of instances that are named for each reason to stay. Raised, pages are larger;
+lowered, fewer instances are named. Not measured."""
 
 
 class Page:

@@ -5,8 +5,8 @@ import pathlib
 from kronos_nova import exception
 
 MAX_LISTED = 100
-"""Lines of a message. Raised, a message fills a screen; lowered, faults are not named. Not
-measured."""
+"""Maximum number of problems in a message. Raised, a message fills a screen; lowered, some problems
+are not named. Not measured."""
 
 
 class Problems:

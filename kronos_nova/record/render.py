@@ -20,8 +20,8 @@ FORMAT = 1
 """Version of the JSON output (no unit). Fixed: raised when a key changes its meaning."""
 
 LONGEST = 2000
-"""Characters of a cell or a line. Raised, foreign text fills a screen; lowered, names are cut off.
-Not measured."""
+"""Maximum number of characters of a table cell or an output line. Raised, foreign text fills a
+screen; lowered, names are cut off. Not measured."""
 
 
 class Replayed(NamedTuple):

@@ -12,7 +12,8 @@ import pydantic
 FORMAT = 3
 """Version of snapshots (no unit). Fixed: raised when older programs cannot read a snapshot."""
 WITHOUT_OPTIONS = 2
-"""Version of a snapshot (no unit) that has nothing of what format 3 added. Fixed: files have it."""
+"""Version of snapshots (no unit) without the options that format 3 added. Fixed: existing files
+have it."""
 ADDED = {'hosts': ('domains', 'traits', 'cpu', 'hypervisor_version', 'cells', 'pools'),
          'instances': ('flavor', 'image', 'tags', 'live', 'requires', 'cells', 'devices')}
 """Keys of tables of the inventory that format 3 added."""

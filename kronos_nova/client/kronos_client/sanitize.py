@@ -4,11 +4,11 @@ import re
 import unicodedata
 
 SHOWN_CHARACTERS = 300
-"""Characters of a foreign text in a message. Raised, one answer can fill a page of a log; lowered,
-causes are cut. Chosen as two lines of a log."""
+"""Maximum number of characters of a foreign text in a message. Raised, one answer can fill a page
+of a log; lowered, causes are cut. Chosen as two lines of a log."""
 
-# Cc are control characters (ESC among them), Cf such as turn the direction of writing, Zl and Zp
-# end lines, Cs and Cn cannot be written at all.
+# Unicode categories: Cc are control characters such as ESC, Cf include changes of the writing
+# direction, Zl and Zp end lines, Cs and Cn have no printable form.
 _UNPRINTABLE = ('Cc', 'Cf', 'Zl', 'Zp', 'Cs', 'Cn')
 BEYOND = re.compile('[\U00010000-\U0010ffff]')
 """Characters that utf8mb3 of MariaDB and MySQL does not have."""

@@ -33,20 +33,19 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 120
-"""Seconds for which an instance that cannot be looked at is tried again. Raised, its migration
-stays open longer; lowered, a restart of libvirtd, which takes seconds, leaves the migration failed.
-Not measured."""
+"""Seconds for which the state of a guest is read again after a failure. Raised, its migration stays
+open longer; lowered, a restart of libvirtd, which takes seconds, leaves the migration failed. Not
+measured."""
 SETTLING_SECONDS = 60
 """Seconds until libvirt at the destination has seen that the source is gone. Raised, a migration is
-repaired later; lowered, a guest in transfer is taken for one that runs. Fixed by libvirt's
-keepalive."""
+repaired later; lowered, a guest in transfer counts as running. Fixed by libvirt's keepalive."""
 COPY_SECONDS = 3600
-"""Seconds that the remaining pages of a guest may take to be copied. Raised, a hung copy is
-reported later; lowered, a large guest is taken for a hung one. Chosen as one pass over the memory
-of a large guest."""
+"""Seconds that the copy of the remaining pages of a guest may take. Raised, a hung copy is reported
+later; lowered, the copy of a large guest counts as hung. Chosen as one pass over the memory of a
+large guest."""
 INTERVAL_SECONDS = 0.5
-"""Seconds between two looks at a guest. Raised, a repair ends later; lowered, libvirt answers more
-questions. Not measured."""
+"""Seconds between two queries of a guest's state. Raised, a repair ends later; lowered, libvirt has
+more queries. Not measured."""
 
 # By name: there are compute hosts without libvirt.
 LIBVIRT_ERROR = 'libvirtError'

@@ -17,9 +17,10 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 180
-"""Seconds for which a status is saved again. Raised, a migration may be taken over meanwhile by
-another worker; lowered, a restart of a service loses the status. It is longer than
-``rpc_response_timeout``, and shorter than a migration is left to a worker that died."""
+"""Seconds for which saving a status is tried again. Raised, another worker may take the migration
+over in the meantime; lowered, the status is lost when a service restarts. The value is longer than
+``rpc_response_timeout``, and shorter than the time after which the migration of a dead worker is
+taken over."""
 
 EXPECTED = {
     'nova.compute.manager:ComputeManager._set_migration_status': ('migration', 'status'),

@@ -36,8 +36,8 @@ def at_least(least: int, most: int = LARGEST):
 
 
 MINUTES_DIGITS = 6
-"""Digits of a number of minutes. Fixed: two years have six digits, and a date such as 20261122 has
-eight."""
+"""Maximum number of digits of a number of minutes. Fixed: two years have six digits, and a date
+such as 20261122 has eight."""
 
 COUNT = at_least(0)
 POSITIVE = at_least(1)

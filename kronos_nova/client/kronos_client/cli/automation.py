@@ -18,8 +18,8 @@ QUIET, NOT_QUIET, STILL_PAUSED = 0, 3, 3
 """Exit codes (no unit), documented in operating.rst. Fixed: scripts depend on them."""
 
 LOOK_SECONDS = 0.5
-"""Seconds between two looks at moves in progress. Raised, their ends are shown later; lowered, the
-control database is asked more often."""
+"""Seconds between two queries for moves in progress. Raised, their ends are shown later; lowered,
+the control database has more queries."""
 
 
 def _levels(found):

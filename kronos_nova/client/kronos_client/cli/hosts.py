@@ -25,17 +25,18 @@ RELEASED = ('releasing', 'released')
 UNSETTLED = 'it was migrated or resized off the host, which is neither confirmed nor reverted'
 
 LOOK_SECONDS = 2.0
-"""Seconds between two looks at hosts that are waited for. Raised, ends are shown later; lowered,
-Nova is asked more often."""
+"""Seconds between two queries for the hosts that a command waits for. Raised, their ends are shown
+later; lowered, Nova has more requests."""
 
 PATIENCE_SECONDS = 30
 """Seconds for which a host that was being emptied may be blocked or down before waiting ends.
 Raised, a blocked drain is reported later; lowered, a tenant's reboot ends the waiting. Chosen as
-three looks of the worker that plans drains."""
+three intervals of the worker that plans drains."""
 
 RELEASE_SECONDS = 60
-"""Seconds for which a release is waited for. Raised, the command takes longer where no worker
-runs; lowered, it ends before a busy worker has looked. Chosen as several looks of a worker."""
+"""Seconds for which a command waits for a release. Raised, the command takes longer where no worker
+runs; lowered, it ends before a busy worker sees the release. Chosen as several intervals of a
+worker."""
 
 
 def add_drain_arguments(parser):

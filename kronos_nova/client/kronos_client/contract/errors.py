@@ -5,8 +5,9 @@ import msgspec
 from kronos_client import sanitize
 
 DETAIL_CHARACTERS = 2000
-"""Characters of an error that a client shows. Raised, a faulty server can fill a terminal; lowered,
-long lists of names are cut. Chosen as the programs of Kronos cut a line of an error."""
+"""Maximum number of characters of an error that a client shows. Raised, a faulty server can fill a
+terminal; lowered, long lists of names are cut. Chosen as the length at which the programs of Kronos
+cut a line of an error."""
 
 SERVER_ERROR = 500
 """HTTP status (no unit) from which the cause is in the log of kronos-api. Fixed by HTTP."""
