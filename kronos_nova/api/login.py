@@ -1,7 +1,8 @@
-"""Password for token, for the page: kronos-api asks keystone, so that a browser need not reach it.
+"""Login of the page: kronos-api gets a token from keystone for a password, so that browsers do not
+need access to keystone.
 
-It is no way around anything: what is sent on is made here, to the one address that nova.conf names,
-and keystone decides as for anybody else.
+A login gives no additional access. The request is composed here and sent only to the address in
+nova.conf, and keystone decides as for any client.
 """
 
 import math

@@ -99,8 +99,8 @@ class SqliteStore:
             engine, 'connect', lambda connection, _record: _bound(connection, deadline))
         revisions = migrate.sync(engine, migrate.CLAIMS)
         self._connection = engine.execution_options(for_writing=True).connect()
-        # WAL with NORMAL keeps every commit through the end of this process; a loss of power may
-        # cost the last ones, which the audit finds again. FULL would wait for the disk each time.
+        # With WAL and NORMAL, commits survive the end of this process. After a power loss the last
+        # ones may be missing, and the audit finds them again. FULL waits for the disk each time.
         self._connection.connection.execute('PRAGMA synchronous = NORMAL')
         with self._connection.begin():
             self._check()
@@ -159,7 +159,8 @@ class SqliteStore:
 
     @contextlib.contextmanager
     def _translated_errors(self):
-        """Close after any error: what was wrong may be the connection, and nothing is in progress.
+        """Translate errors while the block runs. The file is closed after any error, because the
+        connection itself may be broken.
 
         :raises ClaimError: the file cannot be used, or (``_Corrupt``) is not what it should be
         :raises DatabaseVersionError: it is of a newer Kronos
@@ -174,9 +175,8 @@ class SqliteStore:
             raise kind(problem=f'{self.path}: {error}') from error
 
     def _is_unusable(self, error):
-        """Return whether an error is about the machine. Any other one comes from the content:
-        SQLAlchemy, alembic and sqlite3 raise errors of many types for values that they cannot make
-        sense of."""
+        """Return whether an error has its cause in the machine and not in the content of the file.
+        SQLAlchemy, alembic and sqlite3 raise errors of many types for invalid content."""
         code = _sqlite_code(error)
         if code == sqlite3.SQLITE_READONLY:
             # A number in the file's header says so too.

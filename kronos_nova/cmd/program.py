@@ -1,6 +1,7 @@
-"""Commands that are programs of their own, with all that those of kronos-manage have.
+"""Commands that are separate programs, with the options and output of the commands of
+kronos-manage.
 
-They are cliff commands too: the same formats, columns, messages and exit codes.
+They are cliff commands too and have the same formats, columns, messages and exit codes.
 """
 
 import logging

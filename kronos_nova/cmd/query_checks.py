@@ -222,7 +222,7 @@ def _with_iowait(source, query, finding):
 
 
 def _worse(finding, before, after=''):
-    """Return the finding as a warning at least, with more words."""
+    """Return the finding with more text, and as a warning if it was no problem before."""
     return dataclasses.replace(
         finding, state='warning' if finding.state == 'ok' else finding.state,
         detail='; '.join(filter(None, (before, finding.detail, after))))

@@ -148,6 +148,6 @@ def _past_moves(cycle_ports: CyclePorts, since: datetime.datetime) -> tuple[Past
 
 def _of_units(seconds: Mapping[str, float],
               units: Mapping[str, frozenset[str]]) -> dict[str, float]:
-    """Return the seconds left of each aggregate: the most of any aggregate that shares hosts with
+    """Return for each aggregate the most seconds left of any aggregate that shares hosts with
     it."""
     return {name: max(seconds.get(other, 0.0) for other in unit) for name, unit in units.items()}

@@ -111,7 +111,8 @@ class RoomRequests:
 
     def persist(self, snapshot: Snapshot, aggregate: str, wanted: Sequence[Hold],
                 outcome: RoomPlan) -> None:
-        """Let the moves run, or say that the room is there, or why it is not made."""
+        """Record the moves that make the room of a hold, that the room is there, or why it is not
+        made."""
         hold, now, holds = wanted[0], self.utcnow(), self.cycle_ports.holds
         # Servers that came while moves were in progress have their part of the room.
         places = dict(sorted((collections.Counter(outcome.hosts)

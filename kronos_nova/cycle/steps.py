@@ -180,7 +180,7 @@ class Line:
         """Plan the phases of an aggregate that are due."""
         given, scope, load, case, before, due = (
             found.given, found.scope, found.load, found.case, found.before, found.due)
-        if due.is_idle:  # what is not known is not balanced
+        if due.is_idle:  # an aggregate without data is not reported as balanced
             return explain.unmoved(found, plan.NO_DATA if load.no_data else plan.BALANCED)
         waits = solve.waits_for(given, scope.name, due)
         if waits:

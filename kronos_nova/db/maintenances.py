@@ -14,7 +14,8 @@ from kronos_nova.objects.maintenance import Maintenance
 
 
 class Maintenances:
-    """At most one is not done at a time: two would empty each other's hosts into their own."""
+    """Stores maintenances. At most one is open at a time, because two would move servers onto each
+    other's hosts."""
 
     def __init__(self, database):
         self.database = database

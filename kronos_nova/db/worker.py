@@ -13,5 +13,5 @@ def name(host):
 
 @functools.cache
 def _name(host, pid):
-    # In a container the pid comes again after a restart.
+    # A container has the same pids after a restart.
     return f'{host}:{pid}:{uuidutils.generate_uuid()[:8]}'

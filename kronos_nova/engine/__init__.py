@@ -1,2 +1,2 @@
-"""The scheduling of cycles and their processes; :class:`kronos_nova.cycle.evaluation.Cycle` is
-one."""
+"""Scheduling of evaluation cycles (:class:`kronos_nova.cycle.evaluation.Cycle`) and their
+processes."""

@@ -135,8 +135,8 @@ class CycleScheduler:
         if not due.healthy_first:
             self._refused_since = None
             return []
-        # Workers that look at once would share what one is to plan together, and each of their
-        # children reads the cloud.
+        # Workers that look for due aggregates at the same time would divide them, and the child
+        # process of each worker would read the whole cloud.
         is_alone = self.scheduler_ports.locks.acquire(TAKING)
         if not is_alone and not self._has_waited_enough():
             return []
@@ -151,8 +151,8 @@ class CycleScheduler:
         return ours
 
     def _has_waited_enough(self):
-        """Return whether the worker that takes aggregates must be stopped or hang. What it has
-        taken it has locked: the rest is anybody's."""
+        """Return whether the worker that takes aggregates must have stopped or hung. Its aggregates
+        are locked, and the others are free."""
         now = self.scheduler_ports.monotonic()
         if self._refused_since is None:
             self._refused_since = now

@@ -70,7 +70,7 @@ class AggregateLocks:
         return True
 
     def heartbeat(self):
-        """Keep what is held from expiring, in back ends where locks do."""
+        """Renew the locks that are held, in back ends whose locks expire."""
         if self._held:
             try:
                 self._coordinator.heartbeat()

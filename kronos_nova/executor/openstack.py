@@ -80,7 +80,7 @@ class OpenStackComputeApi:
         self._migrate(move, {'migrate': {'host': move.destination}})
 
     def _migrate(self, move, action):
-        # Not sent twice: where the first one arrived, Nova would refuse the second.
+        # The request is not repeated: if the first one arrived, Nova would refuse the second.
         answer = self._request(
             move.instance_uuid, 'POST', f'/servers/{move.instance_uuid}/action', json=action,
             headers={'X-OpenStack-Request-ID': request_id(move.uuid)},

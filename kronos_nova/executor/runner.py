@@ -82,7 +82,7 @@ class Runner:
         try:
             self._try(move)
         except exception.MoveLost as e:
-            LOG.warning('%s Another worker thought that this one had died.', e)
+            LOG.warning('%s Another worker took this one for dead and has the move now.', e)
 
     def _try(self, move):
         try:

@@ -31,7 +31,7 @@ class HostScope:
 
     @property
     def names(self) -> frozenset[str] | None:
-        """The hosts, or None where it takes a list of all hosts to know them."""
+        """The names of the hosts. None where they follow only from a list of all hosts."""
         if self._scopes is None or UNASSIGNED in self._scopes:
             return None
         return self._chosen

@@ -49,7 +49,7 @@ query in another unit counts as load; lowered, a cloud that becomes busy counts 
 in percent differs by 100, a query in cores by the cores of a host."""
 _ROWS = 4096
 """Number of series that are judged together. Raised, a judgement takes more memory; lowered, it
-takes more time. The value takes some tens of MiB."""
+takes more time. Chosen because a judgement takes some tens of MiB."""
 
 
 def weeks(horizon: int) -> int:

@@ -25,8 +25,8 @@ DEVICE = 'device'
 """Prefix of the names of devices that count like resource classes, whose own names have no lower
 case."""
 ENOUGH = 1 << 20
-"""Number of devices that a host counts as having where its devices are not known. Fixed: more than
-all servers of one host need. Lowered below that, instances seem to have no room; raised, nothing
+"""Number of devices that is assumed for a host whose devices are not known. Fixed: more than all
+servers of one host need. Lowered below that, instances seem to have no room; raised, nothing
 changes."""
 T = TypeVar('T')
 

@@ -128,7 +128,7 @@ class Room(Rule):
     def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
                others: Chains = ()) -> np.ndarray:
         permitted = np.ones((), dtype=bool)
-        # A class at a time: much faster than all() over so short an axis.
+        # A loop over the classes is much faster than all() over so short an axis.
         for c in range(len(state.problem.resource_classes)):
             permitted = permitted & self._fits(state, c, vms, hosts, others)
         return permitted

@@ -112,8 +112,8 @@ class AutomationPayload:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class DrainPayload:
-    """A host that is to be empty. ``blocked`` has, of ``blocked_count`` servers that have to stay,
-    up to 20 by uuid, and why."""
+    """The drain of a host. ``blocked`` is {uuid: reason} of up to 20 servers that have to stay;
+    ``blocked_count`` is the number of all of them."""
 
     VERSION: ClassVar[str] = '1.0'
 

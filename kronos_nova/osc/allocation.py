@@ -41,7 +41,7 @@ class Replace(lister.Lister):
 
 
 class ShowMove(lister.Lister):
-    """Show who holds what of a server that moves, or moved: the server and its migrations."""
+    """Show the allocations of a server and of its migrations."""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)

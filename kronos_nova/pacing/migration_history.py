@@ -77,15 +77,15 @@ BANDWIDTH = 1000.0
 """Bandwidth in MiB a second where no past moves are known: most of a link of 10 Gbit/s. Raised,
 moves are predicted shorter at first; lowered, longer. Past moves replace it."""
 LEAST_FIXED = 0.5
-"""Seconds that a move takes at least. Raised, fast clouds are predicted too slow; lowered to 0, a
-fit may be negative. Not measured."""
+"""Lower bound of the fixed seconds of a move. Raised, fast clouds are predicted too slow; lowered
+to 0, a fit may be negative. Not measured."""
 LEAST_BANDWIDTH = 1.0
-"""MiB a second that are copied at least. Raised, slow links are predicted too fast; lowered, one
-move that hung makes all others seem endless. Not measured."""
+"""Lower bound of the bandwidth in MiB a second. Raised, slow links are predicted too fast; lowered,
+one move that hung makes all others seem endless. Not measured."""
 SPREAD = 0.2
-"""Relative error (no unit) that a duration has in any case; assumptions count as one with an error
-of 1. Raised, assumptions last longer; lowered, single moves decide. See ``bench makespan`` for
-errors."""
+"""Relative error (no unit) of every observed duration. The assumed values count as an observation
+with an error of 1. Raised, they have more weight for longer; lowered, single moves decide. See
+``bench makespan`` for errors."""
 SURE = 0.1
 """Relative error (no unit) of a bandwidth that an operator configured. Raised, past moves correct
 it sooner; lowered, later. Not measured."""

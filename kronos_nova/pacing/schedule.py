@@ -46,7 +46,8 @@ class Job:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Links:
-    """MiB a second: of one migration at most, and of each host's link, the same in both directions.
+    """Bandwidths in MiB a second: the maximum of one migration, and that of each host's link in
+    each direction.
     """
 
     stream: float

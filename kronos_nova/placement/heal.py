@@ -128,7 +128,8 @@ class Healer:
         return case
 
     def _consumer(self, case, uuid):
-        """Read a consumer; refused if its allocations are not those that were judged."""
+        """Read a consumer again. An error is raised if its allocations have changed since they were
+        judged."""
         judged = {migration.uuid: held for migration, held in case.migrations} | {
             case.uuid: case.held}
         consumer = self._client.consumer(uuid)
@@ -150,7 +151,7 @@ class Healer:
             try:
                 self._client.post(after.changed_from(held))
             except errors.PlacementUnavailable:
-                raise   # it stays planned: whether it was made is not known, and it may be undone
+                raise   # The repair may have been made: it stays in the journal and can be undone.
             except exception.PlacementError as error:
                 self._journal.close(repair, repairs.FAILED, str(error))
                 if not isinstance(error, errors.InsufficientInventory):

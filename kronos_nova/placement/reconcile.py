@@ -29,7 +29,8 @@ LOG = logging.getLogger(__name__)
 
 CHUNK = 50
 """Number of instances that are read in one query. Raised, the last ones are examined with older
-facts; lowered, there are more queries. The value is examined within a second or two."""
+facts; lowered, there are more queries. Chosen because a batch is examined within a second or
+two."""
 HANDED_OVER_PATIENCE = 5
 """Factor of the patience with a dead worker that died when it was about to send the request to the
 source compute. Raised, its move stays open longer; lowered, a running migration is repaired. Not
@@ -146,8 +147,8 @@ class Reconciler:
                             error)
 
     def _find_forgotten_tasks(self):
-        """Find tasks of workers that died before they recorded anything: only their age shows
-        it."""
+        """Find tasks of workers that died before they recorded anything. Such a task is recognised
+        only by its age."""
         old = [each for each in self.nova.accepted() if each.settled_for > self.limits.stalled]
         if old:
             known = self.tasks.in_progress()
@@ -157,8 +158,8 @@ class Reconciler:
 
     def _free_forgotten_instances(self):
         """Free instances whose request was lost. A worker that died as soon as it had the request
-        left no trace but Nova's mark. This process takes requests too, so a request as old as that
-        is in no queue any more."""
+        left only the task_state that Nova set. This process receives requests too, so no queue can
+        still have a request of that age."""
         before = self.clock() - datetime.timedelta(seconds=self.limits.stalled)
         marked = self.nova.marked(before)
         if marked:

@@ -63,8 +63,8 @@ REACH = 2
 with worse moves. Not measured."""
 EFFORT = 3e7
 """Maximum number of pairs of instance and host that are rated to make a way cheaper. Raised, plans
-take longer; lowered, they copy more. The value takes about half a second of a processor; a quarter
-of it costs 2 % of memory on clusters of 32 and 100 hosts."""
+take longer; lowered, they copy more. So many pairs take about half a second of a processor; a
+quarter of it costs 2 % of memory on clusters of 32 and 100 hosts."""
 EFFORT_MOVE = 8e5
 """The same limit in pairs for each move of a way, where that is less than :data:`EFFORT`. Raised,
 short plans take longer; lowered, they copy more. Chosen together with :data:`EFFORT`."""
@@ -502,7 +502,7 @@ class Leveling:
                 self.prices.add(change, vms, hosts)
                 if self.is_paid:
                     change -= self.price.take(vms)
-        # What costs nothing more is as good as free.
+        # A move without additional cost counts as one of FREE_GIB.
         ratings = np.divide(change, np.maximum(cost, FREE_GIB))
         np.negative(ratings, out=ratings)
         ratings[change > -TOLERANCE] = 0.0

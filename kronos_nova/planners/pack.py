@@ -118,7 +118,8 @@ def _freed(state: State, moves: list[tuple[int, int]]) -> set[int]:
 
 
 def search(space: SearchSpace, limits: Limits) -> list[list[tuple[int, int]]]:
-    """End states that fit the budget, as moves in an order that is likely to be possible."""
+    """Search end states within the budget. Each is returned as moves, in an order that is likely to
+    be possible."""
     if not len(space.vms):
         return []
     found, rated = [], 0
@@ -133,7 +134,8 @@ def search(space: SearchSpace, limits: Limits) -> list[list[tuple[int, int]]]:
 
 
 class Emptying:
-    """One search: empties hosts until no more can be. ``rated`` counts the pairs looked at."""
+    """One search that empties hosts until no other host can be emptied. ``rated`` is the number of
+    rated pairs."""
 
     def __init__(self, space: SearchSpace, limits: Limits, by_moves: float, effort: float):
         self.space, self.limits, self.effort = space, limits, effort

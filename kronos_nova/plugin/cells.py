@@ -1,4 +1,5 @@
-"""Contexts for work that no request asked for, and the way to an instance's cell."""
+"""Request contexts for work that no user requested, and contexts targeted at the cell of an
+instance."""
 
 from nova import context as nova_context
 from nova import exception as nova_exception

@@ -44,7 +44,7 @@ class _Loader(yaml.SafeLoader):
         try:
             return super().construct_object(node, deep)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            # As PyYAML's constructors end for a value that does not fit its tag.
+            # PyYAML's constructors raise these for a value that does not match its tag.
             raise yaml.YAMLError(f'line {node.start_mark.line + 1}: this is no value of '
                                  f'{node.tag}') from error
 

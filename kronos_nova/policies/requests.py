@@ -72,13 +72,13 @@ class RequestRules:
         return self._domains.get(host, {})
 
     def refused(self, server: RequestedServer, hosts: Iterable[str]) -> set[str]:
-        """Return those of some hosts that a rule does not let a server go to."""
+        """Return the hosts on which a rule forbids a server."""
         rules = [rule for rule in self._rules if rule.is_firm and rule.selects(server)]
         return {host for host in hosts if not all(rule.allows(server, host) for rule in rules)
                 } if rules else set()
 
     def costs(self, server: RequestedServer, hosts: Iterable[str]) -> list[float]:
-        """Return what a server costs on each of some hosts, by what rules would rather have."""
+        """Return the cost of a server on each host, by the preferences of rules."""
         rules = [rule for rule in self._rules if not rule.is_firm and rule.selects(server)]
         return [sum(rule.rule.price for rule in rules if not rule.wants(host)) for host in hosts]
 
@@ -92,8 +92,8 @@ def _is_known_at_a_request(rule: OperatorRule) -> bool:
 
 
 def _fits(words: Iterable[str] | None) -> Callable[[str], object]:
-    """Make what tells whether one of some words or patterns fits a value; for None every value
-    fits."""
+    """Return a function that returns whether a value matches one of the words or patterns. With
+    None, every value matches."""
     if words is None:
         return bool
     # A value may be called as a pattern is written.

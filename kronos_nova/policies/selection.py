@@ -230,7 +230,7 @@ class _Index:
 _Pairs = Iterable[tuple[str, str]]
 """Values, each with the uuid of a server that has it."""
 
-# A loop for each kind: a call for each server would take most of the time that rules take.
+# Each kind has a loop of its own, because a call for each server would take most of the time.
 _OF_SERVERS: dict[str, Callable[[Iterable[Instance], str], _Pairs]] = {
     'project': lambda instances, key: (
         (each.project_id, each.uuid) for each in instances if each.project_id),
@@ -250,7 +250,8 @@ _OF_SERVERS: dict[str, Callable[[Iterable[Instance], str], _Pairs]] = {
 
 
 class _Values:
-    """Servers or hosts by a value. A pattern looks only at values that begin as it does."""
+    """Index of servers or hosts by a value. A pattern is compared only with values that begin as it
+    does."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]):
         self._having: dict[str, list[str]] = {}

@@ -15,13 +15,14 @@ from kronos_nova.executor.hosts import HostApi
 from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import Snapshot
 
-if typing.TYPE_CHECKING:    # numpy is most of the time that a command takes
+if typing.TYPE_CHECKING:    # importing numpy takes most of the time of a command
     from kronos_nova.cycle.inputs import PlannerPorts
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """
+    """The caller of a service function, and the functions that open what it needs.
+
     who : the caller, as it is stored with each change
     read_cloud : returns the cloud as it is now; only drains and room need it
     read_flavors : returns Nova's flavors; only room needs them

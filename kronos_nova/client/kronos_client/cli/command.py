@@ -27,12 +27,12 @@ class Command(command.Command):
     """A command that prints a sentence."""
 
     def _load_hooks(self):
-        # cliff's asks every distribution that is installed for hooks of this command.
+        # cliff's method searches every installed distribution for hooks of this command.
         self._hooks = []
 
     def get_epilog(self):
-        # cliff's names the distribution that has the command. It reads the metadata of all that is
-        # installed for that, which is a fifth of the time that a command takes.
+        # The epilog of cliff names the distribution of the command. For that it reads the metadata
+        # of all installed packages, which takes a fifth of the time of a command.
         return self._epilog or ''
 
     @property
