@@ -140,9 +140,14 @@ def tuning(space: SearchSpace, budget: int) -> Tuning:
 
 
 def searches(space: SearchSpace, found: Incumbents, limits: Limits) -> Iterator[None]:
-    """Search a space, as many times as that is worth it, and add what is found to what is known."""
+    """Search a space, as many times as that is worth it, and add what is found to what is known.
+
+    A search continues from known plans that have no more moves than it may plan.
+    """
     costs: list[float] = []
-    spent, known = 0.0, found.kept.copy()
+    known = [end for end in found.kept if len(end.plan) <= limits.budget]
+    known = known or [End(space.state.objective(), [])]
+    spent = 0.0
     while True:
         own = Incumbents(known)
         one = LocalSearch(space, own, limits, len(costs))

@@ -19,6 +19,7 @@ from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.greedy import Greedy
 from kronos_nova.planners.local_search import LocalSearch
+from kronos_nova.planners.local_search import searches
 from kronos_nova.planners.population import End
 from kronos_nova.planners.population import Incumbents
 from kronos_nova.planners.spread import Spread
@@ -64,6 +65,20 @@ class LocalSearchTest(testtools.TestCase):
                 self.assertAlmostEqual(end.cost, ordering.state.combined(), 9)
                 self.assertTrue((ordering.state.imbalances() <= space.worst).all())
             self.assertLessEqual(len(ordering.done), limits.budget)
+
+    def test_a_search_adds_no_plan_longer_than_its_budget(self):
+        space = SearchSpace(clouds.start(uneven(hosts=4, per_host=3)), 6)
+        found = Incumbents([End(space.state.combined(), [])])
+        next(searches(space, found, Limits(budget=6)))
+        known = {len(end.plan) for end in found.kept}
+        self.assertEqual(6, max(known))
+        found.kept = found.kept[:1]  # the longest, of the best cost
+        self.assertLess(2, len(found.best.plan))
+        longer = {tuple(end.plan) for end in found.kept}
+        next(searches(space, found, Limits(budget=2)))
+        new = [end.plan for end in found.kept if tuple(end.plan) not in longer]
+        self.assertNotEqual([], new)
+        self.assertGreaterEqual(2, max(len(plan) for plan in new))
 
     def test_it_stops_at_the_deadline(self):
         problem, ticks = uneven(), iter(range(1000))
