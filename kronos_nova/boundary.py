@@ -19,6 +19,9 @@ NAME_CHARACTERS = 255
 """Maximum number of characters of a name, or of a key or value of metadata. Fixed by Nova, which
 has this limit."""
 
+UUID_CHARACTERS = 36
+"""Characters of a uuid. Fixed by its text form."""
+
 JSON_ITEMS = 10_000_000
 """Maximum number of members of all lists and objects in one document. Raised, a small document can
 take more memory, about a hundred bytes a member; lowered, large clouds are refused. The profile of

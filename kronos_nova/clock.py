@@ -6,6 +6,8 @@ are UTC too, and get their zone where they are read.
 
 import datetime
 
+DAY = datetime.timedelta(days=1)
+
 
 def utcnow() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)

@@ -8,12 +8,11 @@ from kronos_nova import exception
 from kronos_nova.metrics import exporters
 from kronos_nova.objects.metrics import Vector
 from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.units import GIB
 
 NAMED = 3
 """Maximum number of exporters that a message names; it counts the others. Raised, messages are
 longer; lowered, an operator has fewer examples. Chosen to fit into a line."""
-GIB = 1 << 30
-"""Bytes in a GiB. Fixed by the units."""
 
 STOPPED = 'libvirt_up == 0'
 OTHER_PAGES = ('(node_memory_Hugetlb_bytes '

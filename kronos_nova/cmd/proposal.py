@@ -19,12 +19,11 @@ from kronos_nova.metrics.prometheus import PrometheusClient
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
+from kronos_nova.units import MIB
 
 DEFAULT_RECIPE = 'cpu-memory'
 OF_CEILOMETER = {'cpu-memory': 'cpu-memory-ceilometer'}
 """The recipe in place of another one where ceilometer has the servers and no libvirt exporter."""
-MIB = 1 << 20
-"""Bytes in a MiB. Fixed by the units."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

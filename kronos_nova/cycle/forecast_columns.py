@@ -25,9 +25,8 @@ from kronos_nova.objects.plan import FORECAST_NOT_USED
 from kronos_nova.objects.plan import FORECAST_USED
 from kronos_nova.objects.plan import ForecastReport
 from kronos_nova.policies import Policy
+from kronos_nova.units import HOUR
 
-HOUR = 3600
-"""Seconds in an hour. Fixed by the unit."""
 MOST_SERIES = 200_000
 """Maximum number of series in one answer of Prometheus. Raised, a query without the right labels
 takes more memory; lowered, large clouds have no forecast. Chosen as more than the servers of one

@@ -30,6 +30,7 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import MigrationQueries
 from kronos_nova.policies import Policy
+from kronos_nova.units import MIB
 
 if TYPE_CHECKING:
     from kronos_nova.cycle.aggregates import Scope
@@ -484,8 +485,6 @@ def _occupied(given: 'Inputs', scope: 'Scope') -> Occupied:
         doubted=history.doubted.get(scope.name, frozenset()))
 
 
-MIB = 2**20
-"""Bytes in a MiB. Fixed by the units."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

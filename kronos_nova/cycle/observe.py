@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 from collections.abc import Mapping
 
+from kronos_nova.clock import DAY
 from kronos_nova.cooldown import PlanningHistory
 from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.cycle import aggregates
@@ -19,8 +20,6 @@ from kronos_nova.objects.plan import PlanRecord
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
-
-DAY = datetime.timedelta(days=1)
 
 UNDER_WAY = {plans.APPROVED: 'is approved and starts soon',
              plans.EXECUTING: 'is being carried out'}

@@ -19,6 +19,7 @@ from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.pacing.migration_history import Assumed
 from kronos_nova.policies import windows
 from kronos_nova.policies.windows import Windows
+from kronos_nova.units import DAY
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +66,6 @@ def _mib_per_second(mbps: int) -> float | None:
     return mbps * 1e6 / 8 / 2**20 or None
 
 
-DAY = 86400
-"""Seconds in a day. Fixed by the unit."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,11 +20,9 @@ from kronos_nova.model.prices import Preferences
 from kronos_nova.planners import level
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.risk import risk
+from kronos_nova.units import HOUR
+from kronos_nova.units import MIB_PER_GIB
 
-MIB_PER_GIB = 1024
-"""MiB in a GiB. Fixed by the units."""
-HOUR = 3600.0
-"""Seconds in an hour. Fixed by the unit."""
 COPY_CORES = 2.0
 """Cores that a live migration keeps busy, one at each end. Raised, moves cost more and fewer are
 made; lowered, more are made. An estimate; not measured."""

@@ -29,9 +29,8 @@ from kronos_nova.pacing.schedule import Job
 from kronos_nova.pacing.schedule import Links
 from kronos_nova.pacing.schedule import best
 from kronos_nova.planners.base import Limits
+from kronos_nova.units import MIB_PER_GIB
 
-MIB_PER_GIB = 1024
-"""MiB in a GiB. Fixed by the units."""
 BEFORE = {plan.EVACUATE: 3.0, plan.AFFINITY: 2.0, plan.RELIEVE: 1.0}
 """Addition to the score of the host that a move relieves, by phase (no unit). Fixed: a score is at
 most 1, so that the phases begin one after the other."""

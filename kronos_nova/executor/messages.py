@@ -23,8 +23,6 @@ MAX_NAME = 200
 """Maximum number of characters of the name of a queue. Fixed by AMQP, which allows 255 bytes, of
 which prefix and priority need some."""
 
-UUID_CHARACTERS = 36
-"""Characters of a uuid. Fixed by its text form."""
 
 
 def migrations_topic(aggregate):
@@ -78,4 +76,4 @@ def move_of(message: object) -> str:
     """
     if not isinstance(message, Mapping):
         raise boundary.OutOfBounds(what='the message', problem='must be an object')
-    return boundary.printable(message.get('move_uuid'), 'move_uuid', UUID_CHARACTERS)
+    return boundary.printable(message.get('move_uuid'), 'move_uuid', boundary.UUID_CHARACTERS)

@@ -18,13 +18,12 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.policies import Policy
 from kronos_nova.policies.models import ABSOLUTE
 from kronos_nova.policies.models import HOST_FRACTION
+from kronos_nova.units import MIB
 
 ALIKE = 1.05
 """Ratio of two totals up to which hosts have the same size. Raised, the load of a moved server may
 be wrong by as much. Lowered, operators have to configure the sizes of hosts where a few CPUs of
 some hosts are reserved."""
-MIB = 1 << 20
-"""Bytes in a MiB. Fixed by the units."""
 CLASSES = {'VCPU': ('VCPU', 'PCPU'), 'MEMORY_MB': ('MEMORY_MB',)}
 """Resource classes of placement that are a host's size, by ``vm_profile_resource``."""
 _CPU, _MEMORY = re.compile(r'v?cpus?|cores?'), re.compile(r'mem(ory)?|rss|ram')

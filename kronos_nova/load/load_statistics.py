@@ -18,8 +18,8 @@ import dataclasses
 
 import numpy as np
 
-DAY = 86400.0
-"""Seconds in a day. Fixed by the unit."""
+from kronos_nova.units import DAY
+
 SOON = 900.0
 """Seconds in which the weight of a sample in the short-term mean falls to a third. Raised, new load
 is seen later; lowered, noise is taken for load. Of 5, 10, 15 and 30 minutes, a generated week and

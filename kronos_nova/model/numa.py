@@ -24,9 +24,8 @@ from kronos_nova.objects import numa
 from kronos_nova.objects.numa import InstanceCell
 from kronos_nova.objects.snapshot import Host
 from kronos_nova.objects.snapshot import Instance
+from kronos_nova.units import KIB_PER_MIB
 
-KIB = 1024
-"""KiB in a MiB. Fixed by the units."""
 NO_PAGE = -1
 """Index of the page size of a part on a cell without page sizes (no unit). Fixed: no page size has
 a negative index."""
@@ -260,7 +259,7 @@ class CellUse:
         used.memory[at] += sign * need.memory_mb
         if place.page != NO_PAGE:
             used.pages[*at, place.page] += (
-                sign * need.memory_mb * KIB / self.cells.page_kb[place.page])
+                sign * need.memory_mb * KIB_PER_MIB / self.cells.page_kb[place.page])
 
     def fits(self, kinds: np.ndarray) -> np.ndarray:
         """Return bool (n, H): hosts with room in distinct cells for all parts of each kind, and
@@ -330,7 +329,7 @@ class CellUse:
     def _fitting_pages(self, need: InstanceCell, hosts: np.ndarray,
                        only_free: bool = True) -> np.ndarray:
         """Return bool (h, C, S): sizes of whose pages enough are there for the memory of a part."""
-        cells, memory = self.cells, need.memory_mb * KIB
+        cells, memory = self.cells, need.memory_mb * KIB_PER_MIB
         there = cells.has.pages[hosts]
         if only_free:
             there = there - self.used.pages[hosts] - cells.reserved[hosts]
@@ -425,7 +424,7 @@ class CellUse:
                  'memory': 0 if need.pinned and place.page != NO_PAGE else need.memory_mb}
         if place.page != NO_PAGE:
             found[f'page {place.page}'] = (
-                need.memory_mb * KIB / self.cells.page_kb[place.page])
+                need.memory_mb * KIB_PER_MIB / self.cells.page_kb[place.page])
         return {name: float(amount) for name, amount in found.items() if amount}
 
     def free(self, host: int, cell: int, name: str) -> float:
@@ -477,7 +476,7 @@ class CellUse:
         used, (pinned, shared) = self.used, _cpus(need)
         if len(self.cells.page_kb):
             size = self._sizes_taken(need, hosts) & cells[..., None]
-            used.pages[hosts] += size * (need.memory_mb * KIB / self.cells.page_kb)
+            used.pages[hosts] += size * (need.memory_mb * KIB_PER_MIB / self.cells.page_kb)
         used.pinned[hosts] += pinned * cells
         used.cpus[hosts] += shared * cells
         used.memory[hosts] += need.memory_mb * cells
@@ -558,7 +557,7 @@ def _sum_of_parts(parts: Sequence[InstanceCell], page_kb: np.ndarray) -> list[fl
     """Return the CPUs to pin, the shared CPUs, and the pages of each size."""
     pinned, shared = (sum(some) for some in zip((0, 0), *map(_cpus, parts), strict=True))
     return [pinned, shared, *(
-        sum(need.memory_mb * KIB / size for need in parts if need.page_kb == size)
+        sum(need.memory_mb * KIB_PER_MIB / size for need in parts if need.page_kb == size)
         for size in page_kb.tolist())]
 
 

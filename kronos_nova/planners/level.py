@@ -33,9 +33,8 @@ from kronos_nova.planners import order
 from kronos_nova.planners.base import Limits
 from kronos_nova.planners.base import Step
 from kronos_nova.planners.spread import hosts_that_matter
+from kronos_nova.units import MIB_PER_GIB
 
-MIB_PER_GIB = 1024
-"""MiB in a GiB. Fixed by the units."""
 MOVE_PARTS = (0.5, 0.1)
 """Costs of a move in addition to the memory that it copies, as parts of the memory of an instance
 of mean size: the first at the start, the second once a way is found. Raised, ways have fewer and

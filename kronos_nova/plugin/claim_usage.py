@@ -5,9 +5,7 @@ from nova.virt import hardware
 from oslo_serialization import jsonutils
 
 from kronos_nova.objects.claim import Amount
-
-MB_PER_GB = 1024
-"""MiB in a GiB. Fixed by Nova, which rounds swap in this way."""
+from kronos_nova.units import MIB_PER_GIB
 
 
 def to_amount(usage, devices):
@@ -16,8 +14,9 @@ def to_amount(usage, devices):
     :param devices: PciDevice objects
     """
     topology = usage.get('numa_topology')
+    # Nova rounds swap down to whole GiB.
     disk_gb = (usage.get('root_gb', 0) + usage.get('ephemeral_gb', 0) +
-               usage.get('swap', 0) // MB_PER_GB)
+               usage.get('swap', 0) // MIB_PER_GIB)
     return Amount(vcpus=usage.get('vcpus', 0), memory_mb=usage['memory_mb'], disk_gb=disk_gb,
                   pci=tuple(sorted({device.address for device in devices})),
                   numa_topology=topology and jsonutils.dumps(topology.obj_to_primitive()))

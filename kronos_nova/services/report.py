@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from kronos_client.contract import report as contract
 from kronos_nova import clock
+from kronos_nova.clock import DAY
 from kronos_nova.db import move_queries
 from kronos_nova.db import sums as db_sums
 from kronos_nova.objects import plan as plans
@@ -14,7 +15,6 @@ from kronos_nova.operations import switching
 from kronos_nova.services.context import Context
 
 YEAR = datetime.timedelta(days=365)
-DAY = datetime.timedelta(days=1)
 
 UNMOVED = ('unmoved_hot_seconds', 'unmoved_contended_seconds')
 LOADS = ('observed_seconds', 'hot_seconds', 'contended_seconds', *UNMOVED)

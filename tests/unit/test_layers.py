@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).parents[2] / 'kronos_nova'
 
 # Lowest first; rooms on one floor do not know each other, but for the pairs in SIDEWAYS.
 FLOORS = (
-    ('exception', 'conf', 'version', 'page', 'clock', 'client'),
+    ('exception', 'conf', 'version', 'page', 'clock', 'units', 'client'),
     ('boundary', 'extensions'),
     ('objects',),
     ('policies',),

@@ -13,9 +13,9 @@ from nova import objects
 from nova.objects import base as objects_base
 from oslo_serialization import jsonutils
 
+from kronos_nova import boundary
+
 FOLDER = 'live-migrations'
-UUID_LENGTH = 36
-"""Characters of a uuid. Fixed by its text form."""
 
 
 class MigrationCheckpoints:
@@ -65,7 +65,7 @@ class MigrationCheckpoints:
     def remove_all_but(self, instance_uuids):
         """Remove the checkpoints of all other instances, which were deleted or reset."""
         kept = {self._path(uuid) for uuid in instance_uuids}
-        for path in self._folder.glob(f'{self._host}-{"?" * UUID_LENGTH}.*'):
+        for path in self._folder.glob(f'{self._host}-{"?" * boundary.UUID_CHARACTERS}.*'):
             if path not in kept:
                 path.unlink(missing_ok=True)
 
