@@ -68,7 +68,7 @@ def run(args) -> report.Report:
         tables=tuple(tables), failures=tuple(failures),
         notes=('QEMU without KVM, disks of 1 MiB that are copied too. Seconds are those from the '
                'answer to the request until Nova calls the migration completed; of virsh, those of '
-               f'the command. A guest tells of itself every {BEAT_MS} ms. The error is |expected '
+               f'the command. A guest sends a datagram every {BEAT_MS} ms. The error is |expected '
                '- taken| / taken, expected by the moves of the rounds before. The ratio for both '
                f'guests is the geometric mean; its range is that of {DRAWS:,} draws from the '
                'moves, with replacement (bootstrap).',))

@@ -121,7 +121,7 @@ class Killing:
         if lost := self.lasting(lambda: self.counted(host) - set(self.rows(host))):
             self.problems.append(f'no claim on {host} for {sorted(lost)}')
         if orphans := self.lasting(lambda: self.orphans(host)):
-            self.problems.append(f'claims of nobody on {host}, older than the expiry: '
+            self.problems.append(f'claims without an owner on {host}, older than the expiry: '
                                  f'{sorted(orphans)}')
 
     def lasting(self, find):

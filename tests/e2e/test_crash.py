@@ -36,7 +36,7 @@ class KilledWorkerTest(base.CloudTestCase):
         # Only now, so that the first plan sees all servers.
         self.client.create_aggregate('rack', RACK.hosts['rack'])
 
-        owner = wait_for(self.owner_under_way, 120, 'no move is under way')
+        owner = wait_for(self.owner_in_progress, 120, 'no move is in progress')
         _host, pid, _incarnation = owner.split(':')
         os.kill(int(pid), signal.SIGKILL)
         orphans = {move['uuid'] for move in self.moves()
@@ -51,7 +51,7 @@ class KilledWorkerTest(base.CloudTestCase):
         self.assert_moved_once(moves)
         self.assert_clean()
 
-    def owner_under_way(self):
+    def owner_in_progress(self):
         """A worker, ``host:pid:incarnation``, that has a running migration on its hands."""
         for move in self.moves():
             if move['state'] == 'migrating' and move['migration_uuid']:

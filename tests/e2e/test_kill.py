@@ -77,7 +77,7 @@ class KillTest(testtools.TestCase):
         self.cloud.nova.set_faults({'default': {'seconds': 1.0, 'outcome': outcome}})
         self.order.write_text(f'{path} {moment}')
         self.cloud.client.live_migrate(server, 'compute2')
-        wait_for(lambda: not self.order.exists(), 120, f'nobody came to {path}')
+        wait_for(lambda: not self.order.exists(), 120, f'no process reached {path}')
         source = self.cloud.nova.computes['compute1']
         if service == 'compute':
             wait_for(lambda: not source.process.alive(), 30, 'compute1 lives')

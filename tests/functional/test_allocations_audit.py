@@ -192,7 +192,7 @@ class BrokenByNovaTest(AuditTestCase):
 class InFlightTest(AuditTestCase):
     compute_driver = 'fake.FakeLiveMigrateDriver'
 
-    def test_a_migration_under_way_is_left_alone(self):
+    def test_a_migration_in_progress_is_left_alone(self):
         server = self.boot('host1')
         self.migrate(server, 'host2')
         migration = self._wait_for_migration_status(server, ['running'])

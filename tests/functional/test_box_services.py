@@ -48,7 +48,7 @@ class ServeTest(testtools.TestCase):
         processes.wait_for(process.children, 30, 'there is one process only')
         self.assertRaises(requests.ConnectionError, self.ask)
         loaded.touch()
-        processes.wait_for(self.is_served, 60, 'nobody answers')
+        processes.wait_for(self.is_served, 60, 'no server answers')
 
     def ask(self):
         return requests.get(f'http://127.0.0.1:{self.port}/', timeout=5)

@@ -54,7 +54,8 @@ class ShareTest(testtools.TestCase):
     def test_it_ends_with_the_box_and_with_it_who_left_its_session(self):
         self.start('setsid sleep 1000 & wait')
         members = self.share.path / 'cgroup.procs'
-        processes.wait_for(lambda: len(members.read_text().split()) == 2, 20, 'nobody left')
+        processes.wait_for(lambda: len(members.read_text().split()) == 2, 20,
+                           'no process joined the share')
         pids = members.read_text().split()
         processes.stop_recorded(self.root)
         self.assertFalse(self.share.path.exists())

@@ -321,7 +321,7 @@ class DeadConductorOfAComputeTest(AtomicTestCase):
         self.stub_out('nova.objects.Migration.save', save)
         return owed
 
-    def test_it_is_told_again(self):
+    def test_it_is_reported_again(self):
         for status in ('queued', 'preparing', 'running'):
             server = self.boot('host1')
             owed = self.owe(status, lambda migration: None)

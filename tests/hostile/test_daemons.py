@@ -19,7 +19,7 @@ from kronos_nova.cmd import daemon
 conf = cfg.ConfigOpts()
 kronos_conf.register_opts(conf)
 conf([], default_config_files=[])
-conf.set_override('connection', 'mysql+pymysql://nobody@127.0.0.1:1/kronos', 'kronos_database')
+conf.set_override('connection', 'mysql+pymysql://kronos@127.0.0.1:1/kronos', 'kronos_database')
 try:
     daemon.make_context(conf, ())
 except exception.DBConnectionError:
@@ -32,7 +32,7 @@ class DatabaseAwayTest(testtools.TestCase):
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         config = folder / 'nova.conf'
         config.write_text(f'[DEFAULT]\nstate_path = {folder}\n[kronos_database]\n'
-                          'connection = mysql+pymysql://nobody@127.0.0.1:1/kronos\n')
+                          'connection = mysql+pymysql://kronos@127.0.0.1:1/kronos\n')
         for words in (('kronos-manage', 'status'), ('kronos-status', 'upgrade', 'check')):
             began = time.monotonic()
             done = subprocess.run(

@@ -117,7 +117,7 @@ class TotalDeadlineTest(testtools.TestCase):
         self.assertRaises(exception.MetricsTimeout, self.client('http://slow.test').query, CPU)
         self.assertLess(time.monotonic() - started, 2)
 
-    def test_after_a_drip_the_next_question_is_asked_anew(self):
+    def test_after_a_drip_the_next_question_is_asked_again(self):
         answers = [fakes_tcp_server.DRIPS['body'], lambda connection: connection.sendall(
             fakes_tcp_server.HEAD + b'Connection: close\r\n\r\n' + body_of(HOST))]
         server = self.useFixture(fakes_tcp_server.RawServer(

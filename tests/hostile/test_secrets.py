@@ -150,7 +150,7 @@ class RecordingTest(testtools.TestCase):
             for original in ORIGINALS:
                 self.assertNotIn(original, text.lower(), path)
 
-    def test_what_the_plan_goes_by_means_the_same(self):
+    def test_what_the_plan_uses_means_the_same(self):
         found = anonymise.anonymise(taken(), loader.parse(POLICIES)).snapshot
         aggregate, = found.aggregates
         one, two = found.instances

@@ -33,7 +33,7 @@ class DeprecatedNamesTest(testtools.TestCase):
 
 
 class SeparateTest(testtools.TestCase):
-    def test_what_one_configuration_is_told_another_does_not_hear(self):
+    def test_a_value_of_one_configuration_is_not_in_another(self):
         one, other = make_conf(), make_conf()
         one.set_override('aggregates', ['rack'], 'kronos')
         one.set_default('automation', 'auto', 'kronos')

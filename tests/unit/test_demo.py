@@ -82,7 +82,7 @@ class ComparisonTest(testtools.TestCase):
         self.assertEqual(0.6, found['median_seconds'])
         self.assertLess(0, found['stock_nova_median_seconds'])
 
-    def test_whatever_goes_wrong_is_told_in_the_result(self):
+    def test_whatever_goes_wrong_is_reported_in_the_result(self):
         demo = Demo.__new__(Demo)
         demo._screen, demo._pulse = mock.Mock(), mock.Mock()
         demo._pulse.compare.side_effect = ConnectionError('gone')

@@ -9,12 +9,12 @@ from tests.e2e.box.settings import command
 
 CONFIG = """\
 route:
-  receiver: nobody
+  receiver: none
   group_by: ['...']
   group_wait: 1s
   group_interval: 1s
 receivers:
-  - name: nobody
+  - name: none
 """
 
 

@@ -198,7 +198,7 @@ def summary(result, out):
                   f'{"worked" if found["passed"] else "see the result"}')
     audit = result['audit']
     out.print(f'allocations: {audit["active"]} of {audit["servers"]} servers ACTIVE; ' +
-              ('each holds one allocation, where it runs; nobody else holds any'
+              ('each holds one allocation, where it runs; no other consumer holds any'
                if audit['clean'] else '; '.join(audit['problems'])))
     out.print(f'at work after {result["seconds"]["until_at_work"]} s, balanced after '
               f'{result["seconds"]["balancing"]} s more')

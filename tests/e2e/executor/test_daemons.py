@@ -92,7 +92,7 @@ class DaemonsTest(base.ExecutorTestCase):
         self.assertEqual([], [detail for detail in self.in_trouble(proxy.HANG)
                               if not detail.startswith('NovaClientError')])
 
-    def test_an_executor_that_is_told_to_end_leaves_its_moves_to_another(self):
+    def test_an_executor_that_is_stopped_leaves_its_moves_to_another(self):
         [first] = self.executors(1)
         servers = self.boot(2, 'compute1')
         self.orders(default={'seconds': 12})

@@ -125,7 +125,7 @@ class DrainTest(DrainTestCase):
         self._delete([twins[0], pinned])
         self.assertEqual(EMPTY, self.run_manage('host', 'status', 'compute1', '--wait')[0])
         wait_for(lambda: 'empty' in self.run_manage('host', 'status', 'compute1')[1], 60,
-                 'it is not told')
+                 'the host is not reported as empty')
         self.assertEqual(EMPTY, self.run_manage('host', 'release', 'compute1')[0])
         self.assertEqual('enabled', self.cloud.client.services()['compute1']['status'])
         self.audit()

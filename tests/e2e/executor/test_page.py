@@ -109,7 +109,7 @@ class PageTest(base.ExecutorTestCase):
         self.assertEqual([], [each for each in self.browser.requests()
                               if not each.startswith(f'{self.cloud.api.url}/')])
 
-    def test_a_wrong_password_is_told_and_a_level_is_set(self):
+    def test_a_wrong_password_is_reported_and_a_level_is_set(self):
         self.find('#whoami button').click()
         for name, value in (('user', 'admin'), ('password', 'wrong'), ('project', 'admin')):
             self.find(f'[name={name}]').send_keys(value)

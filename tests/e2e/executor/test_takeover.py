@@ -33,7 +33,7 @@ class TakeoverTest(base.ExecutorTestCase):
         """The last evaluation of the aggregate, if there was one."""
         return next((each for each in self.cycles.last() if each.aggregate == RACK), None)
 
-    def under_way(self):
+    def in_progress(self):
         found = self.evaluation()
         is_over = found and found.finished_at and found.finished_at >= found.started_at
         return found if found and not is_over else None
@@ -54,10 +54,10 @@ class TakeoverTest(base.ExecutorTestCase):
             self.kill_the_planner(conductors)
 
     def kill_the_planner(self, conductors):
-        before = wait_for(self.under_way, 120, 'nobody plans')
+        before = wait_for(self.in_progress, 120, 'no conductor plans')
         victim = conductors[before.worker.partition(':')[0]]
         victim.process.kill()
-        heir = wait_for(lambda: self.taken_over(before), 4 * INTERVAL, 'nobody takes over')
+        heir = wait_for(lambda: self.taken_over(before), 4 * INTERVAL, 'no conductor takes over')
         self.assertNotEqual(victim.name, heir.worker.partition(':')[0])
         self.assertLessEqual(heir.started_at - before.started_at,
                              datetime.timedelta(seconds=2 * INTERVAL))

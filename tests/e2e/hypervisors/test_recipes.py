@@ -47,7 +47,7 @@ class RecipesTest(base.HypervisorTestCase):
         conf['kronos']['policies_file'] = cls.policies
         cls.cloud.configure(nova_conf=conf)
 
-    def test_scores_are_what_guests_were_told_to_burn(self):
+    def test_scores_are_what_guests_were_set_to_burn(self):
         told = {}
         for host, shares in TOLD.items():
             for share in shares:
@@ -77,7 +77,7 @@ class RecipesTest(base.HypervisorTestCase):
         """Check that a guest's weight is its set load, as a part of its host."""
         policy = next(each for each in policies.load(self.policies).active if each.name == 'cpu')
         weights = self.ask(policy.vm_profile_query, policy.vm_profile_label, metrics.VM_PROFILE)
-        print(f'guests: told {told} of {CPUS} CPUs, weights {weights}')
+        print(f'guests: set to {told} of {CPUS} CPUs, weights {weights}')
         self.assertEqual(told.keys(), weights.keys())
         for domain, share in told.items():
             self.assertAlmostEqual(share / CPUS, weights[domain], delta=GUEST_TOLERANCE,
@@ -88,7 +88,7 @@ class RecipesTest(base.HypervisorTestCase):
         since = clock.utcnow()
         wait_for(lambda: len(self.scores(since)) == len(TOLD), 60, 'there was no cycle')
         scores = self.scores(since)
-        print(f'hosts: told {TOLD} of {CPUS} CPUs, scores {scores}')
+        print(f'hosts: set to {TOLD} of {CPUS} CPUs, scores {scores}')
         for host, shares in TOLD.items():
             self.assertAlmostEqual(sum(shares) / CPUS, scores[host], delta=HOST_TOLERANCE, msg=host)
 

@@ -27,7 +27,7 @@ class SilentDatabaseTest(base.ApiTestCase):
         self.addCleanup(self.database.engine.dispose)
         return super().services()
 
-    def test_it_is_told_and_so_is_its_return(self):
+    def test_it_is_reported_and_so_is_its_return(self):
         self.ask('/v1/status')
         listener = listeners.Listener(self.url)
         self.addCleanup(listener.close)

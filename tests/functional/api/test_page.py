@@ -176,7 +176,7 @@ class RolesTest(pages.PageTestCase):
         self.go('settings')
         self.wait_for(lambda: 'by night' in self.text('#switches'))
 
-    def test_who_may_not_look_is_told_so(self):
+    def test_who_may_not_look_is_shown_why(self):
         self.driver.get(f'{self.url}/ui/')
         self.click('#by-token')
         self.find('[name=token]').send_keys(base.TENANT, Keys.ENTER)

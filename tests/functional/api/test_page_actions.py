@@ -89,7 +89,7 @@ class PlanTest(pages.PageTestCase):
         self.assertIn('stopped', self.text('[data-name=racks]'))
         self.assertNotIn('stopped', self.text('[data-name=gpu]'))
 
-    def test_what_is_refused_is_told(self):
+    def test_what_is_refused_is_reported(self):
         self.open()
         self.click('#reject')
         self.wait('dialog')
@@ -219,7 +219,7 @@ class DrainTest(test_host.WithRecordedCloud, pages.PageTestCase):
         self.wait_for(lambda: '1 host to be drained' in self.text('#notice'))
         self.assertEqual([drains.STOP], [drain.unmovable for drain in self.kept()])
 
-    def test_what_stays_is_told_before_anything_is_done(self):
+    def test_what_stays_is_reported_before_anything_is_done(self):
         self.cloud.room = 1
         self.begin('a b')
         self.wait_for(lambda: 'stays on' in self.text('dialog'))
@@ -230,7 +230,7 @@ class DrainTest(test_host.WithRecordedCloud, pages.PageTestCase):
         self.find('dialog form').find_element('xpath', './/button[text()="Cancel"]').click()
         self.wait_for(lambda: not self.count('dialog'))
 
-    def test_a_host_that_there_is_not_is_told(self):
+    def test_a_host_that_there_is_not_is_reported(self):
         self.begin('x')
         self.wait_for(lambda: self.text('#notice'))
         self.assertIn('x', self.text('#notice'))

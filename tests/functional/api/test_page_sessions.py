@@ -33,7 +33,7 @@ class TokenTest(pages.PageTestCase):
         self.find('[name=token]').send_keys(token)
         self.click('#login [type=submit]')
 
-    def test_one_that_ends_is_asked_for_again_and_the_page_stays_as_it_is(self):
+    def test_one_that_ends_is_asked_for_again_and_the_page_does_not_change(self):
         self.open()
         self.unfold()
         self.find('[data-move="7"] [type=checkbox]').click()
@@ -148,7 +148,7 @@ class AwayTest(pages.PageTestCase):
         self.wait('#aggregate')
         self.wait_for(lambda: self.fresh().startswith('as of'))
 
-    def test_a_kronos_api_that_starts_anew_is_found_again(self):
+    def test_a_kronos_api_that_starts_again_is_found_again(self):
         self.open()
         self.wait_for(lambda: self.fresh().startswith('as of'))
         self.end_service()

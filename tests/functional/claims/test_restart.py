@@ -67,7 +67,7 @@ class StartTest(base.ClaimsTestCase):
         self.assertEqual(before, {host: (self.usage(host), [row[:5] for row in self.rows(host)])
                                   for host in self.hosts})
 
-    def test_a_corrupt_file_is_set_aside_and_built_anew(self):
+    def test_a_corrupt_file_is_set_aside_and_built_again(self):
         server = self.boot('host1')
         for host in self.hosts:
             self.computes[host].manager.rt.ledger.store.close()

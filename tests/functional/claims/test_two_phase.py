@@ -224,7 +224,7 @@ class SlowMoveTest(TwoPhaseTestCase):
 class WithoutKronosTest(TwoPhaseTestCase):
     managers = {}
 
-    def test_a_host_without_the_plugin_is_told_apart_from_one_without_room(self):
+    def test_a_host_without_the_plugin_is_distinguished_from_one_without_room(self):
         self.assertIsNone(self.prepare())
         self.assertEqual((0, 0, 0), self.usage('host2'))
 
@@ -248,7 +248,7 @@ class SeveralNodesTest(base.ClaimsTestCase):
         found = self.tracker('host1').compute_nodes[node]
         return found.vcpus_used, found.memory_mb_used - base.RESERVED[1], found.local_gb_used
 
-    def test_claims_are_told_apart_by_node_through_a_restart(self):
+    def test_claims_are_distinguished_by_node_through_a_restart(self):
         self.boot_on('host1')
         self.boot_on('host1')
         expected = {'host1': (2, 1024, 2), 'node2': SMALL}

@@ -9,7 +9,7 @@ from tests.functional.inventory.public import public_connection
 
 
 class UnsettledTest(base.NovaTestCase):
-    def test_what_was_migrated_cold_is_told_of_its_source_until_it_is_confirmed(self):
+    def test_what_was_migrated_cold_has_its_source_until_it_is_confirmed(self):
         server = self.boot('host1')
         self._migrate_server(server)
         self._wait_for_state_change(server, 'VERIFY_RESIZE')

@@ -93,7 +93,7 @@ class OutageTest(base.NovaTestCase):
         self._wait_for_assert(lambda: self.assertEqual(
             ['host1'], list(self.held_by(self.server['id']))))
 
-    def test_a_placement_that_goes_away_is_told_as_an_outage(self):
+    def test_a_placement_that_goes_away_is_reported_as_an_outage(self):
         def refuse(method, path, body):
             if (method, path) == ('POST', '/allocations'):
                 raise ks_exc.ConnectTimeout('injected')

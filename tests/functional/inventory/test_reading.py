@@ -249,7 +249,7 @@ class ColumnsTest(test_two_ways.QemuTestCase):
         nova_context.set_target_cell(context, cells.mappings(context)[0])
         return context
 
-    def test_what_a_database_refuses_is_told_in_one_line(self):
+    def test_what_a_database_refuses_is_reported_in_one_line(self):
         log = self.useFixture(fixtures.FakeLogger('kronos_nova.plugin'))
         for engine, table in ((main_db.get_engine(context=self.cell_context()), 'instance_extra'),
                               (api_db.get_engine(), 'aggregate_hosts')):

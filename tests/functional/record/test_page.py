@@ -68,7 +68,7 @@ class PageTest(testtools.TestCase):
         self.assertLessEqual(*self.driver.execute_script(
             'return [document.documentElement.scrollWidth, innerWidth]'))
 
-    def test_everything_is_told_light_and_dark(self):
+    def test_everything_is_reported_light_and_dark(self):
         cloud = a_cloud(hosts=12, instances=60, display_name=EVIL)
         report = a_report(cloud, policies=('cpu', 'memory'), moves=5)
         aggregate = dataclasses.replace(

@@ -92,7 +92,7 @@ class OneInstanceTest(RepairTestCase):
 
         def broken(_class, context, uuids):
             if self.servers[1]['id'] in uuids:
-                raise db_exc.DBError('a row that nobody can read')
+                raise db_exc.DBError('a row that cannot be read')
             return real(context, uuids)
 
         self.stub_out('nova.objects.InstanceMappingList.get_by_instance_uuids', broken)
@@ -125,12 +125,12 @@ class AmountsTest(RepairTestCase):
 
     def test_neutron_is_down(self):
         def down(*_args, **_kwargs):
-            raise neutron_exc.ConnectionFailed(reason='nobody listens')
+            raise neutron_exc.ConnectionFailed(reason='connection refused')
 
         self.stub_out('nova.network.neutron.API.get_requested_resource_for_instance', down)
         found = self.audit()
         self.assertEqual([audit.STALLED] * 3, [each.kind for each in found])
-        self.assertIn('nobody listens', found[0].evidence)
+        self.assertIn('connection refused', found[0].evidence)
 
 
 class OneCellTest(RepairTestCase):

@@ -136,13 +136,13 @@ class FormTest(base.ApiTestCase):
         self.refuse('/v1/nothing', 404)
         self.refuse('/v1/status', 405, method='DELETE')
 
-    def test_what_a_query_may_not_say_is_told(self):
+    def test_what_a_query_may_not_say_is_reported(self):
         for query, said in (('limit=0', 'limit'), ('limit=many', 'limit'), ('limit=9999', 'limit'),
                             ('colour=red', 'colour'), (f'marker={"x" * 300}', 'marker'),
                             ('limit=1&limit=2', 'limit')):
             self.assertIn(said, self.refuse(f'/v1/plans?{query}', 400)['detail'])
 
-    def test_a_database_that_is_away_is_told_without_its_address(self):
+    def test_a_database_that_is_away_is_reported_without_its_address(self):
         def fail(_self):
             raise db_exc.DBConnectionError('mysql://secret@controller refused')
 
@@ -150,7 +150,7 @@ class FormTest(base.ApiTestCase):
         error = self.refuse('/v1/automation', 503)
         self.assertNotIn('secret', str(error))
 
-    def test_a_fault_of_ours_is_told_without_what_it_was(self):
+    def test_a_fault_of_ours_is_reported_without_what_it_was(self):
         def fail(_self):
             raise ValueError('secret')
 

@@ -155,7 +155,7 @@ class DrainTest(test_host.WithRecordedCloud, ActingTestCase):
         super().setUp()
         self.drains = db_drains.Drains(self.database)
 
-    def test_where_everything_goes_is_told_and_nothing_is_changed(self):
+    def test_where_everything_goes_is_reported_and_nothing_is_changed(self):
         found = self.do('/v1/drains', expected=202, json={'hosts': ['a'], 'check': True})
         [checked] = found['checked']
         self.assertEqual(2, sum(checked.pop('destinations').values()))
@@ -194,7 +194,7 @@ class DrainTest(test_host.WithRecordedCloud, ActingTestCase):
         self.do('/v1/drains', expected=202, json=everything | {'force': True})
         self.assertEqual(3, len(self.drains.in_states(drains.ACTIVE)))
 
-    def test_what_is_asked_wrongly_is_told(self):
+    def test_what_is_asked_wrongly_is_reported(self):
         for body, said in (({}, 'names no host'), ({'hosts': []}, 'names no host'),
                            ({'domain': 'rack=r9'}, 'domain rack=r9: has no host'),
                            ({'hosts': ['a'], 'parallel': 0}, '$.parallel'),

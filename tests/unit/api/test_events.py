@@ -87,7 +87,7 @@ class EventsTest(EventsTestCase):
         self.journal.close_plans(clock.utcnow())
         listener.until('plan', uuid=move.plan_uuid, state='done')
 
-    def test_levels_pauses_evaluations_and_drains_are_told(self):
+    def test_levels_pauses_evaluations_and_drains_are_reported(self):
         listener = self.listen()
         listener.until('synced')
         self.pause()
@@ -101,7 +101,7 @@ class EventsTest(EventsTestCase):
         orders.release(known, drain, 'jane')
         listener.until('drain', host='a', state='releasing')
 
-    def test_what_does_not_change_is_told_once(self):
+    def test_what_does_not_change_is_reported_once(self):
         self.begin_move()
         listener = self.listen()
         listener.until('synced')
@@ -134,7 +134,7 @@ class EventsTest(EventsTestCase):
         self.assertNotIn('reset', [each.kind for each in told])
         self.assertIn('completed', [each.data['state'] for each in told if each.kind == 'move'])
 
-    def test_who_was_away_too_long_is_told_to_begin_anew(self):
+    def test_who_was_away_too_long_is_asked_to_begin_again(self):
         long_ago = (clock.utcnow() - 2 * event_feed.KEPT).isoformat()
         for last in (f'abcd.7.{long_ago}', f'abcd.7.{long_ago}+00:00', 'nonsense', 'a.b.c',
                      '.' * 99):
@@ -176,7 +176,7 @@ class EventsTest(EventsTestCase):
         self.assertEqual({'automation', 'synced'},
                          {each.kind for each in listener.until('synced')})
 
-    def test_a_database_that_is_away_from_the_start_is_told_as_everywhere(self):
+    def test_a_database_that_is_away_from_the_start_is_reported_as_everywhere(self):
         def fail(*_given):
             raise db_exc.DBConnectionError('mysql://secret@controller refused')
 
@@ -300,7 +300,7 @@ class FeedTest(EventsTestCase):
         self.take(stream, '"value":2')
         self.assertEqual(self.now - event_feed.OVERLAP, self.since)
 
-    def test_what_is_over_is_told_for_a_while_and_then_forgotten(self):
+    def test_what_is_over_is_reported_for_a_while_and_then_forgotten(self):
         self.take(self.feed.listen(None, 60), 'synced')
         self.there.clear()
         self.assertIn('event: plan', self.take(self.feed.listen(None, 60), 'synced'))

@@ -71,7 +71,7 @@ class LoginTest(LoginTestCase):
         self.ask('/ui/login', 'POST', token=None, json={'user': 'jane', 'password': 'x'})
         self.assertEqual({'system': {'all': True}}, self.keystone.asked[0][1]['scope'])
 
-    def test_whom_keystone_refuses_is_told_no_more_than_that(self):
+    def test_whom_keystone_refuses_learns_no_more_than_that(self):
         for status in (400, 401, 403, 404):
             self.keystone.status = status
             [error] = self.login(expected=401)['errors']
@@ -152,7 +152,7 @@ class LoginTest(LoginTestCase):
 class ProxyTest(LoginTestCase):
     kronos = 'aggregates = gpu, db\n[oslo_middleware]\nenable_proxy_headers_parsing = true'
 
-    def test_clients_behind_a_proxy_are_told_apart_and_none_has_an_address_for_each_try(self):
+    def test_clients_behind_a_proxy_are_distinguished_and_none_has_an_address_for_each_try(self):
         self.keystone.status = 401
         for number in range(21):
             self.login(401 if number < 20 else 429, user=f'user{number}', headers={

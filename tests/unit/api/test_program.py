@@ -40,7 +40,7 @@ class ProgramTestCase(base.ApiTestCase):
 
 
 class ProgramTest(ProgramTestCase):
-    def test_it_serves_until_it_is_told_to_end(self):
+    def test_it_serves_until_it_is_stopped(self):
         manage.main([f'--config-file={self.config}', 'db', 'sync', 'control'])
         process, deadline = self.start(), time.monotonic() + 60
         while True:
@@ -69,7 +69,7 @@ class ProgramTest(ProgramTestCase):
         self.assertEqual(1, process.returncode)
         self.assertIn('kronos-manage db sync', said)
 
-    def test_a_database_that_takes_connections_and_says_nothing_is_told_soon(self):
+    def test_a_database_that_takes_connections_and_says_nothing_is_reported_soon(self):
         with socket.create_server(('127.0.0.1', 0)) as silent:
             self.config.write_text(
                 f'{self.config.read_text()}\n[kronos_database]\n'
@@ -80,7 +80,7 @@ class ProgramTest(ProgramTestCase):
         self.assertIn('the control database does not answer', said)
         self.assertNotIn('Traceback', said)
 
-    def test_a_policy_that_is_none_is_told_before_anybody_is_let_in_by_the_defaults(self):
+    def test_a_policy_that_is_none_is_reported_before_anybody_is_let_in_by_the_defaults(self):
         manage.main([f'--config-file={self.config}', 'db', 'sync', 'control'])
         for text in ('{{{', '- a'):
             (self.folder / 'policy.yaml').write_text(text)

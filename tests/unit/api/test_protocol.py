@@ -47,7 +47,7 @@ class SlashTest(base.ApiTestCase):
 
 
 class HeadTest(base.ApiTestCase):
-    def test_whoever_asks_by_head_is_told_what_get_would(self):
+    def test_head_answers_what_get_would(self):
         for path in ('/', '/healthcheck', '/ui/', '/ui/live.js', '/v1/openapi.json', '/v1/status',
                      '/v1/aggregates/gpu'):
             self.ask(path, method='HEAD')

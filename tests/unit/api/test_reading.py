@@ -140,7 +140,7 @@ class CloudTest(base.ApiTestCase):
         self.conf.set_override('region_name', None, 'kronos_nova')
         self.assertIsNone(self.ask('/v1/status')['cloud'])
 
-    def test_what_is_stopped_is_told_with_who_since_when_and_why(self):
+    def test_what_is_stopped_is_reported_with_who_since_when_and_why(self):
         at = clock.utcnow().replace(microsecond=0)
         switches.SwitchBoard(self.database).set(automation.Switch(
             kind=automation.PAUSE, value='stop', aggregate='gpu', set_by='jane', set_at=at,
@@ -200,7 +200,7 @@ class PlansTest(base.ApiTestCase):
         self.assertEqual(['vm2'], [each['instance_uuid'] for each in self.ask(
             '/v1/moves?instance=vm2')['moves']])
 
-    def test_a_marker_that_there_is_not_is_told(self):
+    def test_a_marker_that_there_is_not_is_reported(self):
         self.refuse('/v1/plans?marker=nothing', 404)
         self.refuse('/v1/moves?marker=nothing', 404)
 

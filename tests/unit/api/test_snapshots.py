@@ -93,7 +93,7 @@ class ReplayTest(SnapshotsTestCase):
         self.assertIn('greedy', [each['planner'] for each in self.replay(
             spread_planner='greedy')['aggregates']])
 
-    def test_what_is_wrong_is_told(self):
+    def test_what_is_wrong_is_reported(self):
         self.assertIn('policies', self.replay(400, policies={'policies': 7})['detail'])
         self.assertIn('nonsense', self.replay(400, spread_planner='nonsense')['detail'])
         self.assertIn('planner "--help"', self.replay(400, spread_planner='--help')['detail'])

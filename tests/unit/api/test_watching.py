@@ -76,7 +76,7 @@ class WatchingTest(base.ApiTestCase):
                          self.ask('/v1/aggregates/gpu/evaluation')['immovable'])
         self.assertEqual(3, self.ask('/v1/aggregates/gpu')['immovable'])
 
-    def test_of_what_was_never_evaluated_nothing_is_told(self):
+    def test_of_what_was_never_evaluated_nothing_is_reported(self):
         found = self.ask('/v1/aggregates/gpu/evaluation')
         self.assertEqual((None, None, [], 'not evaluated yet'), tuple(
             found[name] for name in ('evaluated_at', 'outcome', 'hosts', 'reason')))

@@ -166,7 +166,7 @@ class PauseTest(OperatorTestCase):
 
 
 class StopTest(OperatorTestCase):
-    def test_with_nothing_under_way_all_is_quiet_at_once(self):
+    def test_with_nothing_in_progress_all_is_quiet_at_once(self):
         plan = self.run_plan(('vm1', 'a', 'b'))
         said = self.manage('stop', '--reason', 'strange load')
         self.assertIn('Waiting moves given up: 1; in progress: 0.', said)
@@ -212,7 +212,7 @@ class StopTest(OperatorTestCase):
             'fire \N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}'))
         self.assertLess(len(stopped['Reason']), 400)
 
-    def test_a_database_that_refuses_is_told_in_a_sentence(self):
+    def test_a_database_that_refuses_is_reported_in_a_sentence(self):
         def put(*_args, **_kwargs):
             raise db_exc.DBDataError(sqlalchemy.exc.DataError(
                 'INSERT INTO switches VALUES (...)', {'reason': 'secret'}, ValueError('too long')))

@@ -87,7 +87,7 @@ class ExporterTestCase(test_automation.OperatorTestCase):
 
 
 class ExporterTest(ExporterTestCase):
-    def test_balance_is_told_by_aggregate_and_policy(self):
+    def test_balance_is_reported_by_aggregate_and_policy(self):
         self.evaluate(policies=(self.policy(0.15),), host_scores=tuple(
             plans.HostScore(host, 'cpu', value, value)
             for host, value in (('a', 0.95), ('b', 0.5), ('c', 0.2), ('d', 0.2), ('e', 0.2),
@@ -140,7 +140,7 @@ class ExporterTest(ExporterTestCase):
         self.assertEqual({('gpu', 'small', 'now'): 5, ('gpu', 'small', 'after_loss'): 0,
                           ('gpu', 'huge', 'now'): 0}, found)
 
-    def test_how_good_forecasts_were_is_told(self):
+    def test_how_good_forecasts_were_is_reported(self):
         found = {}
         for name, forecast in (('gpu', plans.ForecastReport(
                 state='used', error=.03, present_error=.09, imbalance=.4)),
@@ -194,7 +194,7 @@ class ExporterTest(ExporterTestCase):
         self.assertEqual(85.0, found['kronos_health_score', (('aggregate', 'gpu'),)])
         self.assertNotIn(('kronos_drain_remaining_seconds', (('host', 'a'),)), found)
 
-    def test_how_long_a_drain_takes_is_told_by_moves_of_the_past(self):
+    def test_how_long_a_drain_takes_is_estimated_from_past_moves(self):
         self.carry_out(1, seconds=40)
         self.journal.settle(self.journal.moves()[0].uuid, clock.utcnow())
         self.journal.close_plans(clock.utcnow())
@@ -214,7 +214,7 @@ class ExporterTest(ExporterTestCase):
         self.assertEqual(2, found['kronos_broken_server_groups', (('aggregate', 'gpu'),)])
         self.assertEqual(90.0, found['kronos_health_score', (('aggregate', 'gpu'),)])
 
-    def test_how_good_the_answers_were_is_told(self):
+    def test_how_good_the_answers_were_is_reported(self):
         self.evaluate(policies=tuple(
             dataclasses.replace(self.policy(0.05), name=name, coverage=coverage, sample_age=age)
             for name, coverage, age in (('cpu', 0.75, 12.5), ('memory', 1.0, 30.0),
@@ -264,7 +264,7 @@ class ExporterTest(ExporterTestCase):
             self.assertEqual([('aggregate', 'gpu')], [
                 labels[0] for each, labels in found if each == name], name)
 
-    def test_how_far_an_open_plan_is_is_told(self):
+    def test_how_far_an_open_plan_is_is_reported(self):
         self.evaluate('gpu', outcome=plans.PLANNED)
         self.carry_out(3, seconds=5)
         found = self.series()

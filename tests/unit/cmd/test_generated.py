@@ -36,6 +36,6 @@ class GeneratedTest(testtools.TestCase):
             self.assertIn(words, text)
         self.assertIn('--aggregate NAME', manual.body(manual.pages()['kronos-executor']))
 
-    def test_exit_codes_are_told_by_a_section_of_their_own(self):
+    def test_exit_codes_are_reported_by_a_section_of_their_own(self):
         self.assertEqual({0, 1, 2, 3}, {*manual.pages()['kronos-test-config'].exits})
         self.assertEqual({0, 1, 2}, {*manual.pages()['kronos-replay'].exits})

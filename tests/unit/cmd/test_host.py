@@ -448,7 +448,7 @@ class ReleaseTest(HostTestCase):
 
 
 class EstimateTest(HostTestCase):
-    def test_it_goes_by_moves_of_the_past_and_by_how_many_may_run(self):
+    def test_it_depends_on_past_moves_and_on_how_many_may_run(self):
         # Where nothing is known a move takes ten seconds and what 512 MiB need.
         slow = self.manage('host', 'drain', 'a', '--check', '--parallel', '1')
         fast = self.manage('host', 'drain', 'a', '--check', '--parallel', '2')

@@ -314,7 +314,7 @@ class MaintenanceRunnerTest(testtools.TestCase):
         self.known.give_back('m', 'one')
         self.assertTrue(self.known.acquire('m', 'two', now, now))
 
-    def test_one_that_is_ended_is_not_gone_on_with_and_another_may_begin(self):
+    def test_one_that_is_ended_is_not_continued_and_another_may_begin(self):
         work = self.begin()
         work.advance()
         self.known.set_state('m', m.DONE)

@@ -33,7 +33,7 @@ class DatabaseCommandsTest(base.ManageTestCase):
         self.assertEqual(0, self.run_manage('db', 'sync', 'control'))
         self.assertFalse(os.path.exists(f'{self.state}/claim.sqlite'))
 
-    def test_without_a_state_path_the_remedy_is_told(self):
+    def test_without_a_state_path_the_remedy_is_reported(self):
         self.configure('')
         self.assertEqual(1, self.run_manage('db', 'sync'))
         self.assertIn('Set it in nova.conf', self.written(self.err))

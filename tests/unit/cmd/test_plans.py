@@ -139,7 +139,7 @@ class PlansTest(testtools.TestCase):
             tuple(each.values()) for each in self.table('plan', 'show', uuid)['projects']])
         self.assertEqual(20.2, self.table('plan', 'show', uuid)['moves'][0]['expected_seconds'])
 
-    def test_a_plan_whose_report_is_not_kept_any_more_is_told_to_be_over(self):
+    def test_a_plan_whose_report_is_not_kept_any_more_is_reported_to_be_over(self):
         number = self.propose(('vm1', 'a', 'b'))
         self.manage('plan', 'reject', number)
         with self.database.writer() as session:
@@ -150,7 +150,7 @@ class PlansTest(testtools.TestCase):
         self.assertEqual(1, status)
         self.assertIn('cannot be decided on: it is rejected since', err.getvalue())
 
-    def test_what_an_operator_left_out_is_told_and_what_comes_of_the_rest_is_not_known(self):
+    def test_what_an_operator_left_out_is_reported_and_what_comes_of_the_rest_is_not_known(self):
         uuid = self.propose(('vm1', 'a', 'b'), ('vm2', 'b', 'a'))
         self.manage('plan', 'approve', uuid, '--skip', '1')
         shown = self.table('plan', 'show', uuid)
@@ -160,7 +160,7 @@ class PlansTest(testtools.TestCase):
         [row] = self.table('plan', 'list')
         self.assertIsNone(row['Imbalance after'])
 
-    def test_who_rejected_a_plan_is_told(self):
+    def test_who_rejected_a_plan_is_reported(self):
         uuid = self.propose(('vm1', 'a', 'b'))
         self.manage('plan', 'reject', uuid)
         self.assertIn('rejected by ', self.table('plan', 'show', uuid)['left_out'])

@@ -114,7 +114,7 @@ class StatusTest(test_automation.OperatorTestCase):
                       said)
         self.assertIn('threshold 0.100, above it', said)
 
-    def test_a_plan_under_way_is_shown_with_its_progress(self):
+    def test_a_plan_in_progress_is_shown_with_its_progress(self):
         self.evaluate(plans.PLANNED)
         self.beat()
         self.run_plan(('vm1', 'a', 'b'), ('vm2', 'a', 'b'))
@@ -249,7 +249,7 @@ class StatusTest(test_automation.OperatorTestCase):
         self.assertIn('WARNING: gpu: policy cpu has no data: no sample',
                       self.manage('status', expected=LOOK))
 
-    def test_a_worker_that_is_silent_has_to_be_mended(self):
+    def test_a_worker_that_is_silent_has_to_be_fixed(self):
         self.evaluate()
         self.beat(ago=600)
         said = self.manage('status', expected=MEND)
@@ -273,7 +273,7 @@ class StatusTest(test_automation.OperatorTestCase):
         self.assertIn('WARNING: A kronos-engine is alive, and nova-conductor plans too',
                       self.manage('status', expected=LOOK))
 
-    def test_an_aggregate_that_is_not_evaluated_any_more_has_to_be_mended(self):
+    def test_an_aggregate_that_is_not_evaluated_any_more_has_to_be_fixed(self):
         self.beat()
         self.evaluate(ago=1000)
         self.assertIn('gpu is not evaluated any more', self.manage('status', expected=MEND))

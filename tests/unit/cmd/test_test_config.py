@@ -108,7 +108,7 @@ class TestConfigTest(configured.ConfiguredTestCase):
             file.write(text)
         return self.report()[1]['api']
 
-    def test_an_api_that_can_ask_no_keystone_is_told_with_the_remedy(self):
+    def test_an_api_that_can_ask_no_keystone_is_reported_with_the_remedy(self):
         state, detail = self.api_check('')
         self.assertEqual('not checked', state)
         self.assertIn('Set auth_type, auth_url', detail)
@@ -117,7 +117,7 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertIn('[keystone_authtoken]: has no address and user for keystone', detail)
         self.assertIn('Set auth_type, auth_url', detail)
 
-    def test_an_api_whose_keystone_does_not_answer_is_told(self):
+    def test_an_api_whose_keystone_does_not_answer_is_reported(self):
         with socket.socket() as taken:
             taken.bind(('127.0.0.1', 0))
             address = f'http://127.0.0.1:{taken.getsockname()[1]}/v3'
@@ -128,7 +128,7 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertEqual('failed', state)
         self.assertIn(f'{address} does not answer', detail)
 
-    def test_an_api_without_its_folder_or_with_a_wrong_policy_file_is_told(self):
+    def test_an_api_without_its_folder_or_with_a_wrong_policy_file_is_reported(self):
         state, detail = self.api_check('[kronos_api]\nsnapshots_path = /nowhere/at/all\n')
         self.assertEqual(('failed', True), (state, 'snapshots_path' in detail))
         (self.folder / 'policy.yaml').write_text('')
@@ -578,7 +578,7 @@ class TestConfigTest(configured.ConfiguredTestCase):
         row = self.report()[2]['vm_profile']
         self.assertEqual(('failed', ['instance-00000001']), (row['state'], row['unknown']))
 
-    def test_each_thing_that_is_broken_is_told_by_itself(self):
+    def test_each_thing_that_is_broken_is_reported_by_itself(self):
         with socket.socket() as unused:
             unused.bind(('127.0.0.1', 0))
             nobody = f'127.0.0.1:{unused.getsockname()[1]}'
@@ -673,7 +673,7 @@ class TestConfigTest(configured.ConfiguredTestCase):
         role = roles.role(roles.CONDUCTOR, conf, None)
         self.assertEqual((False, {'claims', *roles.PLANNING}), (role.plans, {*role.skips}))
 
-    def test_what_a_host_is_is_told_by_its_files(self):
+    def test_the_role_of_a_host_is_recognised_by_its_files(self):
         def guessed(text):
             path = self.folder / 'other.conf'
             path.write_text(text)

@@ -163,7 +163,7 @@ class CycleTest(CycleTestCase):
         self.run_cycle(engine_options=once)
         self.assertEqual(first, self.fail_the_move())
 
-    def test_a_move_is_told_beside_what_could_have_been_moved_instead(self):
+    def test_a_move_is_reported_beside_what_could_have_been_moved_instead(self):
         [report] = self.run_cycle().aggregates
         [move] = report.moves
         other = move.next_best
@@ -575,7 +575,7 @@ class CycleTest(CycleTestCase):
         self.assertRaises(exception.JournalError, self.run_cycle, may_write=False)
         self.assertEqual([], self.states())
 
-    def test_scores_are_told_beside_their_place_among_the_hosts(self):
+    def test_scores_are_reported_beside_their_place_among_the_hosts(self):
         [report] = self.run_cycle().aggregates
         self.assertEqual(['Aggregate gpu, policy cpu: a has 0.300, normalised 1.000',
                           'Aggregate gpu, policy cpu: b has 0.100, normalised 0.000'],
@@ -607,7 +607,7 @@ class DrainingTest(CycleTestCase):
         self.assertEqual({'a'}, {move.source for move in self.journal.moves()})
         self.assertEqual(('draining', len(self.journal.moves()), 0), self.state())
 
-    def test_it_is_told_when_the_host_is_empty(self):
+    def test_it_is_reported_when_the_host_is_empty(self):
         self.drain()
         self.cloud.placed = dict.fromkeys(self.cloud.placed, 'b')
         self.run_cycle()
@@ -713,7 +713,7 @@ class LogTest(CycleTestCase):
         self.run_cycle()
         self.assertEqual(1, len(self.log.output.splitlines()))
 
-    def test_a_plan_that_waits_is_told_as_the_reason(self):
+    def test_a_plan_that_waits_is_reported_as_the_reason(self):
         self.run_cycle(self.level(gpu='approve'))
         [plan] = self.journal.plans()
         [report] = self.run_cycle(self.level(gpu='approve')).aggregates

@@ -169,7 +169,7 @@ class ForecastColumnsTest(testtools.TestCase):
         self.loads['web'] = office(.2)
         self.assertEqual('too little of the last days is known', self.forecast().detail)
 
-    def test_what_is_under_way_will_not_load_the_host_that_it_leaves(self):
+    def test_what_is_in_progress_will_not_load_the_host_that_it_leaves(self):
         self.under_way = (objects.MoveUnderWay(
             instance_uuid='vm0', source='h0', destination='h1'),)
         self.assertAlmostEqual(.6, self.forecast().imbalance, delta=.02)

@@ -36,12 +36,12 @@ class MeasureTest(testtools.TestCase):
     def test_hosts_by_their_own_names_need_no_remedy(self):
         self.assertEqual({}, self.no_data('host', 'cmp1', 'cmp2'))
 
-    def test_another_spelling_is_told_with_what_to_write(self):
+    def test_another_spelling_is_reported_with_what_to_write(self):
         said = self.no_data('host', 'cmp1.example.com:9100', 'cmp2.example.com:9100')['cpu']
         self.assertIn('2 would match with label_replace(QUERY, "host", "$1", "host", '
                       '"([^.:]+).*")', said)
 
-    def test_another_label_is_told(self):
+    def test_another_label_is_reported(self):
         self.assertIn('host_label: node', self.no_data('node', 'cmp1', 'cmp2')['cpu'])
 
     def test_a_host_that_is_really_missing_has_no_remedy(self):

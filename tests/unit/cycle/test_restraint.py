@@ -113,7 +113,7 @@ class RestraintTest(Cloud):
             moved += len(moves)
         self.assertGreater(moved, 60)
 
-    def test_what_is_under_way_is_likely_to_load_the_host_it_goes_to_as_it_does_now(self):
+    def test_what_is_in_progress_is_likely_to_load_the_host_it_goes_to_as_it_does_now(self):
         self.hosts = 'h0', 'h1'
         self.loads = {'wild': .3, **{f'vm{number}': .1 for number in range(6)}}
         self.policy['threshold'] = .2
@@ -244,7 +244,7 @@ class SizeTest(Cloud):
         self.assertTrue(.1 < report.policies[0].noise < .2)
         self.assertIn('likely to last', ' '.join(report.notes))
 
-    def test_what_no_placement_can_mend_is_said_and_not_chased(self):
+    def test_what_no_placement_can_repair_is_said_and_not_chased(self):
         self.loads = {'large': .8, 'small': .1, 'other': .1}
         self.place = {'large': 'h0', 'small': 'h1', 'other': 'h2'}
         report = self.plan(self.seen())

@@ -84,7 +84,7 @@ class PaceTest(Paced):
         self.assertIn('1 moves of 10 (max_migrations_per_cycle) can begin within 10 s',
                       ' '.join(report.notes))
 
-    def test_what_is_under_way_is_on_its_link(self):
+    def test_what_is_in_progress_is_on_its_link(self):
         two = Caps(total=2, per_source=1, per_destination=2)
         before = {move.destination: move.expected_seconds for move in self.plan(caps=two).moves}
         self.instances += [clouds.instance('e', 'h2', task_state='migrating', memory_mb=65536)]
@@ -130,7 +130,7 @@ class PaceTest(Paced):
         seconds = {move.instance_uuid: move.expected_seconds for move in report.moves}
         self.assertEqual({'b': 18.0, 'c': 12.0}, seconds)
 
-    def test_no_answer_is_told_and_nothing_else(self):
+    def test_no_answer_is_reported_and_nothing_else(self):
         self.policies = self.policies.model_copy(update={'migration': MigrationQueries(
             dirty_rate_query='d')})
         before = self.ports.source.query
@@ -166,7 +166,7 @@ class PaceTest(Paced):
         self.assertEqual(('a',), {skip.reason: skip.instances
                                   for skip in report.not_moved}['endless'])
 
-    def test_it_is_told_whose_instances_move_and_who_is_the_better_for_it(self):
+    def test_it_is_reported_whose_instances_move_and_who_is_the_better_for_it(self):
         self.instances = [dataclasses.replace(each, project_id=project)
                           for each, project in zip(self.instances, 'pqrr', strict=True)]
         first, _second = self.plan().moves
@@ -186,7 +186,7 @@ class PaceTest(Paced):
                      for host in (early, late)}
             self.assertTrue(ended[early] < ended[late], ended)
 
-    def test_a_drain_has_as_many_at_once_as_it_is_told(self):
+    def test_a_drain_has_as_many_at_once_as_it_may_have(self):
         wish = Drain(uuid='h0', host='h0', aggregate='agg', state='draining',
                      requested_by='jane', requested_at=NOON, parallel=2)
         options = self.options(caps=Caps(total=4, per_source=1, per_destination=4))

@@ -232,7 +232,7 @@ class PipelineTest(PipelineTestCase):
         for cost, moves in ((0.0, 2), (0.35, 2), (0.45, 0)):  # each gains 0.4
             self.assertEqual(moves, len(self.plan(soft_group_cost=cost).moves))
 
-    def test_servers_on_a_disabled_host_that_is_down_are_told(self):
+    def test_servers_on_a_disabled_host_that_is_down_are_reported(self):
         self.hosts['h0'] = host('h0', state='down', status='disabled')
         [warning] = [each for each in self.plan().warnings if each.startswith('h0')]
         self.assertRegex(warning, r'h0 is down \(disabled\) with \d+ servers on it')
@@ -373,7 +373,7 @@ class PipelineTest(PipelineTestCase):
             for number in range(3):
                 self.change(f'pinned{number}', locked=False)
 
-    def test_what_is_left_of_a_plan_has_its_order_and_figures_anew(self):
+    def test_what_is_left_of_a_plan_has_a_new_order_and_new_figures(self):
         def dry_run(move, instance, destination, before):
             return Verdict('NUMA') if instance.uuid == 'a' else AGREED
         self.dry_run = dry_run
@@ -385,7 +385,7 @@ class PipelineTest(PipelineTestCase):
                              [move.order for move in report.moves])
             self.assertAlmostEqual(report.combined_after, report.moves[-1].combined_after)
 
-    def test_an_instance_under_way_from_another_aggregate_counts_where_it_goes(self):
+    def test_an_instance_in_progress_from_another_aggregate_counts_where_it_goes(self):
         self.source.answers['vm_profile']['far'] = 0.3
         self.source.answers['imbalance']['h2'] = 0.3
         self.far = instance('far', 'elsewhere')

@@ -63,7 +63,7 @@ class PlanTest(AnnouncingTestCase):
         self.story.plan(('a', 'b'), state=plans.OBSERVED)
         self.assertEqual([], self.story.events())
 
-    def test_each_end_of_a_plan_that_never_ran_is_told_once_with_its_reason(self):
+    def test_each_end_of_a_plan_that_never_ran_is_reported_once_with_its_reason(self):
         self.story.plan(('a', 'b'), state=plans.PROPOSED)
         self.journal.end_waiting('gpu', plans.SUPERSEDED, 'compute7 is being drained', self.clock())
         self.journal.end_waiting('gpu', plans.SUPERSEDED, 'compute7 is being drained', self.clock())
@@ -107,7 +107,7 @@ class MoveTest(AnnouncingTestCase):
         self.story.plan(('a', 'b'))
         self.story.told()
 
-    def test_a_try_that_fails_is_told_and_is_not_final(self):
+    def test_a_try_that_fails_is_reported_and_is_not_final(self):
         [move] = self.story.begin()
         self.story.retry(move)
         [move] = self.story.begin()
@@ -130,7 +130,7 @@ class MoveTest(AnnouncingTestCase):
                              memory_remaining=7)
         self.assertEqual([], self.story.events())
 
-    def test_a_stop_tells_of_every_move_that_it_gives_up(self):
+    def test_a_stop_reports_every_move_that_it_gives_up(self):
         stop = automation.Switch(kind=automation.PAUSE, aggregate='*', value='stop', set_by='jane',
                                  set_at=self.clock(), reason='the storage is slow')
         stopping.Stopping(self.story.database, 'jane').stop(stop)
@@ -155,7 +155,7 @@ class DrainTest(AnnouncingTestCase):
         self.change(drains.DRAINING, blocked={})
         self.assertEqual([n.DRAIN_START, n.DRAIN_BLOCKED], self.story.events())
 
-    def test_its_end_is_told_once_and_that_it_goes_on_too(self):
+    def test_its_end_is_reported_once_and_that_it_goes_on_too(self):
         self.change(drains.EMPTY)
         self.change(drains.DRAINING)
         self.story.drains.end(self.wish, drains.ACTIVE, drains.RELEASING, self.clock(), 'jane')

@@ -28,7 +28,7 @@ class CooldownsTest(ControlDatabaseTest):
         super().setUp()
         self.cooldowns = cooldowns.Cooldowns(self.database)
 
-    def test_what_cools_is_told_with_the_seconds_left(self):
+    def test_what_cools_is_reported_with_the_seconds_left(self):
         self.cooldowns.cool(cooldowns.INSTANCE, ['vm1', 'vm2'], self.later(60))
         self.clock.go(20)
         self.assertEqual({'vm1': 40, 'vm2': 40},

@@ -49,7 +49,7 @@ class BoardTest(SwitchTestCase):
         self.assertEqual(('approve', 'month end', self.clock()),
                          (found.value, found.reason, found.set_at))
 
-    def test_each_change_is_told_to_one_who_asks(self):
+    def test_each_change_is_reported_to_one_who_asks(self):
         self.board.set(self.switch('auto', 'gpu', reason='tried for a week'))
         self.board.set(self.pause('stop'))
         self.board.resume(self.pause(''))

@@ -40,13 +40,13 @@ class GuardTest(testtools.TestCase):
             self.run_parts('executor', 'planner', 'reconciler')
         self.assertEqual([line, 'The database answers Kronos again.'], self.lines())
 
-    def test_the_next_outage_is_told_too(self):
+    def test_the_next_outage_is_reported_too(self):
         for problem in (db_exc.DBConnectionError('gone'), None) * 2:
             self.problem = problem
             self.run_parts('executor')
         self.assertEqual(4, len(self.lines()))
 
-    def test_what_an_operator_has_to_mend_is_told_for_each_part_until_it_is(self):
+    def test_what_an_operator_has_to_fix_is_reported_for_each_part_until_it_is(self):
         self.problem = exception.PlacementError(problem='out of order')
         self.run_parts('executor', 'planner', 'executor', 'planner')
         self.problem = None
@@ -56,7 +56,7 @@ class GuardTest(testtools.TestCase):
              'The planner of Kronos waits until this is corrected: Placement: out of order',
              'The executor of Kronos goes on.'], self.lines())
 
-    def test_a_value_that_oslo_config_refuses_when_it_is_read_is_to_be_mended(self):
+    def test_a_value_that_oslo_config_refuses_when_it_is_read_is_to_be_fixed(self):
         self.problem = cfg.ConfigFileValueError('Value for option cooldown is not valid')
         self.run_parts('planner', 'planner')
         self.assertEqual(['The planner of Kronos waits until this is corrected: Value for option '

@@ -591,7 +591,7 @@ class ExecutorTest(ExecutorTestCase):
         self.assertEqual(moves.ABANDONED, self.tick())
         self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
 
-    def test_what_is_under_way_is_carried_on_when_the_window_closes(self):
+    def test_what_is_in_progress_is_carried_on_when_the_window_closes(self):
         self.plan()
         self.tick()
         self.worker.is_open = False
@@ -604,7 +604,7 @@ class ExecutorTest(ExecutorTestCase):
             kind=kind, aggregate=automation.EVERY, value=value, set_at=self.clock(),
             set_by='jane'))
 
-    def test_at_every_level_what_is_under_way_is_looked_after_and_nothing_new_is_started(self):
+    def test_at_every_level_what_is_in_progress_is_looked_after_and_nothing_new_is_started(self):
         for level in (automation.OFF, automation.OBSERVE, automation.APPROVE):
             self.plan(('vm1', 'a', 'b'), ('vm1', 'a', 'b', 1))
             self.switch(automation.LEVEL, automation.AUTO)
@@ -789,7 +789,7 @@ class ExecutorTest(ExecutorTestCase):
         self.journal.retire(self.clock())
         self.assertEqual((moves.PLANNED, None), (self.move().state, self.move().owner))
 
-    def test_what_is_under_way_is_taken_over_at_once_from_a_worker_that_ends(self):
+    def test_what_is_in_progress_is_taken_over_at_once_from_a_worker_that_ends(self):
         self.plan()
         self.tick()
         self.worker.executor.retire()

@@ -95,7 +95,7 @@ class OpenStackComputeApiTest(testtools.TestCase):
         [found] = OpenStackHostApi(self.connection).servers_on('a')
         self.assertEqual(('vm1', 'SOFT_DELETED'), (found.uuid, found.status))
 
-    def test_what_is_not_confirmed_elsewhere_is_told(self):
+    def test_what_is_not_confirmed_elsewhere_is_reported(self):
         self.answers[r'GET /servers/detail\?.*'] = 200, {'servers': []}
         self.answers[r'GET /os-migrations\?status=finished&source_compute=a'] = 200, {
             'migrations': [migration(1, instance_uuid='vm1', source_compute='a'),
@@ -116,7 +116,7 @@ class OpenStackComputeApiTest(testtools.TestCase):
                          json.loads(body))
         self.assertEqual(f'req-{MOVE.uuid}', headers['X-OpenStack-Request-ID'])
 
-    def test_a_refusal_is_told_from_a_nova_that_does_not_answer(self):
+    def test_a_refusal_is_distinguished_from_a_nova_that_does_not_answer(self):
         refused, outdated = exception.PreFlightError, exception.PlanOutdated
         refusals = {400: ('kernel', refused), 404: ('gone', outdated), 409: ('busy', outdated)}
         for status, (why, kind) in refusals.items():
@@ -146,7 +146,7 @@ class OpenStackComputeApiTest(testtools.TestCase):
                          (found.uuid, found.status, found.was_started, found.memory_total,
                           found.memory_remaining))
 
-    def test_a_failure_is_told_in_novas_words(self):
+    def test_a_failure_is_reported_in_novas_words(self):
         self.answers[r'GET /os-migrations\?.*'] = 200, {'migrations': [
             migration(8, status='error')]}
         self.answers['GET /servers/vm1/os-instance-actions'] = 200, {'instanceActions': [

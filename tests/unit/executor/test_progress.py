@@ -25,7 +25,7 @@ class ProgressTest(testtools.TestCase):
                         move(moves.PLANNED, memory_total=400, memory_remaining=100)):
             self.assertIsNone(progress.percent(unknown))
 
-    def test_the_end_goes_by_moves_of_about_the_same_memory(self):
+    def test_the_end_uses_moves_of_about_the_same_memory(self):
         small, large = [(1024, 10.0)] * 20, [(65536, 1000.0)] * 20
         for memory_mb, seconds in ((1024, 10.0), (2048, 20.0), (65536, 1000.0)):
             self.assertEqual(seconds, progress.expected_seconds(
@@ -45,7 +45,7 @@ class ProgressTest(testtools.TestCase):
             [move(moves.PLANNED, expected_seconds=30.0, requested_at=None)], unasked,
             moves.Caps(total=2, per_source=2, per_destination=2), NOW))
 
-    def test_nothing_is_told_without_observations_or_before_it_begins(self):
+    def test_nothing_is_reported_without_observations_or_before_it_begins(self):
         self.assertIsNone(progress.estimated_end(move(), list))
         self.assertIsNone(progress.estimated_end(move(moves.PLANNED), lambda: [(1024, 10.0)]))
 
@@ -78,5 +78,5 @@ class RemainingTest(testtools.TestCase):
         self.assertEqual(5, self.remaining(*(dataclasses.replace(each, position=each.position * -1)
                                              for each in found), observed=()))
 
-    def test_nothing_is_told_without_observations(self):
+    def test_nothing_is_reported_without_observations(self):
         self.assertIsNone(self.remaining(self.move(1), observed=()))

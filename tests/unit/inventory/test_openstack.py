@@ -189,7 +189,7 @@ class OpenStackInventoryTest(testtools.TestCase):
         self.cloud.migrations = [migration(1, uuid, 'cmp1', 'cmp2')]
         self.assertEqual((), self.read().moves_under_way)
 
-    def test_migrations_under_way_whoever_asked_for_them(self):
+    def test_migrations_in_progress_whoever_asked_for_them(self):
         first, second, third = (server['id'] for server in self.busy_servers())
         self.cloud.migrations = [
             migration(1, first, 'cmp1', 'cmp2', 'running (post-copy)'),
@@ -238,11 +238,11 @@ class OpenStackInventoryTest(testtools.TestCase):
         asked = {version for path, _, version in self.cloud.asked if 'hypervisors' in path}
         self.assertEqual({'compute 2.73'}, asked)
 
-    def test_a_cell_that_is_down_is_told_by_its_hosts(self):
+    def test_a_cell_that_is_down_is_reported_by_its_hosts(self):
         self.cloud.services[0] = {'host': 'cmp1', 'binary': 'nova-compute', 'status': 'UNKNOWN'}
         self.assertIn('the cell of the hosts cmp1 is down', self.refused())
 
-    def test_a_cell_that_is_down_is_told_by_its_servers(self):
+    def test_a_cell_that_is_down_is_reported_by_its_servers(self):
         self.cloud.servers[1] = {'id': 'lost', 'status': 'UNKNOWN', 'tenant_id': 'p1'}
         self.assertIn('lost', self.refused())
 

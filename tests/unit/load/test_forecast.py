@@ -53,7 +53,7 @@ class SeasonalTest(testtools.TestCase):
     def office(self, hours):
         return .2 + .5 * ((hours % 24 >= 8) & (hours % 24 < 18))
 
-    def test_a_day_like_the_last_is_told_before_it_comes(self):
+    def test_a_day_like_the_last_is_predicted_before_it_comes(self):
         for hour in (2, 6, 10, 16):
             loads = self.office(self.hours + hour) + self.noise(20)
             self.assertLess(self.off(loads), .02)
@@ -62,25 +62,25 @@ class SeasonalTest(testtools.TestCase):
             self.assertTrue(found.is_worth_it)
             self.assertLess(found.error, .2 * found.present_error)
 
-    def test_a_weekend_is_told_by_the_one_before(self):
+    def test_a_weekend_is_predicted_by_the_one_before(self):
         for since in (12, 24, 36):
             is_off = (self.hours - HOURS + since) % 168 < 48
             loads = np.where(is_off, .1, self.office(self.hours + 10)) + self.noise(20)
             self.assertLess(self.off(loads), .03)
 
-    def test_what_has_moved_to_another_level_is_told_there(self):
+    def test_what_has_moved_to_another_level_is_predicted_there(self):
         loads = self.office(self.hours) + self.noise(20)
         loads[:, HOURS - 30:] += .2
         self.assertLess(self.off(loads), .05)
 
-    def test_what_has_no_pattern_is_hardly_told_better_than_by_the_present(self):
+    def test_what_has_no_pattern_is_hardly_predicted_better_than_by_the_present(self):
         loads = np.abs(np.cumsum(self.noise(20, .02), axis=1)) + .2
         made, _came = told(loads)
         found = made.judged(on_one_host(20))
         self.assertTrue(found.is_known)
         self.assertFalse(found.is_worth_it)
 
-    def test_without_a_week_yesterday_is_enough_and_without_yesterday_nothing_is_told(self):
+    def test_without_a_week_yesterday_is_enough_and_without_yesterday_nothing_is_predicted(self):
         loads = self.office(self.hours) + self.noise(20)
         loads[:, :HOURS - forecast.DAYS] = np.nan
         made, came = told(loads)
@@ -134,7 +134,7 @@ class SeasonalTest(testtools.TestCase):
 
     @settings(max_examples=30 * MANY, deadline=None)
     @given(hnp.arrays(float, (3, HOURS + H), elements=st.floats(0, 1) | st.just(np.nan)))
-    def test_whatever_is_missing_what_is_told_is_possible(self, loads):
+    def test_whatever_is_missing_what_is_predicted_is_possible(self, loads):
         made, _came = told(loads)
         ahead = made.ahead[~np.isnan(made.ahead)]
         self.assertTrue(((ahead >= 0) & (ahead <= 3)).all())

@@ -42,7 +42,7 @@ class SizesTest(testtools.TestCase):
         self.assertEqual([1.0, 0.25], found.values.tolist())
         self.assertEqual([1.0, 0.25], found.units.tolist())
 
-    def test_memory_goes_by_memory(self):
+    def test_memory_is_sized_by_memory(self):
         hosts = host('a', 8, 100), host('b', 8, 400)
         found = host_sizes.sizes(policy(name='memory'), hosts, ONES)
         self.assertEqual([0.25, 1.0], found.values.tolist())

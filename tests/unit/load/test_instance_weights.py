@@ -102,7 +102,7 @@ class ProfileTest(testtools.TestCase):
                                          placed(instance(0, 0, vcpus=0), scores=[0.6]))
         self.assertEqual([0.0], found.values.tolist())
 
-    def test_a_name_of_two_instances_tells_of_neither(self):
+    def test_a_name_of_two_instances_identifies_neither(self):
         twins = placed(instance(0, 0, display_name='web'), instance(1, 1, display_name='web'),
                        scores=[0.5, 0.5])
         found = instance_weights.profile(policy(label_type='display_name'), samples(web=0.4), twins)

@@ -81,7 +81,7 @@ class LoadStatsTest(testtools.TestCase):
         late = after([.6], stats, start=load_statistics.FORGOTTEN + 601)
         self.assertEqual(.6, late.figures[0, 1])
 
-    def test_a_clock_that_was_put_back_begins_anew(self):
+    def test_a_clock_that_was_put_back_begins_again(self):
         self.assertEqual(.6, after([.6], after([.2, .4]), start=-1e6).figures[0, 1])
 
     @given(hnp.arrays(float, st.integers(1, 30), elements=st.floats(0, 1)))

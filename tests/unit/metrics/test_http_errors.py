@@ -154,7 +154,7 @@ class HttpErrorsTest(ClientTestCase):
             error = str(self.refused(401, 'no', headers, **given))
             self.assertIn(word, error)
 
-    def test_a_tenant_that_is_set_goes_by_another_header(self):
+    def test_a_tenant_that_is_set_uses_another_header(self):
         error = str(self.refused(401, 'no org id\n', tenant='one', tenant_header='THANOS-TENANT'))
         self.assertIn('tenant_header', error)
         self.assertNotIn('set tenant', error)

@@ -61,7 +61,7 @@ class LabelDoctorTest(testtools.TestCase):
             vector({'host': 'cmp1.dc1'}, {'host': 'cmp1.dc2'}), 'host', SHORT)
         self.assertIsNone(diagnosis.proposal)
 
-    def test_strangers_are_told_and_nothing_is_proposed(self):
+    def test_strangers_are_reported_and_nothing_is_proposed(self):
         diagnosis = labels.diagnose(vector({'host': 'db1'}), 'host', SHORT)
         self.assertEqual((('db1',), None), (diagnosis.unknown, diagnosis.proposal))
 

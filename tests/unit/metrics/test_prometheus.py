@@ -110,7 +110,7 @@ class QueryTest(ClientTestCase):
         series, = self.client(server.url).range('up', 1, 2, 1)
         self.assertEqual(((1.0, 0.1), (2.0, 0.2)), series.points)
 
-    def test_the_server_tells_of_itself(self):
+    def test_the_server_reports_itself(self):
         server = self.serve(say(200, b'{"status": "success", "data": {"storageRetention": "15d"}}'))
         self.assertEqual({'storageRetention': '15d'}, self.client(server.url).runtime_info())
 

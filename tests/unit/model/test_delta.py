@@ -67,7 +67,7 @@ class CasesTest(testtools.TestCase):
                 ('soft groups cost', referee.rules.soft_group_cost == 0.0),
                 ('shared', problem.provider is not None),
                 ('of others', problem.used.sum() > problem.demands.sum()),
-                ('under way', any(len(each.arriving) for each in problem.groups)),
+                ('in progress', any(len(each.arriving) for each in problem.groups)),
                 ('by domains', any(each.places is not None for each in problem.groups)),
                 ('on several places', any(not each.anti and each.most_places > 1
                                           for each in problem.groups)),
@@ -76,7 +76,7 @@ class CasesTest(testtools.TestCase):
         look()
         self.assertEqual({}, {name: seen[name] for name in (
             *REASON, *itertools.product((True, False), repeat=2), 'several on a host',
-            'soft groups cost', 'shared', 'of others', 'under way', 'by domains',
+            'soft groups cost', 'shared', 'of others', 'in progress', 'by domains',
             'on several places', 'left out') if seen[name] < 5})
 
 

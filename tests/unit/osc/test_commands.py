@@ -180,7 +180,7 @@ class ActingTest(CommandsTestCase):
         self.do('plan', 'reject', uuid)
         self.assertEqual(plans.REJECTED, self.journal.plan(uuid).state)
 
-    def test_a_reader_changes_nothing_and_is_told_why(self):
+    def test_a_reader_changes_nothing_and_learns_why(self):
         uuid = self.plan(('vm1', 'a', 'b'))
         self.openstack('plan', 'reject', uuid, expected=1)
         self.assertIn('kronos:plans:reject', self.err.getvalue())
@@ -215,7 +215,7 @@ class ActingTest(CommandsTestCase):
 
 
 class RefusedTest(CommandsTestCase):
-    def test_nobody_that_answers_is_told(self):
+    def test_an_api_that_does_not_answer_is_reported(self):
         self.url = 'http://127.0.0.1:9'
         self.openstack('plan', 'list', expected=1)
         self.assertIn('127.0.0.1', self.err.getvalue())
@@ -239,7 +239,7 @@ class RefusedTest(CommandsTestCase):
         self.openstack('plan', 'show', '..', expected=1)
         self.assertIn('kronos-api answers 404: Not Found.', self.err.getvalue())
 
-    def test_what_is_no_kronos_api_is_told(self):
+    def test_what_is_no_kronos_api_is_reported(self):
         def other(_environ, start_response):
             start_response('404 Not Found', [('Content-Type', 'text/html')])
             return [b'<html>']

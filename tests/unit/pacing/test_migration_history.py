@@ -49,7 +49,7 @@ class ExperienceTest(testtools.TestCase):
                  for n in range(20)]
         self.assertTrue(abs(MigrationHistory(tries).seconds(guest(gib=32)) / 42.768 - 1) < .1)
 
-    def test_what_a_guest_writes_is_told_by_what_was_copied(self):
+    def test_what_a_guest_writes_is_computed_from_what_was_copied(self):
         tries = [past('busy', seconds=22.0, gib=8, processed_mb=12_000),
                  past('idle', seconds=14.0, gib=8, processed_mb=4_096)]
         found = MigrationHistory(tries, Assumed(bandwidth=1000.0))
@@ -80,7 +80,7 @@ class ExperienceTest(testtools.TestCase):
         self.assertEqual(MigrationHistory().seconds(guest()),
                          MigrationHistory([past(seconds=None)]).seconds(guest()))
 
-    def test_who_shares_a_link_is_told_by_the_times(self):
+    def test_who_shares_a_link_is_derived_from_the_times(self):
         def move(source, destination, begun, ended):
             return {'source': source, 'destination': destination, 'begun': begun, 'ended': ended}
         self.assertEqual([1.5, 2.0, 1.0], migration_history.sharing([

@@ -53,7 +53,7 @@ class AffinityEnforcerTest(testtools.TestCase):
             self.assertEqual([0 if hard else 1, 0 if soft else 1],
                              state.groups.misplaced.tolist())
 
-    def test_more_members_than_hosts_is_mended_as_far_as_it_goes(self):
+    def test_more_members_than_hosts_is_repaired_as_far_as_it_goes(self):
         problem = clouds.idle([0, 0, 0, 0], hosts=3,
                               groups=(group([0, 1, 2, 3], anti=True, hard=True),))
         state, steps = self.plan(problem)

@@ -165,7 +165,7 @@ class FullTest(testtools.TestCase):
             scores=weights.reshape(hosts, each).sum(axis=1)[:, None], demands=demands, used=used,
             limits=used + np.array([free] + [0.0] * (hosts - 1))[:, None], thresholds=np.zeros(1))
 
-    def test_it_is_not_searched_anew_for_what_cannot_be_reached(self):
+    def test_it_is_not_searched_again_for_what_cannot_be_reached(self):
         with mock.patch.object(local_search, 'LocalSearch',
                                side_effect=local_search.LocalSearch) as searches:
             steps, _ = plan(Spread(), self.full(1, free=0.0), Limits(budget=6))

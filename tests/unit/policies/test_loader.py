@@ -39,14 +39,14 @@ class LoaderTest(testtools.TestCase):
             '  enabled: false\n  max_migrations_per_cycle: 50\n'))
         self.assertEqual(3, found.budget)
 
-    def test_everything_wrong_is_told_at_once_with_its_place(self):
+    def test_everything_wrong_is_reported_at_once_with_its_place(self):
         told = problems_of('policies:' + CPU.replace('0.1', '1.5').replace('  weight: 0.5\n', '')
                            + MEMORY.replace('spread', 'sprad') + '  colour: red\n')
         for place in ('policies[0] (cpu).threshold', 'policies[0] (cpu).weight',
                       'policies[1] (memory).mode', 'policies[1] (memory).colour'):
             self.assertIn(place, told)
 
-    def test_what_is_wrong_with_all_together_is_told_beside_what_is_wrong_with_one(self):
+    def test_what_is_wrong_with_all_together_is_reported_beside_what_is_wrong_with_one(self):
         told = problems_of('policies:' + CPU.replace('0.1', '1.5') + CPU + MEMORY.replace(
             'spread', 'pack'))
         for problem in ('(cpu).threshold', 'repeated: cpu', 'cannot be mixed', 'sum to 1.5'):

@@ -155,13 +155,13 @@ class RulesTest(testtools.TestCase):
 
     def test_what_selects_nothing_or_cannot_be_kept(self):
         found = self.conflicts(
-            '- {name: nobody, servers: {tag: other}, never_move: true}\n'
+            '- {name: unmatched, servers: {tag: other}, never_move: true}\n'
             '- {name: nowhere, servers: {tag: db}, must_run_on: {hosts: z9}}\n'
             '- {name: rows, servers: {tag: db}, keep_apart: row}\n'
             '- {name: many, servers: {uuid: [i1, i2, i3, i4]}, keep_apart: room}\n'
             '- {name: fine, servers: {tag: db}, keep_apart: rack}\n', server_groups=())
         self.assertEqual(
-            {'nobody': ['it selects no server'], 'nowhere': ['it names no host that there is'],
+            {'unmatched': ['it selects no server'], 'nowhere': ['it names no host that there is'],
              'rows': ['row is not in [kronos] failure_domain_key'],
              'many': ['4 servers are to be apart, and there are 3 places']}, found)
 

@@ -45,7 +45,7 @@ def sound():
 class SchemaTest(testtools.TestCase):
     validator = jsonschema.Draft202012Validator(schema.document())
 
-    def test_it_is_a_schema_and_tells_of_every_key(self):
+    def test_it_is_a_schema_and_reports_every_key(self):
         self.validator.check_schema(schema.document())
         told = schema.document()['$defs']['Policy']['properties']
         self.assertEqual({*models.Policy.model_fields}, {*told})

@@ -60,7 +60,7 @@ class WindowsTest(testtools.TestCase):
         self.assertEqual(at('2026-11-18T12:00:00'),
                          found.opens_at('gpu', at('2026-11-18T10:00:00')))
 
-    def test_everything_wrong_is_told_at_once(self):
+    def test_everything_wrong_is_reported_at_once(self):
         lines = ['gpu', 'gpu; 61 * * * *; 5', 'gpu; * * * * *; soon', 'gpu; * * * * *; 0',
                  'gpu; * * * * *; 5; Mars/Crater', '; * * * * *; 5', 'gpu; @daily; 5']
         error = self.assertRaises(exception.ConfigurationError, windows.parse, lines)

@@ -39,7 +39,7 @@ class InvalidTest(testtools.TestCase):
         return [policy['detail'] for row in rows for policy in row['policies']
                 if policy['state'] == 'no_data']
 
-    def test_everything_is_told_at_once_with_file_and_path(self):
+    def test_everything_is_reported_at_once_with_file_and_path(self):
         def spoil(tree):
             tree['instances'][0].update(host='ghost', memory_mb=512)
             tree['instances'][2] = dict(tree['instances'][1])

@@ -125,7 +125,7 @@ class ReplayTest(ReplayTestCase):
             report = self.report(folder, '--budget', budget)
             self.assertTrue(all(len(row['moves']) <= budget for row in report['aggregates']))
 
-    def test_it_goes_by_restraint_only_where_a_file_says_so(self):
+    def test_it_uses_restraint_only_where_a_file_says_so(self):
         def moves(number, **options):
             arguments = ('--config-file', self.options(**options)) if options else ()
             report = self.report(self.folder.join(f'cloud{number}'), *arguments)
