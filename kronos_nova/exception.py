@@ -137,7 +137,10 @@ class DatabaseVersionError(ConfigurationError):
 
 
 class ClockSkewed(ConfigurationError):
-    """:param seconds: by how much the clock of this host is ahead, negative where it is behind"""
+    """The clock of this host differs from that of the control database.
+
+    :param seconds: by how much the clock of this host is ahead, negative where it is behind
+    """
 
     msg_fmt = ('The clock of this host is %(seconds).0f s %(direction)s that of the control '
                'database: nothing is planned here, and no moves of other workers are adopted. '

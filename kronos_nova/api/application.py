@@ -74,8 +74,8 @@ def _add_routes(application, services, enforcer, turns):
 
 
 class _OwnContext:
-    """Gives each request a context of its own. A thread keeps the context of its last request, and
-    log messages of this request, also those about its token, must not have it."""
+    """Gives each request a new context. A thread keeps the context of its last request, which must
+    not appear in log messages about the next request and its token."""
 
     def __init__(self, application, _conf):
         self._application = application
@@ -95,7 +95,7 @@ def _authenticated(application, conf):
 
 
 class Keystone(auth_token.AuthProtocol):
-    """Judges tokens; whether one is needed is for the application to say.
+    """Validates tokens; the application decides whether a token is needed.
 
     keystonemiddleware alone, with the decision delayed, takes any token for invalid while
     keystone does not answer: people would throw away valid tokens.
@@ -133,7 +133,7 @@ class BodyLimit:
 
 
 class Microversion:
-    """Agrees on a microversion, and tells it."""
+    """Negotiates the microversion and reports it in the response."""
 
     def process_request(self, request, response):
         response.append_header('Vary', microversion_parse.STANDARD_HEADER)

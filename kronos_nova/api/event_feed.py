@@ -1,8 +1,9 @@
 """Events for any number of listeners from one reader of the database.
 
 A thread reads everything that has events once a second while there are listeners, and keeps what
-changed. Each listener has a place in that. A slow listener costs the others nothing. A listener
-that has lost its place is given everything as it is now, like a new one.
+changed. Each listener has a position among the kept events, so that a slow listener does not delay
+the others. A listener whose position is no longer kept gets the whole present state, as a new
+listener does.
 """
 
 import collections
@@ -71,7 +72,7 @@ Key = tuple[str, str]
 
 
 class Source(Protocol):
-    """The source of events. A key is the type of an event and what it is of."""
+    """The source of events. A key is the type of an event and its subject."""
 
     def read(self, since: datetime.datetime) -> Mapping[Key, object]:
         """Read all present objects and those that ended since a time, as comparable values."""
@@ -81,10 +82,11 @@ class Source(Protocol):
 
 
 class Feed:
-    """
+    """Reads events and passes them to any number of listeners.
+
     :param utcnow: gives the time
-    :param most_listeners: at a time
-    :param pause: seconds between looks
+    :param most_listeners: maximum number at a time
+    :param pause: seconds between two readings
     """
 
     def __init__(self, source: Source, utcnow: Callable[[], datetime.datetime],
@@ -259,9 +261,8 @@ def _parsed(last_id):
 
 
 class Stream:
-    """The events for one listener: an iterable of bytes that blocks until there is one.
-
-    It is for one thread, but for :meth:`close`.
+    """The events for one listener: an iterable of bytes that blocks until there is an event. Only
+:meth:`close` may be called by another thread.
     """
 
     def __init__(self, feed: Feed, last_id: str | None, seconds: float, who: str):

@@ -71,7 +71,8 @@ class Token(Response):
 
 
 class WrongPasswords:
-    """Counts wrong passwords by user and address, each until some time after the last.
+    """Counts wrong passwords by user and address. A count is dropped some time after the last wrong
+    password.
 
     :param clock: returns seconds of a monotonic clock
     """

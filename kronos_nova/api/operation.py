@@ -53,7 +53,7 @@ class Services:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Whom keystone says a request is of, and the names of the operations that the policy
+    """The user of a request according to keystone, and the names of the operations that the policy
     permits."""
 
     user: str

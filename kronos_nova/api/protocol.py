@@ -12,9 +12,8 @@ _ENCODED = re.compile('%2f', re.IGNORECASE)
 
 
 class Slashes:
-    """Tells a slash that a client has encoded, as it is part of a name, from one between names.
-
-    In WSGI's own path they are alike; the path as it was sent is in what every server adds.
+    """Distinguishes an encoded slash, which is part of a name, from a slash between names. WSGI's
+own path has both decoded; the path as it was sent is in a variable that every server adds.
     """
 
     def process_request(self, request, _response):

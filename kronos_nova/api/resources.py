@@ -35,9 +35,9 @@ waits longer than it must; lowered, it is refused more often. A slow operation t
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Turns:
-    """Limits of the quick and of the slow operations that run at a time. A quick one waits for its
-    turn. A slow one is refused where there is no turn: while it waited it would hold a thread that
-    others need."""
+    """Limits of the quick and of the slow operations that run at the same time. A quick operation
+    waits for a slot. A slow one is refused without a free slot, because it would hold a thread
+    while it waits."""
 
     quick: threading.BoundedSemaphore
     slow: threading.BoundedSemaphore
@@ -205,7 +205,7 @@ class Document:
 
 
 class Healthcheck:
-    """For load balancers: that this process answers, and no more."""
+    """Reports to load balancers that this process answers. Nothing else is checked."""
 
     is_public = True
 

@@ -1,4 +1,4 @@
-"""The port to where claims are kept. Drivers are entry points of ``kronos_nova.claim_stores``."""
+"""The port to the store of claims. Drivers are entry points of ``kronos_nova.claim_stores``."""
 
 from typing import Protocol
 

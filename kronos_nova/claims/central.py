@@ -14,7 +14,7 @@ LOG = logging.getLogger(__name__)
 
 
 class CentralStore:
-    """The compute host's side."""
+    """The store as nova-compute uses it, through messages to the conductor."""
 
     def __init__(self, conf, host, call):
         if call is None:
@@ -50,7 +50,7 @@ class CentralStore:
 
 
 class CentralTable:
-    """The conductor's side, in values that a message can carry.
+    """The store in the conductor, with values that a message can carry.
 
     :param database: kronos_nova.db.engine.Database of the control database
     :raises DatabaseVersionError: it is not at the revision of this code

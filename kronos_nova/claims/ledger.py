@@ -1,7 +1,6 @@
-"""The claims of a compute host beside the store that keeps them.
-
-They are right whether or not the store can be written: a store that fails is reported once,
-left alone until the next audit, and then brought up to date.
+"""The claims of a compute host in memory, and the store that keeps them. The claims in memory are
+correct even where the store cannot be written. A store that fails is reported once, not used until
+the next audit, and then updated.
 """
 
 import collections

@@ -1,4 +1,5 @@
-"""The room that the tracker of a compute node holds, as claims. Pure: no I/O, no clock.
+"""The claims for the room that the resource tracker of a compute node holds. This module is pure:
+it has no I/O and reads no clock.
 
 For an instance a node may hold room as its home, room for a move (in or out), and claims that
 Nova's tracker does not count (prepared ahead, or forgotten by its audit): the *untracked* claims.

@@ -75,8 +75,8 @@ class Report:
 
     @property
     def state(self) -> str:
-        """The worst of all. What is not checked is no problem by itself: the host does not need it,
-        or another check failed."""
+        """The worst state of all findings. "not checked" is no problem in itself: the host does not
+        need the check, or another check failed."""
         found = [row.state for row in (*self.findings, *self.queries) if row.state != NOT_CHECKED]
         return max(found, key=_WORST_LAST.index, default=OK)
 

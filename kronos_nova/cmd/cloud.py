@@ -20,7 +20,8 @@ from kronos_nova.plugin import standalone
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cloud:
-    """
+    """The access to the cloud that commands need.
+
     read : the cloud as it is now
     read_flavors : Nova's flavors
     hosts : what is on single hosts

@@ -1,4 +1,4 @@
-"""Looks at exporters that answer, and say that their answer is not whole."""
+"""Checks of exporters that answer but report that their answer is incomplete."""
 
 from collections.abc import Callable
 from collections.abc import Iterator

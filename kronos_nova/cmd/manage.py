@@ -107,9 +107,9 @@ class ClientManager:
 
 
 class Commands(commandmanager.CommandManager):
-    """The commands by name. Only the one that is given is imported: cliff's own manager imports
-    all, which is most of the time that a command takes to start. Those of this distribution alone:
-    to look for others reads the metadata of all that is installed."""
+    """The commands by name. Only the command that is run is imported, because cliff's own manager
+    imports all commands, which takes most of the start. Only commands of this distribution are
+    found, because a search for others reads the metadata of every installed package."""
 
     def load_commands(self, namespace):
         self.group_list.append(namespace)
@@ -127,7 +127,7 @@ def _say_what_a_database_says(record):
 
 
 class Manage(app.App):
-    """``conf`` is ready before any command runs."""
+    """The application ``kronos-manage``. ``conf`` is ready before any command runs."""
 
     def __init__(self):
         super().__init__(description=DESCRIPTION, version=version_string(), deferred_help=True,

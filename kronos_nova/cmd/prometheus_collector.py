@@ -1,9 +1,9 @@
 """The facts of the control database as metrics of Prometheus.
 
 Names and units follow https://prometheus.io/docs/practices/naming/. There are series of aggregates,
-policies, hosts and states, never one of an instance. What is not as it should be (a pause, a policy
-without data, evaluations that fail) has a series while it is so: a hundred aggregates that are well
-would have as many that say nothing.
+policies, hosts and states, never one of an instance. Problems (a pause, a policy without data,
+evaluations that fail) have a series only while they last, so that aggregates without problems add
+none.
 """
 
 import collections

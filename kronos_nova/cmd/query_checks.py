@@ -1,4 +1,4 @@
-"""Asks every PromQL of every policy and compares the answers with the cloud."""
+"""Runs every query of every policy and compares the answers with the cloud."""
 
 import dataclasses
 import re

@@ -1,5 +1,5 @@
-"""Bounds that no option sets for itself: a number is finite, and none so large that the time or the
-size that is made of it does not exist."""
+"""Default bounds of numeric options. A number is finite, and not so large that a time or size
+computed from it overflows."""
 
 import math
 from collections.abc import Iterable

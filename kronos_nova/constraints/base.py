@@ -49,8 +49,8 @@ class ConstraintRules:
 class Constraint(Protocol):
     """Compiles one reason for which an instance may not go somewhere.
 
-    The forms that rules have are in :mod:`kronos_nova.model.rules`; what fits none of them is
-    :class:`~kronos_nova.model.rules.CallbackRule` and asked last.
+    The forms that rules have are in :mod:`kronos_nova.model.rules`; other reasons use
+    :class:`~kronos_nova.model.rules.CallbackRule`, which is evaluated last.
     """
 
     @staticmethod

@@ -1,4 +1,5 @@
-"""No destination may pass a policy's ``capacity_threshold``, by its score or its capacity query."""
+"""No destination may exceed a policy's ``capacity_threshold``, by its score or its capacity
+query."""
 
 import numpy as np
 

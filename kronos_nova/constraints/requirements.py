@@ -1,4 +1,5 @@
-"""A destination must have what the server requires, by what is known before Nova is asked."""
+"""A destination must meet the requirements of the server, as far as they are known without a
+request to Nova."""
 
 import re
 from collections.abc import Callable

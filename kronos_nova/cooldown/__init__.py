@@ -1,4 +1,5 @@
-"""Memory that keeps Kronos from moving the same instances again and again."""
+"""History of moves and cooldowns, which keeps Kronos from moving the same instances again and
+again."""
 
 from kronos_nova.cooldown.planning_history import PastMove
 from kronos_nova.cooldown.planning_history import PastTry

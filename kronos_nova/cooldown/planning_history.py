@@ -1,4 +1,4 @@
-"""The knowledge that a cycle has of the cycles before it."""
+"""The results of earlier cycles that a cycle depends on."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -13,9 +13,9 @@ INDEFINITE = -1
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PastMove:
-    """A migration that ended well; ``ended_at`` in Unix seconds. ``has_emptied``: Kronos emptied
-    the source with it, so that the instance may return once the source takes servers again.
-    ``is_own``: Kronos asked for it, whatever its end in the journal."""
+    """A completed migration; ``ended_at`` in Unix seconds. ``has_emptied``: Kronos emptied the
+    source with it, so that the instance may return once the source takes servers again. ``is_own``:
+    Kronos asked for it, whatever its end in the journal."""
 
     instance_uuid: str
     source: str

@@ -82,10 +82,9 @@ class Scope:
 
 
 class ScopeIndex:
-    """The hosts of a snapshot that Kronos can do anything with, by aggregate, what runs there by
-    host, and what else has to do with them.
-
-    Made once a cycle: to look through everything for each aggregate costs the square of the cloud.
+    """Index of a snapshot: the usable hosts by aggregate, the instances by host, and their moves
+    and groups. It is made once a cycle, because searching the whole snapshot for each aggregate
+    would take quadratic time.
     """
 
     def __init__(self, snapshot: Snapshot, request: PlanRequest = BALANCING):

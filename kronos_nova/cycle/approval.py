@@ -1,4 +1,4 @@
-"""A plan that waits for approval, or was approved: whether it is still the plan to make."""
+"""Checks whether a plan that waits for approval, or was approved, is still valid."""
 
 import dataclasses
 from collections.abc import Iterable

@@ -1,5 +1,5 @@
-"""Keeps the room of buffers in an evaluation: nothing else is planned into it, and it is made where
-it is lost."""
+"""Keeps the room of buffers in an evaluation. No other moves are planned into this room, and lost
+room is made again."""
 
 import collections
 import dataclasses

@@ -1,4 +1,4 @@
-"""Plans the moves after which hosts and failure domains may be lost again."""
+"""Plans the moves after which losses of hosts and failure domains are covered again."""
 
 import dataclasses
 from collections.abc import Iterator

@@ -43,8 +43,8 @@ outage; lowered, more cycles wait for a Prometheus that does not answer. Not mea
 class HourlyHistory:
     """The means of whole hours of a query's series, distinguished by a label.
 
-    Hours are counted from 1970. A cycle of another hour asks for what is new, one of the same hour
-    for nothing; of 30,000 series for 80 hours some 10 MiB are kept.
+    Hours are counted from 1970. A cycle in a new hour queries the new hours only, and one in the
+    same hour queries nothing. 30,000 series for 80 hours take some 10 MiB.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Keeps plans from making it worse which hosts and failure domains may be lost."""
+"""Keeps plans from leaving fewer losses of hosts and failure domains covered."""
 
 import dataclasses
 from collections.abc import Collection

@@ -1,4 +1,4 @@
-"""Judges in evaluations which hosts may be lost, within a part of their time."""
+"""Judges in evaluations which losses of hosts are covered, within a part of their time."""
 
 import collections
 import dataclasses

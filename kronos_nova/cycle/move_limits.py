@@ -25,7 +25,8 @@ learns of fewer projects. Chosen to fit into a line."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MoveLimits:
-    """Moves at most; 0 is no cap. A day is the last 24 hours, a week the last seven times 24.
+    """Maximum numbers of moves; 0 is no limit. A day is the last 24 hours, a week the last seven
+    days.
 
     per_project : of a project's instances, in a plan
     per_project_and_day : the same, in a day
@@ -42,7 +43,7 @@ class MoveLimits:
 
     @property
     def look_back(self) -> bool:
-        """Return whether it matters what was moved before."""
+        """Return whether any limit depends on earlier moves."""
         return bool(self.per_project_and_day or self.per_cause_and_day)
 
 

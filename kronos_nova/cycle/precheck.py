@@ -1,4 +1,4 @@
-"""Asks Nova's scheduler about the moves of a plan, and remembers the answers."""
+"""Asks Nova's scheduler about the moves of a plan, and caches the answers."""
 
 import collections
 import dataclasses
@@ -52,7 +52,7 @@ NO_ANSWER = Verdict(unasked='an earlier question had no answer')
 
 
 class Precheck:
-    """The questions about the moves of one aggregate, in all rounds of planning.
+    """The scheduler's answers about the moves of one aggregate, in all rounds of planning.
 
     A refusal holds for all instances of a kind: those of one project with equal flavors, images,
     requirements, allocations and server groups. None of them is asked about for that host again.

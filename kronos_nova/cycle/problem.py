@@ -1,4 +1,4 @@
-"""From a snapshot and what was measured to the problem of one aggregate."""
+"""Makes the problem of one aggregate from a snapshot and measurements."""
 
 import collections
 import dataclasses
@@ -46,9 +46,9 @@ from kronos_nova.policies.selection import Selections
 class MovesInFlight:
     """The moves of this cycle so far.
 
-    An aggregate is planned from where those before it end. Room that a planned move is to free is
-    not given away, neither of a host nor of a provider that hosts share: aggregates are carried out
-    side by side, and it may not be free yet.
+    Each aggregate is planned from the end of the plans before it. Room that a planned move is to
+    free is not given away, neither of a host nor of a provider that hosts share: aggregates are
+    carried out side by side, and it may not be free yet.
     """
 
     def __init__(self) -> None:
@@ -147,7 +147,7 @@ class PlanningCase:
 
     @property
     def expected(self) -> Problem:
-        """Return the problem by which moves for load are chosen."""
+        """The problem by which moves for load are chosen."""
         return self.ahead if self.outlook is None else self.outlook.problem
 
     def held_because(self, vm: int) -> str:

@@ -32,8 +32,8 @@ Chosen by ``bench days``."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Restraint:
-    """``amount`` 0 is none. With more, expected load looks further ahead, and optional moves
-    have to save more."""
+    """The reluctance of plans to move. ``amount`` 0 is none. With larger amounts, expected loads
+    reach further ahead, and optional moves have to save more."""
 
     amount: float = 0.0
 

@@ -96,7 +96,7 @@ class DuePhases:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether nothing is wrong."""
+        """Return whether no phase is due."""
         return not (self.evacuate or self.repair or self.repair_rules or self.goes_by_load)
 
     @property
@@ -106,7 +106,7 @@ class DuePhases:
 
     @property
     def must_wait(self) -> bool:
-        """Return whether something is wrong, but nothing may be done about it yet."""
+        """Return whether a phase is due that may not run yet."""
         return self.balance and not (
             self.may_balance or self.evacuate or self.repair or self.repair_rules
             or self.relieve or self.lower_risk)

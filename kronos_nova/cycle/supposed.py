@@ -1,4 +1,4 @@
-"""The load of a cloud after changes that are only thought of, and the plan that would follow.
+"""The load of a cloud after hypothetical changes, and the plan that would follow.
 
 A server of a lost host brings its load to the host on which it restarts. A new host has the load
 that the host it is like has without servers. Of new servers no load is known, and they add none.
@@ -63,7 +63,8 @@ class _Present:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Supposed:
-    """
+    """The result of an evaluation of hypothetical changes.
+
     loads : of each aggregate its imbalance in each policy, then the loads of its hosts
     report : of the evaluation after the changes
     missing : names of aggregates that the options name and that do not exist

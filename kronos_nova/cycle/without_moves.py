@@ -1,4 +1,4 @@
-"""The contention that there would be, had no server been moved for its load.
+"""Estimates the contention without the moves that Kronos made for load.
 
 The scores of an evaluation are replayed with each server on the host on which Kronos found it. Its
 load is that of today: demand is the same with the moves and without.

@@ -1,7 +1,7 @@
-"""Rows of the control database that no right Kronos writes, and how they are put right.
+"""Invalid rows of the control database, which Kronos never writes itself, and their repair.
 
 Such rows come from a wrong clock, a restored backup, a broken disk or a change by hand. Services
-heal some of them on their own; the rest keep something waiting for ever.
+repair some of them on their own; the others block something for ever.
 """
 
 import dataclasses

@@ -18,7 +18,7 @@ SPREAD = 'spread'
 
 
 class Cooldowns:
-    """Aggregates and instances to be left alone for a while, and instances in quarantine."""
+    """Aggregates and instances in cooldown, and instances in quarantine."""
 
     def __init__(self, database):
         self.database = database

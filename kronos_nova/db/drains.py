@@ -1,4 +1,4 @@
-"""The hosts that operators want empty, in the control database."""
+"""Drains of hosts in the control database."""
 
 import dataclasses
 import json
@@ -22,7 +22,7 @@ JSON = ('avoid', 'blocked', 'to_stop', 'stopped')
 
 
 class Drains:
-    """Drains, from the wish to the release of the host."""
+    """Stores drains, from the request to the release of the host."""
 
     def __init__(self, database):
         self.database = database

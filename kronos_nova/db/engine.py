@@ -225,7 +225,7 @@ def control_database(conf):
 
 
 class ImpatientDatabase(Database):
-    """One that is not asked again for a while after it did not answer.
+    """A database that is not queried again for a while after it did not answer.
 
     :param clock: monotonic seconds
     :param pause: seconds of that while

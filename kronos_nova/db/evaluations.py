@@ -36,7 +36,7 @@ class PastEvaluation:
 
 
 class Evaluations:
-    """Written by evaluations, read by commands, the API and metrics."""
+    """Stores measurements of evaluations for commands, the API and metrics."""
 
     def __init__(self, database):
         self.database = database

@@ -1,4 +1,4 @@
-"""Room that is made and kept for new servers, in the control database."""
+"""Room for new servers in the control database."""
 
 import dataclasses
 import datetime
@@ -25,7 +25,7 @@ JSON = ('shape', 'hosts', 'known', 'used')
 
 
 class Holds:
-    """Holds, from the wish to their end. No other class writes their state."""
+    """Stores holds, from the request to their end. No other class writes their state."""
 
     def __init__(self, database: Database):
         self.database = database

@@ -22,7 +22,8 @@ Chosen for an option that is doubled."""
 
 
 class Leases:
-    """
+    """The leases of one process.
+
     :param worker: name of this process
     :param clock: gives the time
     """

@@ -13,8 +13,8 @@ from kronos_nova.load import LoadStats
 
 
 class LoadStatsStore:
-    """A row an aggregate, written again by every evaluation: some 60 bytes for an instance and
-    policy."""
+    """Stores the statistics of each aggregate in one row, which every evaluation replaces: some 60
+    bytes for each instance and policy."""
 
     def __init__(self, database):
         self.database = database

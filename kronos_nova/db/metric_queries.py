@@ -13,7 +13,8 @@ from kronos_nova.objects import move as moves
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RowCounts:
-    """
+    """Counts of rows.
+
     moves : by state, of those that wait or run
     repairs : of allocations, by kind and state
     resting : servers that Nova would let go nowhere

@@ -1,4 +1,4 @@
-"""Instances that Nova refused several hosts for: left alone for some cycles, with the reason."""
+"""Instances for which Nova refused several hosts. They are not moved for some cycles."""
 
 import datetime
 import json

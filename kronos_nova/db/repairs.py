@@ -11,7 +11,10 @@ from kronos_nova.objects import repair as repairs
 
 
 class Repairs:
-    """:param clock: gives the time"""
+    """The journal of repairs in the control database.
+
+    :param clock: gives the time
+    """
 
     def __init__(self, database, clock):
         self.database = database

@@ -107,7 +107,10 @@ class Pruner:
 
 
 class Retention:
-    """:param days: Days"""
+    """Deletes rows that are older than their retention periods.
+
+    :param days: Days
+    """
 
     def __init__(self, database, days):
         self.database = database

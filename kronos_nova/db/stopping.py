@@ -23,7 +23,7 @@ class Stopped:
 
 
 class Stopping:
-    """The journal as the command ``stop`` uses it.
+    """The transactions of the command ``stop`` on the journal.
 
     :param who: the name that the journal gets as the worker
     """

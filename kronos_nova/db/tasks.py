@@ -11,7 +11,8 @@ from kronos_nova.objects import task as tasks
 
 
 class Tasks:
-    """One for each process: it remembers what must not be said to live any more.
+    """The tasks of one process. It remembers the tasks whose sign of life must not be renewed any
+    more.
 
     :param worker: name of this process
     :param clock: gives the time

@@ -1,4 +1,4 @@
-"""Names of processes, under which they own what they are at."""
+"""Names of processes, by which moves and locks have owners."""
 
 import functools
 import os

@@ -1,1 +1,1 @@
-"""Hosts that operators empty: what is wanted, what is planned, and how far it is."""
+"""Drains of hosts: requests of operators, plans and progress."""

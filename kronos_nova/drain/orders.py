@@ -1,4 +1,4 @@
-"""Hosts that operators empty and open again, by a command or over the API."""
+"""Checks, begins and releases drains for commands and the API."""
 
 import collections
 import dataclasses

@@ -1,4 +1,4 @@
-"""Plans how hosts are emptied because an operator said so.
+"""Plans how drained hosts are emptied.
 
 The planner is the one of every cycle, and what keeps no server on a disabled host keeps none here.
 Servers of other hosts give way where a host could not be emptied otherwise. It is given a

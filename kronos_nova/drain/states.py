@@ -1,4 +1,4 @@
-"""Hosts that an operator wants empty."""
+"""States of drains."""
 
 import dataclasses
 import datetime
@@ -63,7 +63,7 @@ start it."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """The wish to empty a host, and how far that is.
+    """A request to empty a host, and its progress.
 
     parallel : moves at once off this host, or None for ``max_concurrent_per_source``
     keep_spare : hosts' worth of room that has to stay free

@@ -1,4 +1,4 @@
-"""Locks of aggregates: the holder of a tooz lock plans the aggregate."""
+"""Locks of aggregates. Only the holder of an aggregate's tooz lock plans it."""
 
 import hashlib
 import os

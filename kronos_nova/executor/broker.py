@@ -31,7 +31,7 @@ SENDING_OPTIONS = {'oslo_messaging._metrics.client': 'oslo_messaging_metrics',
 
 
 class Transports:
-    """The ways to the broker of one process; to be made after it has forked.
+    """The transports of one process to the broker, to be made after the process has forked.
 
     :param conf: the ConfigOpts with ``transport_url``
     """
@@ -77,7 +77,7 @@ class TaskSender:
 
 
 class ResultNotifier:
-    """Notifies of results."""
+    """Sends notifications of results."""
 
     def __init__(self, transports, publisher):
         self._transports = transports
@@ -99,9 +99,8 @@ class ResultNotifier:
 
 
 class NotificationSender:
-    """Sends notifications, and returns whether the broker took them.
-
-    oslo.messaging's own Notifier keeps that to itself, and gives each message another id.
+    """Sends notifications, and reports whether the broker accepted them. oslo.messaging's own
+Notifier does not report this, and gives each message a new id.
     """
 
     def __init__(self, transports, topics, host):
@@ -127,10 +126,8 @@ class NotificationSender:
 
 
 class TaskEndpoint:
-    """Takes tasks.
-
-    oslo.messaging refuses a newer minor version than an endpoint's. Ours handles any: what a newer
-    one adds is left unread.
+    """Receives tasks. oslo.messaging refuses a newer minor version than that of the endpoint. This
+endpoint accepts any minor version and ignores fields that it does not know.
     """
 
     target = messaging.Target(version=f'{messages.TASK_VERSION.partition(".")[0]}.65535')
@@ -148,7 +145,7 @@ class TaskEndpoint:
 
 
 class StopEndpoint:
-    """Takes stops that the control database does not have yet.
+    """Receives stops that the control database does not have yet.
 
     :param stops: PendingStops of this host
     """
@@ -180,7 +177,7 @@ class StopEndpoint:
 
 
 class ResultEndpoint:
-    """Takes results."""
+    """Receives results."""
 
     def __init__(self, settle):
         self._settle = settle

@@ -1,4 +1,4 @@
-"""The port through which the executor asks Nova to migrate, and watches."""
+"""The port through which the executor requests migrations from Nova and follows them."""
 
 import dataclasses
 import datetime
@@ -54,7 +54,7 @@ class ListedMigration:
 
 
 class RequestedMigrations:
-    """Finds the migration of an instance that a move asked for.
+    """Finds the migration that a move requested.
 
     The time of a migration is written by another host's clock than the time of the move, so it
     decides only where nothing else does: another process asked, and the migration has ended.

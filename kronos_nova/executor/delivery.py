@@ -1,4 +1,4 @@
-"""Sends the notifications that wait, in one process of all."""
+"""Sends the notifications that wait. One process does this for all."""
 
 import datetime
 from concurrent import futures
@@ -28,7 +28,7 @@ lowered, the log has more lines."""
 
 
 class Deliverer:
-    """One worker's part; any number of workers may do it side by side.
+    """The delivery in one worker. Any number of workers may run it at the same time.
 
     :param send: called with a Notification; raises where the broker did not take it
     :param clock: gives the time
@@ -96,7 +96,7 @@ class Deliverer:
 
 
 class BackgroundDeliverer:
-    """Runs a Deliverer in a thread of its own: a broker that hangs holds up nothing else."""
+    """Runs a Deliverer in a thread of its own, so that a broker which hangs delays nothing else."""
 
     def __init__(self, deliverer):
         self._deliverer = deliverer

@@ -1,4 +1,4 @@
-"""Decides which moves may go now, and sends them out."""
+"""Decides which moves may start now, and sends them to executors."""
 
 import dataclasses
 import datetime
@@ -12,7 +12,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Dispatcher:
-    """One worker's part in sending moves out; any number of workers may do it side by side.
+    """The dispatcher in one worker. Any number of workers may run it at the same time.
 
     :param executor_ports: ExecutorPorts
     :param sender: what carries a task to the executors: has ``cast(move)``

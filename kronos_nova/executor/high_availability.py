@@ -1,4 +1,5 @@
-"""The port to a service that evacuates hosts which fail, for hosts that are emptied on purpose."""
+"""The port to a service that evacuates failed hosts. The service is informed of hosts that are
+drained."""
 
 import contextlib
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""The port through which hosts are closed and opened, and what is on them is seen."""
+"""The port through which hosts are disabled and enabled, and their servers are listed."""
 
 import dataclasses
 from typing import Protocol

@@ -13,7 +13,8 @@ Sign = datetime.datetime | None
 
 
 class Liveness:
-    """One observer's knowledge of the others. It knows nothing when it starts.
+    """The signs of life that one observer has seen of other processes. It has seen none when it
+    starts.
 
     :param monotonic: gives seconds
     """

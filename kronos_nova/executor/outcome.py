@@ -33,7 +33,7 @@ def calls_for_quarantine(move):
 
 
 class OutcomeHandler:
-    """Draws the consequences, once for each move; harmless when repeated.
+    """Makes the consequences of each move's end, once for each move. Repetitions have no effect.
 
     :param executor_ports: ExecutorPorts
     """

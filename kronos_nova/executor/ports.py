@@ -13,7 +13,8 @@ from kronos_nova.executor.permits import Permits
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorPorts:
-    """
+    """The dependencies of an executor.
+
     journal : of this worker
     utcnow : gives the time that all hosts share
     monotonic : gives seconds that only this process knows

@@ -1,7 +1,7 @@
 """Carries out one move: pre-flight, request, watch, verify; or says why not.
 
-Nothing waits inside, and all that is known is in the journal: a process that dies between two steps
-loses nothing, another goes on in the state that the move was left in.
+Nothing waits inside, and the whole state is in the journal. When a process dies between two steps,
+another one continues in the state in which the move was left.
 """
 
 import dataclasses
@@ -53,7 +53,8 @@ class _Stopwatch:
 
 
 class Runner:
-    """
+    """Carries out the steps of moves.
+
     :param executor_ports: ExecutorPorts
     :param compute: ComputeApi
     :param announce: called with the MoveRecord of every try that ended

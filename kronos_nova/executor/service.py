@@ -31,7 +31,7 @@ class ServiceContext:
 
 
 class DispatchService:
-    """Sends moves out and draws the consequences of how they end.
+    """Sends moves to executors and makes the consequences of their ends.
 
     :param listens: whether to take results from the broker too, and not from the journal alone
     """

@@ -1,4 +1,5 @@
-"""Tells the log what operators do: their commands run elsewhere, and write nothing there."""
+"""Logs the actions of operators, whose commands run in other processes that write no service
+log."""
 
 from oslo_log import log as logging
 
@@ -6,8 +7,8 @@ LOG = logging.getLogger(__name__)
 
 
 class SwitchLog:
-    """One worker's part; any number of workers may do it side by side, and each level and pause is
-    in the log of one of them.
+    """The switch log of one worker. Any number of workers may run it at the same time, and each
+    level and pause is logged by one of them.
 
     :param switches: SwitchBoard
     """

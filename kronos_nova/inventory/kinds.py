@@ -45,7 +45,7 @@ def facts_of_power(power_state: int | None) -> Facts:
 
 
 class Kinds:
-    """Remembers the answers for each kind of server."""
+    """Caches the answers for each kind of server."""
 
     def __init__(self):
         self._known: dict[Hashable, tuple[Movability, Requirements]] = {}

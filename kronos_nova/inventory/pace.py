@@ -10,7 +10,7 @@ statement that reads some hundred instances takes as long."""
 
 
 class ReadingPace:
-    """Rests between the steps of a reading, each as long as the step before it.
+    """Pauses between the steps of a reading, each as long as the step before.
 
     Nova's database and placement serve the RPCs of the nova-conductor beside it, on the same
     processors as often as not: with rests half of the time is theirs. A large reading cannot

@@ -1,4 +1,4 @@
-"""The clock by which keystoneauth spaces requests, made one that no correction changes.
+"""Replaces the clock by which keystoneauth spaces requests by one that no correction changes.
 
 Each adapter of keystoneauth notes the time of the wall clock when it is made, and lets no request
 go before that time. After the wall clock was set back, every request through an adapter from before

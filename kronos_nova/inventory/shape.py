@@ -1,4 +1,4 @@
-"""From the public API's JSON to the objects of a snapshot."""
+"""Converts the JSON of the public APIs to the objects of a snapshot."""
 
 import collections
 import dataclasses

@@ -1,4 +1,4 @@
-"""Hosts whose metrics are believed.
+"""Decides which hosts' metrics are believed.
 
 Prometheus answers with what exporters tell. An exporter that stopped half way, or that is down
 behind a query which says ``or 0``, makes a full host look empty. Nova knows which servers run on a

@@ -1,4 +1,4 @@
-"""One figure a host, or the reason why there is none that may be trusted."""
+"""One figure for each host, or the reason why there is no trusted figure."""
 
 import dataclasses
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""From a profile query's answer to a weight an instance."""
+"""Computes the weight of each instance from the answer to a profile query."""
 
 import collections
 import dataclasses

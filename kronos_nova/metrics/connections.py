@@ -65,7 +65,7 @@ def _shut(handle):
 
 
 class Adapter(adapters.HTTPAdapter):
-    """Sends requests over connections that ``connections`` remembers, through proxies too."""
+    """Sends requests over connections that ``connections`` records, also through proxies."""
 
     def __init__(self, connections):
         self._pools = _pools(connections)

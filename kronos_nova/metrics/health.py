@@ -1,4 +1,4 @@
-"""In one word, how good an answer is."""
+"""Rating of the answer to a query in one word."""
 
 import dataclasses
 import enum
@@ -22,7 +22,7 @@ the planners."""
 
 
 class AnswerHealth(enum.Enum):
-    """From best to worst."""
+    """Ratings of an answer, from best to worst."""
 
     HEALTHY = 'healthy'
     PARTIAL = 'partial'

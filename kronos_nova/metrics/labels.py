@@ -1,4 +1,5 @@
-"""The label doctor: why series do not carry Nova's host names, and what would make them."""
+"""Diagnosis of labels: why series do not have Nova's host names, and which change of the query
+would give them."""
 
 import collections
 import dataclasses

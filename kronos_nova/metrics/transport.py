@@ -177,7 +177,7 @@ class Transport:
 
 
 class _Exchange:
-    """Work in a thread of its own, which ends with the process if nothing else ends it."""
+    """A request in a thread of its own, which ends with the process at the latest."""
 
     def __init__(self, work):
         self._done = threading.Event()

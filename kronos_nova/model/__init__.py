@@ -1,4 +1,4 @@
-"""The one model of a cluster, and what planning changes of it.
+"""The model of a cluster, and the state that planning changes.
 
 A :class:`Problem` is one aggregate as arrays; a :class:`Model` is that and the rules into which the
 constraints compile; a :class:`State` is a model with some moves done. What moves would do, and

@@ -1,4 +1,4 @@
-"""Types of the questions about moves: positions of instances and hosts, one or many at once."""
+"""Types of arguments about moves: positions of instances and hosts, one or many at once."""
 
 import numpy as np
 

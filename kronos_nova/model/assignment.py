@@ -30,7 +30,9 @@ from kronos_nova.model.state import State
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ended:
-    """moves : (instance, destination), in no order
+    """The end of an integer program about instances that leave.
+
+    moves : (instance, destination), in no order
     stays : intp, instances that were to leave and find no place
     is_proven : whether no fewer can stay
     parts : instance to the parts of its host, NUMA cells, in which it is meant to lie

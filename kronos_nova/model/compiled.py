@@ -1,4 +1,4 @@
-"""One aggregate, compiled: its arrays and every rule about them."""
+"""The compiled model of one aggregate: its arrays and all of its rules."""
 
 import copy
 import functools

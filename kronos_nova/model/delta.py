@@ -1,4 +1,4 @@
-"""The one question: what would these moves do, and may they be made?"""
+"""The effect of moves, and whether they are allowed."""
 
 import functools
 from typing import TYPE_CHECKING

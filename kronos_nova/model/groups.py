@@ -1,4 +1,5 @@
-"""Server groups as counters: how many members of each are at each place, a host or a domain."""
+"""Counters of server groups: the number of members of each group at each place, a host or a
+domain."""
 
 import copy
 from collections.abc import Sequence

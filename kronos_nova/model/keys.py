@@ -1,4 +1,4 @@
-"""Numbers that stand for pairs and rows: few bytes for what is there, none for what is not."""
+"""Integer keys for pairs and rows, in sorted arrays that have only the existing ones."""
 
 import numpy as np
 

@@ -45,7 +45,9 @@ that; lowered, the cost is lost in the tolerance of the solver. Not measured."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Solution:
-    """arrive, leave : intp (r, k, h), how many of each kind arrive at each host in each round, and
+    """A solution of the integer program.
+
+    arrive, leave : intp (r, k, h), how many of each kind arrive at each host in each round, and
         leave it
     stay : intp (k,), how many of those that have to leave do not
     cost : of the solution; bound : below which none can be

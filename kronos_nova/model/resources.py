@@ -1,4 +1,4 @@
-"""From the objects of a snapshot to the arrays of a problem."""
+"""Converts the objects of a snapshot to the arrays of a problem."""
 
 import collections
 import dataclasses

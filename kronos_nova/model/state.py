@@ -1,4 +1,4 @@
-"""The one thing that changes while planning: where instances are, and what follows from it."""
+"""The state that changes while planning: the hosts of instances, and what follows from them."""
 
 import copy
 from collections.abc import Iterable

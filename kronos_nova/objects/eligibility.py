@@ -1,4 +1,4 @@
-"""Eligibility: whether an instance may be moved at all, and who decides on it."""
+"""Eligibility: whether an instance may be moved at all, and which source decides."""
 
 import dataclasses
 from collections.abc import Collection

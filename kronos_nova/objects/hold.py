@@ -1,4 +1,4 @@
-"""Room that an operator has made and kept for new servers: its states, and what is known of it."""
+"""Holds: room that is made and kept for new servers, and its states."""
 
 import collections
 import dataclasses
@@ -59,7 +59,7 @@ number of tries of a move."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """Room for new servers of one shape, and how far it is.
+    """Room for new servers of one shape, and its progress.
 
     aggregate : in which room is made; :data:`ANY` while none is chosen
     project_id : whose servers may use the room; '' for those of any project with the flavor

@@ -1,4 +1,4 @@
-"""Hosts that are serviced one after the other."""
+"""Maintenances, in which hosts are serviced one after the other."""
 
 import dataclasses
 import datetime
@@ -50,7 +50,7 @@ class MaintenanceOptions:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Maintenance:
-    """A maintenance and how far it is.
+    """A maintenance and its progress.
 
     hosts : host to its state, in the order in which they are serviced
     runner : the process that runs it, heard of last at ``runner_at``

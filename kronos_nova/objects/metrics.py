@@ -23,7 +23,7 @@ OF_MIGRATION = DIRTY_RATE, USED_MEMORY, LINK
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MetricQuery:
-    """One question of a policy. ``kind`` is one of the words above; a recorded source answers by
+    """One query of a policy. ``kind`` is one of the words above; a recorded source answers by
     policy and kind. ``policy`` is :data:`MIGRATION` where it is of none."""
 
     policy: str

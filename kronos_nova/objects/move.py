@@ -1,4 +1,4 @@
-"""A move of a plan: its states, and what the journal knows of it."""
+"""A move of a plan: its states, and its record in the journal."""
 
 import dataclasses
 import datetime

@@ -142,7 +142,7 @@ class Skip:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """An instance that Nova would not let go to some hosts, and what it said of the last one.
+    """An instance whose move to some hosts Nova refused, and the reason for the last host.
     ``is_final`` tells that no other host was tried then."""
 
     instance_uuid: str
@@ -241,7 +241,7 @@ class PolicyReport:
 
     @property
     def is_above_threshold(self) -> bool:
-        """Now, or in one of the hours to come."""
+        """True where the policy is above its threshold now, or in one of the forecast hours."""
         ahead = self.forecast and self.forecast.imbalance
         return max(self.imbalance_before or 0.0, ahead or 0.0) > self.threshold
 

@@ -256,7 +256,7 @@ class ServerGroup:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MoveUnderWay:
-    """A migration that was asked for already, by anybody. The instance is still listed on
+    """A migration in progress, requested by Kronos or by any user. The instance is still listed on
     ``source``; what it needs on ``destination`` is in the ``used`` of that host, where that is
     known, and of the providers that it shares.
     """

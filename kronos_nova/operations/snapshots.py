@@ -76,7 +76,8 @@ class Change:
 
 
 class SnapshotFolder:
-    """
+    """The snapshots in a folder.
+
     :param folder: that has a folder for each, as kronos-record writes it; None: there are none
     :param seconds: that a replay may take
     :param memory: MiB that it may use

@@ -72,7 +72,8 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AuditCase:
-    """An instance (None: Nova has none of this uuid any more), and who holds what for it."""
+    """An instance (None where Nova no longer has one of this uuid), and the allocations of its
+    consumers."""
 
     uuid: str
     instance: InstanceRecord | None
@@ -82,8 +83,8 @@ class AuditCase:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AuditLimits:
-    """In seconds. A record that changed within ``grace`` may not be finished with; a live migration
-    that has not changed for ``stalled`` will not be."""
+    """Limits in seconds. A record that changed within ``grace`` may still change. A live migration
+    that has not changed for ``stalled`` is given up."""
 
     grace: float = 60.0
     stalled: float = 3600.0

@@ -1,4 +1,4 @@
-"""Whose an allocation is when an instance moves from one host to another.
+"""Ownership of allocations when an instance moves from one host to another.
 
 =============================================  =====================================
 held on                                        is

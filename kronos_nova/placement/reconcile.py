@@ -1,4 +1,4 @@
-"""Puts right what moves left behind, soon after and without being asked.
+"""Repairs allocations that moves left behind, soon after and without a request.
 
 Only instances of migrations that have not ended or changed lately are looked at, and what was found
 in order only when its migrations change again; the rest is for an audit. One process does it at a
@@ -63,7 +63,9 @@ class TaskRegister(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciler:
-    """:param task_timeout: seconds without a sign of life after which a worker counts as dead
+    """Repairs allocations after migrations, and ends tasks of dead workers.
+
+    :param task_timeout: seconds without a sign of life after which a worker counts as dead
     :param clock: gives the time
     :param in_order: instances that need no further look until their migrations change, with what
         these were like

@@ -1,4 +1,4 @@
-"""GETs of keystoneauth's, at a fourth of what they cost there.
+"""GET requests of keystoneauth at a fourth of their usual cost.
 
 Finding the endpoint, preparing the request, looking for proxies and cookies and writing the log
 takes keystoneauth and requests a millisecond of the processor or two for each request. A cycle's

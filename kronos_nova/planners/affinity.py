@@ -13,8 +13,8 @@ from kronos_nova.planners.best_move import least_harmful
 
 
 class AffinityEnforcer:
-    """Makes, of all moves that repair a group, the one that leaves the lowest combined imbalance,
-    until there is none.
+    """Repairs groups: of all moves that repair one, makes the move that leaves the lowest combined
+    imbalance, until there is none.
 
     :param hard: repair affinity and anti-affinity
     :param soft: repair soft-affinity and soft-anti-affinity

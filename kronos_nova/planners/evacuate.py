@@ -59,7 +59,9 @@ lowered, fewer are emptied. With this value all of 300 clouds of ``bench optimum
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Way:
-    """moves : (instance, destination, what is said of the choice), in order; stays : instances
+    """A way to empty hosts.
+
+    moves : (instance, destination, what is said of the choice), in order; stays : instances
     that do not leave"""
 
     moves: list[tuple[int, int, str]]

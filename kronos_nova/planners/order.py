@@ -1,4 +1,4 @@
-"""From a set of moves to steps: an order that is possible, and what depends on what.
+"""Turns a set of moves into steps: finds a possible order and the dependencies.
 
 Live migration has to keep every rule after every single move. Where two moves wait for each other's
 room, an instance is put aside for a while, which is how Sirdey et al. (RAIRO 2007) solve the zero

@@ -1,4 +1,4 @@
-"""A half-done packing: where instances are to be, and what room that leaves."""
+"""A partial packing: the intended hosts of instances, and the room that is left."""
 
 import copy
 

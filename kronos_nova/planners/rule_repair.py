@@ -1,4 +1,4 @@
-"""Puts right what an operator's rules would have otherwise: heuristic repair, as
+"""Repairs violations of an operator's rules: heuristic repair, as
 :mod:`kronos_nova.planners.affinity` does it, and where that leaves something in a small cluster, an
 integer program that also lets others give way."""
 

@@ -119,7 +119,7 @@ class AllocationClaim:
 
 
 class ClaimingScheduler:
-    """In the place of the scheduler's client: it chooses by a dry run, then we claim.
+    """Replaces the scheduler's client. The scheduler chooses by a dry run, and Kronos claims.
 
     Nova's loop over destinations (skip a host that fails the live checks, try the next) goes on
     unchanged above it.

@@ -1,4 +1,4 @@
-"""On which providers of its host an instance's ports and devices lie.
+"""Providers on a host from which an instance's ports and devices are allocated.
 
 Which they are was settled when the instance was placed: Neutron and the hypervisor go by it. To
 hold the like on another provider would promise that one twice.

@@ -1,4 +1,4 @@
-"""Between Nova's words for what an instance uses and those of a claim."""
+"""Conversion between Nova's usage dicts and the amounts of claims."""
 
 from nova import objects
 from nova.virt import hardware

@@ -1,4 +1,4 @@
-"""nova-compute's manager: its claims outlive it."""
+"""The manager of nova-compute, whose claims survive a restart."""
 
 import functools
 

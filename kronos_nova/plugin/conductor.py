@@ -90,7 +90,7 @@ _registered = contextvars.ContextVar('registered', default=None)
 
 
 class KronosConductorManager(manager.ConductorManager):
-    """Nova's conductor with some periodic tasks more, and our way to migrate live."""
+    """Nova's conductor with further periodic tasks and Kronos' live migration task."""
 
     def __init__(self, *args, **kwargs):
         request_clock.install()
@@ -246,9 +246,8 @@ def _tasks():
 
 
 class Kronos:
-    """Kronos in one conductor worker: made on the first tick, when the worker has forked.
-
-    Whatever is wrong is said once and tried again; the conductor goes on meanwhile.
+    """Kronos in one conductor worker, made on the first tick, after the worker has forked. An error
+is logged once and the work tried again, while the conductor continues.
     """
 
     def __init__(self, conf):

@@ -1,4 +1,4 @@
-"""Asks Nova's scheduler whether it would let a planned move be made; nothing is claimed."""
+"""Asks Nova's scheduler whether it would permit a planned move. Nothing is claimed."""
 
 import oslo_messaging as messaging
 from nova import exception as nova_exception

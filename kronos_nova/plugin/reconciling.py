@@ -33,7 +33,7 @@ measured."""
 
 
 class Reconciling:
-    """:meth:`tick` is called every BEAT_SECONDS."""
+    """The reconciliation in one conductor worker. :meth:`tick` is called every BEAT_SECONDS."""
 
     def __init__(self, conf, client, journal, tasks, leases):
         """:raises PlacementError: it cannot be reached, or is too old"""

@@ -44,7 +44,9 @@ synchronized = utils.synchronized(resource_tracker.COMPUTE_RESOURCE_SEMAPHORE, f
 
 
 class KronosResourceTracker(resource_tracker.ResourceTracker):
-    """:param ledger: kronos_nova.claims.ledger.Ledger of this host
+    """Nova's resource tracker, with claims that survive a restart.
+
+    :param ledger: kronos_nova.claims.ledger.Ledger of this host
     :param expiry: timedelta after which a claim without an owner is released
     """
 

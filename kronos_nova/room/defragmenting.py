@@ -28,7 +28,8 @@ that make several slots are missed. Few moves make more than two; not measured."
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Defragmented:
-    """
+    """A plan that joins fragments of free room.
+
     moves : in an order in which they may run
     before, after : slots without the moves and after them
     """

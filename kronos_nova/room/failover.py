@@ -60,7 +60,8 @@ more are. Not measured."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LossVerdict:
-    """
+    """The verdict on the loss of hosts.
+
     lost : names of the hosts that fail
     verdict : one of :data:`VERDICTS`
     placement : instance uuid to the name of the host it restarts on; empty where not all fit

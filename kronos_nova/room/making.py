@@ -40,7 +40,8 @@ class RoomMove:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RoomPlan:
-    """
+    """A plan that makes room for new servers.
+
     moves : in an order in which they may run
     hosts : names of the hosts on which the new servers find room, one for each
     missing : why others of them find none; each reason once

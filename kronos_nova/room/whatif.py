@@ -50,7 +50,8 @@ class Changes:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """
+    """The cloud after hypothetical changes, and their outcome.
+
     snapshot : the cloud after the changes
     left : uuid of each server of a lost host that does not restart, to why
     not_booted : names of shapes to how many of the new servers find no room

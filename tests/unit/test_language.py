@@ -30,6 +30,9 @@ NOT_IMPERATIVE = re.compile(
 """The beginning of a docstring that is no verb in the imperative: a determiner, a pronoun, a plural
 or third person, a field such as ``:raises``, or a literal."""
 
+FIELD = re.compile(r':(param|raises|returns|ivar)\b|[\w, ]+ : ')
+"""The first of a list of fields, of Sphinx or of numpy."""
+
 UNIT = re.compile(
     r'no unit|^(The )?(\S+ ){0,4}?[A-Za-z-]+s\b|'
     r'\b([KMG]iB|digits|parts?|share|ratio|fraction|factor|probability|weight|cost|seconds?|percent|'
@@ -115,6 +118,13 @@ def functions_without_verbs(source: str) -> list[str]:
             and (found := NOT_IMPERATIVE.match(ast.get_docstring(node) or 'Return'))]
 
 
+def classes_without_sentences(source: str) -> list[str]:
+    """Return the classes whose docstrings begin with a list of fields, each with its line."""
+    return [f'{node.lineno}: {node.name} has fields and no sentence'
+            for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef)
+            and FIELD.match(ast.get_docstring(node) or '')]
+
+
 def messages(source: str) -> list[tuple[int, str]]:
     """(line, text) of the strings of a module that have several words: logs, errors and help."""
     tree = ast.parse(source)
@@ -164,6 +174,20 @@ class LanguageTest(testtools.TestCase):
                                for node in ast.walk(ast.parse(source))), least)
         self.assertEqual([], [f'{path}:{each}' for path, source in sources.items()
                               for each in functions_without_verbs(source)])
+
+    def test_a_class_without_a_sentence_is_found(self):
+        self.assertEqual(
+            ['1: A has fields and no sentence', '3: B has fields and no sentence'],
+            classes_without_sentences(
+                'class A:\n    """:param a: size"""\nclass B:\n    """a, b : sizes"""\n'
+                'class C:\n    """A thing: its size."""\nclass D:\n    """``a`` is a size."""\n'))
+
+    def test_a_docstring_of_a_class_begins_with_a_sentence(self):
+        sources = {path.relative_to(CHECKOUT): path.read_text()
+                   for path in sorted(CHECKOUT.joinpath('kronos_nova').rglob('*.py'))}
+        self.assertGreater(len(sources), 300)
+        self.assertEqual([], [f'{path}:{each}' for path, source in sources.items()
+                              for each in classes_without_sentences(source)])
 
     def test_a_number_without_a_meaning_is_found(self):
         fault = 'has no effect when raised and lowered, and is not fixed'

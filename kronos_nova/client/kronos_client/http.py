@@ -12,7 +12,8 @@ from kronos_client.contract.operation import Operation
 
 
 class HttpClient:
-    """
+    """A client that calls kronos-api.
+
     :param adapter: of the service type ``kronos``
     """
 

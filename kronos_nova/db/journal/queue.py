@@ -1,4 +1,4 @@
-"""Moves that wait, and who takes them on."""
+"""Moves that wait, and the workers that claim them."""
 
 import json
 

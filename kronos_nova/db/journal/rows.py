@@ -1,4 +1,5 @@
-"""Rows of moves: found, brought to another state, noted, and given out as records."""
+"""Functions that find rows of moves, change their states, record events, and convert rows to
+records."""
 
 import contextlib
 import dataclasses

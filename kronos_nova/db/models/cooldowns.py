@@ -8,7 +8,7 @@ from kronos_nova.db.models.base import Base
 
 
 class CooldownRow(Base):
-    """An aggregate or an instance that is left alone until a time.
+    """An aggregate or an instance in cooldown until a time.
 
     ``scope`` is ``aggregate`` or ``instance``, ``name`` the aggregate's name or the instance's
     uuid, ``set_at`` when the time was set.
@@ -40,8 +40,8 @@ class QuarantineRow(Base):
 
 
 class RefusalRow(Base):
-    """An instance that Nova would not let go to some ``hosts`` (a JSON list), and that is left
-    alone until then."""
+    """An instance whose move to some ``hosts`` (a JSON list) Nova refused. It is not moved until
+    that time."""
 
     __tablename__ = 'refusals'
 

@@ -8,8 +8,8 @@ from kronos_nova.db.models.base import Base
 
 
 class DrainRow(Base):
-    """The wish to empty a host; see :class:`kronos_nova.drain.states.Drain`. ``avoid``,
-    ``blocked``, ``to_stop`` and ``stopped`` are JSON."""
+    """A drain of a host; see :class:`kronos_nova.drain.states.Drain`. ``avoid``, ``blocked``,
+    ``to_stop`` and ``stopped`` are JSON."""
 
     __tablename__ = 'drains'
 

@@ -19,7 +19,9 @@ FOLDER = 'live-migrations'
 
 
 class MigrationCheckpoints:
-    """:param state_path: of nova-compute
+    """Stores checkpoints of live migrations in files.
+
+    :param state_path: of nova-compute
     :param host: its name; several may share the folder, in tests
     """
 

@@ -23,7 +23,8 @@ WITHOUT_BODY = frozenset(('GET', 'DELETE'))
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """
+    """An operation: its names, types and place in HTTP.
+
     name : the policy rule and the identifier in the OpenAPI document
     command : the words of the command in ``kronos-manage`` and after ``openstack kronos``; None
         where there is none
