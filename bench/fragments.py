@@ -64,8 +64,12 @@ def rate(snapshot) -> float:
     return round(sum(count % CPUS for count in free) / sum(free), 4)
 
 
-def derived(path, number):
-    """The cloud of one number."""
+def mapping(path):
+    """Read a published mapping.
+
+    :returns: hosts, to their cells: {number: [CPUs, free CPUs, MiB of huge pages, free MiB]}; and
+        servers: (host, [(number of the cell, CPUs, MiB)])
+    """
     opened = lzma.open if path.suffix == '.xz' else open
     with opened(path) as file:
         clusters = json.load(file)['cluster_list']
@@ -79,6 +83,12 @@ def derived(path, number):
         servers += [((which, each['host_id']), [
             (part['node'], int(part['cpu']), int(part['mem_mb'])) for part in each['numa']])
             for each in cluster['vm_instance']]
+    return hosts, servers
+
+
+def derived(path, number):
+    """The cloud of one number."""
+    hosts, servers = mapping(path)
     random.Random(number).shuffle(servers)
 
     def fragments():

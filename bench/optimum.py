@@ -1,7 +1,8 @@
 """The share of existing plans that the search finds, on random clouds that no constant was chosen
-by."""
+by, and on a published mapping of servers to hosts."""
 
 import dataclasses
+import pathlib
 import statistics
 
 import numpy as np
@@ -15,6 +16,8 @@ CLASSES = 'E1', 'E2', 'E3'
 SPREAD, PACK, RELIEVE = ('S3', 'S4', 'S5'), ('P3', 'P5', 'P6'), ('R',)
 MARKS = 0.85, 0.75
 """``high`` and ``target`` of the clouds with hot hosts."""
+MAPPED = 1, 3
+"""Numbers of hosts of a mapping that are emptied at once."""
 SECONDS = 30.0
 """Seconds of wall time that the reference has for one cloud."""
 
@@ -30,11 +33,18 @@ def register(subparsers):
                         choices=(*CLASSES, *SPREAD, *PACK, *RELIEVE),
                         help='classes of clouds (default E1 E2 E3); those of spread, pack and '
                              'relieve take 5 to 30 s a cloud')
+    parser.add_argument('--mapping', type=pathlib.Path, metavar='FILE',
+                        help='mapping.json or mapping.json.xz of bytedance/'
+                             'DRL-based-VM-Rescheduling: one or three hosts of it are emptied, as '
+                             'many times as there are clouds of a class, and nothing else is done')
     parser.set_defaults(run=run)
 
 
 def run(args) -> report.Report:
     seeds = range(args.seed, args.seed + args.clouds)
+    if args.mapping is not None:
+        table, failures = _mapping(args.mapping, seeds)
+        return report.Report(tables=(table,), failures=tuple(failures))
     tables, failures = [], []
     for chosen, judge in ((CLASSES, _emptying), (SPREAD, _spreading), (PACK, _packing),
                           (RELIEVE, _relieving)):
@@ -207,11 +217,34 @@ def _seconds(pairs):
 def emptied(kind: str, seed: int) -> tuple[float, bool, int, bool, float]:
     """(slack, whether all servers left, moves of others, whether it was called proven that one
     could not, seconds of the processor)"""
-    from bench import installation
-    from bench import operation
     from bench import optimum_classes
 
-    problem = optimum_classes.emptying(kind, seed)
+    found = leave(optimum_classes.emptying(kind, seed))
+    slack = optimum_classes.SLACKS[seed % len(optimum_classes.SLACKS)]
+    return slack, found.is_whole, found.others, found.is_proven, found.seconds
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Leaving:
+    """One cycle in which servers leave disabled hosts.
+
+    is_whole : all of them leave
+    others : moves of servers of other hosts
+    is_proven : "cannot leave" was called proven of one
+    seconds : of the processor
+    """
+
+    is_whole: bool
+    others: int
+    is_proven: bool
+    seconds: float
+
+
+def leave(problem: Problem) -> Leaving:
+    """Empty the hosts that the problem drains, in one cycle with the default options."""
+    from bench import installation
+    from bench import operation
+
     cloud = installation.Cloud(problem)
     cloud.disabled = set(np.flatnonzero(problem.draining).tolist())
     case = operation.Installation(cloud, installation.policies(problem, 'spread', 1.0, 1000),
@@ -220,7 +253,23 @@ def emptied(kind: str, seed: int) -> tuple[float, bool, int, bool, float]:
     disabled = {problem.hosts[host] for host in cloud.disabled}
     leaving = {vm for vm, host in zip(problem.vms, problem.vm_host.tolist(), strict=True)
                if host in cloud.disabled}
-    moved = {move.instance_uuid for move in found.moves}
-    others = sum(move.source not in disabled for move in found.moves)
-    return (optimum_classes.SLACKS[seed % len(optimum_classes.SLACKS)], leaving <= moved, others,
-            any(each.is_proven for each in found.unplaced), case.cpu_seconds)
+    return Leaving(is_whole=leaving <= {move.instance_uuid for move in found.moves},
+                   others=sum(move.source not in disabled for move in found.moves),
+                   is_proven=any(each.is_proven for each in found.unplaced),
+                   seconds=case.cpu_seconds)
+
+
+def _mapping(path, seeds):
+    from bench import optimum_classes
+
+    rows, failures = [], []
+    for count in MAPPED:
+        found = [leave(optimum_classes.mapped(path, count, seed)) for seed in seeds]
+        whole = sum(each.is_whole for each in found)
+        rows.append((count, len(found), whole, max(each.others for each in found),
+                     sum(each.is_proven for each in found), *_seconds(found)))
+        if whole < len(found):
+            failures.append(f'{count} hosts: {whole} of {len(found)} times emptied')
+    return report.Table('hosts of a published mapping emptied', (
+        'hosts', 'times', 'emptied', 'others give way, most', '"cannot" is said',
+        'CPU s, median', 'most'), rows), failures

@@ -1,7 +1,10 @@
 """Random clouds of the classes that the search is judged by; each seed is one cloud."""
 
+import pathlib
+
 import numpy as np
 
+from bench import fragments
 from bench import inputs
 from kronos_nova.model import Problem
 from kronos_nova.model.problem import Group
@@ -210,3 +213,24 @@ def _highest(loads, place, scale):
     scores = np.zeros(scale.shape)
     np.add.at(scores, place, loads * scale[place])
     return scores.max(axis=0)
+
+
+def mapped(path: pathlib.Path, count: int, seed: int) -> Problem:
+    """The cloud of a published mapping, with some random hosts disabled. What is free is CPUs and
+    huge pages of a host, in all its NUMA cells together.
+
+    :param path: as of ``bench fragments``
+    :param count: of disabled hosts
+    """
+    hosts, servers = fragments.mapping(path)
+    index = {host: n for n, host in enumerate(hosts)}
+    limits = np.array([[sum(cell[n] for cell in cells.values()) for n in (0, 2)]
+                       for cells in hosts.values()], dtype=float)
+    demands = np.array([[sum(part[n] for part in parts) for n in (1, 2)]
+                        for _host, parts in servers], dtype=float)
+    draining = np.zeros(len(hosts), dtype=bool)
+    draining[np.random.default_rng(seed).choice(len(hosts), count, replace=False)] = True
+    return inputs.problem(
+        mode='spread', loads=demands / limits.max(axis=0) / 2,
+        vm_host=np.array([index[host] for host, _parts in servers]), limits=limits,
+        demands=demands, threshold=1.0, draining=draining)
