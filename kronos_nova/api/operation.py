@@ -16,6 +16,7 @@ from kronos_nova.executor.hosts import HostApi
 from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.operations.snapshots import SnapshotFolder
+from kronos_nova.placement.room_allocations import RoomAllocations
 from kronos_nova.services import dispatch
 from kronos_nova.services.context import Context
 
@@ -29,6 +30,7 @@ class Services:
     read_cloud : returns the cloud as it is now; only drains and room need it
     read_flavors : returns Nova's flavors; only room needs them
     host_api : returns the port to single hosts; only the occupancy of a host needs it
+    room_allocations : gives what keeps room in placement
     planner_ports : gives what planning reaches out to
     feed : what those who listen are given
     snapshots : what was recorded of the cloud
@@ -41,6 +43,7 @@ class Services:
     read_flavors: Callable[[], tuple[Shape, ...]]
     host_api: Callable[[], HostApi]
     planner_ports: Callable[[], PlannerPorts]
+    room_allocations: Callable[[], RoomAllocations]
     feed: Feed
     snapshots: SnapshotFolder
 
@@ -48,7 +51,8 @@ class Services:
         return Context(conf=self.conf, database=self.database, who=who,
                        read_cloud=self.read_cloud, read_flavors=self.read_flavors,
                        host_api=self.host_api,
-                       planner_ports=self.planner_ports)
+                       planner_ports=self.planner_ports,
+                       room_allocations=self.room_allocations)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

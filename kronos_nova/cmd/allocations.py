@@ -17,12 +17,15 @@ from kronos_nova import exception
 from kronos_nova.cmd import database
 from kronos_nova.db import counters
 from kronos_nova.db import engine as db_engine
+from kronos_nova.db import holds
 from kronos_nova.db import migrate
 from kronos_nova.db import repairs as repairs_db
+from kronos_nova.objects import hold
 from kronos_nova.objects import repair as repairs
 from kronos_nova.placement import audit
 from kronos_nova.placement import heal
 from kronos_nova.placement import holdings
+from kronos_nova.placement.room_allocations import RoomAllocations
 from kronos_nova.plugin import standalone
 
 CLEAN, ERROR, FOUND, LEFT = 0, 1, 3, 4
@@ -44,11 +47,15 @@ class Cloud:
         self.placement = placement.client()
         self.nova = nova_records.CellRecords(self.placement)
 
-    def audit(self, limits, stderr):
-        """Return (Holdings, Audit). On a terminal, show the progress."""
+    def audit(self, limits, stderr, rooms):
+        """Return (Holdings, Audit). On a terminal, show the progress.
+
+        :param rooms: returns the consumers that stand for servers to come
+        """
         with _progress(stderr) as progress:
             held = holdings.read(self.placement, progress.track)
-            return held, audit.audit(held, self.nova, limits, progress.track)
+            return held, audit.audit(held, self.nova, limits, progress.track, rooms,
+                                     RoomAllocations(self.placement).is_ours)
 
 
 def _progress(stream):
@@ -80,7 +87,7 @@ class _Auditing(command.Lister):
     def _audit(self, parsed_args):
         self.cloud = Cloud(self.app.options)
         self.limits = audit.AuditLimits(grace=parsed_args.grace, stalled=parsed_args.stalled_after)
-        held, result = self.cloud.audit(self.limits, self.app.stderr)
+        held, result = self.cloud.audit(self.limits, self.app.stderr, self._rooms)
         self.app.stderr.write(
             f'{result.instances} instances, {result.consumers} consumers: '
             f'{len(result.findings)} findings; {len(result.in_flight)} in flight, left alone\n')
@@ -88,6 +95,19 @@ class _Auditing(command.Lister):
             self.app.stderr.write(
                 f'Not judged, as they do not answer: cell {", cell ".join(result.silent)}\n')
         return held, result
+
+    def _rooms(self):
+        """Return the consumers that stand for servers to come; None where the control database does
+        not answer."""
+        try:
+            found = holds.Holds(database.control_database(self.app.conf)).consumers()
+        except (db_exc.DBError, exception.KronosException) as error:
+            self.app.stderr.write('What keeps room for new servers is not judged: '
+                                  f'{db_engine.first_line(error)}\n')
+            return None
+        return {uuid: audit.KeptRoom(
+            hold=each.uuid, host=host, is_kept=each.state == hold.HELD,
+            has_ended=each.state not in hold.OPEN) for uuid, (each, host) in found.items()}
 
 
 class Audit(_Auditing):
@@ -157,7 +177,7 @@ class Heal(_Auditing):
 
     def _apply(self, held, findings):
         healer = heal.Healer(self.cloud.placement, self.cloud.nova, held, self.limits,
-                             _journal(self.app.conf))
+                             _journal(self.app.conf), lambda: self._rooms() or {})
         return [healer.heal(each) for each in findings]
 
     @staticmethod

@@ -93,6 +93,7 @@ def services(conf) -> Services:
         conf=conf, database=database, utcnow=database.utcnow, read_cloud=lambda: opened().read(),
         read_flavors=lambda: opened().read_flavors(),
         host_api=lambda: opened().hosts,
+        room_allocations=lambda: opened().room_allocations(),
         planner_ports=lambda: cloud.planner_ports(conf, opened().dry_run),
         feed=Feed(events.EventSource(conf, database), database.utcnow, group.listeners),
         snapshots=SnapshotFolder(group.snapshots_path, group.replay_seconds, group.replay_memory,

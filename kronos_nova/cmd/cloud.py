@@ -15,6 +15,8 @@ from kronos_nova.objects.dry_run import not_asked
 from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.placement import dry_run
+from kronos_nova.placement.client import PlacementClient
+from kronos_nova.placement.room_allocations import RoomAllocations
 from kronos_nova.plugin import standalone
 
 
@@ -25,12 +27,14 @@ class Cloud:
     read : the cloud as it is now
     read_flavors : Nova's flavors
     hosts : what is on single hosts
+    room_allocations : returns what keeps room in placement
     dry_run : asks Nova's scheduler about a move; outside Nova, placement
     """
 
     read: Callable[[], Snapshot]
     read_flavors: Callable[[], tuple[Shape, ...]]
     hosts: HostApi
+    room_allocations: Callable[[], RoomAllocations]
     dry_run: DryRun = not_asked
 
 
@@ -44,14 +48,17 @@ def open_cloud(app) -> Cloud:
         connection = connect(app.conf)
         source = OpenStackInventory(connection, domain_keys=app.conf.kronos.failure_domain_key)
         return Cloud(source.read, source.read_flavors, OpenStackHostApi(connection),
+                     lambda: RoomAllocations(PlacementClient(connection.placement)),
                      dry_run.from_connection(connection))
     standalone.load_nova(app.options.config_file, app.options.config_dir)
     # Imported late, as in the module that is imported.
     from kronos_nova.plugin import host_api
     from kronos_nova.plugin import inventory
+    from kronos_nova.plugin import placement
     from kronos_nova.plugin.dry_run import SchedulerDryRun
     found = inventory.InProcessInventory(domain_keys=app.conf.kronos.failure_domain_key)
-    return Cloud(found.read, found.read_flavors, host_api.InProcessHostApi(), SchedulerDryRun())
+    return Cloud(found.read, found.read_flavors, host_api.InProcessHostApi(),
+                 lambda: RoomAllocations(placement.client()), SchedulerDryRun())
 
 
 def planner_ports(conf, asked: DryRun) -> PlannerPorts:

@@ -9,6 +9,8 @@ from kronos_nova.engine import planning_worker
 from kronos_nova.inventory.connection import connect
 from kronos_nova.inventory.openstack import OpenStackInventory
 from kronos_nova.placement import dry_run
+from kronos_nova.placement.client import PlacementClient
+from kronos_nova.placement.room_allocations import RoomAllocations
 
 
 def main(argv=None):
@@ -28,7 +30,9 @@ def make_sources(conf):
         connection, domain_keys=conf.kronos.failure_domain_key)
     return planning_worker.Sources(inventory=inventory, history=inventory.past_moves,
                                    dry_run=dry_run.from_connection(connection),
-                                   requesters=(HostDrains, RoomRequests))
+                                   requesters=(HostDrains, RoomRequests),
+                                   room_allocations=RoomAllocations(
+                                       PlacementClient(connection.placement)))
 
 
 if __name__ == '__main__':

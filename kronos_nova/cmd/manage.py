@@ -94,7 +94,8 @@ class ClientManager:
             conf=conf, database=found, who=database.operator(),
             read_cloud=lambda: self._cloud.read(),
             read_flavors=lambda: self._cloud.read_flavors(), host_api=lambda: self._cloud.hosts,
-            planner_ports=lambda: self._module.planner_ports(conf, self._cloud.dry_run)))
+            planner_ports=lambda: self._module.planner_ports(conf, self._cloud.dry_run),
+            room_allocations=lambda: self._cloud.room_allocations()))
 
     @functools.cached_property
     def _cloud(self):

@@ -688,8 +688,7 @@ begin. nova-conductor notes such requests.
 
 By default, 0: no room is made for them.
 
-Set it to 1800 where users try again after a failure, and KronosFilter is enabled, which keeps the
-room from others.
+Set it to 1800 where users try again after a failure.
 
 Related options: ``automation``, ``[filter_scheduler] enabled_filters``.
 """),

@@ -5,6 +5,7 @@ import datetime
 import functools
 import time
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -19,6 +20,7 @@ from kronos_nova.cycle import persist
 from kronos_nova.cycle import refused_boots
 from kronos_nova.cycle import steps
 from kronos_nova.cycle.broken_rules import broken_rules
+from kronos_nova.cycle.held_allocations import SettledAllocations
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.losses import RoomFigures
 from kronos_nova.cycle.metrics import Measurements
@@ -32,6 +34,7 @@ from kronos_nova.cycle.room_requests import RoomRequests
 from kronos_nova.objects import hold
 from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
+from kronos_nova.objects.hold import Hold
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
@@ -39,6 +42,11 @@ from kronos_nova.policies.selection import Selections
 from kronos_nova.room import holding
 
 LOG = logging.getLogger(__name__)
+
+
+NO_FILTER = ('some nova-scheduler has no KronosFilter, or none reports, so that Nova may give the '
+             'room to any server: enable the filter, or release the room and make it again')
+"""Problem of room that KronosFilter is to keep."""
 
 
 class Cycle:
@@ -83,9 +91,12 @@ class Cycle:
         measurements = planner_ports.measurements(seen.snapshot, options)
         seen = self._give_up_broken(seen, now)
         self._settle_holds(seen.snapshot, options, now)
+        allocations = self._settle_allocations(seen.snapshot, options)
+        self._note_problems(seen.snapshot, options, allocations.problems)
         self._choose_aggregates(seen.snapshot, options, planner_ports)
         options = self._carry_out_requests(seen.snapshot, options, planner_ports, measurements)
-        seen = dataclasses.replace(seen, snapshot=self._with_held(seen.snapshot))
+        seen = dataclasses.replace(seen, snapshot=self._with_held(seen.snapshot,
+                                                                  allocations.held))
         seen = self._start_approved(seen.with_moves(self.cycle_ports), writer, options,
                                     planner_ports, measurements)
         history = dataclasses.replace(
@@ -124,24 +135,39 @@ class Cycle:
 
     def _settle_holds(self, snapshot: Snapshot, options: EngineOptions,
                       now: datetime.datetime) -> None:
-        """End the holds whose time is over or whose room is used, and note why servers cannot come
-        into that of others."""
+        """End the holds whose time is over or whose room is used, and note who has come."""
         holds = self.cycle_ports.holds
         for each in holds.expire(now):
             LOG.info('Room %s for %s has expired: it is kept no longer', each.uuid,
                      each.shape.name)
-        known = {each.name for each in snapshot.aggregates}
-        # Of aggregates that are not evaluated now no host was read.
-        here = {*options.scopes(tuple(known))}
-        for each in holds.in_states(hold.KEPT):
-            if each.aggregate in known - here:
-                continue
+        for each in self._kept_here(snapshot, options):
             used = holding.used_by(each, snapshot)
-            problem = holding.problem_of(dataclasses.replace(each, used=used), snapshot)
             if len(used) >= each.count:
                 holds.enter(each, hold.USED, used=used, finished_at=now, problem='')
-            elif (used, problem) != (each.used, each.problem):
-                holds.note(each, used=used, problem=problem)
+            elif used != each.used:
+                holds.note(each, used=used)
+
+    def _kept_here(self, snapshot: Snapshot, options: EngineOptions) -> list[Hold]:
+        """Return the holds whose room is kept, of aggregates that are evaluated now or are not
+        there any more: of others no host was read."""
+        known = {each.name for each in snapshot.aggregates}
+        elsewhere = known - {*options.scopes(tuple(known))}
+        return [each for each in self.cycle_ports.holds.in_states(hold.KEPT)
+                if each.aggregate not in elsewhere]
+
+    def _note_problems(self, snapshot: Snapshot, options: EngineOptions,
+                       lost: Mapping[str, str]) -> None:
+        """Note why servers cannot come into room that is kept, or why it is not kept from others.
+
+        :param lost: uuid of a hold to why placement does not hold its room
+        """
+        is_filtered = self.cycle_ports.schedulers.all_filter()
+        for each in self._kept_here(snapshot, options):
+            problem = '; '.join(filter(None, (
+                holding.problem_of(each, snapshot), lost.get(each.uuid),
+                NO_FILTER if each.keeper == hold.FILTER and not is_filtered else '')))
+            if problem != each.problem:
+                self.cycle_ports.holds.note(each, problem=problem)
 
     def _keep_buffers(self, snapshot: Snapshot, options: EngineOptions,
                       planner_ports: PlannerPorts,
@@ -178,12 +204,25 @@ class Cycle:
             for each in report.aggregates
             for figures in [found.get(each.name, RoomFigures())]))
 
-    def _with_held(self, snapshot: Snapshot) -> Snapshot:
-        """Return the cloud in which held room counts as used."""
+    def _with_held(self, snapshot: Snapshot, allocated: Collection[str]) -> Snapshot:
+        """Return the cloud in which held room counts as used.
+
+        :param allocated: consumers that held something when the cloud was read
+        """
         kept = self.cycle_ports.holds.in_states(hold.KEPT)
         if not kept:
             return snapshot
-        return holding.with_held(snapshot, kept, self.options.packs_numa_cells)
+        return holding.with_held(snapshot, kept, self.options.packs_numa_cells, allocated)
+
+    def _settle_allocations(self, snapshot: Snapshot, options: EngineOptions
+                            ) -> SettledAllocations:
+        """Bring placement to what holds say."""
+        requests = RoomRequests(self.cycle_ports, self.policies, options, self.rules, self.utcnow)
+        found = [SettledAllocations()]
+        names = options.scopes(tuple(each.name for each in snapshot.aggregates))
+        persist.alone('Room that allocations keep', lambda: found.append(
+            requests.settle_allocations(snapshot, names)))
+        return found[-1]
 
     def _with_repair_order(self, options: EngineOptions) -> EngineOptions:
         """Return the options with the order of repairs of violated rules that the automation levels

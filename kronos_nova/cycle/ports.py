@@ -23,6 +23,7 @@ from kronos_nova.db.holds import Holds
 from kronos_nova.db.journal import Journal
 from kronos_nova.db.load_stats import LoadStatsStore
 from kronos_nova.db.refusals import Refusals
+from kronos_nova.db.schedulers import Schedulers
 from kronos_nova.db.server_names import ServerNames
 from kronos_nova.db.switches import SwitchBoard
 from kronos_nova.inventory.base import InventorySource
@@ -30,6 +31,7 @@ from kronos_nova.metrics.base import MetricsSource
 from kronos_nova.objects.automation import Defaults
 from kronos_nova.objects.dry_run import DryRun
 from kronos_nova.objects.dry_run import not_asked
+from kronos_nova.placement.room_allocations import RoomAllocations
 
 MakeRequester = Callable[..., Requester]
 
@@ -42,6 +44,9 @@ class CyclePorts:
     dry_run : asks beforehand whether moves would be let happen
     forecast_cache : what was read for the forecasts of earlier cycles
     loss_judge : judges the loss of hosts, and knows the verdicts of earlier cycles
+    schedulers : which nova-schedulers have KronosFilter
+    room_allocations : keeps room in placement; None where nothing reaches placement, so that only
+        KronosFilter keeps room
     requesters : make what plans requests in the place of balancing, each from the CyclePorts, the
         PolicySet, the EngineOptions, the CycleRules and the clock of an evaluation
     """
@@ -56,6 +61,7 @@ class CyclePorts:
     evaluations: Evaluations
     load_stats: LoadStatsStore
     holds: Holds
+    schedulers: Schedulers
     names: ServerNames
     refusals: Refusals
     history: Callable[[datetime.datetime], Iterable[PastMove]] = lambda since: ()
@@ -63,6 +69,7 @@ class CyclePorts:
     forecast_cache: ForecastCache = dataclasses.field(default_factory=ForecastCache)
     loss_judge: LossJudge = dataclasses.field(default_factory=LossJudge)
     requesters: tuple[MakeRequester, ...] = ()
+    room_allocations: RoomAllocations | None = None
 
     @classmethod
     def over(cls, database: Database, journal: Journal, **others: Any) -> 'CyclePorts':
@@ -73,6 +80,7 @@ class CyclePorts:
             'cooldowns': db_cooldowns.Cooldowns(database), 'cycles': db_cycles.Cycles(database),
             'scores': db_scores.Scores(database), 'evaluations': Evaluations(database),
             'load_stats': LoadStatsStore(database), 'holds': Holds(database),
+            'schedulers': Schedulers(database),
             'names': ServerNames(database), 'refusals': Refusals(database)}
         return cls(**kept | others)
 

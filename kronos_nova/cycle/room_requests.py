@@ -13,6 +13,8 @@ from oslo_utils import uuidutils
 
 from kronos_nova import exception
 from kronos_nova.cycle import loss_rule
+from kronos_nova.cycle.held_allocations import HeldAllocations
+from kronos_nova.cycle.held_allocations import SettledAllocations
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.inputs import room_rules
 from kronos_nova.cycle.metrics import Measurements
@@ -29,6 +31,7 @@ from kronos_nova.objects.snapshot import DEFAULT_ZONE
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
 from kronos_nova.room import holding
+from kronos_nova.room import keeping
 from kronos_nova.room import making
 from kronos_nova.room.making import RoomMove
 from kronos_nova.room.making import RoomPlan
@@ -60,13 +63,14 @@ class RoomRequests:
         now."""
         found = collections.defaultdict(list)
         holds = [each for each in self.cycle_ports.holds.in_states(states.WANTED)
-                 if each.aggregate in aggregates]
+                 if each.aggregate in aggregates and not each.consumers]  # else not settled yet
         if holds:
             switches = self.cycle_ports.switches.read()
             busy = {plan.aggregate: f'waits for the end of plan {plan.uuid}'
                     for plan in self.cycle_ports.journal.running_plans()}
             for each in holds:
-                why = switches.hold(each.aggregate) or busy.get(each.aggregate)
+                why = (switches.hold(each.aggregate) or busy.get(each.aggregate)
+                       or self._keeper_of(each)[1] or None)
                 if why is None:
                     found[each.aggregate].append(each)
                 elif each.state == states.REQUESTED and each.problem != why:
@@ -80,6 +84,9 @@ class RoomRequests:
 
     def planned_room(self, hold: Hold, snapshot: Snapshot, planner_ports: PlannerPorts) -> RoomPlan:
         """Plan the room of a hold, by moves that the scheduler does not refuse."""
+        _keeper, problem = self._keeper_of(hold)
+        if problem:
+            return RoomPlan(moves=(), hosts=(), missing=(problem,), is_proven=False)
         others = [each for each in self.cycle_ports.holds.in_force() if each.uuid != hold.uuid]
         cloud = holding.with_held(_within(snapshot, hold), others, self.options.packs_numa_cells)
         rules = room_rules(self.options, self.policies, cloud)
@@ -123,11 +130,7 @@ class RoomRequests:
                 LOG.warning('Room %s for %d of %s in aggregate %s is not made: %s', hold.uuid,
                             hold.count, hold.shape.name, aggregate, why)
         elif not outcome.moves:
-            if holds.enter(hold, states.HELD, hosts=places, problem='',
-                           expires_at=now + datetime.timedelta(seconds=hold.hold_seconds),
-                           known=holding.known_in(hold, places, snapshot)):
-                LOG.info('Room %s for %d of %s is there, on %s, and held for %d s', hold.uuid,
-                         hold.count, hold.shape.name, ', '.join(places), hold.hold_seconds)
+            self._begin_keeping(hold, outcome.hosts, places, snapshot)
         elif hold.plans >= states.TRIES:
             holds.enter(hold, states.FAILED, finished_at=now, problem=(
                 f'after {hold.plans} plans it is still not there; the moves of plan '
@@ -140,13 +143,76 @@ class RoomRequests:
         else:
             self._start(hold, aggregate, snapshot, outcome, places, now)
 
+    def _keeper_of(self, hold: Hold) -> tuple[str, str]:
+        """Return what keeps the room of a hold, or why nothing does."""
+        keeper, problem = keeping.keeper_of(hold.shape, self.cycle_ports.schedulers.all_filter())
+        if keeper == states.ALLOCATIONS and self.cycle_ports.room_allocations is None:
+            return '', 'no placement is configured where it is planned'
+        return keeper, problem
+
+    def _begin_keeping(self, hold: Hold, hosts: Sequence[str], places: Mapping[str, int],
+              snapshot: Snapshot) -> None:
+        """Begin to keep room that is there."""
+        keeper, _problem = self._keeper_of(hold)
+        allocations = self._allocations()
+        if keeper != states.ALLOCATIONS or allocations is None:
+            self.enter_held(hold, places, snapshot, keeper)
+            return
+        try:
+            taken = allocations.allocate(hold, hosts, snapshot)
+            if taken and not self.enter_held(taken, places, snapshot, keeper):
+                allocations.give_back(taken)    # it was released meanwhile
+        except exception.PlacementError as error:
+            LOG.warning('Room %s: its allocations are looked at again by the next evaluation: %s',
+                        hold.uuid, error)
+
+    def _allocations(self) -> HeldAllocations | None:
+        found = self.cycle_ports.room_allocations
+        return HeldAllocations(cycle_ports=self.cycle_ports,
+                               allocations=found) if found else None
+
+    def settle_allocations(self, snapshot: Snapshot,
+                           aggregates: Collection[str]) -> SettledAllocations:
+        """Bring placement to what holds say, before room is planned.
+
+        :param aggregates: that are evaluated now
+        """
+        allocations = self._allocations()
+        return allocations.settle(
+            snapshot, lambda each: each.aggregate in aggregates,
+            lambda each: self._resume(each, snapshot)) if allocations else SettledAllocations()
+
+    def _resume(self, hold: Hold, snapshot: Snapshot) -> None:
+        """Keep room that is allocated already: the evaluation that began it was interrupted."""
+        places = collections.Counter(hold.consumers.values()) + collections.Counter(
+            hold.used.values())
+        self.enter_held(hold, dict(sorted(places.items())), snapshot, states.ALLOCATIONS)
+
+    def enter_held(self, hold: Hold, places: Mapping[str, int], snapshot: Snapshot,
+                   keeper: str) -> bool:
+        """Write down that room is there and kept.
+
+        :returns: whether it was; not where the hold has ended meanwhile
+        """
+        is_entered = self.cycle_ports.holds.enter(
+            hold, states.HELD, hosts=dict(places), problem='', keeper=keeper,
+            consumers=dict(hold.consumers),
+            expires_at=self.utcnow() + datetime.timedelta(seconds=hold.hold_seconds),
+            known=holding.known_in(hold, places, snapshot))
+        if is_entered:
+            LOG.info('Room %s for %d of %s is there, on %s, and held for %d s by %s', hold.uuid,
+                     hold.count, hold.shape.name, ', '.join(places), hold.hold_seconds, keeper)
+        return is_entered
+
     def _start(self, hold: Hold, aggregate: str, snapshot: Snapshot, outcome: RoomPlan,
                places: Mapping[str, int], now: datetime.datetime) -> None:
         journal, what = self.cycle_ports.journal, f'{hold.count} of {hold.shape.name}'
         uuid, holds = uuidutils.generate_uuid(), self.cycle_ports.holds
         # First: moves are only started while their hold names the plan, so that none of room that
         # is released meanwhile is.
+        keeper, _problem = self._keeper_of(hold)
         if not holds.enter(hold, states.MAKING, hosts=dict(places), plan_uuid=uuid,
+                           keeper=keeper if keeper == states.FILTER else '',
                            plans=hold.plans + 1, problem='',
                            known=holding.known_in(hold, places, snapshot)):
             return

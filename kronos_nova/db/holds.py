@@ -20,8 +20,10 @@ from kronos_nova.objects.shape import Shape
 
 SHAPE = ('name', 'vcpus', 'memory_mb', 'disk_gb', 'id', 'extra_specs')
 """Attributes of a shape that are stored; the rest follows from them."""
-JSON = ('shape', 'hosts', 'known', 'used')
+JSON = ('shape', 'hosts', 'known', 'used', 'consumers')
 """Columns whose text is JSON."""
+NO_CONSUMERS = json.dumps({})
+"""The column ``consumers`` of a hold without any."""
 
 
 class Holds:
@@ -49,6 +51,14 @@ class Holds:
         """Return holds whose room is kept from other servers now."""
         now = self.database.utcnow()
         return [each for each in self.in_states(states.KEPT) if each.expires_at > now]
+
+    @retried
+    def with_consumers(self) -> list[Hold]:
+        """Read holds in any state whose consumers may have allocations, the oldest wish first."""
+        with self.database.reader() as session:
+            row = models.HoldRow
+            return [_hold(found) for found in session.scalars(sa.select(row).where(
+                row.consumers != NO_CONSUMERS).order_by(row.requested_at, row.uuid))]
 
     @retried
     def get(self, uuid: str) -> Hold:
@@ -85,6 +95,11 @@ class Holds:
                 models.HoldRow.uuid == hold.uuid, models.HoldRow.state == hold.state,
             ).values(state=new, **_columns(values))).rowcount == 1
 
+    def consumers(self) -> dict[str, tuple[Hold, str]]:
+        """Read the consumers that may have allocations: uuid to hold and host."""
+        return {uuid: (each, host) for each in self.with_consumers()
+                for uuid, host in each.consumers.items()}
+
     def expire(self, now: datetime.datetime) -> list[Hold]:
         """End the holds whose time is over.
 
@@ -108,4 +123,4 @@ def _columns(values: dict[str, Any]) -> dict[str, Any]:
 def _hold(row: models.HoldRow) -> Hold:
     return rows.record(Hold, row, shape=Shape(**json.loads(row.shape)),
                        hosts=json.loads(row.hosts), known=tuple(json.loads(row.known)),
-                       used=json.loads(row.used))
+                       used=json.loads(row.used), consumers=json.loads(row.consumers))

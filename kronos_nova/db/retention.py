@@ -16,6 +16,7 @@ from kronos_nova.db import future_times
 from kronos_nova.db import leases
 from kronos_nova.db import models
 from kronos_nova.db import sums
+from kronos_nova.db.holds import NO_CONSUMERS
 from kronos_nova.db.retry import retried
 from kronos_nova.drain import states as drains
 from kronos_nova.objects import hold as holds
@@ -212,7 +213,8 @@ def _drains(before):
 def _holds(before):
     hold = models.HoldRow
     return hold, sa.select(hold.uuid).where(
-        hold.requested_at < before, hold.state.not_in(holds.OPEN))
+        hold.requested_at < before, hold.state.not_in(holds.OPEN),
+        hold.consumers == NO_CONSUMERS)
 
 
 def _maintenances(before):

@@ -41,6 +41,7 @@ from kronos_nova.metrics import prometheus
 from kronos_nova.objects import snapshot
 from kronos_nova.objects.dry_run import DryRun
 from kronos_nova.objects.dry_run import not_asked
+from kronos_nova.placement.room_allocations import RoomAllocations
 from kronos_nova.policies import loader
 
 LOG = logging.getLogger(__name__)
@@ -67,6 +68,7 @@ class Sources:
     history: Callable[[datetime.datetime], Iterable[PastMove]] = lambda since: ()
     dry_run: DryRun = not_asked
     requesters: tuple[MakeRequester, ...] = ()
+    room_allocations: RoomAllocations | None = None
 
 
 def parse(prog, argv):
@@ -159,7 +161,7 @@ def make_cycle(conf, database, sources, forecast_cache, loss_judge, scopes, may_
     cycle_ports = evaluation.CyclePorts.over(
         database, journal.Journal(database, worker.name(socket.gethostname())),
         inventory=sources.inventory, history=sources.history, dry_run=sources.dry_run,
-        requesters=sources.requesters,
+        requesters=sources.requesters, room_allocations=sources.room_allocations,
         metrics=prometheus.for_cycle(conf), forecast_cache=forecast_cache, loss_judge=loss_judge)
     chosen = dataclasses.replace(
         options.from_conf(conf), include_unassigned_hosts=snapshot.UNASSIGNED in scopes,

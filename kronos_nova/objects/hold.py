@@ -26,6 +26,10 @@ KEPT = (MAKING, HELD)
 """States in which the room is kept from other servers."""
 OPEN = (PROPOSED, REQUESTED, MAKING, HELD)
 
+FILTER, ALLOCATIONS = KEEPERS = ('filter', 'allocations')
+"""Keepers of room from other servers: KronosFilter in nova-scheduler, or allocations in placement
+of consumers that stand for the servers to come."""
+
 HOLD_TRANSITIONS: Mapping[str, frozenset[str]] = {
     PROPOSED: frozenset((REQUESTED, RELEASED, EXPIRED)),
     # Back to proposed: the cloud has changed, and the moves are more than were approved.
@@ -72,6 +76,9 @@ class Hold:
     used : uuid of each server that came since to its host
     plan_uuid : of the newest plan of moves; '' for none
     plans : how many plans were made
+    keeper : one of :data:`KEEPERS`; '' while nothing is kept
+    consumers : uuid of each consumer in placement that stands for a server to come, to its host;
+        written down before its allocation is made, and until it is removed
     problem : why it is not there, for an operator
     expires_at : when it ends if nothing happens
     """
@@ -96,6 +103,8 @@ class Hold:
     used: Mapping[str, str] = field(default_factory=dict)
     plan_uuid: str = ''
     plans: int = 0
+    keeper: str = ''
+    consumers: Mapping[str, str] = field(default_factory=dict)
     problem: str = ''
     finished_at: datetime.datetime | None = None
 

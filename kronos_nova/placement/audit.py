@@ -45,7 +45,8 @@ class Finding:
     ``wanted`` is what its consumers are to hold, {} for nothing; None where nothing can be done
     from here. ``needs_candidate`` names the instance for which placement has to say first what it
     may hold where it runs. ``differing`` are the resource classes of which another amount is held
-    than is asked for, of an instance that holds its own host's allocation.
+    than is asked for, of an instance that holds its own host's allocation. ``is_room`` is true of a
+    consumer that stands for a server to come, whose uuid ``instance`` is then.
     """
 
     kind: str
@@ -56,6 +57,7 @@ class Finding:
     wanted: Mapping[str, Allocations] | None = None
     needs_candidate: str | None = None
     differing: frozenset[str] = frozenset()
+    is_room: bool = False
 
     @property
     def can_be_healed(self) -> bool:
@@ -102,8 +104,22 @@ class Audit:
     silent: tuple[str, ...] = ()
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class KeptRoom:
+    """A consumer that stands for a server to come. ``hold`` is the uuid of the room, ``host`` the
+    name of its host. ``is_kept`` is true while it is to hold something, ``has_ended`` once it is to
+    hold nothing; neither while the room is made."""
+
+    hold: str
+    host: str
+    is_kept: bool
+    has_ended: bool
+
+
 def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
-          track: Callable[..., Iterable] = untracked) -> Audit:
+          track: Callable[..., Iterable] = untracked,
+          rooms: Callable[[], Mapping[str, KeptRoom] | None] = dict,
+          is_room: Callable[[str], bool] = lambda uuid: False) -> Audit:
     """Judge every instance and every consumer on the providers of compute nodes.
 
     ``holdings`` should have been read before: whatever Nova began since is in flight in its
@@ -111,8 +127,11 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
     meanwhile.
 
     :param track: as :func:`kronos_nova.placement.holdings.untracked`
+    :param rooms: returns the consumers that stand for servers to come, by uuid; None where they are
+        not known, so that none is judged
+    :param is_room: asked whether a consumer holds something now, and was made for one
     """
-    records = nova.read()
+    records, kept = nova.read(), rooms()
     known = records.instances.keys()
     holders = nova.migrations(holdings.consumers.keys() - known)
     migrations = {**holders, **records.migrations}
@@ -121,7 +140,7 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
         by_instance[migration.instance_uuid].append(migration)
     unknown = _on_hosts(holdings, records.hosts) - known - migrations.keys()
     deleted = nova.deleted(unknown | (by_instance.keys() - known))
-    findings, in_flight = [], set()
+    findings, in_flight = [*_rooms(kept or {}, holdings, is_room)], set()
     judged = sorted(known | by_instance.keys() | (unknown & deleted))
     for uuid in track(judged, total=len(judged), description='Instances'):
         case = AuditCase(uuid=uuid, instance=records.instances.get(uuid),
@@ -134,7 +153,8 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
         if finding is not None:
             findings.append(finding)
     if not records.silent:  # they might belong there
-        findings.extend(_strangers(unknown - deleted - nova.building(unknown - deleted), holdings))
+        strangers = unknown - deleted - (kept or {}).keys()
+        findings.extend(_strangers(strangers - nova.building(strangers), is_room, kept is not None))
     return Audit(findings=tuple(findings), instances=len(records.instances),
                  consumers=len(holdings.consumers), in_flight=frozenset(in_flight),
                  silent=records.silent)
@@ -339,13 +359,34 @@ def _stalled(case: AuditCase, limits: AuditLimits) -> Finding | None:
     return None
 
 
-def _strangers(uuids: Iterable[str], holdings: Holdings) -> list[Finding]:
-    return [Finding(kind=UNKNOWN, instance=uuid,
-                    evidence='holds allocations on compute nodes but Nova has no record of such an '
-                             'instance or migration',
-                    remedy='remove them with --unknown, if no other service made them',
-                    wanted={uuid: {}})
-            for uuid in sorted(uuids)]
+def _strangers(uuids: Iterable[str], is_room: Callable[[str], bool],
+               are_rooms_known: bool) -> Iterable[Finding]:
+    for uuid in sorted(uuids):
+        if not is_room(uuid):
+            yield Finding(kind=UNKNOWN, instance=uuid,
+                          evidence='holds allocations on compute nodes but Nova has no record of '
+                                   'such an instance or migration',
+                          remedy='remove them with --unknown, if no other service made them',
+                          wanted={uuid: {}})
+        elif are_rooms_known:
+            yield Finding(kind=LEAKED, instance=uuid, is_room=True, wanted={uuid: {}},
+                          evidence='keeps room for a server to come, of which the control database '
+                                   'has no record', remedy='remove what it holds')
+
+
+def _rooms(rooms: Mapping[str, KeptRoom], holdings: Holdings,
+           is_room: Callable[[str], bool]) -> Iterable[Finding]:
+    for uuid, room in sorted(rooms.items()):
+        is_held = bool(holdings.consumers.get(uuid))
+        if is_held and room.has_ended:
+            yield Finding(kind=LEAKED, instance=uuid, host=room.host, is_room=True,
+                          evidence=f'keeps room {room.hold}, which has ended',
+                          remedy='remove what it holds', wanted={uuid: {}})
+        elif room.is_kept and not is_held and not is_room(uuid):
+            yield Finding(kind=MISSING, instance=uuid, host=room.host, is_room=True,
+                          evidence=f'is to keep room {room.hold}, and holds nothing',
+                          remedy='the next evaluation of its aggregate allocates it again, or '
+                                 f'counts the server that has come: "room show {room.hold}"')
 
 
 def _on_hosts(holdings: Holdings, hosts: Mapping[str, str]) -> set[str]:

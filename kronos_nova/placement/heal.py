@@ -1,6 +1,7 @@
 """Repairs of an audit's findings: examined again, guarded by generations, journaled, undoable."""
 
 import dataclasses
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Protocol
@@ -51,10 +52,13 @@ class Healer:
     :param client: placement
     :param nova: asked again about every case before it is touched
     :param held: of the audit; only the trees and the sharing providers are used
+    :param rooms: returns the consumers that stand for servers to come, as they are known now
     """
 
     def __init__(self, client: PlacementClient, nova: NovaRecords, held: holdings.Holdings,
-                 limits: audit.AuditLimits, journal: RepairJournal):
+                 limits: audit.AuditLimits, journal: RepairJournal,
+                 rooms: Callable[[], Mapping[str, audit.KeptRoom]] = dict):
+        self._rooms = rooms
         self._client = client
         self._nova = nova
         self._holdings = held
@@ -93,10 +97,13 @@ class Healer:
         if again is None or not again.can_be_healed:
             return Outcome(finding=finding, state=repairs.SKIPPED,
                            detail='no longer so' if again is None else again.remedy)
-        held = [self._consumer(case, uuid) for uuid in again.wanted]
+        held = [self._consumer(case, uuid, again.is_room) for uuid in again.wanted]
         return self._apply(finding, again, case, held)
 
     def _judge(self, finding, case):
+        if finding.is_room:
+            room = self._rooms().get(finding.instance)
+            return finding if case.held and (room is None or room.has_ended) else None
         if finding.kind != audit.UNKNOWN:
             return self._judge_case(case)
         is_known = case.instance or case.migrations or self._nova.migrations([finding.instance])
@@ -127,7 +134,7 @@ class Healer:
             self._holdings = holdings.read_providers(self._client)
         return case
 
-    def _consumer(self, case, uuid):
+    def _consumer(self, case, uuid, is_room):
         """Read a consumer again. An error is raised if its allocations have changed since they were
         judged."""
         judged = {migration.uuid: held for migration, held in case.migrations} | {
@@ -138,7 +145,8 @@ class Healer:
         owner = {}
         if consumer.project_id is None and case.instance is not None:
             owner = {'project_id': case.instance.project_id, 'user_id': case.instance.user_id}
-        kind = INSTANCE if uuid == case.uuid else MIGRATION
+        kind = consumer.consumer_type if is_room else (
+            INSTANCE if uuid == case.uuid else MIGRATION)
         return dataclasses.replace(consumer, consumer_type=kind, **owner)
 
     def _apply(self, finding, again, case, held):

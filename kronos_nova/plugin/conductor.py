@@ -43,6 +43,7 @@ from kronos_nova.executor import pending_stops
 from kronos_nova.executor import permits
 from kronos_nova.executor import service
 from kronos_nova.executor.ports import ExecutorPorts
+from kronos_nova.placement.room_allocations import RoomAllocations
 from kronos_nova.plugin import claim_rpc
 from kronos_nova.plugin import compute_api
 from kronos_nova.plugin import host_api
@@ -52,6 +53,7 @@ from kronos_nova.plugin import placement
 from kronos_nova.plugin import reconciling
 from kronos_nova.plugin import refused_boots
 from kronos_nova.plugin import registration
+from kronos_nova.plugin import room_for_boots
 from kronos_nova.plugin.fixes import cold_migration_rollback
 from kronos_nova.plugin.fixes import fork_safety
 from kronos_nova.plugin.fixes import log_filters
@@ -78,6 +80,8 @@ EXPECTED = {
     'nova.conductor.manager:ComputeTaskManager._live_migrate': (
         'self', 'context', 'instance', 'scheduler_hint', 'block_migration', 'disk_over_commit',
         'request_spec'),
+    'nova.conductor.manager:ComputeTaskManager._schedule_instances': (
+        'self', 'context', 'request_spec', 'instance_uuids', 'return_alternates'),
     'nova.compute.api:API.live_migrate': None,
     'nova.compute.api:API.live_migrate_abort': None,
 }
@@ -171,6 +175,19 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
         return cold_migration_rollback.RevertingMigrationTask(
             context, instance, flavor, request_spec, clean_shutdown, self.compute_rpcapi,
             self.query_client, self.report_client, host_list, self.network_api)
+
+    def _schedule_instances(self, context, request_spec, instance_uuids=None,
+                            return_alternates=False):
+        try:
+            return super()._schedule_instances(context, request_spec, instance_uuids,
+                                               return_alternates)
+        except nova_exception.NoValidHost:
+            if not CONF.api_database.connection or not room_for_boots.give_way(
+                    _impatient_database(), lambda: RoomAllocations(placement.client()),
+                    request_spec, len(instance_uuids or (None,))):
+                raise
+        return super()._schedule_instances(context, request_spec, instance_uuids,
+                                           return_alternates)
 
     def _bury_in_cell0(self, context, request_spec, exc, *args, **kwargs):
         seconds = CONF.kronos.refused_room_hold

@@ -21,9 +21,11 @@ from kronos_nova.cycle.room_requests import RoomRequests
 from kronos_nova.drain.progress import HostDrains
 from kronos_nova.engine import planning_worker
 from kronos_nova.inventory import pace
+from kronos_nova.placement.room_allocations import RoomAllocations
 from kronos_nova.plugin import dry_run
 from kronos_nova.plugin import history
 from kronos_nova.plugin import inventory
+from kronos_nova.plugin import placement
 from kronos_nova.plugin.fixes import log_filters
 from kronos_nova.plugin.fixes import request_clock
 
@@ -67,7 +69,8 @@ def make_sources():
             pace.ReadingPace(REST_TIME), PATIENCE, SHORT_PATIENCE,
             domain_keys=CONF.kronos.failure_domain_key),
         history=history.past_moves, dry_run=dry_run.SchedulerDryRun(),
-        requesters=(HostDrains, RoomRequests))
+        requesters=(HostDrains, RoomRequests),
+        room_allocations=RoomAllocations(placement.client()))
 
 
 if __name__ == '__main__':

@@ -23,7 +23,9 @@ from kronos_nova.conf import invalid_values
 from kronos_nova.db import engine as db_engine
 from kronos_nova.db import holds as db_holds
 from kronos_nova.db import journal
+from kronos_nova.db import schedulers
 from kronos_nova.db import scores
+from kronos_nova.db import worker
 from kronos_nova.objects import snapshot
 from kronos_nova.objects.snapshot import DEFAULT_ZONE
 from kronos_nova.plugin import held_room
@@ -107,7 +109,7 @@ class KronosSchedulerManager(manager.SchedulerManager):
         """Read rules, scores and what is being emptied, each whether or not the others can be read.
         Without the control database there are no scores, and nothing is being emptied; rules stay
         as they were read before."""
-        self._say([*self._heed_rules(), *self._refresh()])
+        self._say([*self._heed_rules(), *self._refresh(), *self._report()])
 
     def _heed_rules(self):
         """Yield the problem for which rules could not be read."""
@@ -127,6 +129,16 @@ class KronosSchedulerManager(manager.SchedulerManager):
             VIEW.forget()
             yield ('KronosFilter and KronosWeigher know no load and no host that is emptied until '
                    f'this is corrected: {e}')
+
+    def _report(self):
+        """Yield the problem for which this process could not report whether it has
+        KronosFilter."""
+        try:
+            report(_database(), any(isinstance(each, KronosFilter)
+                                    for each in self.host_manager.enabled_filters))
+        except (db_exc.DBError, exception.KronosException, cfg.Error) as e:
+            yield ('Room is kept by allocations, as if this nova-scheduler had no KronosFilter, '
+                   f'until this is corrected: {e}')
 
     def _aggregates(self):
         return [snapshot.Aggregate(name=each.name, uuid=each.uuid, hosts=tuple(each.hosts),
@@ -149,6 +161,15 @@ def refresh(view, database, score_max_age):
     view.update(scores.Scores(database).combined(oldest),
                 journal.Journal(database, None).hosts_being_emptied(),
                 db_holds.Holds(database).in_force())
+
+
+def report(database, is_filtering):
+    """Report that this process lives, and whether KronosFilter is enabled in it.
+
+    :param is_filtering: whether it is
+    :raises DBError: the control database does not answer
+    """
+    schedulers.Schedulers(database).report(worker.name(CONF.host), is_filtering)
 
 
 @functools.cache

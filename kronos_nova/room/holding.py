@@ -1,7 +1,9 @@
 """Held room: the cloud in which everything else is planned, where held room counts as in use."""
 
+import collections
 import dataclasses
 import math
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 
@@ -16,14 +18,22 @@ from kronos_nova.room import shapes
 from kronos_nova.room import whole
 
 
-def with_held(snapshot: Snapshot, holds: Iterable[Hold], packs: bool = False) -> Snapshot:
+def with_held(snapshot: Snapshot, holds: Iterable[Hold], packs: bool = False,
+              allocated: Collection[str] | None = None) -> Snapshot:
     """Return the cloud with the room of holds counted as used: resources, and NUMA cells as Nova
     would choose them. Cells that a hold needs and that are not free yet are not counted.
 
     :param packs: whether Nova fills NUMA cells that are in use first
+    :param allocated: consumers of holds whose allocations the snapshot has seen in placement; None
+        for all of them
     """
+    seen = {host.name for host in snapshot.hosts if host.used is not None}
     for hold in holds:
-        snapshot = with_taken(snapshot, hold.shape, hold.left(), packs)
+        counted = collections.Counter(
+            host for uuid, host in hold.consumers.items()
+            if host in seen and (allocated is None or uuid in allocated))
+        snapshot = with_taken(snapshot, hold.shape, {
+            host: count - counted[host] for host, count in hold.left().items()}, packs)
     return snapshot
 
 

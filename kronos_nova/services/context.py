@@ -17,6 +17,7 @@ from kronos_nova.objects.snapshot import Snapshot
 
 if typing.TYPE_CHECKING:    # importing numpy takes most of the time of a command
     from kronos_nova.cycle.inputs import PlannerPorts
+    from kronos_nova.placement.room_allocations import RoomAllocations
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,7 @@ class Context:
     read_flavors : returns Nova's flavors; only room needs them
     host_api : returns the port to single hosts; only the occupancy of a host needs it
     planner_ports : returns what planning reaches out to
+    room_allocations : returns what keeps room in placement; only the release of room needs it
     """
 
     conf: cfg.ConfigOpts
@@ -37,6 +39,7 @@ class Context:
     read_flavors: Callable[[], tuple[Shape, ...]]
     host_api: Callable[[], HostApi]
     planner_ports: Callable[[], 'PlannerPorts']
+    room_allocations: Callable[[], 'RoomAllocations']
 
     def utcnow(self) -> datetime.datetime:
         """Return the time of the control database."""

@@ -17,6 +17,7 @@ from kronos_nova.db import cooldowns
 from kronos_nova.db import cycles
 from kronos_nova.db import evaluations
 from kronos_nova.db import holds
+from kronos_nova.db.schedulers import Schedulers
 from kronos_nova.objects import hold
 from kronos_nova.objects.host_checks import MOVING_CHECKS
 from kronos_nova.objects.shape import Shape
@@ -330,6 +331,7 @@ def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
         scope, or other hosts could not be lost any more
     """
     from kronos_nova.cycle import aggregates  # imported late, as above
+    from kronos_nova.room import keeping
     aggregate = _aggregate(request.aggregate, aggregates.aggregates_in_scope(context.conf))
     room, shape, asked = _checked(context, contract.CheckRoom(
         flavor=request.flavor, count=request.count, aggregate=aggregate, project=request.project))
@@ -337,6 +339,10 @@ def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
         raise exception.RequestRefused(
             what=f'flavor {request.flavor}', problem='there is no flavor of that name',
             remedy='Name a flavor: room is kept for servers of it.')
+    _keeper, problem = keeping.keeper_of(shape, Schedulers(context.database).all_filter())
+    if problem:
+        what, _colon, remedy = problem.partition(': ')
+        raise exception.RequestRefused(what='room', problem=what, remedy=remedy)
     if room.missing:
         return contract.RoomMade(room=room, hold=None)
     if not request.force:
@@ -442,12 +448,26 @@ def release(context: Context, request: contract.OneRoom) -> contract.Hold:
                                            problem='nothing is kept for it')
         if store.enter(found, hold.RELEASED, finished_at=context.utcnow()):
             break
+    _give_back(context, store.get(request.room))
     return _view(store.get(request.room))
+
+
+def _give_back(context: Context, found: hold.Hold) -> None:
+    """Remove the allocations of room that has ended, now. Its consumers stay written down until an
+    evaluation has made sure."""
+    if not found.consumers:
+        return
+    try:
+        context.room_allocations().give_back(found.consumers)
+    except exception.PlacementError as error:
+        holds.Holds(context.database).note(found, problem=(
+            f'its allocations are removed by the next evaluation, for placement refuses: {error}'))
 
 
 def _view(found: hold.Hold) -> contract.Hold:
     return contract.Hold.made_from(
         found, flavor=found.shape.name, project_id=found.project_id or None,
+        keeper=found.keeper or None, consumers=dict(found.consumers),
         plan=found.plan_uuid or None, hosts=dict(found.hosts), used=dict(found.used))
 
 

@@ -21,6 +21,7 @@ from kronos_nova.db import journal as db_journal
 from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.objects import hold
 from kronos_nova.objects import snapshot
+from kronos_nova.placement.room_allocations import RoomAllocations
 from kronos_nova.plugin import compute_api
 from kronos_nova.plugin import held_room
 from kronos_nova.plugin import inventory
@@ -66,8 +67,10 @@ class HeldRoomTest(test_numa.NumaTestCase):
             conf=CONF, database=self.database, who='jane', read_cloud=self.inventory.read,
             read_flavors=self.inventory.read_flavors, host_api=None,
             planner_ports=lambda: PlannerPorts(source=None, clock=time.monotonic,
-                                               now=time.time()))
+                                               now=time.time()),
+            room_allocations=lambda: RoomAllocations(self.placement_client))
         self.addCleanup(scheduler.VIEW.forget)
+        scheduler.report(self.database, is_filtering=True)
         self.small = self._create_flavor(vcpu=2, memory_mb=512, disk=1, extra_spec=test_numa.PINNED)
         self.wide = self._create_flavor(vcpu=8, memory_mb=1024, disk=1,
                                         extra_spec={**test_numa.PINNED, 'hw:numa_nodes': '2'})
@@ -91,6 +94,7 @@ class HeldRoomTest(test_numa.NumaTestCase):
         evaluation.Cycle(ports, loader.load(self.policies), options.from_conf(CONF),
                          evaluation.CycleRules.from_conf(CONF), clock.utcnow).run()
         scheduler.refresh(scheduler.VIEW, self.database, 600)
+        scheduler.report(self.database, is_filtering=True)
 
     def until(self, uuid, *wanted):
         with fixtures.Timeout(120, gentle=True):

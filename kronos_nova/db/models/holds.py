@@ -9,7 +9,7 @@ from kronos_nova.db.models.base import Base
 
 class HoldRow(Base):
     """Room for new servers; see :class:`kronos_nova.objects.hold.Hold`. ``shape``, ``hosts``,
-    ``known`` and ``used`` are JSON."""
+    ``known``, ``used`` and ``consumers`` are JSON."""
 
     __tablename__ = 'holds'
 
@@ -33,6 +33,8 @@ class HoldRow(Base):
     used = sa.Column(Text, nullable=False)
     plan_uuid = sa.Column(sa.String(36), nullable=False)
     plans = sa.Column(sa.Integer, nullable=False)
+    keeper = sa.Column(sa.String(16), nullable=False)
+    consumers = sa.Column(Text, nullable=False)
     problem = sa.Column(Text, nullable=False)
     finished_at = sa.Column(Timestamp)
 

@@ -60,7 +60,7 @@ class ApiTestCase(testtools.TestCase):
         self.feeds.append(feed)
         return Services(conf=self.conf, database=self.database, utcnow=clock.utcnow,
                         read_cloud=self.read_cloud, read_flavors=self.read_flavors,
-                        host_api=self.host_api,
+                        host_api=self.host_api, room_allocations=self.room_allocations,
                         planner_ports=self.planner_ports, feed=feed,
                         snapshots=SnapshotFolder(str(self.folder / 'snapshots'), 60, 2048,
                                                  replay.__name__))
@@ -68,7 +68,7 @@ class ApiTestCase(testtools.TestCase):
     def read_cloud(self):
         raise AssertionError('the cloud is not read for that')
 
-    planner_ports = host_api = read_flavors = read_cloud
+    planner_ports = host_api = read_flavors = room_allocations = read_cloud
 
     def know_people(self):
         self.tokens = self.useFixture(keystone_fixture.AuthTokenFixture())

@@ -46,7 +46,7 @@ class ParityTest(test_host.WithRecordedCloud, base.ApiTestCase):
         self.here = InProcessClient(Context(
             conf=self.conf, database=self.database, who=WHO, read_cloud=self.read_cloud,
             read_flavors=self.read_flavors, host_api=self.host_api,
-            planner_ports=self.planner_ports))
+            room_allocations=self.room_allocations, planner_ports=self.planner_ports))
         self.there = HttpClient(adapter.Adapter(session.Session(
             token_endpoint.Token(self.url, base.ADMIN)), endpoint_override=self.url))
         self.evaluate(policies=(plans.PolicyReport(

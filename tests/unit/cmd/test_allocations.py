@@ -22,7 +22,7 @@ class SilentCellTest(base.ManageTestCase):
                             silent=silent)
         self.useFixture(fixtures.MonkeyPatch(
             'kronos_nova.cmd.allocations.Cloud', lambda options: types.SimpleNamespace(
-                audit=lambda limits, stderr: (None, found), placement=None, nova=None)))
+                audit=lambda limits, stderr, rooms: (None, found), placement=None, nova=None)))
         self.run_manage('db', 'sync', 'control')
 
     @ddt.data(((), allocations.CLEAN), (('cell2', 'cell3'), allocations.FOUND))

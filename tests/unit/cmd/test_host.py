@@ -103,7 +103,7 @@ class HostTestCase(WithRecordedCloud, test_automation.OperatorTestCase):
         super().setUp()
         self.configure('aggregates = gpu')
         self.patch(cloud, 'open_cloud', lambda _app: cloud.Cloud(
-            self.read_cloud, self.read_flavors, self.cloud))
+            self.read_cloud, self.read_flavors, self.cloud, lambda: None))
         self.patch(cloud, 'planner_ports', lambda _conf, _dry_run: self.planner_ports())
         self.patch(host, 'LOOK_SECONDS', 0.0)
         self.drains = Drains(self.database)

@@ -13,6 +13,8 @@ from kronos_nova.cycle import evaluation
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.room_requests import RoomRequests
 from kronos_nova.db import holds
+from kronos_nova.db import schedulers
+from kronos_nova.db.journal import Journal
 from kronos_nova.drain.progress import HostDrains
 from kronos_nova.executor import permits
 from kronos_nova.objects import automation
@@ -33,6 +35,7 @@ FITS = Shape(name='fits', vcpus=63, memory_mb=0)
 """Host b has room for one: 63 of its 64 VCPUs are free."""
 WHOLE = Shape(name='whole', vcpus=64, memory_mb=0)
 """No host has room, unless one server leaves b."""
+WIDE = Shape(name='wide', vcpus=8, memory_mb=0, extra_specs={'hw:numa_nodes': '2'})
 
 
 class RoomTestCase(test_evaluation.CycleTestCase):
@@ -41,6 +44,7 @@ class RoomTestCase(test_evaluation.CycleTestCase):
     def setUp(self):
         super().setUp()
         self.holds = holds.Holds(self.database)
+        schedulers.Schedulers(self.database).report('scheduler', True)
         self.cloud.read_flavors = lambda: (FITS, WHOLE)
 
     def evaluate(self, rules=test_evaluation.RULES):
@@ -48,6 +52,11 @@ class RoomTestCase(test_evaluation.CycleTestCase):
         return evaluation.Cycle(
             ports, loader.parse(test_evaluation.POLICIES + self.buffers), test_evaluation.OPTIONS,
             rules, self.clock).run().aggregates
+
+    def age_reports(self):
+        """Let the nova-schedulers have reported long ago."""
+        Journal(self.database, 'scheduler').heartbeat(
+            self.database.utcnow() - datetime.timedelta(hours=1), schedulers.FILTERING)
 
     def state(self):
         return self.holds.get('r1').state
@@ -59,6 +68,7 @@ class LossRuleTest(testtools.TestCase):
     def plan(self, **more):
         ports = types.SimpleNamespace(
             holds=types.SimpleNamespace(in_force=list),
+            schedulers=types.SimpleNamespace(all_filter=lambda: True),
             cooldowns=types.SimpleNamespace(quarantined=lambda _now: {}))
         requests = RoomRequests(
             ports, loader.parse(test_evaluation.POLICIES),
@@ -209,6 +219,24 @@ class HoldTest(RoomTestCase):
         self.evaluate()
         [plan] = self.journal.running_plans()
         self.assertEqual(f'waits for the end of plan {plan.uuid}', self.holds.get('r2').problem)
+
+    def test_room_that_only_the_filter_keeps_waits_for_it(self):
+        self.age_reports()
+        self.ask(WIDE)
+        self.evaluate()
+        self.assertEqual(hold.REQUESTED, self.state())
+        self.assertIn('enable KronosFilter', self.holds.get('r1').problem)
+
+    def test_room_whose_filter_was_disabled_is_said_so(self):
+        self.ask(FITS)
+        self.evaluate()
+        self.assertEqual((hold.HELD, hold.FILTER), (self.state(), self.holds.get('r1').keeper))
+        self.age_reports()
+        self.evaluate()
+        self.assertIn('has no KronosFilter', self.holds.get('r1').problem)
+        schedulers.Schedulers(self.database).report('scheduler', True)
+        self.evaluate()
+        self.assertEqual('', self.holds.get('r1').problem)
 
     def test_room_on_a_host_that_takes_no_servers_is_said_so(self):
         self.ask(FITS)

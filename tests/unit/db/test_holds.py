@@ -8,6 +8,7 @@ import testtools
 
 from kronos_nova import exception
 from kronos_nova.db import holds
+from kronos_nova.db import retention
 from kronos_nova.objects import hold
 from kronos_nova.objects.shape import Shape
 from tests.unit.db import fixtures
@@ -38,6 +39,14 @@ class HoldsTest(testtools.TestCase):
         [found] = self.holds.in_states(hold.OPEN)
         self.assertEqual(wanted, found)
         self.assertEqual(WIDE.cells, found.shape.cells)
+
+    def test_a_hold_stays_until_nothing_is_allocated_for_it(self):
+        for uuid, consumers in (('r1', {'c': 'a'}), ('r2', {})):
+            self.holds.request(wish(uuid, self.now, state=hold.EXPIRED, consumers=consumers))
+        self.assertEqual(['r1'], [each.uuid for each in self.holds.with_consumers()])
+        _row, old = retention.SELECTS['holds'](self.now + datetime.timedelta(days=1))
+        with self.database.reader() as session:
+            self.assertEqual(['r2'], session.scalars(old).all())
 
     def test_a_state_is_followed_only_by_those_of_the_table(self):
         for n, (old, new) in enumerate(itertools.product(hold.HOLD_TRANSITIONS, repeat=2)):

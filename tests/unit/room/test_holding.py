@@ -49,6 +49,20 @@ class WithHeldTest(testtools.TestCase):
         kept = holding.with_held(self.plain, [held(PLAIN, hosts={'a': 2}, used={'s': 'a'})])
         self.assertEqual(3, fits(kept, PLAIN))
 
+    def test_what_placement_holds_already_is_not_counted_again(self):
+        kept = held(PLAIN, hosts={'a': 2}, consumers={'c1': 'a', 'c2': 'a'})
+        self.assertEqual(2, fits(holding.with_held(self.plain, [kept]), PLAIN))  # no usage is known
+        read = dataclasses.replace(self.plain, hosts=tuple(
+            dataclasses.replace(host, used={'VCPU': 8, 'MEMORY_MB': 8192} if host.name == 'a'
+                                else {}) for host in self.plain.hosts))
+        self.assertEqual(fits(read, PLAIN), fits(holding.with_held(read, [kept]), PLAIN))
+        # One was allocated after the cloud was read.
+        late = dataclasses.replace(read, hosts=tuple(
+            dataclasses.replace(host, used={'VCPU': 4, 'MEMORY_MB': 4096} if host.name == 'a'
+                                else {}) for host in self.plain.hosts))
+        self.assertEqual(fits(read, PLAIN), fits(
+            holding.with_held(late, [kept], allocated={'c1'}), PLAIN))
+
     def test_its_numa_cells_are_taken(self):
         self.assertEqual(1, fits(self.pinned, WIDE))
         kept = holding.with_held(self.pinned, [held(WIDE, hosts={'a': 1})])

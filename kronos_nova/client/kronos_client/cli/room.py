@@ -291,8 +291,9 @@ class RoomMake(command.Lister):
     """Make room for new servers by moving others, and keep it for them.
 
     The moves are shown. Nothing begins before "room approve", unless --approve is given or no
-    server has to move. Room that is there is kept by KronosFilter for servers of the flavor, and of
-    the project if one is named, until they are there, it is released, or its time is over.
+    server has to move. Room that is there is kept for servers of the flavor, and of the project if
+    one is named, until they are there, it is released, or its time is over: by KronosFilter where
+    every nova-scheduler has it, else by allocations in placement.
 
     Exit codes: 0 written down; 1 refused; 4 there is no room for all, and nothing was written.
     """
@@ -366,13 +367,15 @@ class _OneRoom(command.ShowOne):
     def take_action(self, parsed_args):
         found = self.call(self.operation, contract.OneRoom(room=parsed_args.room))
         return ('Room', 'Aggregate', 'Flavor', 'Count', 'Project', 'State', 'Problem', 'Moves',
-                'GiB', 'Hosts', 'Used By', 'Plan', 'Requested By', 'Requested At', 'Reason',
-                'Until', 'Finished At'), (
+                'GiB', 'Hosts', 'Used By', 'Kept By', 'Consumers', 'Plan', 'Requested By',
+                'Requested At', 'Reason', 'Until', 'Finished At'), (
             found.uuid, found.aggregate, found.flavor, found.count,
             columns.Optional(found.project_id), found.state, found.problem, found.moves,
             round(found.memory_mb / 1024, 1),
             columns.Lines([f'{name}: {count}' for name, count in found.hosts.items()]),
             columns.Lines([f'{uuid} on {host}' for uuid, host in found.used.items()]),
+            columns.Optional(found.keeper),
+            columns.Lines([f'{uuid} on {host}' for uuid, host in found.consumers.items()]),
             columns.Optional(found.plan), found.requested_by, columns.Time(found.requested_at),
             found.reason, columns.Time(found.expires_at), columns.Time(found.finished_at))
 

@@ -177,6 +177,9 @@ class Hold(Response):
     moves, memory_mb : the most moves, and MiB to copy, that were shown
     hosts : on which the new servers find room, by name with how many
     used : uuid of each server that has come to its host
+    keeper : what keeps it from other servers, one of :data:`KEEPERS`; null while nothing does
+    consumers : uuid of each consumer whose allocation in placement keeps room for a server to
+        come, to its host
     plan : uuid of the newest plan of its moves; null for none
     problem : why it is not there, or not started
     """
@@ -194,6 +197,8 @@ class Hold(Response):
     memory_mb: int
     hosts: dict[str, int]
     used: dict[str, str]
+    keeper: str | None
+    consumers: dict[str, str]
     plan: str | None
     problem: str
     expires_at: Time
@@ -203,6 +208,10 @@ class Hold(Response):
 HOLD_STATES = ('proposed', 'requested', 'making', 'held', 'used', 'released', 'expired', 'failed')
 """States of room: waits for approval, waits for its moves, moves are in progress, is kept, all of
 it is used, was given up, its time is over, no moves make it."""
+
+
+KEEPERS = ('filter', 'allocations')
+"""Keepers of room from other servers: KronosFilter in nova-scheduler, or allocations."""
 
 
 class Holds(Response):

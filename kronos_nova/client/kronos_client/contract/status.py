@@ -104,8 +104,8 @@ class Aggregates(Response):
 
 
 class Worker(Response):
-    """A process that reported. ``role`` is ``executor`` (in a conductor or by itself) or
-    ``engine``."""
+    """A process that reported. ``role`` is ``executor`` (in a conductor or by itself), ``engine``,
+    ``room-filter`` (nova-scheduler with KronosFilter) or ``scheduler`` (nova-scheduler without)."""
 
     name: str
     role: str

@@ -179,6 +179,8 @@ def create_operations():
         sa.Column('used', TEXT, nullable=False),
         sa.Column('plan_uuid', sa.String(36), nullable=False),
         sa.Column('plans', sa.Integer, nullable=False),
+        sa.Column('keeper', sa.String(16), nullable=False),
+        sa.Column('consumers', TEXT, nullable=False),
         sa.Column('problem', TEXT, nullable=False),
         sa.Column('finished_at', TIMESTAMP),
         sa.Index('holds_state_idx', 'state'),

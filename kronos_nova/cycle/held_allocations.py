@@ -1,0 +1,148 @@
+"""Allocations that keep room, from evaluation to evaluation: made, checked, and removed.
+
+The uuids of their consumers are written into the hold before an allocation is made, and stay there
+until it is removed: whatever dies in between, the next evaluation knows them.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Mapping
+
+from oslo_log import log as logging
+from oslo_utils import uuidutils
+
+from kronos_nova import exception
+from kronos_nova.cycle.ports import CyclePorts
+from kronos_nova.objects import hold as states
+from kronos_nova.objects.hold import Hold
+from kronos_nova.objects.snapshot import Snapshot
+from kronos_nova.placement import errors
+from kronos_nova.placement.room_allocations import RoomAllocations
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(slots=True)
+class SettledAllocations:
+    """The allocations of open holds as they were found.
+
+    held : consumers that held something
+    problems : uuid of a hold to why placement does not hold its room any more
+    """
+
+    held: set[str] = dataclasses.field(default_factory=set)
+    problems: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class HeldAllocations:
+    """Brings placement to what holds say."""
+
+    cycle_ports: CyclePorts
+    allocations: RoomAllocations
+
+    def allocate(self, hold: Hold, hosts: Collection[str], snapshot: Snapshot) -> Hold | None:
+        """Allocate the room of a hold that begins: its consumers are written down first.
+
+        :param hosts: of each server to come
+        :returns: the hold with its consumers; None where it has ended meanwhile, or there is no
+            room any more, which is noted
+        :raises PlacementError: it is not known whether the room is allocated
+        """
+        consumers = {uuidutils.generate_uuid(): host for host in sorted(hosts)}
+        if not self.cycle_ports.holds.note(hold, consumers=consumers):
+            return None
+        try:
+            self.allocations.allocate(hold.shape, _with_roots(consumers, snapshot))
+        except (errors.InsufficientInventory, errors.ConcurrentUpdate) as error:
+            self.cycle_ports.holds.note(hold, consumers={}, problem=(
+                f'placement does not hold the room: {error}'))
+            return None
+        return dataclasses.replace(hold, consumers=consumers)
+
+    def give_back(self, hold: Hold) -> None:
+        """Remove all allocations of a hold.
+
+        :raises PlacementError: it is not known whether they are removed; the consumers stay
+            written down
+        """
+        self.allocations.give_back(hold.consumers)
+        self.cycle_ports.holds.note(hold, consumers={})
+
+    def settle(self, snapshot: Snapshot, is_here: Callable[[Hold], bool],
+               resume: Callable[[Hold], None]) -> SettledAllocations:
+        """Remove the allocations of holds that have ended, and those of servers that have come;
+        go on with holds that were interrupted, and allocate again what others have removed.
+
+        :param is_here: whether the aggregate of a hold is evaluated now
+        :param resume: called with each hold all of whose room is allocated already
+        """
+        found = SettledAllocations()
+        for each in self.cycle_ports.holds.with_consumers():
+            try:
+                if each.state not in states.OPEN:
+                    self.give_back(each)
+                elif not is_here(each):
+                    found.held |= each.consumers.keys()
+                else:
+                    empty = self.allocations.without(each.consumers)
+                    found.held |= each.consumers.keys() - empty
+                    if each.state == states.HELD:
+                        if problem := self._keep_rest(each, empty, snapshot):
+                            found.problems[each.uuid] = problem
+                    elif empty:
+                        self.give_back(each)
+                    else:
+                        resume(each)
+            except exception.PlacementError as error:
+                LOG.warning('Room %s: its allocations are looked at again by the next evaluation: '
+                            '%s', each.uuid, error)
+                found.held |= each.consumers.keys()
+        return found
+
+    def _keep_rest(self, hold: Hold, empty: Collection[str], snapshot: Snapshot) -> str:
+        """Let a hold have an allocation for each server that is still to come.
+
+        :returns: why it has not; '' where it has
+        """
+        wanted = hold.left()
+        extra = _beyond(hold.consumers, wanted, empty)
+        if extra:
+            self.allocations.give_back(extra)
+            hold = dataclasses.replace(hold, consumers={
+                uuid: host for uuid, host in hold.consumers.items() if uuid not in extra})
+            self.cycle_ports.holds.note(hold, consumers=hold.consumers)
+        lost = {uuid: host for uuid, host in hold.consumers.items() if uuid in empty}
+        roots = _with_roots(lost, snapshot)
+        if not lost or len(roots) < len(lost):  # a host is gone, which the hold says
+            return ''
+        try:
+            self.allocations.allocate(hold.shape, roots)
+        except errors.InsufficientInventory as error:
+            return (f'the allocations of {len(lost)} of {len(hold.consumers)} servers were '
+                    f'removed, and placement has no room for them any more: {error}')
+        LOG.warning('Room %s: the allocations of %d of %d servers had been removed, and are made '
+                    'again. "nova-manage placement audit --delete" removes them.', hold.uuid,
+                    len(lost), len(hold.consumers))
+        return ''
+
+
+def _beyond(consumers: Mapping[str, str], wanted: Mapping[str, int],
+            empty: Collection[str]) -> set[str]:
+    """Return the uuids of consumers that no server needs any more, those without allocations
+    first."""
+    kept: collections.Counter[str] = collections.Counter()
+    extra = set()
+    for uuid, host in sorted(consumers.items(), key=lambda each: (each[0] in empty, each)):
+        kept[host] += 1
+        if kept[host] > wanted.get(host, 0):
+            extra.add(uuid)
+    return extra
+
+
+def _with_roots(consumers: Mapping[str, str], snapshot: Snapshot) -> dict[str, str]:
+    """Return {uuid of a consumer: root provider of its host}, of hosts that are there."""
+    roots = {host.name: host.uuid for host in snapshot.hosts}
+    return {uuid: roots[host] for uuid, host in consumers.items() if host in roots}

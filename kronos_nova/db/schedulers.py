@@ -1,0 +1,31 @@
+"""nova-schedulers as they report themselves: whether KronosFilter is enabled in them."""
+
+import datetime
+
+from kronos_nova.db.engine import Database
+from kronos_nova.db.journal import Journal
+
+FILTERING, NOT_FILTERING = 'room-filter', 'scheduler'
+"""Roles of worker processes of nova-scheduler: with KronosFilter enabled, and without."""
+HEARD_WITHIN = datetime.timedelta(seconds=60)
+"""Time for which a report counts. Raised, a nova-scheduler that was stopped counts for longer;
+lowered, one whose report is late counts as stopped. A worker reports every 10 seconds."""
+
+
+class Schedulers:
+    """Reports of nova-scheduler's worker processes."""
+
+    def __init__(self, database: Database):
+        self._database = database
+
+    def report(self, name: str, is_filtering: bool) -> None:
+        """Record that a worker process lives, and whether it has KronosFilter."""
+        Journal(self._database, name).heartbeat(self._database.utcnow(),
+                                                FILTERING if is_filtering else NOT_FILTERING)
+
+    def all_filter(self) -> bool:
+        """Return whether some worker processes live, and all have KronosFilter. Those without
+        Kronos report nothing."""
+        roles = {role for _name, role, _heard_at in Journal(self._database, '').workers(
+            self._database.utcnow() - HEARD_WITHIN) if role in (FILTERING, NOT_FILTERING)}
+        return roles == {FILTERING}

@@ -1,0 +1,134 @@
+"""Allocations of consumers that stand for servers to come, so that placement gives their room to no
+other server."""
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from urllib import parse
+
+from kronos_nova.objects.shape import Shape
+from kronos_nova.placement import errors
+from kronos_nova.placement.allocations import Allocations
+from kronos_nova.placement.allocations import AllocationSet
+from kronos_nova.placement.allocations import Consumer
+from kronos_nova.placement.client import PlacementClient
+
+OWNER = 'kronos-room'
+"""Project and user of the consumers. Fixed: a project of its own has no quota that they count
+against, and ``openstack resource usage show kronos-room`` shows what is kept."""
+ROOM = 'KRONOS_ROOM'
+"""Consumer type of the consumers, where placement has types."""
+CANDIDATES = 100
+"""Allocation candidates that are read of a host. Raised, a host with very many providers has more
+ways to hold a server; lowered, placement's answer is shorter. A tree has a few providers of one
+class."""
+
+
+class NoCandidate(errors.InsufficientInventory):
+    """Placement offers no way to hold a server on a host."""
+
+
+class RoomAllocations:
+    """Makes and removes the allocations of such consumers."""
+
+    def __init__(self, client: PlacementClient):
+        self._client = client
+
+    def allocate(self, shape: Shape, consumers: Mapping[str, str]) -> None:
+        """Allocate room for a server of a shape for each consumer, for all in one request.
+
+        :param consumers: uuid to the root provider of its host
+        :raises InsufficientInventory: there is no room for all of them; nothing was changed
+        :raises ConcurrentUpdate: it was not made in all attempts; nothing was changed
+        :raises PlacementUnavailable: it is not known whether it was made
+        """
+        self._client.replace(sorted(consumers), lambda held: self._taken(shape, consumers, held))
+
+    def _taken(self, shape: Shape, consumers: Mapping[str, str],
+               held: Mapping[str, Consumer]) -> AllocationSet:
+        rooms: dict[str, _HostRoom] = {}
+        wanted = []
+        for uuid, root in sorted(consumers.items()):
+            if held[uuid].allocations:  # by a request whose answer was lost
+                continue
+            if root not in rooms:
+                rooms[root] = _HostRoom(self._client, shape, root)
+            wanted.append(Consumer(
+                uuid=uuid, allocations=rooms[root].next(), generation=held[uuid].generation,
+                project_id=OWNER, user_id=OWNER, consumer_type=ROOM))
+        return AllocationSet(tuple(wanted))
+
+    def give_back(self, uuids: Collection[str]) -> None:
+        """Remove the allocations of consumers. Harmless when repeated.
+
+        :raises PlacementError: it is not known whether they were removed
+        """
+        if uuids:
+            self._client.replace(sorted(uuids), lambda held: AllocationSet(tuple(
+                each.holding({}) for each in held.values() if each.allocations)))
+
+    def without(self, uuids: Iterable[str]) -> set[str]:
+        """Return the uuids of the consumers that hold nothing."""
+        return {uuid for uuid in uuids if not self._client.consumer(uuid).allocations}
+
+    def is_ours(self, uuid: str) -> bool:
+        """Return whether a consumer stands for a server to come, whatever is known of it."""
+        return self._client.consumer(uuid).project_id == OWNER
+
+
+class _HostRoom:
+    """The ways to hold servers of a shape on one host, and what is left there of each class."""
+
+    def __init__(self, client: PlacementClient, shape: Shape, root: str):
+        self._shape, self._root = shape, root
+        self._ways: list[Allocations] = [
+            {uuid: each['resources'] for uuid, each in found['allocations'].items()}
+            for found in client.candidates(query(shape, root))]
+        self._left = {uuid: _left_on(client, uuid)
+                      for uuid in sorted({uuid for way in self._ways for uuid in way})}
+
+    def next(self) -> Allocations:
+        """Take room for one more server.
+
+        :raises NoCandidate: there is none left
+        """
+        for way in self._ways:
+            if all(self._left[uuid].get(name, 0) >= amount
+                   for uuid, amounts in way.items() for name, amount in amounts.items()):
+                for uuid, amounts in way.items():
+                    for name, amount in amounts.items():
+                        self._left[uuid][name] -= amount
+                return way
+        raise NoCandidate(problem=f'no candidate for another server of {self._shape.name} on '
+                                  f'resource provider {self._root}')
+
+
+def _left_on(client: PlacementClient, provider: str) -> dict[str, float]:
+    left = {name: (each['total'] - each['reserved']) * each['allocation_ratio']
+            for name, each in client.inventories(provider).items()}
+    for amounts in client.held_on(provider).values():
+        for name, amount in amounts.items():
+            left[name] = left.get(name, 0) - amount
+    return left
+
+
+def query(shape: Shape, root: str) -> str:
+    """Return the query for the allocation candidates of a server of a shape on the host of a root
+    provider, as ``nova.scheduler.utils.ResourceRequest`` asks of its flavor."""
+    parts = {'resources': ','.join(f'{name}:{amount}' for name, amount in
+                                   sorted(shape.resources.items()))}
+    asked: dict[str, list[str]] = {}
+    for key, value in sorted(shape.extra_specs.items()):
+        kind, _colon, name = key.partition(':')
+        if kind.startswith('resources') and kind != 'resources':
+            asked.setdefault(kind, []).append(f'{name}:{value}')
+        elif kind.startswith('trait') and value in ('required', 'forbidden'):
+            mark = '' if value == 'required' else '!'
+            asked.setdefault('required' + kind.removeprefix('trait'), []).append(mark + name)
+    parts |= {kind: ','.join(values) for kind, values in asked.items()}
+    parts |= {'in_tree' + kind.removeprefix('resources'): root
+              for kind in parts if kind.startswith('resources')}
+    groups = [kind for kind in asked if kind.startswith('resources')]
+    if len(groups) > 1:
+        parts['group_policy'] = shape.extra_specs.get('group_policy', 'none')
+    return parse.urlencode({**parts, 'limit': CANDIDATES}, safe=':,!')

@@ -1,0 +1,47 @@
+"""Gives servers that find no host the room that allocations keep for them.
+
+Placement cannot tell for whom an allocation stands, so that it refuses the holder of room too.
+Where the scheduler found no host, and room is kept for such servers, allocations of as many are
+removed, and the scheduler is asked once more. The next evaluation counts the servers that have
+come, and allocates again what they did not use.
+"""
+
+from oslo_db import exception as db_exc
+from oslo_log import log as logging
+
+from kronos_nova import exception
+from kronos_nova.db import engine as db_engine
+from kronos_nova.db import holds
+
+LOG = logging.getLogger(__name__)
+
+
+def give_way(database, allocations, request_spec, count) -> bool:
+    """Remove allocations that keep room for servers like these, as many as there are servers.
+    Nothing of this fails the request.
+
+    :param database: the control database, of a request that does not wait for it
+    :param allocations: returns the RoomAllocations
+    :param count: number of servers
+    :returns: whether any was removed
+    """
+    try:
+        wanted = _consumers(holds.Holds(database).in_force(), request_spec)[:count]
+        if wanted:
+            allocations().give_back(wanted)
+    except (db_exc.DBError, exception.KronosException) as e:
+        LOG.warning('No host was found for a server of %s, and room that may be kept for it is not '
+                    'given to it: %s', request_spec.flavor.name, db_engine.first_line(e))
+        return False
+    if wanted:
+        LOG.info('No host was found for %d of %s of project %s: the allocations of %d that keep '
+                 'room for such servers are removed, and the scheduler is asked again', count,
+                 request_spec.flavor.name, request_spec.project_id, len(wanted))
+    return bool(wanted)
+
+
+def _consumers(kept, request_spec):
+    """Return the uuids of consumers that stand for servers like these, of the oldest hold first."""
+    return [uuid for each in kept
+            if each.is_for(request_spec.flavor.name, request_spec.project_id or '')
+            for uuid, _host in sorted(each.consumers.items(), key=lambda item: item[::-1])]
