@@ -165,12 +165,15 @@ def what_if(context: Context, request: contract.ShowChangedLoad) -> contract.Cha
     from kronos_nova import policies  # imported late, as above
     from kronos_nova.cooldown import PlanningHistory
     from kronos_nova.cycle import supposed
+    from kronos_nova.db import load_stats
     asked = _cloud(context, request)
-    chosen = policies.load_for_request(context.conf.kronos.policies_file)
+    chosen, options = policies.load_for_request(
+        context.conf.kronos.policies_file), _scope(context, request.aggregate)
     found = supposed.evaluate(
-        asked.before, asked.changed, chosen, _scope(context, request.aggregate),
-        context.planner_ports(), PlanningHistory(
-            quarantines=cooldowns.Cooldowns(context.database).quarantined(context.utcnow())))
+        asked.before, asked.changed, chosen, options, context.planner_ports(), PlanningHistory(
+            quarantines=cooldowns.Cooldowns(context.database).quarantined(context.utcnow()),
+            load_stats=(load_stats.LoadStatsStore(context.database).read(None)
+                        if options.restraint else {})))
     return contract.ChangedLoad(
         loads=[contract.SupposedLoad.made_from(each) for each in found.loads],
         restarts=[contract.RoomMove(

@@ -4,10 +4,15 @@ import dataclasses
 import datetime
 import time
 
+import numpy as np
+
 from kronos_nova import clock
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.db import evaluations
 from kronos_nova.db import holds
+from kronos_nova.db.load_stats import LoadStatsStore
+from kronos_nova.load import LoadStats
+from kronos_nova.load import load_statistics
 from kronos_nova.objects import metrics
 from kronos_nova.objects import plan as plans
 from kronos_nova.objects import snapshot
@@ -172,6 +177,20 @@ class WhatIfTest(LoadTestCase):
         self.assertEqual([('small', 'a', 'b+1')], [
             (each['instance_name'], each['source'], each['destination'])
             for each in found['moves']])
+
+    def test_the_plan_goes_by_what_is_known_of_loads(self):
+        """An evaluation plans by the load that servers are likely to have."""
+        self.values = {'imbalance': {'a': .6, 'b': .3, 'c': .3},
+                       'vm_profile': {'small': .15, 'other': .2}}
+        self.assertEqual(['small'], [each['instance_name'] for each in self.ask(
+            '/v1/what-if?add=1:like=c&aggregate=gpu')['moves']])
+        # Small is idle most of the time, and its load does not last.
+        day = load_statistics.DAY
+        LoadStatsStore(self.database).save('gpu', {'cpu': LoadStats(
+            1e9 - 60, ('small', 'other'), np.array([[day, .0, .01, .0, .0],
+                                                    [day, .2, .0, .2, .0]]))}, clock.utcnow())
+        self.assertEqual([], self.ask('/v1/what-if?add=1:like=c&aggregate=gpu')['moves'])
+        self.assertEqual([], self.ask('/v1/what-if?add=1:like=c')['moves'])
 
     def test_a_policy_without_data_is_named(self):
         self.values['imbalance'] = {}

@@ -1,5 +1,7 @@
 """The load of a cloud after changes that are only thought of."""
 
+import dataclasses
+
 import testtools
 
 from kronos_nova.constraints.base import ConstraintRules
@@ -63,6 +65,19 @@ class SupposedTest(testtools.TestCase):
         for row in found.loads:
             self.assertAlmostEqual(row.now, row.changed)
         self.assertEqual([.6, .6], self.figures(found, 'a')[:2])
+
+    def test_a_new_host_takes_no_server_that_needs_features_of_other_processors(self):
+        old, new = (objects.Cpu(arch='x86_64', model='m', features=features)
+                    for features in (('sse4',), ('sse4', 'avx512')))
+        real = self.snapshot
+        for model, of_c in ((new, old), (new, new)):
+            cpus = {'a': model, 'b': model, 'c': of_c}
+            self.snapshot = lambda cpus=cpus: dataclasses.replace(real(), hosts=tuple(
+                dataclasses.replace(host, cpu=cpus[host.name]) for host in real().hosts))
+            found = self.evaluate(add=['1:like=c'])
+            [report] = found.report.aggregates
+            self.assertEqual(of_c is new, bool(
+                {'c', 'c+1'} & {move.destination for move in report.moves}), report.moves)
 
     def test_servers_of_a_lost_host_bring_their_load_along(self):
         found = self.evaluate(lose=['a'])
