@@ -29,6 +29,10 @@ def register(subparsers):
     parser.add_argument('--warm', type=int, default=3, help='cycles after the first (3)')
     parser.add_argument('--scope', type=int, metavar='N',
                         help='also measure cycles of the first N aggregates only')
+    parser.add_argument('--failover-hosts', type=int, default=0, metavar='N',
+                        help='[kronos] failover_hosts (0)')
+    parser.add_argument('--buffer', metavar='FLAVOR',
+                        help='have each aggregate keep room for two servers, such as 8:32768')
     parser.add_argument('--growth', action='store_true',
                         help='also measure a quarter and half of the size, and give the exponent')
     parser.add_argument('--audit', action='store_true',
@@ -52,7 +56,7 @@ def run(args) -> report.Report:
     rows, pieces, audits, looks = [], [], [], []
     for part in sizes:
         size = _size(args, trial, part)
-        with trial.Trial(size) as cloud:
+        with trial.Trial(size, args.failover_hosts, args.buffer) as cloud:
             found = cloud.cycles(1 + args.warm, args.changed)
             if args.scope:
                 found += cloud.cycles(1 + args.warm, args.changed, args.scope)

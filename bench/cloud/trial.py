@@ -70,10 +70,14 @@ def _compile():
 
 
 class Trial:
-    """A cloud of some :class:`Size`; a context manager."""
+    """A cloud of some :class:`Size`; a context manager.
 
-    def __init__(self, size: Size):
-        self.size = size
+    :param failover_hosts: as ``[kronos]`` has it
+    :param buffer: the flavor for two servers of which each aggregate keeps room, if any
+    """
+
+    def __init__(self, size: Size, failover_hosts: int = 0, buffer: str | None = None):
+        self.size, self.failover_hosts, self.buffer = size, failover_hosts, buffer
         self.services = Services()
         self.cloud = tables.Cloud(size)
 
@@ -107,7 +111,9 @@ class Trial:
             {'name': name, 'mode': 'spread', 'weight': 0.5, 'threshold': 0.1,
              'imbalance_query': f'bench_host_{name}', 'vm_profile_query': f'bench_vm_{name}',
              'vm_profile_label': 'uuid', 'max_migrations_per_cycle': 10}
-            for name in ('cpu', 'memory')]}))
+            for name in ('cpu', 'memory')],
+            **({'buffers': [{'name': name, 'aggregate': name, 'flavor': self.buffer, 'keep': 2}
+                            for name in self.size.aggregates]} if self.buffer else {})}))
         self.nova_conf = self._configure(url)
         self._manage('db', 'sync', 'control')
         self.cycles_file = root / 'cycles.jsonl'
@@ -120,6 +126,7 @@ class Trial:
             'kronos_prometheus': {'url': prometheus, 'timeout': 120},
             'kronos': {'automation': 'observe', 'aggregates': ','.join(self.size.aggregates),
                        'policies_file': self.policies, 'evaluation_interval': 604800,
+                       'failover_hosts': self.failover_hosts,
                        'cycle_timeout': TIMEOUT}})
 
     def _manage(self, *arguments):
