@@ -105,7 +105,7 @@ class Keystone(auth_token.AuthProtocol):
         try:
             return super().process_request(request)
         except webob.exc.HTTPUnauthorized:
-            return None     # it has written that down in the request
+            return None  # the result is in the request
         except (webob.exc.HTTPServiceUnavailable, ks_exceptions.ClientException) as error:
             LOG.error('keystone cannot be asked about a token: %s', error)
             request.environ[AWAY] = True

@@ -58,7 +58,7 @@ def translate(request, _response, error, _params):
     """Give whatever an operation raised the form of HTTP."""
     status = status_of(error)
     if status >= 500:
-        # What a database or Nova said may name addresses and statements.
+        # Errors of databases and of Nova may contain addresses and statements.
         LOG.exception('%s %s failed', request.method,
                       boundary.shown(protocol.with_slashes(request.path)))
     raise falcon.HTTPError(

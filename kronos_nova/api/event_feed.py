@@ -169,7 +169,8 @@ class Feed:
             return number + 1, []
         lost = last_id is not None and (
             at is None or self._looked_at - at > KEPT or at > self._looked_at + KEPT)
-        # Only the last event has an id: a listener that is cut before it gets all of them again.
+        # Only the last event has an id, so that a listener whose connection ends before it gets all
+        # of them again.
         last = self._id(self._end - 1) + self._moment(STALE if self._is_stale else SYNCED)
         return self._end, [*[self._moment(RESET)] * lost, *self._frames.values(), last]
 
@@ -207,7 +208,7 @@ class Feed:
             with self.changed:
                 self._update(now, found, payloads)
         except Exception as error:
-            # After any error: listeners must not take its silence for a cloud without events.
+            # Any error ends the streams, because silence would look like a cloud without events.
             self._fail(error)
 
     def _fail(self, error):

@@ -79,7 +79,7 @@ def _refuse_unclear(conf, name, rule):
     if rule.check_str is None:
         raise _refusal(conf, f'has no rule for "{boundary.shown(name)}"',
                        remedy='Correct it. "@" permits everyone, "!" no one.')
-    # oslo.policy logs what it cannot understand, and takes it for a rule that permits no one.
+    # oslo.policy logs a rule that it cannot parse, and then permits no request by it.
     if '!' in str(rule.check) and '!' not in str(rule.check_str):
         raise _refusal(conf, f'has a rule for "{boundary.shown(name)}" that cannot be understood: '
                        f'{boundary.shown(rule.check_str)}')

@@ -112,7 +112,7 @@ class Resource:
 def _stream(response, events):
     response.content_type, response.stream = EVENT_STREAM, events
     response.cache_control = ['no-store']
-    # nginx keeps answers back until it has a few KiB, without this header.
+    # Without this header nginx buffers answers until they have a few KiB.
     response.set_header('X-Accel-Buffering', 'no')
 
 

@@ -116,7 +116,7 @@ class SqliteStore:
 
     def _check(self):
         """Read all that is in the file, and compare it with its checksums."""
-        # In place of quick_check: that one does not look into indexes, and writes use an index.
+        # quick_check does not suffice: it does not check indexes, which writes use.
         verdict = self._connection.exec_driver_sql('PRAGMA integrity_check(1)').scalar()
         if verdict != 'ok':
             raise _Corrupt(problem=verdict)

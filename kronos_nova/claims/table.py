@@ -22,7 +22,7 @@ class ClaimTable:
 
     def __init__(self, model):
         table = model.__table__
-        # A column's own name would be taken for a value to set.
+        # The name of a column itself would count as a value to set.
         is_key = sa.and_(*(table.c[name] == sa.bindparam(f'key_{name}') for name in _KEY))
         self._all = sa.select(table).order_by(table.c.id)
         self._of_host = self._all.where(table.c.host == sa.bindparam('key_host'))

@@ -55,7 +55,8 @@ class Channel(channel.HTTPChannel):
     def __init__(self, *args, **given):
         super().__init__(*args, **given)
         self.waiting_since = self.creation_time
-        self._untaken = None    # since when an answer is whole and not taken, and its bytes then
+        # The time since which a finished answer has not been read, and its bytes then.
+        self._untaken = None
 
     def received(self, data):
         had_begun = self.request is not None
@@ -113,8 +114,8 @@ class Server(server.TcpWSGIServer):
     _looked_at: float | None = None
 
     def maintenance(self, now):
-        # Where the machine stood still, or its clock was set, no client is to blame: what it has
-        # sent meanwhile is read after this.
+        # Where the machine stood still, or its clock was set, clients are not at fault. Their data
+        # is read after this.
         looked_at, self._looked_at = self._looked_at, now
         pause = 0.0 if looked_at is None else now - looked_at - self.adj.cleanup_interval
         if pause > PATIENCE_SECONDS:
@@ -124,9 +125,9 @@ class Server(server.TcpWSGIServer):
         for each in list(self.active_channels.values()):
             each.note_untaken(now)
             if each.is_overdue(now):
-                # waitress itself would wait until the client takes something.
+                # waitress itself would wait until the client reads something.
                 each.handle_close()
-        # At the limit nothing is accepted, so there is room to be made here too.
+        # At the limit no connection is accepted, so room has to be made here too.
         for _each in range(self._surplus()):
             self._make_room(now)
 
@@ -162,7 +163,7 @@ def create(application, listeners: int, **given) -> Server:
                                   asyncore_use_poll=True, **given)
     dispatcher = task.ThreadedTaskDispatcher()
     dispatcher.set_thread_count(adj.threads)
-    shared = {}     # each server registers in it, so that one loop runs all of them
+    shared = {}  # each server registers here, so that one loop runs all servers
     return [Server(application, shared, dispatcher=dispatcher, adj=adj, sockinfo=each)
             for each in adj.listen][-1]
 

@@ -25,8 +25,8 @@ def serve(conf):
     :raises DBError: it does not answer
     :raises ConfigurationError: it cannot listen at the configured address
     """
-    # A scrape that waits for a database is one that Prometheus gives up: it would know less than
-    # that the database does not answer.
+    # Prometheus gives up a scrape that waits for a database, and then has not even the metric that
+    # the database does not answer.
     database = databases.impatient_database(conf)
     registry = prometheus_client.CollectorRegistry()
     registry.register(prometheus_collector.Collector(conf, database, database.utcnow))

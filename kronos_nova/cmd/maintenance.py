@@ -92,7 +92,8 @@ class _Running(command.Command):
             yield
         finally:
             work.end()
-            # Without the database the maintenance is free once this process was silent for a while.
+            # Without the database, another process may run the maintenance once this one was silent
+            # for a while.
             with contextlib.suppress(db_exc.DBError):
                 maintenances.give_back(uuid, runner())
 
@@ -119,7 +120,7 @@ class _Running(command.Command):
         options = maintenances.get(uuid).options
 
         def check(wanted):
-            # A sign of life first: reading a large cloud several times takes long.
+            # The sign of life comes first, because reading a large cloud several times takes long.
             acquire(maintenances, uuid)
             snapshot, checked = checker.check(wanted)
             _refuse_losses(checker, options, snapshot, checked,

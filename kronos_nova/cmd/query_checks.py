@@ -406,7 +406,7 @@ def _state(policy, kind, expected, found, out_of_range, options):
     diagnosis = found.diagnosis
     coverage = len(diagnosis.matched) / len(expected.names)
     is_used = found.is_whole or options.accept_partial_metrics
-    if kind in OF_FORECASTS:    # without it the present is planned for
+    if kind in OF_FORECASTS:  # without a forecast, plans use the present load
         is_fatal = False
     elif kind == metrics.VM_PROFILE:
         is_fatal = ((coverage == 0 or not is_used)

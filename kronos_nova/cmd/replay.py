@@ -60,7 +60,7 @@ class Replay(program.Report):
         return parser
 
     def take_action(self, parsed_args):
-        gc.disable()  # large trees of values without cycles
+        gc.disable()  # the values form large trees without cycles
         try:
             configured = _configured(parsed_args)
         except (cfg.Error, ValueError, exception.ConfigurationError) as error:
@@ -154,7 +154,7 @@ def _in_force(conf, arguments, recording) -> ChosenOptions:
         recorded_options.apply(conf, recording.options, recording.folder)
     options = _engine_options(conf, arguments)
     if source == RECORDED and options.aggregates is not None:
-        # A live evaluation passes over those that do not exist, too.
+        # A live evaluation ignores aggregates that do not exist, too.
         known = {aggregate.name for aggregate in recording.snapshot.aggregates}
         options = dataclasses.replace(options, aggregates=tuple(
             name for name in options.aggregates if name in known))

@@ -111,7 +111,7 @@ def _propose(conf, role, parsed_args):
         made = proposal.make(conf, prometheus.from_conf(conf), checks.Reach(role).read(),
                              parsed_args.recipe, parsed_args.match)
         proposal.write(parsed_args.propose, made.text)
-    except Exception as error:  # as checks: whatever a library makes of what is configured
+    except Exception as error:  # libraries raise many kinds of errors for a wrong configuration
         raise program.Refused(
             program.FAILED, f'{NAME}: no file is written: {checks.sentence(error)}') from error
     conf.set_override('policies_file', parsed_args.propose, group='kronos')

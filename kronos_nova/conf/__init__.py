@@ -41,8 +41,8 @@ def register_opts(conf: cfg.ConfigOpts, with_login: bool = True) -> None:
     """
     paths.register_opts(conf)
     for module in GROUPS:
-        # A group that is registered keeps its options, and what overrides them, in itself: the
-        # same one in two ConfigOpts would make one of them.
+        # A registered group stores its options and their overrides, so that two ConfigOpts must not
+        # share one.
         conf.register_group(copy.deepcopy(module.GROUP))
         module.register_opts(conf)
     if with_login:

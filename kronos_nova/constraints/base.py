@@ -60,7 +60,7 @@ class Constraint(Protocol):
 
 NAMESPACE = 'kronos_nova.constraints'
 
-# Asked first: what says most about why an instance stays. Others follow by name.
+# Constraints whose reasons say most about why an instance stays come first; others follow by name.
 ORDER = ('availability', 'cell', 'zone', 'isolation', 'requirements', 'rule', 'group',
          'capacity', 'numa', 'headroom', 'reserve', 'returning', 'veto')
 

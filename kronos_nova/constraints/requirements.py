@@ -132,7 +132,7 @@ class _Question:
 
         offers = [frozenset(uuids) for uuids in inside.values()]
         wanted = [(each.member_of, isolated.intersection(each.traits)) for each in self._needs]
-        # Where a server's own host is in none of them, it is not known what they are.
+        # Where a server's own host is in none of the aggregates, their meaning is not known.
         kind, wanted = self._seen_from_home(
             wanted, [bool(each.member_of) for each in self._needs], offers,
             lambda want, here: (tuple(part for part in want[0] if not here.isdisjoint(part)),
@@ -150,7 +150,7 @@ class _Question:
 
     def cpu(self) -> tuple[AllowedHosts, ...]:
         offers = [host.cpu for host in self._hosts]
-        # Of a guest with a named model Nova compares that.
+        # For a guest with a named CPU model, Nova compares the model.
         has_model = np.array([bool(each.cpu_model) for each in self._needs], dtype=bool)
         kind = np.where(has_model[self._kind], len(offers), self._problem.vm_host)
         return self._rule(kind, [*offers, None], offers, _lacks_cpu)

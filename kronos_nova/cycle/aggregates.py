@@ -60,7 +60,7 @@ class Scope:
     @property
     def available(self) -> 'np.ndarray':
         """bool (H,)"""
-        import numpy as np  # commands that only name aggregates start without
+        import numpy as np  # commands that only name aggregates do not need it
         return np.array([self.request.takes(host) for host in self.hosts], dtype=bool)
 
     @property

@@ -195,7 +195,7 @@ def obstacle(state: State, vm: int) -> tuple[str, str] | None:
     delta = state.delta((vm, hosts), model=state.model.for_emptying)
     if delta.feasible.any():
         return None
-    # The host that comes nearest to taking it is the one that fails the latest rule.
+    # The nearest host is the one that passes most rules.
     nearest = int(delta.against.argmax())
     rule = delta.model.rules[delta.against[nearest]]
     return rule.reason, rule.why(state, vm, int(hosts[nearest]))

@@ -95,10 +95,11 @@ class HourlyHistory:
 
     def _fetch(self, source: MetricsSource, query: MetricQuery, label: str,
                hours: list[int]) -> None:
-        at_once = 1    # until it is known how many series there are
+        at_once = 1  # until the number of series is known
         while hours:
             run = [hour for index, hour in enumerate(hours[:at_once]) if hour == hours[0] + index]
-            # A mean of the hour before a moment: that hour's is asked for at its end.
+            # The query returns means over the hour before a moment, so the moments are the ends of
+            # hours.
             times = Times((run[0] + 1) * HOUR, (run[-1] + 1) * HOUR, HOUR)
             series = _whole(source.query_range(query, times), query).series
             self._store(series, label, run)
@@ -324,7 +325,7 @@ class _Asked:
         days = list(range(hour - forecast.DAYS, hour))
         past = self.kept.history
         past.read(self.source, history, loads.label, days, self.now)
-        # What was said at the beginning of an hour is kept as of the hour before.
+        # An answer at the beginning of an hour is stored for the hour before.
         origins = list(range(hour - forecast.ORIGINS - 1, hour - 1))
         self.kept.said.read(self.source, said, loads.label, origins, self.now)
         judgement = forecast.judged_highest(

@@ -84,7 +84,8 @@ class MetricsReader:
         """Return the profile by its label, and warnings; both are empty where there is no usable
         answer."""
         if policy.name not in self._profiles:
-            # The answer itself is not kept: it has all labels of a series an instance.
+            # The answer itself is not kept, because it has all labels of a series for each
+            # instance.
             vector = self._ask(policy, metrics.VM_PROFILE)
             warnings: tuple[str, ...] = ()
             if isinstance(vector, exception.MetricsError):
@@ -250,7 +251,7 @@ def measure(feed: MetricsReader, policies: tuple[Policy, ...], hosts: tuple[str,
                 problems += _remedies(feed, policy, hosts)
         except exception.MetricsError as error:
             problems = [str(error)]
-        if problems:    # of several queries, which often have the same
+        if problems:  # several queries often have the same warnings
             no_data[policy.name] = '; '.join(dict.fromkeys(problems))
         else:
             good.append((policy, readings))

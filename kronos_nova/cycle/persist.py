@@ -86,7 +86,7 @@ class ResultWriter:
         """
         report = dataclasses.replace(report, aggregates=tuple(
             self._with_proposal(each, self.utcnow()) for each in report.aggregates))
-        # Before the plans, whose notifications have them.
+        # Scores are written before the plans, whose notifications contain them.
         alone('The names of servers', functools.partial(
             self.cycle_ports.names.save, self.seen.names, self.utcnow(),
             _aggregates(report.aggregates, snapshot)))
@@ -162,7 +162,7 @@ class ResultWriter:
             return report
         switches, journal = self.cycle_ports.switches.read(), self.cycle_ports.journal
         level = switches.planning_level(report.name, self.rules.automation, record.purpose)
-        # While it is paused an aggregate is planned as at observe, and keeps its level.
+        # A paused aggregate is planned as at the level observe, and keeps its own level.
         if switches.level(report.name, self.rules.automation,
                           record.purpose) in automation.WITHOUT_APPROVAL:
             LOG.info('Plan %s for aggregate %s is void: the level is %s', record.uuid, report.name,

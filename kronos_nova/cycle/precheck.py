@@ -138,7 +138,8 @@ class Precheck:
         verdict = self._ask(move, before)
         self._verdicts[pair] = before, verdict
         if verdict.refused:
-            # The host took some of the kind, so that its refusal says nothing about other hosts.
+            # The host has accepted instances of the kind, so its refusal says nothing about other
+            # hosts.
             where = self._full[kind] if before.alike else of_kind
             where[move.destination] = verdict.refused
         return verdict
@@ -146,7 +147,7 @@ class Precheck:
     def _ask(self, move: PlannedMove, before: Before) -> Verdict:
         if self._is_over():
             return OUT_OF_TIME
-        if self._is_silent:  # the next question might take another minute to fail
+        if self._is_silent:  # the next request might take another minute to fail
             return NO_ANSWER
         verdict = self._dry_run(move, self._instances[move.instance_uuid],
                                 self._hosts[move.destination], before)
@@ -292,7 +293,7 @@ def checked(given: Inputs, model: Model, due: DuePhases, limits: Limits,
                    or checks.precheck.refused(chosen.moves()))
         if not refused:
             return chosen
-        # By the masked model nothing may be moved that is in the plan since an earlier round.
+        # The masked model forbids moves of instances that an earlier round has planned.
         unmasked = dataclasses.replace(chosen, state=chosen.state.under(model))
         chosen = solve.without(unmasked, refused, limits)
         if limits.is_over:

@@ -170,7 +170,7 @@ class Gain:
         combined, full = self._before
         less = self._less_excess(after)
         if less < -TOLERANCE:
-            # The next plan would undo it, and the one after that make it again.
+            # Otherwise the next plan would undo the move, and the one after that repeat it.
             return -np.inf
         return max(combined - after.combined(), less) + full - risk(after)
 

@@ -208,8 +208,8 @@ class RoomRequests:
                places: Mapping[str, int], now: datetime.datetime) -> None:
         journal, what = self.cycle_ports.journal, f'{hold.count} of {hold.shape.name}'
         uuid, holds = uuidutils.generate_uuid(), self.cycle_ports.holds
-        # First: moves are only started while their hold names the plan, so that none of room that
-        # is released meanwhile is.
+        # The hold is written first, because moves are started only while their hold names the plan.
+        # No move is then started for room that is released in the meantime.
         keeper, _problem = self._keeper_of(hold)
         if not holds.enter(hold, states.MAKING, hosts=dict(places), plan_uuid=uuid,
                            keeper=keeper if keeper == states.FILTER else '',

@@ -368,7 +368,7 @@ def _that_gain(model: Model, steps: Sequence[tuple[str, Step]]) -> list[tuple[st
 def _may_spread(problem: Problem, due: DuePhases) -> bool:
     if due.balance and due.is_own_heat:
         return False
-    # With restraint the imbalance of the expected load ends below what begins it.
+    # With restraint the imbalance of the expected load ends below the one that starts a plan.
     return due.may_balance and (due.balance or not is_restrained(problem))
 
 

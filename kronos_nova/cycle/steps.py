@@ -146,7 +146,7 @@ class Line:
         try:
             return self.plan(scope)
         except exception.ConfigurationError:
-            raise  # an option, and so every aggregate's
+            raise  # the cause is an option, which all aggregates share
         except Exception as error:
             LOG.exception('Aggregate %s could not be planned', boundary.shown(scope.name))
             return AggregateReport(

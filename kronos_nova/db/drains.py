@@ -40,7 +40,7 @@ class Drains:
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             if all(session.get(models.DrainRow, drain.uuid) for drain in wanted):
-                return  # written by a try whose answer was lost
+                return  # An earlier try wrote the row, and its answer was lost.
             hosts = [drain.host for drain in wanted]
             busy = session.scalars(sa.select(models.DrainRow.host).where(
                 models.DrainRow.host.in_(hosts),

@@ -23,7 +23,7 @@ SMALLEST_ROOM = 1 << 20
 other errors are reported so too; lowered, a file system with a few free blocks is not. SQLite's
 shared memory grows by 32 KiB at a time, its log by some pages."""
 
-# Seconds, in the words of each driver. libpq takes 1 for 2.
+# The time limit in seconds, as each driver names it. libpq treats 1 as 2.
 _IMPATIENT = {
     'mysql+pymysql': 'connect_timeout={0}&read_timeout={0}&write_timeout={0}',
     'mysql+mysqldb': 'connect_timeout={0}&read_timeout={0}&write_timeout={0}',
@@ -93,7 +93,7 @@ def impatient_control_engine(conf, seconds=1):
     options = _options(conf) | {'max_retries': 0, 'pool_timeout': seconds}
     wanted = _IMPATIENT.get(sqlalchemy.make_url(url).drivername, '').format(seconds)
     given = options.get('connection_parameters') or ''
-    # What an operator has set comes last, and wins.
+    # The operator's own settings come last and take precedence.
     options['connection_parameters'] = '&'.join(filter(None, (wanted, given)))
     return create_engine(url, busy_timeout_ms=1000 * seconds, **options)
 
@@ -112,7 +112,7 @@ def create_engine(url, busy_timeout_ms=SQLITE_BUSY_TIMEOUT_MS, **options):
     """
     if not url.startswith('sqlite'):
         return engines.create_engine(url, **options)
-    # oslo.db keeps no pool of connections to a file, and refuses what is said of one.
+    # oslo.db has no connection pool for a file, and refuses options of a pool.
     options = {name: value for name, value in options.items() if name != 'pool_timeout'}
     engine = engines.create_engine(url, **{**options, 'max_retries': 0})
     sqlalchemy.event.listen(engine, 'do_connect', _make_private)
@@ -127,7 +127,7 @@ def _make_private(_dialect, _record, arguments, _keywords):
     those that it makes beside one the same mode."""
     path = arguments[0]
     if path != ':memory:':
-        with contextlib.suppress(OSError):  # it is there; or SQLite says better what is wrong
+        with contextlib.suppress(OSError):  # the file exists, or SQLite reports the problem better
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 

@@ -84,7 +84,7 @@ class Evaluations:
         """
         written = host_load.name_in_json(name)
         with self.database.reader() as session:
-            # Most aggregates have another host, and need no parsing.
+            # Most aggregates do not have the host, and are not parsed.
             return {row.aggregate: load
                     for row in session.scalars(sa.select(models.HostLoadsRow))
                     if written in row.hosts

@@ -10,8 +10,8 @@ from oslo_db import exception as db_exc
 
 def _retrying(*errors):
     def is_one(error):
-        # A deadlock takes savepoints with it: that one does not exist is then all that is raised,
-        # and oslo.db keeps why.
+        # A deadlock removes savepoints. The error is then only that a savepoint does not exist, and
+        # oslo.db has the cause.
         return isinstance(error, errors) or isinstance(getattr(error, 'cause', None), errors)
 
     return tenacity.retry(

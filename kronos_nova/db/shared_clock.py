@@ -82,7 +82,8 @@ class SharedClock:
         if skew is None or abs(skew) <= MOST_SKEW_SECONDS:
             self._reported = None
             return
-        # The same words for the same trouble: it is logged when they change.
+        # The text stays the same while the problem does, because a problem is logged when its text
+        # changes.
         if self._reported is None or abs(skew - self._reported) > MOST_SKEW_SECONDS:
             self._reported = skew
         raise exception.ClockSkewed(seconds=self._reported)
@@ -116,5 +117,5 @@ class SharedClock:
         then = clock.parsed(str(found)) + datetime.timedelta(seconds=took / 2)
         self._answer = then, after
         ahead = (wall - then).total_seconds()
-        # Half of the time that the answer took may be on either side.
+        # The database's time may be earlier or later by half of the duration of the query.
         self._skew = max(abs(ahead) - took / 2, 0.0) * (1 if ahead > 0 else -1)

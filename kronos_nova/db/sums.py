@@ -209,7 +209,7 @@ class Sums:
         with self.database.reader() as session:
             found = session.execute(query).all()
         for each in found:
-            if not each.count_:     # sums of no row are one row without a key
+            if not each.count_:  # a sum over no rows is one row without a key
                 continue
             key = {name: getattr(each, name) for name in (PROJECT, AGGREGATE) if name in by}
             if MONTH in by:

@@ -68,7 +68,7 @@ class DrainService:
         self.hosts = hosts
         self.ha_reasons = ha_reasons
         self.ha = ha or NoHighAvailability()
-        # By uuid of a drain: when its host was last looked at, and the timer of its deadline.
+        # By uuid of a drain: the time of the last check of its host, and the timer of its deadline.
         self._seen_at: dict[str, float | None] = {}
         self._timers: dict[str, _Timer] = {}
 
@@ -164,7 +164,7 @@ class DrainService:
         down before Nova is asked: a worker that dies in between leaves none stopped for ever."""
         servers = {each.uuid: each for each in self.hosts.servers_on(drain.host)
                    if not each.is_unsettled}
-        # What has left the host meanwhile is looked for at the release.
+        # Servers that have left the host in the meantime are found at the release.
         stopped = {**drain.stopped}
         stopped |= {uuid: drains.STOPPED for uuid in servers.keys() & stopped
                     if drain.has_stopped(uuid, servers[uuid].status)}

@@ -264,7 +264,7 @@ class _Case:
         if server.status == SHUTOFF and not self.drains[server.host].with_stopped:
             return 'it is stopped; "--with-stopped" migrates it cold'
         if reason == 'not_active' and server.task_state:
-            reason = 'busy'     # its status is that of what Nova does with it
+            reason = 'busy'  # the status follows from how Nova moves it
         if reason == 'refused' and eligibility.movability(server).why:
             return (f'Nova does not migrate it live: {eligibility.movability(server).why}'
                     f'{self._why_uninterrupted(server)}')
@@ -387,7 +387,7 @@ class _WithRoom(MetricsReader):
     """
 
     def __init__(self, reader: MetricsReader, room: MetricsReader) -> None:
-        # No answer is kept here: both readers keep theirs.
+        # Answers are not cached here, because both readers cache theirs.
         self._reader, self._room = reader, room
 
     def profile(self, policy: Policy) -> Profile:

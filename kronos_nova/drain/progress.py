@@ -120,7 +120,8 @@ class HostDrains:
 
     def _note(self, each: Drain, left: int, blocked: Mapping[str, str], to_stop: Mapping[str, str],
               waits: str, is_at_work: bool, now: datetime.datetime) -> None:
-        # A server is stopped for as short as can be: when no other is left.
+        # Servers are stopped last, when no others are left, so that they are stopped for the
+        # shortest time.
         is_time = bool(to_stop) and left == len(to_stop) and not is_at_work
         blocked = {**blocked, **{uuid: f'it is stopped once no others are left: {why}'
                                  for uuid, why in to_stop.items()}}

@@ -33,7 +33,8 @@ DRAIN_TRANSITIONS: Mapping[str, frozenset[str]] = {
     EMPTY: frozenset((DRAINING, RELEASING, RELEASED)),
     OVERDUE: frozenset((RELEASING, RELEASED)),
     RELEASING: frozenset((RELEASED,)),
-    # Again: a worker may have died between the call to Nova and the record of it.
+    # The state may follow itself, because a worker may have died between the call to Nova and its
+    # record.
     RELEASED: frozenset((RELEASING,))}
 """The life of a drain: the states that may follow each. Only the control database's ``Drains``
 changes a state."""

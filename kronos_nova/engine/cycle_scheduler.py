@@ -167,7 +167,7 @@ class CycleScheduler:
         switches, defaults = self.scheduler_ports.switches.read(), levels.defaults(self.conf)
         approved = {plan.aggregate for plan in self.scheduler_ports.journal.approved_plans()
                     if not switches.hold(plan.aggregate)}
-        # What an operator ordered does not wait for its time either, nor for a level.
+        # Requests of operators wait neither for the interval nor for a level.
         draining = {drain.aggregate for drain in Drains(
             self.scheduler_ports.journal.database).in_states(ACTIVE)}
         wanted = [scope for scope in aggregates_in_scope(self.conf)
@@ -177,7 +177,8 @@ class CycleScheduler:
             wanted, now, group.evaluation_interval,
             (self.scheduler_ports.journal.worker, self._head_start))
         if due and not group.aggregates_per_cycle:
-            # It reads the cloud as it is: what others planned last costs it little more.
+            # A child reads the present cloud, so an aggregate that others planned last takes little
+            # more time.
             due = self.scheduler_ports.cycles.due(wanted, now, group.evaluation_interval)
         urgent, failed = approved | draining, self.scheduler_ports.cycles.failed()
         return _Due(healthy_first=sorted((scope for scope in wanted

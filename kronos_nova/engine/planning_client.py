@@ -60,14 +60,14 @@ class PlanningClient:
         try:
             self.popen = subprocess.Popen(  # noqa: S603
                 argv, env=environment, stdin=subprocess.PIPE, pass_fds=(theirs,),
-                # Signals to the service's group (SIGHUP, Ctrl-C) are for the service to heed.
+                # The child ignores signals to the process group of the service (SIGHUP, Ctrl-C).
                 process_group=0)
         except OSError:
             os.close(self._answers)
             raise
         finally:
             os.close(theirs)
-        # From here, not by the child itself: loading Nova is half of its work.
+        # The niceness is set here and not by the child, because loading Nova is half of its work.
         with _as_far_as_it_may():
             os.setpriority(os.PRIO_PROCESS, self.popen.pid, os.nice(0) + niceness)
         if niceness == NICEST:

@@ -86,7 +86,7 @@ def end_with_parent():
     :returns: a callable that tells whether the parent still lives
     """
     parent = os.getppid()
-    # It is meant for the parent, to read its configuration again.
+    # SIGHUP is meant for the parent, which reads its configuration again.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     with contextlib.suppress(OSError), open('/proc/self/oom_score_adj', 'w') as file:

@@ -53,7 +53,7 @@ def _register_options(conf):
         try:
             options = getattr(importlib.import_module(module), group)
         except (ImportError, AttributeError):
-            continue    # It is of a release without them.
+            continue  # The message comes from a release without these fields.
         conf.register_opts(options, group=group)
 
 

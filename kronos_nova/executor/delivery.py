@@ -76,7 +76,7 @@ class Deliverer:
             for each in waiting:
                 self._send(each)
                 sent.append(each.uuid)
-        except Exception as error:  # of the driver's, of kombu's, of the operating system's
+        except Exception as error:  # errors of the driver, of kombu and of the operating system
             refusal = error
         if sent:
             self._outbox.mark_sent(sent, self._clock())

@@ -118,7 +118,7 @@ class Executor:
 
     def _step(self, move_uuid, read):
         """Carry out one step of a move, by its state in the journal."""
-        # What the log says until the next step in this thread is of this move, Nova's lines too.
+        # Until the next step in this thread, log lines, including Nova's, are about this move.
         oslo_context.RequestContext(request_id=request_id(move_uuid),
                                     global_request_id=request_id(move_uuid))
         try:

@@ -161,8 +161,7 @@ class Runner:
             self._outdate(move, f'it is {instance.status}, not {" or ".join(STATUSES[move.kind])}')
         if instance.task_state:
             self._outdate(move, f'it is busy: {instance.task_state}')
-        # A tenant's lock is not in the way of an operator who wants a host empty, unless the server
-        # is interrupted for it.
+        # A tenant's lock does not prevent a drain, unless the move interrupts the server.
         if instance.locked and (move.phase != plans.EVACUATE or move.kind == drains.RESTART):
             self._outdate(move, 'it is locked')
 
@@ -269,7 +268,8 @@ class Runner:
         if self.options.timeout_action == options.ABORT:
             self._abort(move)
         elif move.forced_at is None:
-            # Asked twice does no harm; noted and not heard, it would not be asked again.
+            # A repeated request is harmless. If the request was recorded first and then lost, it
+            # would not be repeated.
             if self._ask(self.compute.force_complete, move):
                 now = self.utcnow()
                 self.journal.advance(move, moves.MIGRATING, now, forced_at=now)
@@ -346,7 +346,8 @@ class Runner:
             self._service(move, host)
         self._check_clocks(move, migration.fault)
         if not migration.fault:
-            # The service that prepared it has died: that is no judgement on the instance.
+            # The service that prepared the migration has died, which says nothing about the
+            # instance.
             raise exception.NovaClientError(
                 instance=move.instance_uuid,
                 reason='Nova gave it up before it began, and does not say why')

@@ -122,7 +122,8 @@ class ProviderCache:
         self._traits = {uuid: seen for uuid, seen in self._traits.items() if uuid in known}
         trees = collections.defaultdict(list)
         for uuid, each in ours.items():
-            # Without its root a host is no more, and so will be its tree.
+            # Providers whose root was deleted are left out, because the rest of the tree will be
+            # deleted too.
             if uuid in self._kept and each.root in self._kept:
                 trees[each.root].append(self._kept[uuid][1])
         _tell_missing(instances.keys(), trees.keys())
@@ -164,7 +165,7 @@ class ProviderCache:
             holdings = client.held_on(uuid)
         with self._pace.step():
             inventories = client.inventories(uuid)
-        # Thousands of consumers hold what some dozen flavors ask for: it is kept once.
+        # Thousands of consumers have the amounts of some dozen flavors, which are stored once.
         held = {consumer: self._kept_amounts(amounts) for consumer, amounts in holdings.items()}
         return shape.Provider(inventories=inventories, held=held,
                               traits=self._traits_of(client, uuid, inventories))

@@ -193,7 +193,7 @@ def _lead(days: np.ndarray, week: np.ndarray,
     off = forecasts[..., :ORIGINS] - came
     ahead = _combined(forecasts[..., -1:], _weights(off))[:, 0]
     errors = np.empty(came.shape)
-    for half in (0, 1):    # each by what the other one tells
+    for half in (0, 1):  # each is judged by the other half
         errors[:, half::2] = _combined(forecasts[..., half:ORIGINS:2],
                                        _weights(off[..., 1 - half::2])) - came[:, half::2]
     present = np.where(np.isnan(errors), np.nan, off[0])

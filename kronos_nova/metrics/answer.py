@@ -143,7 +143,7 @@ def _warnings_of(answer, source):
     warnings = answer.get('warnings') or []
     if not isinstance(warnings, list):
         raise exception.MetricsNotUnderstood(source=source, problem='"warnings" is no list')
-    # Prometheus 2.48 to 2.53 put these among the warnings; nothing but the text tells them.
+    # Prometheus 2.48 to 2.53 list these among the warnings, and only their text distinguishes them.
     warnings = [each for each in warnings if not str(each).startswith('PromQL info:')]
     if answer.get('isPartial') is True:
         warnings.append('some storage nodes did not answer (isPartial)')

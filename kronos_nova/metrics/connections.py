@@ -30,7 +30,8 @@ class Connections:
         :param sock: a socket that was just connected
         :returns: what :meth:`drop` wants when it is closed
         """
-        # A duplicate: TLS will detach the socket that it wraps, and closing is the connection's.
+        # A duplicate is needed, because TLS detaches the socket that it wraps, and the connection
+        # closes it.
         handle = sock.dup()
         with self._lock:
             self._handles.add(handle)

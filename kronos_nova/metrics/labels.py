@@ -188,7 +188,7 @@ def rewrites(hosts: Iterable[str]) -> Iterator[Rewrite]:
     yield _WITHOUT_PORT
     first_part = Rewrite(r'([^.:]+).*', '$1', _first_part)
     yield first_part
-    # Nova may know hosts by their full names where the series have short ones.
+    # Nova may have the full names of hosts where the series have short ones.
     domains = collections.Counter(sorted(host.partition('.')[2] for host in hosts))
     del domains['']
     for domain, _count in domains.most_common(_DOMAINS):

@@ -26,7 +26,7 @@ GROUP = 'kronos_prometheus'
 
 LOG = logging.getLogger(__name__)
 
-# What may pass by itself; everything else is wrong again when asked again.
+# These errors may be temporary; all others would occur again.
 _PASSING = (exception.MetricsUnreachable, exception.MetricsTimeout, exception.MetricsUnavailable)
 
 

@@ -21,8 +21,8 @@ _LONGEST_GET = 2000
 """Maximum number of characters of an address with which a query is a GET. Fixed by proxies, some of
 which refuse more; longer queries are a POST."""
 
-# What Prometheus and the proxies before it compress with. Others, and one around the other, unfold
-# further than their readers bound.
+# Encodings that Prometheus and proxies use. Others, and nested ones, could decompress to more than
+# the limit.
 _ENCODINGS = ('', 'identity', 'gzip', 'deflate')
 
 _LONGEST_PROBLEM = 1000
@@ -67,7 +67,7 @@ class Transport:
         if exchange.is_done_within(min(self.endpoint.timeout, seconds)):
             return exchange.result()
         self._connections.shut()
-        self._open_session()  # the other is still in that thread's hands
+        self._open_session()  # the thread still uses the session
         raise self._timeout()
 
     def _exchange(self, path, parameters):
@@ -97,7 +97,8 @@ class Transport:
         endpoint = self.endpoint
         is_get = length <= _LONGEST_GET or endpoint.keystone is not None
         payload = {'params': parameters} if is_get else {'data': parameters}
-        # Given here, not on the session: REQUESTS_CA_BUNDLE would win over the session's.
+        # The CA file is given here, because REQUESTS_CA_BUNDLE would take precedence over the
+        # session's.
         verify = endpoint.ca_file or True
         cert = (endpoint.cert_file, endpoint.key_file) if endpoint.key_file else endpoint.cert_file
         return session.request(
@@ -122,7 +123,7 @@ class Transport:
             raise self._error(*http_errors.of_connection(
                 _cause(error), self.endpoint, self._proxy())) from error
         except (http.client.HTTPException, ValueError) as error:
-            # What neither library took for a possible answer, such as a length below zero.
+            # An answer that neither library expects, such as a negative length.
             raise self._error(exception.MetricsUnreachable,
                               f'the answer is no HTTP: {error}') from error
         except OSError as error:

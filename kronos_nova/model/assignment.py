@@ -289,7 +289,7 @@ class Assignment:
         for h in np.flatnonzero(leave).tolist():
             here = vms[home == self.hosts[h]][::-1]
             if len(self.places) > 1:
-                # What leaves must leave the cells that it is to make room in.
+                # Instances that make room must leave the cells in which room is needed.
                 here = np.concatenate([here[self.lies[here] == lie][:some]
                                        for lie, some in sorted(lies[h].items())])
             going.append(here[:leave[h]])

@@ -32,7 +32,8 @@ class Delta:
 
     def __init__(self, state: 'State', moves: tuple[Move, ...], model: 'Model | None' = None):
         self.state, self.model = state, model or state.model
-        # Broadcast only where it must be: a row of hosts for one instance stays that.
+        # Arrays are broadcast only where necessary: one instance and a row of hosts stay as they
+        # are.
         self._moves = tuple((np.asarray(vms, dtype=np.intp), np.asarray(hosts, dtype=np.intp))
                             for vms, hosts in moves)
         self.shape = np.broadcast(*(part for move in self._moves for part in move)).shape

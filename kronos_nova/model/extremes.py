@@ -77,7 +77,7 @@ class Extremes:
         return self._after([(self.vm_host[vms], vms, -1)])
 
     def _after(self, changes: Sequence[Change]) -> np.ndarray:
-        # Nothing is broadcast before it must be: one instance and all hosts are quickly asked.
+        # Arrays are broadcast as late as possible, so that one instance and all hosts are fast.
         shape = np.broadcast_shapes(*(np.broadcast(*change).shape for change in changes))
         result = np.empty((*shape, len(self.problem.policies)))
         for policy in range(result.shape[-1]):

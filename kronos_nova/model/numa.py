@@ -254,7 +254,7 @@ class CellUse:
         used, at = self.used, (host, place.cell)
         pinned, shared = _cpus(need)
         used.pinned[at] += sign * pinned
-        # Nova counts only the part of a server that is not pinned; of a pinned one that is none.
+        # Nova counts only CPUs that are not pinned.
         used.cpus[at] += sign * shared
         used.memory[at] += sign * need.memory_mb
         if place.page != NO_PAGE:

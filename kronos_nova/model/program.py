@@ -154,7 +154,7 @@ class Program:
                 columns, total = np.append(came, stay), float(self.count[kind])
                 self._add(columns, np.ones(len(columns)), total, total)
                 continue
-            # Of each round as many columns, the first round first.
+            # Each round has as many columns, and the first round comes first.
             for some, others in zip(came.reshape(self.rounds, -1), left.reshape(self.rounds, -1),
                                     strict=True):
                 self._add(np.append(some, others), np.append(np.ones(len(some)),
@@ -228,7 +228,8 @@ class Program:
                         np.full(len(of.sample), group), of.state.vm_host[of.sample]), -1)
                     leaving = np.bincount(of.kind[of.must], minlength=len(home))
                     free = room[first] + [leaving[home == place].sum() for place in places]
-                    # Where too many are besides, what leaves a host may stay at its place.
+                    # Where a place has too many members anyway, members that leave a host may stay
+                    # in the place.
                     takes = is_member[:, None] & ~(
                         (home[:, None] == places[rows]) & (free[rows] <= 0))
                     self._changes(takes.astype(float), rows, np.maximum(free, 0.0))
@@ -352,7 +353,7 @@ class Program:
         for rule in self.of.model.rules:
             if isinstance(rule, LoadLimit):
                 hosts, scores = self.of.hosts, self.of.state.scores[self.of.hosts]
-                # Of the load that counts as much is left as of the score up to this one.
+                # The load that counts is what is left of the score up to this one.
                 self.keep_loads(rule.most[hosts] - rule.load(self.of.state, hosts) + scores, price)
 
     def even_out(self, worst: np.ndarray) -> None:

@@ -105,7 +105,8 @@ def _with_pools(host: Host, wanted: Iterable[str], held: Mapping[str, int]) -> H
     return dataclasses.replace(
         host, used=None if host.used is None else {**host.used, **used},
         inventory={**host.inventory, **{name: ResourceInventory(
-            # What a host does not say itself is what its instances have: others' is kept back.
+            # Where a host does not report its use, the allocations of its instances count, and
+            # others are reserved.
             total=total[name], reserved=0 if host.used is not None else max(
                 used[name] - held.get(name, 0), 0)) for name in wanted}})
 
@@ -160,7 +161,8 @@ def groups(snapshot: Snapshot, vms: tuple[str, ...], hosts: tuple[str, ...]) -> 
                 uuid=group.uuid, name=boundary.shown(group.name, 80),
                 members=np.array(members, dtype=np.intp), anti='anti' in group.policy,
                 hard=not group.policy.startswith('soft-'),
-                # Nova has no upper bound for it; more than there are members says nothing.
+                # Nova has no upper bound for the rule; a value above the number of members has no
+                # effect.
                 max_per_host=min(max(1, group.rules.get('max_server_per_host', 1)), size),
                 arriving=np.array(hosts_of, dtype=np.intp))
             found.append(made)

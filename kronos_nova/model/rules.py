@@ -240,7 +240,7 @@ class LoadLimit(Rule):
                others: Chains = ()) -> np.ndarray:
         within = self.projected(state, vms, hosts, others) <= self.most[hosts] + TOLERANCE
         permitted = np.ones((), dtype=bool)
-        # A policy at a time: much faster than all() over so short an axis.
+        # A loop over the policies is much faster than all() over so short an axis.
         for p in range(within.shape[-1]):
             permitted = permitted & within[..., p]
         return permitted

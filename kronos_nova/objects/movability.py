@@ -125,7 +125,7 @@ def _bound(extra_specs: Mapping[str, str], image: Mapping[str, str], devices: De
         return NEVER_LAUNCHED
     if devices.has_share and where.is_older(COLD_WITH_SHARES_SERVICE):
         return SHARES_FOR_GOOD
-    # Nova takes the request for a cold migration, and cannot unlock the vTPM at the new host.
+    # Nova accepts the request for a cold migration, but cannot unlock the vTPM on the new host.
     if requirements.has_tpm(extra_specs, image) and requirements.tpm_secret(extra_specs) == 'user':
         return USERS_SECRET
     return ''

@@ -149,7 +149,7 @@ def of_flavor(vcpus: int, memory_mb: int,
     pinned = _pinned(vcpus, policy, extra_specs)
     if sum(map(len, cpus)) != vcpus or sum(memory) != memory_mb or not all(cpus):
         return ()
-    # Nova puts the emulator's threads beside the first part.
+    # Nova places the emulator's threads with the first part.
     more = [int(not number and bool(pinned)
                 and extra_specs.get('hw:emulator_threads_policy') == 'isolate')
             for number in range(count)]

@@ -27,7 +27,7 @@ def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.da
         raise exception.RequestRefused(
             what='What to leave out', problem='is given twice',
             remedy='Give the moves to skip, or the only ones to make.')
-    # Only of a plan that is over no report is kept, and that is refused just below.
+    # Only a finished plan has no report, and is refused just below.
     moves = plans.AggregateReport.from_json(plan.report).moves if plan.report else ()
     if plan.state in plans.APPROVABLE:
         chosen = _only(moves, only) if only else _without(moves, skip)

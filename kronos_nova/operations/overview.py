@@ -250,7 +250,7 @@ class Observer:
         stops = pending_stops.for_conf(self.conf)
         written = stopping.Stopping(self.database, 'status')
         for stop in stops.read().values():
-            # On a host without a worker the file outlives the writing.
+            # On a host without a worker the file stays after the stop is in the database.
             if written.knows(stop.switch):
                 continue
             yield status.Problem(
@@ -299,8 +299,8 @@ class Observer:
                     remedy='"kronos-test-config" shows what its queries answer.')
         for each in aggregate.losses:
             yield from _lost(name, each)
-        # The first warning of an aggregate that cools is why it does, which needs no repair. Drains
-        # have conditions of their own.
+        # The first warning of an aggregate in cooldown is the reason for it, which needs no repair.
+        # Drains have separate conditions.
         intended = {plans.COOLING: 1, plans.DRAINING: None}.get(aggregate.outcome, 0)
         for warning in () if intended is None else aggregate.warnings[intended:]:
             yield status.Problem(severity=status.WARNING, what=f'{name}: {warning}',

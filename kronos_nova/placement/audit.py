@@ -237,7 +237,7 @@ def _placed(case: AuditCase, instance: InstanceRecord, holdings: Holdings) -> Fi
         if on_host:
             there[migration.uuid] = before_move(
                 shared, {**on_host, **holdings.shared(held, instance.root)}, holdings.sharing)
-    # A resize on its own host that came to nothing left it what it does not ask for.
+    # A failed resize on the same host left it resources that it does not request.
     right = min(there, key=lambda uuid: _distance(there[uuid], instance.asks_for), default=None)
     if own:
         return Finding(

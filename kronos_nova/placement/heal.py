@@ -118,8 +118,8 @@ class Healer:
         :param holders: uuids of consumers that may hold something: of an instance's old migrations
             there may be hundreds, and placement is asked about these alone
         """
-        # Before Nova is asked: what Nova says is settled by now was settled then, for what moves
-        # is marked there before it changes here.
+        # Placement is read before Nova. What Nova then reports as settled was settled at that time,
+        # because Nova marks a move before placement changes.
         held = self._client.consumer(uuid).allocations
         if read is None:
             read = self._nova.histories({uuid: frozenset(holders)}).get(uuid)

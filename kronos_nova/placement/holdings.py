@@ -79,7 +79,8 @@ def read(client: PlacementClient, track: Callable[..., Iterable] = untracked) ->
                         description='Resource providers')
         for provider, held in zip(providers.roots, answers, strict=True):
             for uuid, amounts in held.items():
-                # Thousands of consumers hold what some dozen flavors ask for: it is kept once.
+                # Thousands of consumers have the amounts of some dozen flavors, which are stored
+                # once.
                 kept = amounts_by_value.setdefault(tuple(sorted(amounts.items())), amounts)
                 consumers[uuid][provider] = kept
     return dataclasses.replace(providers, consumers=dict(consumers))

@@ -131,7 +131,7 @@ class Reconciler:
             is_due = finding and finding.can_be_healed_unasked
             return _logged(healer.heal(finding)) if is_due else None
         except errors.PlacementUnavailable:
-            raise  # it would not answer for the other instances either
+            raise  # the service would not answer for the other instances either
         except exception.KronosException as error:
             LOG.warning('Instance %s is looked at again later: %s', uuid, error)
         return None

@@ -152,7 +152,7 @@ class Band:
         ends = np.stack([scores.min(axis=0), scores.max(axis=0)])
         is_wide = np.ptp(ends, axis=0) <= widths
         low = np.where(is_wide, (ends.sum(axis=0) - widths) / 2, (low + high) / 2)
-        # A policy that counts nothing in the combined imbalance has a threshold all the same.
+        # A policy without a weight in the combined imbalance still has a threshold.
         return cls(low, low + widths, np.maximum(weights, LEAST_WEIGHT))
 
     def moved(self, policy: int, low: float) -> 'Band':
@@ -166,7 +166,7 @@ class Band:
 
         :param scores: an array (...) for each policy
         """
-        # A policy at a time, and in place: most of a plan's time is spent here.
+        # The loop over policies works in place, because most of a plan's time is spent here.
         total: np.ndarray | None = None
         for each, low, high, weight in zip(scores, self.low.tolist(), self.high.tolist(),
                                            self.weights.tolist(), strict=True):
@@ -365,7 +365,7 @@ class Leveling:
 
     def _scores(self) -> np.ndarray:
         """Return float64 (P, n): all scores, also those that do not count."""
-        # Of hosts that no move touches the space has the ends.
+        # The space has the ends of hosts that no move touches.
         return np.concatenate([self.scores + self.beyond,
                                self.space.scores[self.scores.shape[1]:].T], axis=1)
 

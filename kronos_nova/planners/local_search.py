@@ -173,7 +173,7 @@ class LocalSearch:
         self.space, self.found, self.limits = space, found, limits
         self.chance = np.random.default_rng(number)
         hosts, items = len(space.hosts), len(space.vms) + len(space.hosts)
-        # No plan has more moves than there are instances, however many it may have.
+        # A plan has at most as many moves as there are instances.
         self.budget = min(limits.budget, len(space.vms))
         self.tuning = tuning(space, self.budget)
         effort = self.tuning.times * (EFFORT + PER_MOVE * self.budget + PER_ITEM * items)

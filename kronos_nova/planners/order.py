@@ -97,7 +97,7 @@ class Ordering:
         :param begin: moves that had been made before any of these
         """
         if len(self.done) == begin:
-            return False  # no move of them is possible as the first one
+            return False  # none of these moves is possible as the first
         state, source = self.state.copy(), dict(zip(moves[:, 0].tolist(), home.tolist(),
                                                     strict=True))
         for vm, _host in reversed(self.done[begin:]):

@@ -258,7 +258,7 @@ class Swaps:
         if are_few and self.sends:
             loose[:, self.dummy:self.dummy + len(self.space.hosts)] = True
             return first, loose & ~first
-        # What was moved may always be sent elsewhere, also where nothing is left to improve.
+        # Moved instances may always be sent elsewhere, even where nothing is left to improve.
         second = _pick(self._partners(), self.every, self.place) | (loose & ~first)
         if are_few:
             loose[:, self.dummy:] = True
@@ -328,7 +328,7 @@ class Swaps:
         back = _pick(softened.arriving, kind, second)
         others = 1 - own - other
         goes_home = (self.goals != self.here)[:, :, None]
-        if goes_home.any():    # where the first come from, nothing of it is felt
+        if goes_home.any():  # the second item then does not arrive at the host of the first
             back = np.where(goes_home, np.float32(1), back)
             others = others + np.where(
                 goes_home, self._going(softened.arriving, self.every, self.goals, second), 0)

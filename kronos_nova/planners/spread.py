@@ -120,7 +120,7 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
         for _search in local_search.searches(space, found, some):
             best = best_possible(space, found, some, [[], best, greedy[:budget]])
             if is_stuck(state, best, found):
-                break  # the more such ends are known, the fewer reachable ones are kept
+                break  # the more such ends are known, the fewer ends with an order are kept
     if not is_asked and (space.spacing or is_stuck(state, best, found)):
         add_best(space, found, limits)
         best = best_orderable(space, found, limits, best)

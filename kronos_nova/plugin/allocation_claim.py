@@ -142,7 +142,7 @@ class ClaimingScheduler:
         """
         [uuid] = instance_uuids
         spec = spec.obj_clone()
-        # The number that was booted together, once.
+        # The request may still have the number of instances that were booted together.
         spec.num_instances = 1
         target = _target_of(spec)
         attempted = list(spec.ignore_hosts or ())
@@ -171,7 +171,7 @@ class ClaimingScheduler:
         try:
             selection = self._ask(context, self._claim.spec_for_host(spec, root, found))
         except nova_exception.NoValidHost:
-            # Also what the scheduler says where the nova-compute of the host is silent.
+            # The scheduler raises this also where the nova-compute of the host does not report.
             self._task._check_host_is_up(target)
             raise
         return selection, self._claim_candidate(context, spec, selection, found)
@@ -181,7 +181,7 @@ class ClaimingScheduler:
             return self._query_client.select_destinations(
                 context, spec, None, return_objects=True)[0][0]
         except nova_exception.NoValidHost:
-            # Also what it says where placement is silent.
+            # The scheduler raises this also where placement does not answer.
             self._claim.probe()
             raise
 

@@ -104,6 +104,6 @@ def target_host(context, host):
     except nova_exception.HostMappingNotFound:
         return False
     if mapping.host != host:
-        return False    # To the database COMPUTE1 is compute1 too.
+        return False  # The database compares without case: COMPUTE1 is compute1.
     nova_context.set_target_cell(context, mapping.cell_mapping)
     return True

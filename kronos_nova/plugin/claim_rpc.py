@@ -72,7 +72,7 @@ class ClaimsClient:
             return self._call(context, host, 'prepare', instance=instance, migration=migration,
                               node=node)
         except nova_exc.NovaException as error:
-            # Of other kinds are those of Nova's own checks, such as of the image of an instance.
+            # Nova's own checks, such as of the image of an instance, raise errors of other kinds.
             kind = exception.NovaUnavailable if outages.is_outage(error) else (
                 exception.PreFlightError)
             raise kind(instance=instance.uuid, reason=first_line(error)) from error

@@ -29,7 +29,7 @@ longer; lowered, nova-compute works more. The default spacing of Nova's periodic
 _TRACKER = 'nova.compute.resource_tracker:ResourceTracker'
 _MANAGER = 'nova.compute.manager:ComputeManager'
 
-# What this part overrides or calls of Nova.
+# Methods of Nova that this part overrides or calls.
 EXPECTED = {
     **interrupted_migrations.EXPECTED,
     **image_credentials.EXPECTED,

@@ -34,7 +34,7 @@ def service_of(servicegroup_api, service):
         forced_down=service.forced_down, disabled_reason=service.disabled_reason)
 
 
-# What Nova says of an instance that is busy, locked or gone.
+# Errors of Nova about an instance that is busy, locked or deleted.
 NOT_AS_PLANNED = (nova_exception.InstanceInvalidState, nova_exception.InstanceIsLocked,
                   nova_exception.InstanceNotFound)
 
@@ -101,7 +101,7 @@ class InProcessComputeApi:
 
     def live_migrate(self, move):
         self._migrate(move, lambda context, instance: self.api.live_migrate(
-            # None: whether disks are copied is the hypervisor's to know.
+            # None, because the hypervisor decides whether disks are copied.
             context, instance, None, None, move.destination, force=False, async_=True))
 
     def cold_migrate(self, move):
@@ -160,7 +160,7 @@ class InProcessComputeApi:
                 memory_processed=found.memory_processed)
 
     def set_free(self, move):
-        # A conductor, as this one is, writes a migration down as soon as it hears of a request.
+        # A conductor such as this one records a migration as soon as it receives a request.
         with answered(move.instance_uuid):
             instance = self._instance(cells.admin_context(), move.instance_uuid)
             if instance is None:

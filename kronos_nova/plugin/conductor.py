@@ -89,7 +89,7 @@ EXPECTED = {
 
 CHILD = 'kronos_nova.plugin.cycle'
 
-# Of the live migration that this thread prepares, if Kronos has it.
+# The registration of the live migration that this thread prepares, if Kronos has one.
 _registered = contextvars.ContextVar('registered', default=None)
 
 

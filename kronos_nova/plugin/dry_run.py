@@ -93,12 +93,13 @@ class SchedulerDryRun:
             return _agreed(before)
         found = claim.candidates(spec, destination.uuid)
         if any(each.shared_classes for each in found):
-            # What only a sharing provider of the destination has, the scheduler cannot see.
+            # The scheduler cannot see resources that only a sharing provider of the destination
+            # has.
             error = self._refusal(context, claim.spec_for_host(spec, destination.uuid, found))
         if error is None:
             return _agreed(before)
         if before.leaving and not found:
-            # There is no room yet. Whether filters would let it in can be asked all the same.
+            # There is no room yet, but the filters can be asked.
             spec = candidates.without_room(whole)
             error = self._refusal(context, claim.spec_for_host(spec, destination.uuid, []))
             if error is None:

@@ -167,7 +167,7 @@ class InProcessInventory:
     def _read_cell(self, context, cell, wanted):
         with nova_context.target_cell(context, cell) as cell_context:
             here = nova_tables.migrations(cell_context, migration_status.LEAVING)
-            # Where they come from and where they go has to be known to tell what they take.
+            # The source and the destination of a move decide which resources it takes.
             ours = wanted.with_ends_of(here)
             found = [node for node in nova_tables.nodes(cell_context, ours.names)
                      if is_supported(node.hypervisor_type) and node.host in ours]

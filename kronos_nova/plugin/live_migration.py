@@ -26,7 +26,7 @@ from kronos_nova.plugin.registration import Registration
 
 LOG = logging.getLogger(__name__)
 
-# What ComputeTaskManager takes for a refusal, and leaves the instance as it was.
+# Errors that ComputeTaskManager treats as refusals, after which the instance is unchanged.
 REFUSALS = (
     nova_exception.NoValidHost, nova_exception.ComputeHostNotFound,
     nova_exception.ComputeServiceUnavailable, nova_exception.InvalidHypervisorType,
@@ -39,7 +39,7 @@ REFUSALS = (
 
 _TASK = 'nova.conductor.tasks.live_migrate:LiveMigrationTask'
 
-# What the task calls of Nova's, or overrides.
+# Methods of Nova that the task calls or overrides.
 EXPECTED = {
     **candidate_filters.EXPECTED,
     f'{_TASK}.__init__': (

@@ -238,7 +238,7 @@ class InstanceReader:
         for uuid, state in new.items():
             reference, _updated_at = state
             found = properties.get(uuid, {})
-            # Thousands are of one image: its properties are kept once.
+            # Thousands of instances have one image, whose properties are stored once.
             image = self._alike.setdefault(
                 (reference, frozenset(found.items())),
                 snapshot.Image(id=reference, properties=found))
@@ -247,13 +247,14 @@ class InstanceReader:
     def _servers(self, rows, metadata, tags, name_of):
         nothing = {}
         for row in rows:
-            # Not by the names of the columns: of tens of thousands that takes as long again.
+            # Columns are read by position, because names take twice as long for tens of thousands
+            # of rows.
             (uuid, display_name, host, project_id, vm_state, task_state, locked, flavor,
              launched_at, *_) = row
             size = self._sizes.get(flavor) or self._parsed(uuid, flavor)
             if size is not None:
                 yield Server(uuid, name_of(row), display_name or '',
-                             # Thousands have the same: each is kept once.
+                             # Thousands of instances have equal values, which are stored once.
                              sys.intern(host), _interned(project_id), _interned(vm_state),
                              _interned(task_state), bool(locked), size, metadata.get(uuid, nothing),
                              launched_at and calendar.timegm(launched_at.timetuple()),

@@ -65,7 +65,7 @@ class Registration:
         self._error = error
 
     def _is_written_down(self, error):
-        # Of what it does not know, Nova makes a MigrationError.
+        # Nova turns errors that it does not know into a MigrationError.
         return error is self._error or isinstance(error, nova_exception.MigrationError)
 
     def begin(self, migration_uuid: str) -> None:

@@ -58,7 +58,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         self._is_trusted = None
         self._counted = None
         self._recorded = {}
-        self._unaudited = set()    # keys of claims that count as at the end of the last process
+        self._unaudited = set()  # keys of claims that count as they did when the last process ended
 
     # What Nova counts
 
@@ -107,7 +107,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                               prefix=prefix)
         dropped = claims.drop_move(uuid, is_old=prefix == 'old_')
         if usage is None and dropped is not None:
-            # Nova takes nothing back for a migration that it lost sight of.
+            # Nova does not release the usage of a migration that it no longer tracks.
             self._count(dropped, nodename, sign=-1)
             self._update(context.elevated(), self.compute_nodes[nodename])
         self._save(claims, uuid)
@@ -119,7 +119,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
             del claims.untracked[claim.key]
         is_tracked = uuid in self.tracked_instances
         if untracked and (not claims.knows(uuid) if is_tracked else leaves):
-            # Nova takes this one back itself.
+            # Nova releases this usage itself.
             self.tracked_instances.add(uuid)
             claims.track_instance(uuid, untracked.pop().amount)
         for claim in untracked:

@@ -52,7 +52,7 @@ class RevertsAtomically:
         try:
             parties = _parties(context, instance, migration)
         except nova_exception.ComputeHostNotFound:
-            # Nothing tells any more which providers are the source's.
+            # Without the source's node it is not known which providers belong to it.
             return super()._revert_allocation(context, instance, migration)
         held = {}
         try:

@@ -58,7 +58,7 @@ class FactReader:
         uuids = list(new)
         for start in range(0, len(uuids), MEMBERS):
             for uuid, facts in _facts(session, uuids[start:start + MEMBERS]):
-                # Thousands have the same: they are kept once.
+                # Thousands of instances have equal facts, which are stored once.
                 self._known[uuid] = (new[uuid], self._reading,
                                      self._alike.setdefault(facts, facts))
 

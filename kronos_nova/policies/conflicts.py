@@ -75,7 +75,7 @@ def _pairs(found: Selections,
               and each.rule.level in levels]
     for one in joined:
         for other in apart:
-            # Who shares a small domain shares the large one that it is in.
+            # Hosts that share a small domain share the large one around it.
             if levels.index(one.rule.level) < levels.index(other.rule.level):
                 continue
             both = max((len(first & second) for first in one.parts for second in other.parts),

@@ -18,7 +18,7 @@ from oslo_config import cfg
 from kronos_nova import boundary
 from kronos_nova import exception
 
-if typing.TYPE_CHECKING:    # a command without windows does without it
+if typing.TYPE_CHECKING:  # a command without windows does not need it
     import croniter
 
 EVERY = '*'

@@ -72,8 +72,8 @@ _TENANTS = 'filter_tenant_id'
 _CUSTOM = re.compile(r'CUSTOM_\w+')
 _SPEC = 'aggregate_instance_extra_specs:'
 
-# What is compared with by Nova's filters, and no name of anything. A longer number may be one: of a
-# telephone, an account, a ticket.
+# Values that Nova's filters compare and that name nothing. A longer number may be private, such as
+# that of a telephone, an account or a ticket.
 _PLAIN = re.compile(r'-?\d{1,7}(\.\d{1,7})?|true|false|yes|no|on|off|required|forbidden|shared|'
                     r'dedicated|mixed|isolate|require|prefer|s==|s!=|s<=?|s>=?|=|==|!=|<in>|<all-in>|<or>|>=|<=|'
                     r'or|in|all-in', re.IGNORECASE)
@@ -510,7 +510,7 @@ def _history(history, names):
         imbalanced=_renamed(history.imbalanced, aggregate),
         spread=_renamed(history.spread, aggregate),
         refused=_renamed(history.refused, instance), caused=_renamed(history.caused, instance),
-        # What Nova said may have names in it.
+        # Texts of Nova may contain names.
         refused_hosts={instance[uuid]: {host[each]: 'anonymised' for each in hosts}
                        for uuid, hosts in history.refused_hosts.items()},
         instances_moved=_renamed(history.instances_moved, instance),

@@ -71,7 +71,8 @@ class RecordedMetrics:
             self._read(policy, kind)
         except exception.MetricsNotUnderstood as error:
             problems.add(str(path.relative_to(self._folder)), error.kwargs['problem'])
-        except exception.MetricsError:  # the API's own error: a policy without data, no bad file
+        # An error of the API is recorded: the policy has no data, and the file is valid.
+        except exception.MetricsError:
             return
 
     def _path(self, policy, kind):

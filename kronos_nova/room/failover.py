@@ -97,7 +97,8 @@ class Failover:
         self._instances = {instance.uuid: instance for instance in instances}
         self._host = {name: host for host, name in enumerate(self.problem.hosts)}
         self._on_host = _members(self.problem.vm_host, len(self.problem.hosts))
-        # Room of one host alone, and groups, are counted here; what else there is has to be asked.
+        # Room that hosts do not share, and groups, are counted here. All other rules have to be
+        # evaluated.
         self._is_simple = self.problem.provider is None and all(
             rule.is_additive and not isinstance(rule, CallbackRule) for rule in self._others)
 

@@ -106,7 +106,7 @@ def within(snapshot: Snapshot, aggregate: str) -> Snapshot:
 
 def pinned(snapshot: Snapshot, rules: ConstraintRules, opt_out: OptOut) -> list[str]:
     """Return the uuids of the servers that do not move to make room."""
-    # A rule that waits for a window or counts moves says when, not whether.
+    # A rule that waits for a window or counts moves delays a move, and does not forbid it.
     held = {uuid for each in rules.selections if each.rule.never_move for uuid in each.servers}
     return [each.uuid for each in snapshot.instances if each.uuid in held
             or eligibility.obstacle(each, opt_out, eligibility.TO_BALANCE)]

@@ -46,13 +46,13 @@ def resume(context: Context, request: contract.Resume) -> contract.Resumed:
 
     :raises NotInScope: nothing was paused, and Kronos does not look after such an aggregate
     """
-    # First: a stop that waits for the database would come after the resume.
+    # Pending stops are removed first, because they would otherwise take effect after the resume.
     pending = switching.resume_pending(context.conf, request.aggregate,
                                        None if request.everyone else context.who)
     ended = switching.resume(context.conf, context.database,
                              _switch(context, request, automation.PAUSE, ''), request.everyone,
                              is_done=bool(pending))
-    # A file may outlive the writing of its stop into the database.
+    # A file may still exist after its stop is in the database.
     gone = dict.fromkeys((*pending, *ended))
     return contract.Resumed(**_facts(context.conf, context.database),
                             ended=[contract.Pause.made_from(each) for each in gone])

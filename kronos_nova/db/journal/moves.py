@@ -164,8 +164,8 @@ class Moves:
     def predictions(self, limit=100):
         """Return [(expected seconds, actual seconds)] of the newest completed live migrations."""
         move = models.MoveRow
-        # Moves that nothing was expected of are left out here: a search for others would read all
-        # that there are where none has an expectation.
+        # Moves without a prediction are left out here, because a search for others would read all
+        # moves where none has one.
         query = sa.select(
             move.expected_seconds, move.requested_at, move.finished_at, move.kind,
         ).where(move.state == moves.COMPLETED).order_by(move.finished_at.desc()).limit(
@@ -275,7 +275,8 @@ class Moves:
         not given up. Moves that empty hosts do not count."""
         move = models.MoveRow
         with self.database.reader() as session:
-            # Counted here: for a GROUP BY databases read all moves in the order of instances.
+            # The rows are counted here, because databases read all moves for a GROUP BY on
+            # instances.
             return dict(collections.Counter(session.scalars(sa.select(move.instance_uuid).where(
                 move.checked_at >= since, move.state != moves.ABANDONED,
                 move.phase != plans.EVACUATE))))

@@ -53,7 +53,8 @@ class Plans:
     @retried
     def _record_plan(self, uuid, report, state, now, expires_at, start_interval, purpose, kinds):
         with rows.serialized(self.database, PLANNING) as session:
-            if session.get(models.PlanRow, uuid):  # written by a try whose answer was lost
+            # An earlier try wrote the row, and its answer was lost.
+            if session.get(models.PlanRow, uuid):
                 return uuid
             if state in plans.OPEN:
                 _refuse_second_plan(session, report.name)
@@ -184,7 +185,7 @@ class Plans:
         if not expired and not ended:
             return []
         with self.database.writer() as session:
-            # The state is asked for again: of two workers that see it, one does it.
+            # The state is checked again, so that only one of two workers makes the change.
             for uuid in expired:
                 _enter(session, uuid, WAITING, plans.EXPIRED, now, n.PLAN_VOID)
             return [aggregate for uuid, aggregate in session.execute(
@@ -258,7 +259,7 @@ class Plans:
         """Return the names of the hosts that running plans empty, for maintenance or to free
         them."""
         other = sa.orm.aliased(models.MoveRow)
-        # What gives way makes room on a host for something to arrive there.
+        # The moves make room on a host for instances that arrive there.
         gives_way = sa.exists().where(other.plan_uuid == models.MoveRow.plan_uuid,
                                       other.phase == plans.EVACUATE,
                                       other.destination == models.MoveRow.source)

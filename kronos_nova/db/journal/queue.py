@@ -16,7 +16,7 @@ SCAN_LIMIT = 1000
 """Maximum number of moves that one query of the queue reads. Raised, a query takes longer; lowered,
 moves behind others that wait are seen later. Not measured."""
 NOTHING = json.dumps([])
-# A worker of the release before writes none.
+# Rows of a worker of the previous release have no checked_at.
 CHECKED_AT = sa.func.coalesce(models.MoveRow.checked_at, models.MoveRow.created_at)
 
 # Roles of processes.

@@ -28,7 +28,7 @@ class DrainRow(Base):
     unmovable = sa.Column(sa.String(8), nullable=False, default='leave')
     to_stop = sa.Column(Text, nullable=False, default='[]')
     stopped = sa.Column(Text, nullable=False, default='{}')
-    # Nothing reads it: whose a disabled service is, Nova tells by its reason.
+    # This column is not read: the disabled reason in Nova shows which service a drain disabled.
     is_ours = sa.Column(sa.Boolean, nullable=False, default=False)
     is_unwatched = sa.Column(sa.Boolean, nullable=False, default=False)
     looked_at = sa.Column(Timestamp)

@@ -14,7 +14,7 @@ class NotificationRow(Base):
 
     __tablename__ = 'notifications'
 
-    # Without this, SQLite gives the number of the last row that was deleted once more.
+    # Without this, SQLite reuses the number of the last row after it was deleted.
     id = sa.Column(sa.Integer, primary_key=True, autoincrement=True)
     uuid = sa.Column(sa.String(36), nullable=False)
     sequence = sa.Column(sa.Integer)

@@ -194,7 +194,7 @@ class SettlesBrokenMigrations:
                 attempt.context, attempt.instance, attempt.dest, attempt.block_migration,
                 migrate_data, attempt.source_bdms)
         except post_migration_retry.Unanswered as error:
-            # Nova has written down that the instance is there, and has nothing left of it here.
+            # Nova has recorded the instance at the destination and removed it from this host.
             LOG.warning('The live migration is completed without %s, which is to start: %s',
                         attempt.dest, error, instance=attempt.instance)
             self._set_migration_status(attempt.migration, migration_status.COMPLETED)
@@ -260,7 +260,8 @@ class SettlesBrokenMigrations:
         if attempt.is_over:
             return
         if attempt.is_prepared and outages.is_outage(attempt.error):
-            # The driver lost its connection to Nova, not to the guest: the copy would go on.
+            # The driver lost its connection to Nova and not to the guest, so the copy would
+            # continue.
             self._stop_copying(attempt)
         tries = tenacity.Retrying(
             retry=tenacity.retry_if_exception(

@@ -19,7 +19,7 @@ LOG = logging.getLogger(__name__)
 
 _TASK = 'nova.conductor.tasks.migrate:MigrationTask'
 
-# What the task calls of Nova's, or overrides.
+# Methods of Nova that the task calls or overrides.
 EXPECTED = {
     f'{_TASK}.__init__': (
         'self', 'context', 'instance', 'flavor', 'request_spec', 'clean_shutdown',

@@ -295,4 +295,4 @@ class Release(command.Command):
         try:
             return self.call(contract.SHOW, contract.OneDrain(drain=drain.uuid)).state == 'released'
         except errors.Unreachable:
-            return False    # The release is stored; whether it was done is asked again.
+            return False  # The release is recorded, and its result is queried again.
