@@ -68,8 +68,8 @@ class Ledger:
         return list(self._rows[node].values())
 
     def refresh(self):
-        """Read what is kept again, at an audit: an operator may have removed claims, and a store
-        that failed may be back."""
+        """Read the stored claims again at an audit. An operator may have removed claims, and a
+        store that failed may work again."""
         try:
             self._read()
         except Exception as error:

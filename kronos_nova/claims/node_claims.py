@@ -62,7 +62,7 @@ class NodeClaims:
         self._holdings = collections.defaultdict(_Holding)
 
     def begin_audit(self):
-        """Forget what Nova counts: Nova is about to count again, from nothing."""
+        """Drop the claims that Nova counts, because Nova is about to count everything again."""
         self._holdings.clear()
         self.waiting.update(self.untracked)
         self.untracked.clear()

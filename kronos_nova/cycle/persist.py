@@ -109,7 +109,7 @@ class ResultWriter:
 
     def start(self, record: plans.PlanRecord, report: plans.AggregateReport,
               found: approval.Checked) -> None:
-        """Start an approved plan, without what does not hold any more."""
+        """Start an approved plan, without the moves that are no longer valid."""
         if found.waits_for:
             self._postpone(record, found.waits_for)
             return

@@ -186,9 +186,9 @@ class Pace:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TimelyPlan:
-    """A plan and its moves as of :meth:`Pace.paced`. ``is_short`` tells that the budget has more
-    moves than could begin in time. ``kept_back`` maps instances to what could not be lost any more
-    if they were moved."""
+    """A plan, and its moves with times from :meth:`Pace.paced`. ``is_short`` is True where fewer
+    moves than the budget could begin in time. ``kept_back`` maps instances to the losses that would
+    no longer be covered if they were moved."""
 
     chosen: Chosen
     moves: tuple[PlannedMove, ...]

@@ -103,8 +103,8 @@ class Pruner:
         if not self._leases.hold(leases.RETENTION, 2 * INTERVAL.total_seconds()):
             return
         for name, number in future_times.FutureTimes(self._database).correct(now).items():
-            LOG.warning('Control database: %d rows of table %s were of the future, which a wrong '
-                        'clock wrote, and are of now.', number, name)
+            LOG.warning('Control database: corrected the times of %d rows of table %s, which a '
+                        'wrong clock had set in the future.', number, name)
 
 
 class Retention:

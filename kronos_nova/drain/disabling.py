@@ -50,8 +50,8 @@ class _Timer:
 
 
 class DrainService:
-    """One worker's part; any number of workers may do it side by side, and each step may be done
-    twice.
+    """Disables and enables the services of drained hosts, in one worker. Any number of workers may
+    run it at the same time, because repeated steps have no effect.
 
     :param executor_ports: ExecutorPorts
     :param ha_reasons: gives the beginnings of the reasons that high availability writes

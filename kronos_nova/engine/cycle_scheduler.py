@@ -83,7 +83,8 @@ class _Due:
 
 
 class CycleScheduler:
-    """One worker's part in planning: at most one child at a time, under the locks of what it plans.
+    """Planning in one worker: at most one child process at a time, with locks on the aggregates
+    that it plans.
 
     ``child`` is the child's Popen while it plans.
 

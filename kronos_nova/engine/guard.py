@@ -51,5 +51,5 @@ class Guard:
         if problem:
             LOG.error('The %s of Kronos waits until this is corrected: %s', part, problem)
         elif self._said.get(part):
-            LOG.info('The %s of Kronos goes on.', part)
+            LOG.info('The %s of Kronos continues.', part)
         self._said[part] = problem

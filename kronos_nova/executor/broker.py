@@ -72,8 +72,8 @@ class TaskSender:
             self._client.prepare(topic=topic).cast(
                 {}, 'execute_migration', task=messages.task(move))
         except messaging.MessagingException as e:
-            LOG.warning('Move %s could not be cast on %s and will be again: %s', move.uuid, topic,
-                        e)
+            LOG.warning('Move %s could not be cast on %s and is cast again later: %s', move.uuid,
+                        topic, e)
 
 
 class ResultNotifier:

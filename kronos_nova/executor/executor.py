@@ -21,7 +21,7 @@ it."""
 
 
 class Executor:
-    """One worker's share of the moves.
+    """The moves of one worker.
 
     :param executor_ports: ExecutorPorts
     :param runner: Runner

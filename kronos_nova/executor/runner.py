@@ -201,7 +201,7 @@ class Runner:
             lost = migration is None and self._is_lost(move)
         except exception.NovaClientError as e:
             # A Nova that does not answer says nothing about the migration, which still runs.
-            LOG.warning('Cannot see how instance %s fares: %s', move.instance_uuid, e)
+            LOG.warning('The migration of instance %s cannot be read: %s', move.instance_uuid, e)
             return
         if migration is None:
             self._wait_for_it(move, lost)
@@ -292,7 +292,7 @@ class Runner:
         try:
             act(move)
         except exception.NovaClientError as e:
-            LOG.warning('Nova did not hear about instance %s: %s', move.instance_uuid, e)
+            LOG.warning('A request about instance %s did not reach Nova: %s', move.instance_uuid, e)
             return False
         return True
 
@@ -374,7 +374,7 @@ class Runner:
         try:
             instance = self.compute.instance(move.instance_uuid)
         except exception.NovaClientError as e:
-            LOG.warning('Cannot see where instance %s is: %s', move.instance_uuid, e)
+            LOG.warning('The host of instance %s cannot be read: %s', move.instance_uuid, e)
             return
         if instance is None:
             self._end(move, moves.COMPLETED, detail='moved, and deleted since')

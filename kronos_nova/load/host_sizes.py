@@ -39,8 +39,8 @@ class Sizes:
 
     values : float64 (H,), in the unit of weights, NaN = not known. Sizes by which fractions are
         converted are shares of the biggest host, so that weights stay fractions of it
-    is_of_own_host : whether a sample is a fraction of the host that the instance is on, and so has
-        to be multiplied by the size of that host to be a weight
+    is_of_own_host : whether a sample is a fraction of the instance's host, so that it has to be
+        multiplied by the size of that host
     problem : why the hosts cannot be compared, with the remedy; '' if they can
     """
 

@@ -1,11 +1,11 @@
 """Expected durations of moves, learnt from past moves.
 
 Two figures hold for all: the seconds that a move takes however little there is to copy, and the
-bandwidth. They are fitted to the moves that ended, in relative errors, with what is assumed without
-any as one more observation of each; errors that stick out count less (Huber). The dirty rate
-of a guest is estimated from the bytes copied beyond its memory. Of the remaining factor, a part is
-put down to the size, to the pair of hosts and to the instance, one after the other: *n*
-observations of one of them are believed by *n* / (*n* + 2) (shrinkage as in empirical Bayes).
+bandwidth. They are fitted to the moves that ended, in relative errors. The assumed values count as
+one more observation, and outliers count less (Huber). The dirty rate of a guest is estimated from
+the bytes copied beyond its memory. Of the remaining factor, a part is put down to the size, to the
+pair of hosts and to the instance, one after the other: *n* observations of one of them are believed
+by *n* / (*n* + 2) (shrinkage as in empirical Bayes).
 """
 
 import bisect

@@ -133,7 +133,7 @@ class Reconciler:
         except errors.PlacementUnavailable:
             raise  # the service would not answer for the other instances either
         except exception.KronosException as error:
-            LOG.warning('Instance %s is looked at again later: %s', uuid, error)
+            LOG.warning('Instance %s could not be reconciled; this is tried again: %s', uuid, error)
         return None
 
     def _end_dead_tasks(self):

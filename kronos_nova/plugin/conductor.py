@@ -379,7 +379,7 @@ is logged once and the work tried again, while the conductor continues.
         aggregates.refuse_empty_scope(conf)
         problems = unknown_options.unknown_keys(conf)
         if problems:
-            LOG.error('These are passed over: %s', '; '.join(problems))
+            LOG.error('Unknown options are ignored: %s', '; '.join(problems))
         loader.load(conf.kronos.policies_file)
         migrate.check(_database().engine, migrate.CONTROL)
         return cycle_scheduler.CycleScheduler(

@@ -155,7 +155,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     @synchronized
     def _resume(self, nodename):
-        """Keep what was kept before, after an audit that did not complete."""
+        """Keep the previous claims after an audit that did not complete."""
         claims = self.ledger.node_claims(nodename)
         if claims.is_audited:
             self._settle(claims, list(claims.waiting.values()))

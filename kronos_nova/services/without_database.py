@@ -36,7 +36,7 @@ class WithoutDatabase:
         :raises Unreachable: the operation needs the control database
         :raises KronosException: the operation is refused
         """
-        # A request that any database would refuse is wrong also without one.
+        # A request that a database would refuse in any case is refused without one too.
         if operation is contract.STOP and not isinstance(self._error, db_exc.DBDataError):
             self._stop(request)
         said = [error_text(self._error)]

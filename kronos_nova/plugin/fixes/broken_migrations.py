@@ -320,7 +320,7 @@ class SettlesBrokenMigrations:
         try:
             here = self._get_power_state(attempt.instance)
         except Exception as error:  # after any error, the guest is not known to be dead
-            LOG.debug('Cannot see the guest: %s', error, instance=attempt.instance)
+            LOG.debug('The state of the guest cannot be read: %s', error, instance=attempt.instance)
             return False
         if here not in DEAD:
             return False
@@ -403,4 +403,5 @@ def _tell(attempt):
         compute_utils.add_instance_fault_from_exc(
             attempt.context, attempt.instance, fault, sys.exc_info())
     except Exception as e:  # after any error, the migration has to be ended
-        LOG.warning('Why is not written down: %s', e, instance=attempt.instance)
+        LOG.warning('The cause of the failure could not be recorded: %s', e,
+                    instance=attempt.instance)

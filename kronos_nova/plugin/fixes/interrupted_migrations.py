@@ -89,7 +89,7 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
         try:
             attempt = self._load(context, instance)
         except Exception:  # the service has to start after any error
-            LOG.exception('What is needed to end the live migration cannot be read.',
+            LOG.exception('The records that are needed to end the live migration cannot be read.',
                           instance=instance)
             attempt = None
         self._end_others(context, instance, attempt)
@@ -108,7 +108,7 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
                 'status': [*migration_status.NOT_COPIED,
                            *(migration_status.COPIED if attempt else ())]}):
             if attempt is None or migration.uuid != attempt.migration.uuid:
-                LOG.info('Live migration %s is not carried on.', migration.uuid, instance=instance)
+                LOG.info('Live migration %s is not continued.', migration.uuid, instance=instance)
                 self._set_migration_status(migration, migration_status.ERROR)
 
     def _load(self, context, instance):
@@ -134,7 +134,7 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
         try:
             self._checkpoints.remove_all_but(instance_uuids)
         except OSError as error:
-            LOG.warning('What was kept of earlier live migrations is not removed: %s', error)
+            LOG.warning('Checkpoints of earlier live migrations could not be removed: %s', error)
 
     def _end_interrupted(self):
         while self._interrupted:

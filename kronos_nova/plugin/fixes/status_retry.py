@@ -54,7 +54,7 @@ class RetriesStatus:
 
 
 def _tell(state):
-    LOG.warning('The status of a migration is not written down yet and will be again: %s',
+    LOG.warning('The status of a migration could not be saved, which is tried again: %s',
                 state.outcome.exception())
 
 
