@@ -45,9 +45,9 @@ many addresses takes more memory, some 200 bytes each; lowered, the oldest count
 earlier."""
 
 AT_ADDRESS, OF_USER = 4, 10
-"""Factors of ``login_tries``: wrong passwords that one address may send, and that all addresses may
-send for one user. Raised, passwords can be tried longer; lowered, people behind one proxy lock each
-other out, and an attacker locks out a user."""
+"""Maximum numbers of wrong passwords, as multiples of ``login_tries``: from one address, and for
+one user from all addresses. Raised, passwords can be tried longer; lowered, people behind one proxy
+lock each other out, and an attacker locks out a user."""
 
 BLANKS = re.compile(r'\s+(?=@|$)')
 """Blanks at the end of the name of a user or a domain."""

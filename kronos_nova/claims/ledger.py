@@ -82,7 +82,7 @@ class Ledger:
         self._rows = rows
 
     def save(self, node, uuid=None):
-        """Make the store say what is claimed: of one instance, or (None) of all of a node.
+        """Write claims to the store: those of one instance, or (None) all of a node.
 
         A failed store is tried again only with all of a node, that is at an audit.
 

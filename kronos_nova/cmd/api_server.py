@@ -85,7 +85,7 @@ class Channel(channel.HTTPChannel):
             self._untaken = (now, self.total_outbufs_len)
 
     def pass_over(self, seconds: float) -> None:
-        """Leave a time out of account in which the server looked at no connection."""
+        """Ignore a time in which the server served no connection."""
         self.last_activity += seconds
         if self.waiting_since is not None:
             self.waiting_since += seconds

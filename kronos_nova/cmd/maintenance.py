@@ -98,7 +98,8 @@ class _Running(command.Command):
                 maintenances.give_back(uuid, runner())
 
     def _advance(self, maintenances, work):
-        """Take it a step further; the exit code, or None when it goes on."""
+        """Advance the maintenance by one step. Returns the exit code, or None while it
+        continues."""
         found = work.advance()
         if found.state == m.DONE:
             self._say('Ended by "kronos-manage maintenance end".')

@@ -124,8 +124,8 @@ class MaintenanceRunner:
             self._tell(host, f'{columns.count(drain.left, "server")} left{waits}')
 
     def _is_empty(self, host):
-        """Return whether Nova says so too, now: what a hook does to a host its servers do not
-        survive."""
+        """Return whether Nova confirms that the host is empty, because servers would not survive
+        the hook."""
         service = self.dependencies.hosts.service(host)
         if service is None or service.status != 'disabled':
             return False

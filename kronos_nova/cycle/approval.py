@@ -73,8 +73,8 @@ def look_ahead(given: Inputs, load: Load, case: PlanningCase, before: State,
 
 def check_again(case: PlanningCase, state: State, capped: Model,
                 report: AggregateReport) -> Checked:
-    """Return which moves may not be made any more, taken one after the other, and whether those
-    that may still gain what they should.
+    """Return the moves that are no longer permitted, taken one after the other, and whether the
+    others still gain enough.
 
     :param state: before any move; it is moved about
     :param capped: its model with the overload ceiling

@@ -83,8 +83,8 @@ def with_room_moves(report: AggregateReport, moves: tuple[PlannedMove, ...]) -> 
 def keep_buffers(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
                  planner_ports: PlannerPorts, history: PlanningHistory,
                  inventory: InventorySource) -> KeptBuffers:
-    """Look for the room of all buffers of the aggregates that are evaluated, and plan the moves
-    that make what is lost, at most one plan an aggregate.
+    """Find the room of all buffers of the evaluated aggregates, and plan moves that make lost room
+    again, at most one plan for each aggregate.
 
     :param snapshot: with the room that is held in use
     """

@@ -69,7 +69,7 @@ class Cycle:
         self.may_write = may_write
 
     def run(self) -> plans.CycleReport:
-        """Evaluate every aggregate of the options, and start what was approved for them.
+        """Evaluate every aggregate of the options, and start their approved plans.
 
         An aggregate that does not exist is said to be so, and the others are evaluated.
 
@@ -297,7 +297,7 @@ class Cycle:
 
     def _start_approved(self, seen: Observation, writer: ResultWriter, options: EngineOptions,
                         planner_ports: PlannerPorts, measurements: Measurements) -> Observation:
-        """Start what was approved, without what does not hold any more.
+        """Start the approved plans, without the moves that are no longer valid.
 
         :returns: the Observation, with the moves that were started
         """

@@ -356,7 +356,7 @@ def _hours(seconds: float) -> str:
 
 
 def about(timely: TimelyPlan, budget: int, options: PaceOptions) -> Iterator[str]:
-    """Return the note about a plan that is shorter because its moves would begin too late."""
+    """Yield the note about a plan that is shorter because its moves would begin too late."""
     if timely.is_short:
         yield (f'{len(timely.moves)} moves of {budget} (max_migrations_per_cycle) can begin within '
                f'{options.stale_plan_age:.0f} s (stale_plan_age); more are left to later plans, '
@@ -364,7 +364,7 @@ def about(timely: TimelyPlan, budget: int, options: PaceOptions) -> Iterator[str
 
 
 def other_balancer(history: PlanningHistory, scope: Scope) -> Iterator[str]:
-    """Return the warning about live migrations by others of servers that Kronos has moved: two
+    """Yield the warning about live migrations by others of servers that Kronos has moved: two
     balancers of one cloud undo each other's work.
 
     :param history: a :class:`kronos_nova.cooldown.PlanningHistory`
@@ -473,7 +473,8 @@ def unmoved(found: Findings, outcome: str, *why: str) -> AggregateReport:
 
 def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, limits: Limits,
             checks: Checks) -> AggregateReport:
-    """Report a plan: why each move is made, why each other instance stays, what it does not do.
+    """Report a plan: the reasons for its moves, the reasons for which other instances stay, and
+    what the plan does not achieve.
 
     :param after: at the end of the plan, by the load that was measured
     :param planned: before the plan, by the load that it was made for; the moves are made in it

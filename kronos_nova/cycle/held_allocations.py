@@ -44,7 +44,7 @@ class HeldAllocations:
     allocations: RoomAllocations
 
     def allocate(self, hold: Hold, hosts: Collection[str], snapshot: Snapshot) -> Hold | None:
-        """Allocate the room of a hold that begins: its consumers are written down first.
+        """Allocate the room of a hold that begins. Its consumers are recorded first.
 
         :param hosts: of each server to come
         :returns: the hold with its consumers; None where it has ended meanwhile, or there is no

@@ -289,8 +289,8 @@ class _Weighed:
 
 def weigh(load: Load, feed: MetricsReader, occupied: Occupied,
           rules: belief.BeliefRules) -> Load:
-    """Add what instances weigh, and leave out what is not believed: hosts that contradict Nova or
-    their servers, and policies whose profile does not fit their scores."""
+    """Add the weights of instances, and leave out what is not believed: hosts that contradict Nova
+    or their servers, and policies whose profile does not fit their scores."""
     found = [_weigh(load, number, feed, occupied, rules) for number in range(len(load.policies))]
     kept = [number for number, each in enumerate(found) if not each.problem]
     policies = tuple(load.policies[number] for number in kept)
@@ -382,7 +382,7 @@ def _counted(policy: Policy, feed: MetricsReader, occupied: Occupied) -> np.ndar
 
 
 def _remedies(feed: MetricsReader, policy: Policy, hosts: tuple[str, ...]) -> Iterator[str]:
-    """Return how the series could be given the names of the hosts, if that is what is wrong."""
+    """Yield ways to give the series the names of the hosts, where they lack these."""
     vector = feed.vector(policy, metrics.IMBALANCE)
     found = labels.diagnose(vector, policy.host_label, hosts)
     if found.proposal:
@@ -511,8 +511,9 @@ def migration_queries(queries: MigrationQueries) -> Iterator[metrics.MetricQuery
 
 
 def measure_guests(queries: MigrationQueries, reader: MetricsReader) -> MeasuredGuests:
-    """Ask what there is a query for. Where there is no answer, what is learnt holds; a figure that
-    cannot be true (negative, not finite, of a link that carries nothing, given twice) is none."""
+    """Run the configured queries about moves. Without an answer, the learnt figures are used. A
+    figure that cannot be true (negative, not finite, a link without bandwidth, given twice) is
+    ignored."""
     found: dict[str, dict[str, float]] = {kind: {} for kind in metrics.OF_MIGRATION}
     warnings = []
     for query in migration_queries(queries):

@@ -256,7 +256,7 @@ def _aggregates(reports: Iterable[plans.AggregateReport], snapshot: Snapshot) ->
 
 
 def log(report: plans.AggregateReport, is_news: bool = True) -> None:
-    """Say what was found, a line at a time: tenants choose names in it.
+    """Log the findings one line at a time, because tenants choose names in them.
 
     :param is_news: whether the evaluation before ended otherwise
     """

@@ -164,12 +164,13 @@ class Precheck:
                 tuple(self._groups.get(uuid, ())))
 
     def _is_final(self, hosts: Mapping[str, str], vm: int) -> bool:
-        """Return whether so many hosts are refused to the kind of an instance that it is left
-        alone. How many that are depends on where the instance is: others of its kind may not be."""
+        """Return whether the scheduler has refused so many hosts for an instance's kind that the
+        instance is not tried for some time. The number depends on the instance's host, so others of
+        its kind may still be tried."""
         return bool(hosts) and len(hosts) >= self._enough(vm)
 
     def _enough(self, vm: int) -> int:
-        """Return the number of refusals after which an instance is left alone."""
+        """Return the number of refusals after which an instance is not tried for some time."""
         problem = self._model.problem
         rules = [rule for rule in self._model.rules
                  if isinstance(rule, AllowedHosts) and not rule.yields]
@@ -272,7 +273,8 @@ class Checks:
     @classmethod
     def from_case(cls, given: Inputs, case: PlanningCase, model: Model,
                   limits: Limits) -> 'Checks':
-        """Make those of an aggregate; ``limits`` say until when questions are asked."""
+        """Make the checks of an aggregate. ``limits`` has the deadline for requests to the
+        scheduler."""
         return cls(Precheck(given.planner_ports.dry_run, case.around, model,
                             lambda: limits.is_past, given.history.refused_hosts),
                    RemainingMoveLimits(given.options.move_limits, case.problem,

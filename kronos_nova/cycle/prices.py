@@ -138,8 +138,8 @@ def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
 
 
 def still_gains(before: State, steps: list[Step]) -> list[Step]:
-    """Return, of moves that spread the load and were chosen together with others or at another
-    time, the longest beginning that gains its price without these, from ``before``."""
+    """Return the longest beginning of moves that still gains its price, starting from ``before``.
+    The moves spread the load, and were chosen together with other moves or at another time."""
     before = before.copy()
     before.settle()
     if before.is_balanced:

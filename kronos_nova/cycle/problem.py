@@ -344,8 +344,8 @@ def _unknown(weights: np.ndarray) -> np.ndarray:
 def _held(scope: Scope, unknown: np.ndarray, leaving: Mapping[int, int | None],
           in_flight: MovesInFlight, history: PlanningHistory, options: EngineOptions,
           holds: Mapping[str, RuleHold]) -> dict[int, str]:
-    """Return the reasons that keep instances. On a host that is to be emptied, neither the owner's
-    wish, nor a failed move, nor an unknown load keeps one."""
+    """Return the reasons for which instances may not move. On a host that is to be emptied, neither
+    settings of the owner, nor a failed move, nor an unknown load is a reason."""
     takes = dict(zip(scope.host_names, scope.available.tolist(), strict=True))
     emptied = dict(zip(scope.host_names, scope.emptied.tolist(), strict=True))
     held = {}

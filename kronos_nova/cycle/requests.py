@@ -59,7 +59,7 @@ class Requester(Protocol):
     evaluation."""
 
     def wanted(self, aggregates: Collection[str]) -> Mapping[str, Sequence[Any]]:
-        """Return what was asked for, by aggregate."""
+        """Return the requests by aggregate."""
 
     def plan(self, snapshot: Snapshot, planner_ports: Any, measurements: Any, aggregate: str,
              wanted: Sequence[Any]) -> Any:

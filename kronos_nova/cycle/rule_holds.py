@@ -40,7 +40,7 @@ def rule_holds(selections: Selections, aggregate: str, uuids: Set[str], now: flo
 
 
 def _hold(rule: OperatorRule, aggregate: str, now: float) -> RuleHold | None:
-    """Make what a rule does to its servers now; None for nothing."""
+    """Return the hold that a rule places on its servers now; None for none."""
     if rule.never_move:
         return RuleHold(rule.yields, f'rule {rule.name} never moves it')
     if rule.max_moves is not None:

@@ -154,8 +154,8 @@ def _together(order: int, step: Step, groups: Mapping[int | None, list[int]]) ->
 
 def due_phases(given: Inputs, name: str, load: Load, case: PlanningCase,
                before: State) -> DuePhases:
-    """Look at an aggregate before any move. Where load is not known, only that disabled hosts are
-    not empty is put right.
+    """Return the phases that are due for an aggregate before any move. Where load is not known,
+    disabled hosts are emptied and nothing else is done.
 
     :param name: of the aggregate
     :param before: by the load that was measured, and the hours to come
@@ -180,7 +180,7 @@ def due_phases(given: Inputs, name: str, load: Load, case: PlanningCase,
 
 
 def waits_for(given: Inputs, name: str, due: DuePhases) -> str:
-    """Return why nothing is done about what is wrong in an aggregate; '' if something may be."""
+    """Return why the due phases of an aggregate have to wait; '' if they do not."""
     history, windows, now = given.history, given.options.windows, given.planner_ports.now
     if name in history.under_way:
         return history.under_way[name]

@@ -85,8 +85,8 @@ class Supposed:
 
 def evaluate(snapshot: Snapshot, changed: Changed, policies: PolicySet, options: EngineOptions,
              planner_ports: PlannerPorts, history: PlanningHistory) -> Supposed:
-    """Measure the cloud as it is, and plan it as it would be: by the load of the present, whatever
-    cools or waits now. Nova's scheduler is not asked: it does not know such a cloud.
+    """Measure the present cloud, and plan the changed one by the present load, without cooldowns
+    and waits. Nova's scheduler is not asked, because it does not know the changed cloud.
 
     :param snapshot: as it is
     :param history: its cooldowns of aggregates and instances are passed over

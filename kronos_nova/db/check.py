@@ -76,7 +76,7 @@ class _Check:
 
 
 def examine(database, aggregates: Collection[str], is_to_fix: bool = False) -> list[Fault]:
-    """List what is wrong with a control database.
+    """List the faults of a control database.
 
     :param aggregates: names of those that Kronos looks after
     :param is_to_fix: whether to put right what can be; otherwise nothing is changed
@@ -110,7 +110,7 @@ class _Rows:
         self._times = future_times.FutureTimes(database)
 
     def find(self) -> list[Fault]:
-        """List what is wrong, without a change."""
+        """List the faults without a change."""
         found = [Fault(table, 'a time in the future', count, 'the time becomes now')
                  for table, count in self._times.count(self.now).items()]
         with self.database.reader() as session:

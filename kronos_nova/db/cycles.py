@@ -79,8 +79,8 @@ class Cycles:
 
     @retried
     def expedite(self, aggregate):
-        """Let the next evaluation of an aggregate be due at once. One that is in progress, or was
-        postponed by a failure, is left alone."""
+        """Let the next evaluation of an aggregate be due at once. An evaluation that is in
+        progress, or was postponed by a failure, is not changed."""
         row = models.CycleRow
         with self.database.writer() as session:
             found = session.get(row, aggregate)

@@ -30,8 +30,8 @@ class Drains:
     @retried
     def request(self, wanted: list[Drain],
                 refuse: Callable[[Collection[str]], None] = lambda _drained: None) -> None:
-        """Write down the wish to empty some hosts, all of them or none. What is left of an earlier
-        drain of one of them, which was never released, is this one's from now on.
+        """Record the request to drain some hosts, all of them or none. Rows of an earlier drain of
+        one of the hosts that was never released belong to the new drain from now on.
 
         :param refuse: raises where the wish makes no sense, given the names of the hosts that are
             drained; called in the transaction that writes it down, so that of two wishes at once
@@ -120,8 +120,8 @@ class Drains:
     @retried
     def end(self, drain: Drain, states, new, now, who, **values) -> bool:
         """Bring a drain to a state in which nothing more is moved for it, in one transaction that
-        excludes the start of moves: once this has returned, none is started. What Nova was asked
-        for goes on.
+        excludes the start of moves: once this has returned, none is started. Migrations that were
+        requested from Nova continue.
 
         :param who: is written down as the one who gave the moves up
         :returns: whether it was brought there

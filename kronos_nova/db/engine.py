@@ -123,8 +123,8 @@ def create_engine(url, busy_timeout_ms=SQLITE_BUSY_TIMEOUT_MS, **options):
 
 
 def _make_private(_dialect, _record, arguments, _keywords):
-    """Make a file that is not there yet for its owner's eyes, from the first moment; SQLite gives
-    those that it makes beside one the same mode."""
+    """Create a missing file that only its owner may read from the first moment. SQLite gives its
+    additional files the same mode."""
     path = arguments[0]
     if path != ':memory:':
         with contextlib.suppress(OSError):  # the file exists, or SQLite reports the problem better

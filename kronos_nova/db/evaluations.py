@@ -62,8 +62,8 @@ class Evaluations:
 
     @retried
     def hosts(self, aggregate: str) -> tuple[datetime.datetime | None, list[host_load.HostLoad]]:
-        """Return when the hosts of an aggregate were last looked at, None for never, and what was
-        found.
+        """Return the time of the last measurement of an aggregate's hosts, None for never, and the
+        hosts.
         """
         with self.database.reader() as session:
             row = session.get(models.HostLoadsRow, aggregate)

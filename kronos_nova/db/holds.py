@@ -54,7 +54,8 @@ class Holds:
 
     @retried
     def with_consumers(self) -> list[Hold]:
-        """Read holds in any state whose consumers may have allocations, the oldest wish first."""
+        """Read holds in any state whose consumers may have allocations, the oldest request
+        first."""
         with self.database.reader() as session:
             row = models.HoldRow
             return [_hold(found) for found in session.scalars(sa.select(row).where(

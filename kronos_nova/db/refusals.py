@@ -18,7 +18,7 @@ class Refusals:
 
     @retried
     def rest(self, refusals, seconds, now):
-        """Leave these instances alone for so long, and forget what is over.
+        """Record instances that are not moved for so long, and drop expired records.
 
         :param refusals: Refusals
         """

@@ -22,7 +22,7 @@ class Repairs:
 
     @retried
     def plan(self, repair: repairs.Repair) -> str:
-        """Write down what is about to be changed.
+        """Record the allocations that are about to be changed.
 
         :returns: its uuid
         """

@@ -17,7 +17,7 @@ class Scores:
 
     @retried
     def replace(self, mode, weights, scores, now):
-        """Keep the scores of some hosts in the place of what was kept of them.
+        """Replace the scores of some hosts.
 
         :param weights: {policy: weight}
         :param scores: {host: {policy: score}}

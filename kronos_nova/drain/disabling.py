@@ -160,8 +160,9 @@ class DrainService:
             self._stop_rest(drain)
 
     def _stop_rest(self, drain: drains.Drain) -> None:
-        """Stop the servers that Nova does not migrate live, as an operator ordered. Each is written
-        down before Nova is asked: a worker that dies in between leaves none stopped for ever."""
+        """Stop the servers that Nova does not migrate live, as an operator ordered. Each is
+        recorded before the request to Nova, so that none stays stopped for ever when the worker
+        dies in between."""
         servers = {each.uuid: each for each in self.hosts.servers_on(drain.host)
                    if not each.is_unsettled}
         # Servers that have left the host in the meantime are found at the release.

@@ -353,10 +353,10 @@ class _Treatment:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Ruled:
-    """The servers that rules of operators are about.
+    """Servers to which rules of operators apply.
 
-    treatments : uuid of each server to what is done with it if Nova does not migrate it live
-    held : uuid of each server that is not moved off a host that is emptied either, to why
+    treatments : {uuid: treatment of a server that Nova does not migrate live}
+    held : {uuid: why the server stays even on a host that is emptied}
     """
 
     treatments: Mapping[str, _Treatment]

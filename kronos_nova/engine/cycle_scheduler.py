@@ -249,7 +249,7 @@ class CycleScheduler:
         return self._process.popen
 
     def _mind_the_spare(self):
-        """End a child that has had nothing to do for long; one that grew too big ended by itself.
+        """End a child that has been idle for long. A child that grows too large ends without this.
         """
         idle = self.scheduler_ports.monotonic() - self._ended
         if self._process.popen.poll() is not None or idle >= self.conf.kronos.planner_idle_time:

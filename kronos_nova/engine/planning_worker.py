@@ -122,7 +122,7 @@ def serve(conf, make_sources, answers, may_write):
 
 
 def _give_memory_back():
-    """Return the memory of a cycle to the kernel, so that cycles do not add up."""
+    """Give the memory of a cycle back to the kernel, so that cycles do not add up."""
     gc.collect()
     with contextlib.suppress(AttributeError):  # of glibc alone
         ctypes.CDLL(None).malloc_trim(0)

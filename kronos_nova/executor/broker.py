@@ -85,7 +85,7 @@ class ResultNotifier:
         self._notifiers = {}
 
     def announce(self, move):
-        """Tell how a try ended. The notifier itself logs what it could not send."""
+        """Send the result of a try. The notifier itself logs errors."""
         event, payload = messages.result(move)
         self._to(move.aggregate).info({}, event, payload)
 

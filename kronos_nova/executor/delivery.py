@@ -116,6 +116,6 @@ class BackgroundDeliverer:
         self._running = self._pool.submit(self._deliverer.deliver)
 
     def stop(self):
-        """Return when what is being sent was sent, or not taken."""
+        """Wait until the notifications in delivery are sent or refused, and end the delivery."""
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._deliverer.end()

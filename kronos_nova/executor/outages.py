@@ -36,8 +36,8 @@ OUTAGES = (
 
 def is_outage(error: BaseException | None,
               classes: tuple[type[BaseException], ...] = OUTAGES) -> bool:
-    """Return whether an error, or one that it was raised because of, says nothing about the
-    instance: what was asked did not answer, or did not let us."""
+    """Return whether an error, or one of its causes, is an outage: a service did not answer, or
+    refused Kronos itself. Such an error says nothing about the instance."""
     bus = sys.modules.get(BUS)
     while error is not None:
         if isinstance(error, classes) or (bus and _is_outage_of(bus, error, classes)):

@@ -27,7 +27,7 @@ HARMLESS = (exception.NovaClientError.__name__,)
 
 
 def calls_for_quarantine(move):
-    """Return whether an instance has to be left alone because of how its move ended."""
+    """Return whether an instance has to be put into quarantine because of the end of its move."""
     return (move.state == moves.FAILED and move.error_type not in (*HARMLESS, REFUSED)
             and not move.adopted)
 

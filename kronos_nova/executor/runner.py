@@ -147,7 +147,7 @@ class Runner:
             memory_remaining=None, memory_processed=None, outage=False, adopted=False)
 
     def _give_back(self, move, why):
-        """Return a move to the queue that was claimed while it might still be started."""
+        """Put a move back into the queue that was claimed while it might still be started."""
         LOG.info('Move %s of instance %s waits: %s', move.uuid, move.instance_uuid, why)
         self.compute.release_room(move, has_moved=False)
         self.journal.advance(move, moves.PLANNED, self.utcnow(), detail=why, owner=None)
@@ -474,9 +474,9 @@ class Runner:
         return known
 
     def _start_clock(self, move):
-        """Begin to measure a try. Of a try that another process began, only the dates tell how long
-        it has lasted. Where they say more than its worker would have let it last, they are wrong,
-        or there was no worker, and the try has its time again."""
+        """Begin to measure the duration of a try. The duration of a try that another process began
+        follows only from dates. Where it exceeds the time that a worker permits, the dates are
+        wrong or no worker ran, and the try gets its full time again."""
         passed = max(0.0, (self.utcnow() - move.requested_at).total_seconds())
         allowed = (2 * self.options.migration_timeout + self.options.request_grace
                    + self.options.worker_timeout)

@@ -102,7 +102,7 @@ class ExecutionService:
             executor_ports.stops)
 
     def tick(self, adopts=True):
-        """Read the options again and do the work that is due.
+        """Carry out one tick of the executor.
 
         :param adopts: whether to take over moves of workers that died
         :returns: how many moves this process has

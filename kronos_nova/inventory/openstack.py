@@ -122,7 +122,7 @@ class OpenStackInventory:
                        if is_supported(h['hypervisor_type'])
                        and h['service']['host'] in wanted]
         groups = list(self._server_groups())
-        # Such as are deleted softly can be restored, and hold their room until then.
+        # Soft-deleted servers can be restored, and keep their allocations until then.
         version = COMPUTE_IMAGES if openstack.utils.supports_microversion(
             self._connection.compute, COMPUTE_IMAGES) else COMPUTE_INVENTORY
         servers = list(self._pages('/servers/detail?all_tenants=1&soft_deleted=True', 'servers',

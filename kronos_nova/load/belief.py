@@ -151,8 +151,7 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
 
 def faintness(policy: Policy, placed: PlacedInstances, servers: Servers,
               rules: BeliefRules) -> str:
-    """Return what is wrong if servers are next to nothing of the load of their hosts; '' if they
-    are more.
+    """Return the problem where servers account for hardly any load of their hosts; '' otherwise.
 
     A profile in another unit than the scores then makes moves promise what they do not do. Relief
     leaves hosts alone of whose load the servers are a small part, whatever the reason.

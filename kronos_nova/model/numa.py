@@ -501,9 +501,9 @@ class CellUse:
 
     def sums(self, hosts: np.ndarray,
              vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Free and whole room of the cells of each host together, float64 (h, k), and what
-        instances need, (v, k): CPUs to pin, shared CPUs, and pages of each size that is asked for.
-        Hosts of which it is not known what they have seem to have enough."""
+        """Return the free and the total room of each host's cells together, float64 (h, k), and the
+        needs of instances, (v, k): CPUs to pin, shared CPUs, and pages of each size that is asked
+        for. Hosts of which it is not known what they have seem to have enough."""
         cells, used = self.cells, self.used
         needs = np.array([_sum_of_parts(cells.parts[kind], cells.page_kb)
                           for kind in cells.kind[vms].tolist()])

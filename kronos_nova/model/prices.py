@@ -61,7 +61,7 @@ class Prices:
                 and self.preferences is None)
 
     def charges(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (V,): the instances that cost something on one of some hosts.
+        """Return bool (v,): the instances whose moves among some hosts may cost something.
 
         :param vms: intp (v,)
         :param hosts: intp (h,)

@@ -418,7 +418,7 @@ class Program:
         self._add(columns, np.ones(len(columns)), -np.inf, float(most))
 
     def reward_empty(self, hosts: np.ndarray, reward: float, least: int) -> None:
-        """Make it worth something that hosts end empty.
+        """Reward empty hosts in the objective.
 
         :param hosts: bool (h,), those of which all instances are in the assignment
         :param least: so many of them do
@@ -438,7 +438,7 @@ class Program:
 
     def reward_relief(self, host: int, excess: np.ndarray, reward: float,
                       in_part: bool = False) -> None:
-        """Make it worth something that so much load leaves a host, of every policy.
+        """Reward in the objective that so much load of every policy leaves a host.
 
         :param host: position in the hosts of the assignment
         :param excess: float64 (P,); 0 and less is no matter

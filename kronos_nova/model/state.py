@@ -64,7 +64,7 @@ class State:
         return other
 
     def settle(self) -> None:
-        """Begin a new account: what was moved or misplaced so far costs nothing any more."""
+        """Reset the costs: moves and misplaced members so far cost nothing from now on."""
         self.origin, self.allowed = self.vm_host.copy(), self.groups.misplaced.copy()
 
     def move(self, vm: int, destination: int) -> int:

@@ -236,7 +236,8 @@ class _Floor:
 
 
 def _tails(jobs: Sequence[Job], alone: np.ndarray) -> np.ndarray:
-    """Return float64 (n,): seconds of each move and the longest chain of moves that wait for it."""
+    """Return float64 (n,): the seconds of each move plus those of the longest chain of moves that
+    wait for it."""
     tails = alone.copy()
     for n in range(len(jobs) - 1, -1, -1):
         for earlier in jobs[n].after:

@@ -173,9 +173,9 @@ def is_in_flight(case: AuditCase, limits: AuditLimits) -> bool:
 
 
 def _goes_on(migration: Migration, instance: InstanceRecord, limits: AuditLimits) -> bool:
-    """Return whether a move may still change where the instance runs: an operator who resets the
-    state of the instance ends nothing, and the guest goes on to its destination. A resize that
-    waits to be confirmed does not, and a live migration only while the instance is at its
+    """Return whether a move may still change the host of the instance. A reset of the instance's
+    state by an operator does not end a move, and the guest continues to its destination. A resize
+    that waits to be confirmed does not, and a live migration only while the instance is at its
     source."""
     if (migration.has_ended or migration.status == FINISHED or
             migration.settled_for >= limits.stalled):

@@ -37,7 +37,7 @@ class RepairJournal(Protocol):
     """The journal in which repairs are recorded before they are made."""
 
     def plan(self, repair: Repair) -> str:
-        """Write down what is about to be changed; returns its uuid."""
+        """Record the allocations that are about to be changed. Returns the uuid of the record."""
 
     def close(self, uuid: str, state: str, detail: str = '') -> None:
         """Write down how it ended: healed, failed or undone."""

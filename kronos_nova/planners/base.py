@@ -145,8 +145,8 @@ class StepRecorder:
 
 def one_by_one(state: State, limits: Limits,
                choose: Callable[[], Choice | None]) -> list[Step]:
-    """Make the move (instance, destination, what it is for) that is chosen, again and again, until
-    none is or the limits are reached."""
+    """Make the chosen move (instance, destination, purpose) repeatedly, until none is chosen or the
+    limits are reached."""
     steps: list[Step] = []
     recorder = StepRecorder(state)
     while len(steps) < limits.budget and not limits.is_over:

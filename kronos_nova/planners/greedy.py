@@ -86,12 +86,12 @@ class _Round:
         return sorted(classes, key=lambda found: -found[0])
 
     def _leaving(self, source: int) -> None:
-        """Return the moves of instances on a top host to any host."""
+        """Consider the moves of instances on a top host to any host."""
         vms = np.flatnonzero((self.state.vm_host == source) & self.problem.movable)
         self.search.to_anywhere(vms)
 
     def _entering(self, host: int) -> None:
-        """Return the moves of instances on other hosts to a bottom host.
+        """Consider the moves of instances on other hosts to a bottom host.
 
         In the order in which ties are decided: once one gains all that there is to gain, no later
         one can be chosen.

@@ -108,9 +108,9 @@ SPARE = 0.96
 instances that wait on another host until there is room; lowered, fewer ways are short enough. Not
 measured."""
 BEYOND = 4.0
-"""Cost of a move beyond those of fewer plans, as a part of the memory of an instance of mean size.
-Raised, larger instances are moved to save a move; lowered, ways stay a move or two too long for one
-plan."""
+"""Cost of each move that exceeds the moves of a way with fewer plans, as a part of the memory of an
+instance of mean size. Raised, larger instances are moved to save a move; lowered, ways stay a move
+or two too long for one plan."""
 SEARCHES = 3
 """Maximum number of searches for one plan. Where the moves of a way have no possible order, the
 next search continues with the rest of the budget where the possible moves end. Raised, plans of
@@ -600,7 +600,7 @@ class Leveling:
         return np.union1d(near, more)
 
     def trim(self) -> None:
-        """Take back what is not needed, the largest first, wherever the band then is."""
+        """Undo moves that are not needed, the largest first, for any position of the band."""
         widths = self.band.high - self.band.low + TOLERANCE
         if (self._imbalances() > widths).any():
             return

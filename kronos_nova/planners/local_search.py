@@ -140,7 +140,8 @@ def tuning(space: SearchSpace, budget: int) -> Tuning:
 
 
 def searches(space: SearchSpace, found: Incumbents, limits: Limits) -> Iterator[None]:
-    """Search a space, as many times as that is worth it, and add what is found to what is known.
+    """Search a space repeatedly while searches improve the plans, and add the found plans to the
+    known ones.
 
     A search continues from known plans that have no more moves than it may plan.
     """

@@ -362,7 +362,8 @@ class Swaps:
         return leaves.astype(np.float32), arrives * (self.second < dummy)
 
     def _weigh(self, are_few: bool) -> None:
-        """Add the other costs: prices, room, and that two moves are to be worth two."""
+        """Add the other costs: prices and room. The change by a swap that takes two more moves
+        counts half."""
         space, changes = self.space, self.changes
         if not are_few:
             changes *= 1 - self.leaves[:, :, None] * (self.arrives.clip(0) / 2)[:, None]

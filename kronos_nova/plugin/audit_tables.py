@@ -26,7 +26,7 @@ PLAIN_IMAGE = ('image_base_image_ref', 'image_container_format', 'image_disk_for
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Asking:
-    """An instance, and what its own records say that it asks for.
+    """An instance, and its resource requests as far as its own records have them.
 
     row : uuid, host, node, project_id, user_id, vm_state, task_state, created_at, updated_at,
         image_ref; flavor and pci_requests as text

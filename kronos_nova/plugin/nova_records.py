@@ -231,7 +231,7 @@ class CellRecords:
         return all(said) if said else not silent
 
     def _give_up(self, context, migration_uuid):
-        """Return whether it is done with, None where this cell has no such migration."""
+        """Return whether the migration is given up; None where this cell has no such migration."""
         found = objects.MigrationList.get_by_filters(
             context, {'uuid': migration_uuid,
                       'status': [migration_status.ACCEPTED, migration_status.ERROR]})

@@ -105,8 +105,8 @@ def _main(context):
 
 
 def _keep_to_one_time(session):
-    """Have a transaction that begins see nothing that is written meanwhile, also where an operator
-    has made READ COMMITTED the default of the server, as many do for Galera."""
+    """Give a transaction that begins a consistent snapshot, also where READ COMMITTED is the
+    default of the server, as it often is for Galera."""
     if session.get_bind().dialect.name != 'sqlite':  # which knows no other way
         session.connection(execution_options={'isolation_level': 'REPEATABLE READ'})
 

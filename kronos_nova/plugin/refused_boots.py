@@ -21,8 +21,8 @@ table."""
 
 
 def note(database, request_spec, hold_seconds):
-    """Write a wish for room down, unless one for such servers is open. A request that names a host
-    is not noted: room elsewhere is of no use to it. Nothing of this fails the request.
+    """Record a request for room, unless one for such servers is open. A request that names a host
+    is not noted: room elsewhere is of no use to it. An error here does not affect the request.
 
     :param database: the control database, of a request that does not wait for it
     :param hold_seconds: how long the room is kept once it is there

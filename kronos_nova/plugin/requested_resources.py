@@ -32,7 +32,7 @@ class Counter:
 
     def __call__(self, asking):
         """Return {resource class: amount}; None where ports or devices request more than the
-        records tell, or the records cannot be read.
+        records have, or the records cannot be read.
 
         :param asking: kronos_nova.plugin.audit_tables.Asking
         """

@@ -46,7 +46,7 @@ class FactReader:
         self._reading += 1
 
     def read(self, session, rows):
-        """Return {instance uuid: its zone}, without instances that are pinned to no zone.
+        """Read the facts that are not known yet.
 
         :param session: of the cell's database
         :param rows: with ``uuid`` and ``updated_at``

@@ -17,7 +17,7 @@ from kronos_nova.policies.selection import Selections
 
 def conflicts(found: Selections, snapshot: Snapshot,
               levels: Sequence[str]) -> dict[str, list[str]]:
-    """Map rules to what is wrong with each, a sentence for a person each.
+    """Return {rule: sentences about its faults, for a person}.
 
     :param levels: of failure domains, the largest first
     """

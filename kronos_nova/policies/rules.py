@@ -191,7 +191,7 @@ class OperatorRule(_Strict):
 
     @property
     def relation(self) -> str:
-        """The key that says what is wanted."""
+        """The key of the rule's relation."""
         return next(name for name in RELATIONS if getattr(self, name) is not None)
 
     @property

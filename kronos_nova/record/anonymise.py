@@ -124,7 +124,7 @@ _ENUMERATED = {'status', 'state', 'task_state', 'policy', 'hypervisor_type', 'ta
 
 
 def _texts(tree):
-    """Yield every string in a tree, including keys of mappings, except for Nova's own words."""
+    """Return every string in a tree, including keys of mappings, except for Nova's own words."""
     if isinstance(tree, str):
         return [tree]
     if isinstance(tree, dict):
@@ -232,7 +232,7 @@ def _devices(snapshot):
 
 
 def _custom(snapshot):
-    """Yield every name of a trait or resource class that only this cloud has."""
+    """Return every name of a trait or resource class that only this cloud has."""
     amounts = [each for host in snapshot.hosts for each in (host.inventory, host.used or {})]
     amounts += [each for shared in snapshot.shared_providers
                 for each in (shared.inventory, shared.used)]

@@ -68,8 +68,8 @@ class LossRule:
 
 
 def cut(rule: LossRule, moves: Sequence[PlannedMove]) -> dict[int, str]:
-    """Choose moves to leave out, so that the others lower no verdict. Moves that empty a host are
-    never left out: the verdicts count as they are after these.
+    """Choose moves to leave out, so that the others leave no fewer losses covered. Moves that empty
+    a host are never left out: the verdicts count as they are after these.
 
     :param moves: of a plan, in its order
     :returns: order of each that is left out, to what could not be lost any more with it

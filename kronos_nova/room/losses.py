@@ -57,7 +57,7 @@ class LossMemory:
     rounds: int = 0
 
     def forget_but(self, losses: Iterable[Loss]) -> None:
-        """Drop what is known of other losses."""
+        """Drop the verdicts on other losses."""
         kept = {loss.hosts for loss in losses}
         for table in (self.placements, self.judged, self.ordered):
             for hosts in table.keys() - kept:

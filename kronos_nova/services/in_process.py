@@ -46,7 +46,7 @@ class InProcessClient:
 
 
 def _refuse_outside_contract(operation: Operation, request: Request) -> None:
-    """Refuse what the API refuses: structs do not look at what they are made with.
+    """Refuse requests that the API refuses, because structs do not validate their values.
 
     :raises Refused: a field is out of the bounds that the contract gives
     """

@@ -456,8 +456,8 @@ def release(context: Context, request: contract.OneRoom) -> contract.Hold:
 
 
 def _give_back(context: Context, found: hold.Hold) -> None:
-    """Remove the allocations of room that has ended, now. Its consumers stay written down until an
-    evaluation has made sure."""
+    """Remove the allocations of room that has ended at once. Its consumers stay recorded until an
+    evaluation has checked them."""
     if not found.consumers:
         return
     try:

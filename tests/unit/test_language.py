@@ -118,6 +118,34 @@ def functions_without_verbs(source: str) -> list[str]:
             and (found := NOT_IMPERATIVE.match(ast.get_docstring(node) or 'Return'))]
 
 
+def own_nodes(function: ast.FunctionDef) -> list[ast.AST]:
+    """Return the nodes of a function without those of functions and classes within it."""
+    found, left = [], list[ast.AST](function.body)
+    while left:
+        node = left.pop()
+        found.append(node)
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda):
+            left.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def wrong_results(source: str) -> list[str]:
+    """Return the functions whose docstrings begin with "Return" or "Yield" where their code does
+    not, each with its line. Functions without code, such as those of a protocol, are left out."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        verb = (ast.get_docstring(node) or '').partition(' ')[0]
+        nodes = own_nodes(node)
+        yields = any(isinstance(each, ast.Yield | ast.YieldFrom) for each in nodes)
+        returns = any(isinstance(each, ast.Return) and each.value for each in nodes)
+        has_code = any(not isinstance(each, ast.Expr | ast.Pass | ast.Raise) for each in node.body)
+        if has_code and (verb == 'Return' and not returns or verb == 'Yield' and not yields):
+            found.append(f'{node.lineno}: {node.name} does not {verb.lower()}')
+    return found
+
+
 def classes_without_sentences(source: str) -> list[str]:
     """Return the classes whose docstrings begin with a list of fields, each with its line."""
     return [f'{node.lineno}: {node.name} has fields and no sentence'
@@ -174,6 +202,21 @@ class LanguageTest(testtools.TestCase):
                                for node in ast.walk(ast.parse(source))), least)
         self.assertEqual([], [f'{path}:{each}' for path, source in sources.items()
                               for each in functions_without_verbs(source)])
+
+    def test_a_wrong_result_is_found(self):
+        self.assertEqual(['1: a does not return', '4: b does not yield'], wrong_results(
+            'def a():\n    """Return it."""\n    x = 1\n'
+            'def b():\n    """Yield it."""\n    return 1\n'
+            'def c():\n    """Return it."""\n    return 1\n'
+            'def d():\n    """Yield them."""\n    yield from x\n'
+            'def e():\n    """Return it."""\n'))
+
+    def test_a_docstring_has_the_results_of_its_function(self):
+        sources = {path.relative_to(CHECKOUT): path.read_text()
+                   for path in sorted(CHECKOUT.joinpath('kronos_nova').rglob('*.py'))}
+        self.assertGreater(len(sources), 300)
+        self.assertEqual([], [f'{path}:{each}' for path, source in sources.items()
+                              for each in wrong_results(source)])
 
     def test_a_class_without_a_sentence_is_found(self):
         self.assertEqual(

@@ -172,8 +172,8 @@ class Plans:
 
     @retried
     def close_plans(self, now):
-        """Expire what was not approved and started in time, and end plans whose moves have all
-        ended and been settled.
+        """Expire plans that were not approved and started in time, and end plans whose moves have
+        all ended and been settled.
 
         :returns: aggregates of the plans that ended
         """

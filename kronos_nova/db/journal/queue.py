@@ -256,8 +256,8 @@ class Queue:
 
     @retried
     def retire(self, now):
-        """End: what this worker had not begun goes back, what it has begun is no one's, and may be
-        adopted at once."""
+        """End this worker. Moves that it has not begun return to the queue, and other workers may
+        adopt the moves that it has begun at once."""
         with rows.serialized(self.database, rows.DISPATCH) as session:
             for row in session.scalars(rows.moves_in((moves.CHECKING,)).where(
                     models.MoveRow.owner == self.worker)).all():

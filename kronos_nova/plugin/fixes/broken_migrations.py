@@ -391,7 +391,7 @@ def _ask_patiently(seconds, attempt, ask, *args, still=lambda state: False):
 
 
 def _tell(attempt):
-    """Return why, as a fault of the instance: before the migration is seen to have ended."""
+    """Record the cause as a fault of the instance, before the migration counts as ended."""
     if attempt.is_completed or attempt.status == migration_status.CANCELLED:
         return
     reason = first_line(attempt.error) + (f'; {attempt.fate}' if attempt.fate else '')

@@ -22,7 +22,8 @@ EXPECTED = {'nova.scheduler.client.report:report_client_singleton': ()}
 
 
 def install():
-    """Have each worker that is forked from now on make a client of its own, unless this is off."""
+    """Make each worker that is forked from now on create its own client, unless the option is
+    off."""
     if CONF.kronos_fixes.fork_safety:
         _register()
 

@@ -40,7 +40,7 @@ worker."""
 
 
 def add_drain_arguments(parser):
-    """Return how hosts are emptied."""
+    """Add the arguments about how hosts are emptied."""
     parser.add_argument('--with-stopped', action='store_true',
                         help='Migrate stopped servers too, cold.')
     parser.add_argument('--unmovable', choices=('leave', 'cold', 'stop'), default='leave',

@@ -163,7 +163,7 @@ def moves_table(moves):
 
 
 def add_count_argument(parser):
-    """Return how many servers are to find room."""
+    """Add the argument for the number of new servers."""
     parser.add_argument('--count', metavar='<n>', type=arguments.POSITIVE, default=1,
                         help='So many servers; default: 1.')
 
@@ -193,7 +193,7 @@ class _Moves(_AboutRoom):
         return parser
 
     def add_count(self, parser):
-        """Add the argument that says how much is asked for."""
+        """Add the argument for the number of servers or moves."""
         raise NotImplementedError
 
 

@@ -22,8 +22,9 @@ WIDE = argparse.Namespace(max_width=0, fit_width=False, print_empty=True)
 
 def watch(stdout: TextIO, look: Callable[[], tuple[str, bool]], interval: float,
           problems: TextIO | None = None) -> None:
-    """Show what ``look`` returns until it says that this was the last, or Ctrl-C is pressed: in one
-    place on a terminal, one after the other elsewhere. What does not answer is asked again.
+    """Show the output of ``look`` repeatedly, until it returns the last one or Ctrl-C is pressed:
+    in place on a terminal, one after the other elsewhere. A service that does not answer is queried
+    again.
 
     :param look: returns (text, whether to look again)
     :param interval: seconds between two looks
