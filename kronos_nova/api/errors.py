@@ -55,7 +55,7 @@ def status_of(error: Exception) -> int:
 
 
 def translate(request, _response, error, _params):
-    """Give whatever an operation raised the form of HTTP."""
+    """Translate any error of an operation into an HTTP error."""
     status = status_of(error)
     if status >= 500:
         # Errors of databases and of Nova may contain addresses and statements.

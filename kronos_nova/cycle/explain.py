@@ -252,7 +252,7 @@ def _vetoes(state: State, vms: np.ndarray, hosts: np.ndarray, useful: np.ndarray
     ends = [0, *np.cumsum(np.count_nonzero(nearest, axis=1)).tolist()]
     reasons = [rule.reason for rule in state.model.rules]
 
-    @functools.cache  # Most instances have one of a few answers.
+    @functools.cache  # The cache is effective because most instances have one of a few answers.
     def most_often(numbers: tuple[int, ...]) -> str:
         return collections.Counter(reasons[number] for number in numbers).most_common(1)[0][0]
 

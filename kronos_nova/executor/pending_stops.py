@@ -1,8 +1,9 @@
 """Stops that the control database does not have yet.
 
 ``kronos-manage stop`` writes a stop into a file of the state directory while the control database
-does not answer, and casts it to every executor. Each worker that finds it starts no move, and
-writes it into the database as soon as that answers. From then on it is a stop as any other one.
+does not answer, and casts it to every executor. A worker that finds the stop starts no move, and
+writes the stop into the database as soon as the database answers. From then on the stop is like any
+other.
 """
 
 import dataclasses

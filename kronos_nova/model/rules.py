@@ -88,7 +88,8 @@ class AllowedHosts(Rule):
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class PlacementRule(AllowedHosts):
-    """Hosts by the rules of an operator. An instance that is elsewhere is to be moved.
+    """Hosts that the rules of an operator allow instances. An instance on another host has to be
+    moved.
 
     names : the rules that an instance is subject to; or, given a host, those against it
     """

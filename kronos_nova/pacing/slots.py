@@ -19,7 +19,7 @@ class Move(Protocol):
 
 
 class ConcurrencySlots:
-    """Counts moves against the caps, and an instance against itself."""
+    """Counts the moves in progress against the caps. An instance has at most one move at a time."""
 
     def __init__(self, caps: Caps, in_flight: Iterable[Move]):
         self.caps = caps

@@ -105,7 +105,7 @@ class NovaRecords(Protocol):
         Return also the names of the cells that could not be read."""
 
     def accepted(self) -> list[Migration]:
-        """Live migrations that no nova-compute has received yet."""
+        """Return the live migrations that no nova-compute has received yet."""
 
     def end_stale(self, before: datetime.datetime) -> list[str]:
         """End live migrations in progress that have not changed since then, and whose instance is

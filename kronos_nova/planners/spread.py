@@ -223,8 +223,8 @@ def hosts_that_matter(state: State, budget: int) -> np.ndarray:
 
 def best_possible(space: SearchSpace, found: Incumbents, limits: Limits,
                   known: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
-    """Return, of the plans found, the best for which there is an order, or the part of one that
-    ends best; the best of those ``known`` to be possible if none is better."""
+    """Return the best of the found plans that has an order, or the best part of one. If none is
+    better, return the best of the ``known`` plans, which are possible."""
     state = space.state
     ends = [(end.cost, [(int(space.vms[vm]), int(space.hosts[host])) for vm, host in end.plan])
             for end in found.kept]

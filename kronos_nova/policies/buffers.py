@@ -19,7 +19,7 @@ def _key(about: str, **rules: object) -> object:
     """Make a field of a buffer, with its description in reStructuredText for the documentation and
     the JSON schema.
 
-    :param about: what it is for, as reStructuredText: the documentation and the JSON schema have it
+    :param about: the description
     """
     return pydantic.Field(description=' '.join(about.split()), **rules)  # type: ignore
 

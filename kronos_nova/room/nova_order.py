@@ -39,8 +39,8 @@ def restarts(order: Sequence[int], demands: np.ndarray, free: np.ndarray, classe
              may: Callable[[int, Mapping[int, int]], np.ndarray]) -> dict[int, int] | None:
     """Place instances as the scheduler would; None where one finds no host.
 
-    Where the choice cannot matter none is made: each instance has more hosts that may take it alone
-    than instances are placed before it. What else there is, is tried with and without the weight of
+    One placement suffices where each instance has more possible hosts than instances are placed
+    before it. Otherwise the instances must find hosts both with and without the weight of
     operations in progress, by which Nova avoids hosts that it has just chosen.
 
     :param order: positions of the instances, as they are placed

@@ -41,9 +41,9 @@ class GuestStateEndpoint:
 
 
 def is_copied(driver, instance):
-    """Return whether the hypervisor here still copies a guest to its destination: also one that
-    runs there by now, and has pages of its memory here (post-copy). False of other drivers than
-    libvirt.
+    """Return whether the hypervisor of this host still copies a guest to its destination. With
+    post-copy the guest may run at the destination already, while pages of its memory are still
+    here. False for drivers other than libvirt's.
 
     :raises Exception: the hypervisor does not answer
     """
