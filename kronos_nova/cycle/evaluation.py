@@ -161,8 +161,10 @@ class Cycle:
 
         :param lost: uuid of a hold to why placement does not hold its room
         """
-        is_filtered = self.cycle_ports.schedulers.all_filter()
-        for each in self._kept_here(snapshot, options):
+        kept = self._kept_here(snapshot, options)
+        is_filtered = (all(each.keeper != hold.FILTER for each in kept)
+                       or self.cycle_ports.schedulers.all_filter())
+        for each in kept:
             problem = '; '.join(filter(None, (
                 holding.problem_of(each, snapshot), lost.get(each.uuid),
                 NO_FILTER if each.keeper == hold.FILTER and not is_filtered else '')))
@@ -217,8 +219,10 @@ class Cycle:
     def _settle_allocations(self, snapshot: Snapshot, options: EngineOptions
                             ) -> SettledAllocations:
         """Bring placement to what holds say."""
-        requests = RoomRequests(self.cycle_ports, self.policies, options, self.rules, self.utcnow)
         found = [SettledAllocations()]
+        if not self.cycle_ports.room_allocations or not self.cycle_ports.holds.with_consumers():
+            return found[-1]
+        requests = RoomRequests(self.cycle_ports, self.policies, options, self.rules, self.utcnow)
         names = options.scopes(tuple(each.name for each in snapshot.aggregates))
         persist.alone('Room that allocations keep', lambda: found.append(
             requests.settle_allocations(snapshot, names)))
