@@ -10,6 +10,7 @@ loaded of the others has their mean at least.
 import numpy as np
 
 from kronos_nova.model import Problem
+from kronos_nova.model import filling
 
 
 def least_imbalances(problem: Problem) -> np.ndarray:
@@ -33,7 +34,7 @@ def least_imbalances(problem: Problem) -> np.ndarray:
     size = (1.0 / scale).sum(axis=0) - (1.0 / scale).max(axis=0)
     least = np.maximum(on_top - np.maximum(load, 0.0) / size, 0.0)
     if movable.any():
-        most = fixed + _most_added(problem)[hosts]
+        most = fixed + filling.most_added(problem)[hosts]
         least = np.maximum(least, _below_others(problem, hosts, most))
     return least if problem.left_out is None else np.where(problem.left_out > 0, 0.0, least)
 
@@ -47,26 +48,3 @@ def _below_others(problem: Problem, hosts: np.ndarray, most: np.ndarray) -> np.n
     load = (problem.scores[hosts] * sizes).sum(axis=0)
     mean = np.maximum(load - most * sizes, 0.0) / (sizes.sum(axis=0) - sizes)
     return np.maximum((mean - most).max(axis=0), 0.0)
-
-
-def _most_added(problem: Problem) -> np.ndarray:
-    """Return float64 (H, P): the highest score that movable instances can add to each host. As much
-    of each resource class as is free without them is filled with the instances that have the
-    highest load for its amount."""
-    movable, count = problem.movable, len(problem.hosts)
-    demands, loads = problem.demands[movable], problem.weights[movable]
-    present = np.zeros((count, demands.shape[1]))
-    np.add.at(present, problem.vm_host[movable], demands)
-    # Instances that are on a host may stay, also where it has less room than they take.
-    room = np.maximum(problem.limits[:count] - problem.used[:count] + present, present)
-    if problem.provider is not None:
-        room[problem.provider != np.arange(count)[:, None]] = np.inf
-    added = np.full((count, loads.shape[1]), np.inf)
-    for number, amounts in enumerate(demands.T):
-        needs = amounts > 0
-        for policy, load in enumerate(loads.T):
-            order = np.argsort(-load[needs] / amounts[needs], kind='stable')
-            filled, reached = ([0.0, *np.cumsum(each[needs][order])] for each in (amounts, load))
-            most = load[~needs].sum() + np.interp(room[:, number], filled, reached)
-            added[:, policy] = np.minimum(added[:, policy], most)
-    return added * problem.host_scale

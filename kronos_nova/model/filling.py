@@ -1,0 +1,28 @@
+"""The load that fits into the room of hosts."""
+
+import numpy as np
+
+from kronos_nova.model.problem import Problem
+
+
+def most_added(problem: Problem) -> np.ndarray:
+    """Return float64 (H, P): the highest score that movable instances can add to each host. As much
+    of each resource class as is free without them is filled with the instances that have the
+    highest load for its amount."""
+    movable, count = problem.movable, len(problem.hosts)
+    demands, loads = problem.demands[movable], problem.weights[movable]
+    present = np.zeros((count, demands.shape[1]))
+    np.add.at(present, problem.vm_host[movable], demands)
+    # Instances that are on a host may stay, also where it has less room than they take.
+    room = np.maximum(problem.limits[:count] - problem.used[:count] + present, present)
+    if problem.provider is not None:
+        room[problem.provider != np.arange(count)[:, None]] = np.inf
+    added = np.full((count, loads.shape[1]), np.inf)
+    for number, amounts in enumerate(demands.T):
+        needs = amounts > 0
+        for policy, load in enumerate(loads.T):
+            order = np.argsort(-load[needs] / amounts[needs], kind='stable')
+            filled, reached = ([0.0, *np.cumsum(each[needs][order])] for each in (amounts, load))
+            most = load[~needs].sum() + np.interp(room[:, number], filled, reached)
+            added[:, policy] = np.minimum(added[:, policy], most)
+    return added * problem.host_scale
