@@ -220,7 +220,7 @@ class Run(_Running):
                             help='Hosts at a time, if they can be empty at once; default: 1.')
         parser.add_argument('--hook', metavar='CMD',
                             help='Command that services the empty host $KRONOS_HOST; without one, '
-                                 '"maintenance done HOST" says that it is done.')
+                                 'report each serviced host with "maintenance done HOST".')
         host_commands.add_drain_arguments(parser)
         parser.add_argument('--force', action='store_true',
                             help='Empty hosts also after which others could not be lost any more '

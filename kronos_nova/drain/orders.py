@@ -229,8 +229,8 @@ def releasable(database: Database, host: str) -> drains.Drain:
     if current is not None and current.hosts.get(host) == maintenance.HOOK:
         raise exception.HostInService(
             what=f'Host {host}', problem='is being serviced by a maintenance',
-            remedy=f'"kronos-manage maintenance done {host}" says that it was, '
-                   '"maintenance end" gives the maintenance up.')
+            remedy=f'Once it is serviced, run "kronos-manage maintenance done {host}"; '
+                   '"kronos-manage maintenance end" gives the maintenance up.')
     return found
 
 

@@ -36,8 +36,8 @@ class RecordedMetrics:
         :raises MetricsNotFound: always
         """
         raise exception.MetricsNotFound(
-            source='the snapshot', problem='it has no load of earlier days, which a '
-                                           'forecast needs')
+            source='the snapshot', problem='the load of earlier days, which a forecast needs, is '
+                                           'not recorded')
 
     def _read_file(self, policy, kind):
         path = self._path(policy, kind)

@@ -96,7 +96,8 @@ class ReplayTest(ReplayTestCase):
         path = self.folder.join('ahead.yaml')
         with open(path, 'w') as stream:
             yaml.safe_dump(chosen, stream)
-        no_past = 'the snapshot: it has no load of earlier days, which a forecast needs'
+        no_past = ('the snapshot: the load of earlier days, which a forecast needs, is not '
+                   'recorded')
         for restraint, why in ((0, NEEDS_RESTRAINT), (1, no_past)):
             arguments = (folder, '--config-file', self.options(restraint=restraint),
                          '--spread-planner', 'greedy')

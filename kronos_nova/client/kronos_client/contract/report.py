@@ -73,7 +73,7 @@ class Comparison(Response):
 
 
 class Report(Response):
-    """``oldest`` is when the first move that the sums have has ended."""
+    """``oldest`` is the time at which the first move in the sums ended."""
 
     since: Time
     until: Time
