@@ -184,7 +184,7 @@ class VersionsResource:
 
 
 class ToPage:
-    """``/ui``, as people type it."""
+    """The redirection of ``/ui``, as people type it, to the page."""
 
     is_public = True
 

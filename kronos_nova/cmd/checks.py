@@ -65,7 +65,10 @@ class CheckWarning(Exception):  # noqa: N818 - no error
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Report:
-    """``role`` is what the host was taken for."""
+    """The result of all checks of a host.
+
+    role : the name of the role that the host was checked for
+    """
 
     role: str
     findings: tuple[Finding, ...]

@@ -13,7 +13,10 @@ Word = sa.Text().with_variant(sa.String(32), *_SERVERS)
 
 
 class ClaimColumns:
-    """``pci`` is a JSON list of addresses, ``created_at`` ISO 8601 with its offset."""
+    """The columns of a claim.
+
+    ``pci`` is a JSON list of addresses, ``created_at`` ISO 8601 with its offset.
+    """
 
     __tablename__ = 'claims'
 

@@ -21,9 +21,13 @@ TOLERANCE = datetime.timedelta(seconds=60)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DatedTable:
-    """``done`` are columns of times at which something was done; ``until`` maps a column of a time
-    to come to the one in ``done`` that it counts from. Only rows whose ``state`` is one of
-    ``states`` are looked at, where that is given: a table may have millions that have ended."""
+    """A table, and its columns with times.
+
+    done : columns of times at which something was done
+    until : column of a time to come to the column in ``done`` that it counts from
+    states : the states of the rows that are read, because a table may have millions of rows that
+        have ended; empty for all rows
+    """
 
     model: type
     done: tuple[str, ...]

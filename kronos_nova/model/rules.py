@@ -36,9 +36,12 @@ it is not. Forms that know it themselves have a method of that name."""
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class Rule:
-    """``reason`` is the word under which instances that stayed because of it are reported;
-    ``yields`` tells that it gives way where a host could not be emptied otherwise: it is about
-    load, or what is known of it, or keeps things calm."""
+    """A reason for which some instances may not go to some hosts.
+
+    reason : the word under which instances that stayed because of the rule are reported
+    yields : whether the rule gives way where a host could not be emptied otherwise, such as a limit
+        of load
+    """
 
     is_additive: ClassVar[bool] = True
     reason: str

@@ -17,9 +17,11 @@ TAKEN = {ANNOUNCED: EXPIRED, BEGUN: ORPHANED, HANDED_OVER: ORPHANED}
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """``state`` is ANNOUNCED before Nova has a record of the migration, BEGUN once it has one,
-    HANDED_OVER once the request to the source compute is about to be sent. A worker that was found
-    dead turns ANNOUNCED into EXPIRED and the others into ORPHANED.
+    """The record of one live migration that a conductor worker prepares.
+
+    ``state`` is ANNOUNCED before Nova has a record of the migration, BEGUN once it has one, and
+    HANDED_OVER once the request to the source compute is about to be sent. After the worker was
+    found dead, ANNOUNCED becomes EXPIRED and the others become ORPHANED.
 
     ``migration_uuid`` is made up while there is no migration (UNBEGUN). ``beat_at`` is the worker's
     last sign of life.

@@ -53,7 +53,10 @@ snapshot that makes it work hard slows neither the cloud's services nor other re
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedSnapshot:
-    """``bytes`` are those of its files; """
+    """An entry in the list of snapshots.
+
+    bytes : the size of all files of the snapshot
+    """
 
     name: str
     taken_at: datetime.datetime

@@ -23,8 +23,12 @@ answer; not measured."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Holdings:
-    """``roots`` is {provider: root of its tree}, ``sharing`` {sharing provider: the roots of the
-    trees that it serves}, ``consumers`` {uuid: what it holds}."""
+    """The trees of providers in placement, and the allocations on them.
+
+    roots : uuid of each provider to that of the root of its tree
+    sharing : uuid of each sharing provider to the roots of the trees that it serves
+    consumers : uuid of each consumer to its allocations
+    """
 
     roots: Mapping[str, str]
     sharing: Mapping[str, frozenset[str]]
@@ -96,7 +100,8 @@ def _held_on(client, provider):
 
 
 def read_providers(client: PlacementClient) -> Holdings:
-    """Return holdings without consumers."""
+    """Read the trees of providers and the sharing providers, but no allocations: ``consumers`` is
+    empty."""
     sharing = {}
     for uuid in client.sharing():
         with contextlib.suppress(errors.NotFound):
