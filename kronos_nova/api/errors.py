@@ -1,4 +1,4 @@
-"""Errors of Kronos over HTTP: one table, and one form."""
+"""Errors of operations over HTTP: the status of each kind of error, and the body of the answer."""
 
 import http
 import json
@@ -44,7 +44,8 @@ STATUSES = (
     (db_exc.DBError, 503),
     *((kind, 503) for kind in dispatch.UNANSWERED),
 )
-"""The first that an error is of gives its status; any other is a fault of ours."""
+"""Kinds of errors and their HTTP statuses. The first kind that matches an error counts. An error of
+no kind here is a fault of Kronos, with status 500."""
 
 UNANSWERED = {500: 'Something went wrong; the log of kronos-api says what.',
               503: 'Something that Kronos needs does not answer; the log of kronos-api says what.'}

@@ -1,8 +1,9 @@
-"""The rules of an operator: which hosts servers may be on, what they cost elsewhere, and which are
-kept together or apart.
+"""The rules of an operator: the hosts that servers may be on, the price of servers on hosts where
+rules do not want them, and the servers that are kept together or apart.
 
-Rules that name hosts become sets of hosts, rules about several servers become groups. What the
-owners of servers select gives way in a drain, as their metadata does elsewhere.
+Rules that name hosts become sets of hosts, rules about several servers become groups. A rule gives
+way where a host could not be emptied otherwise if the owners of servers decide which servers it
+selects, by their tags for example.
 """
 
 import functools
@@ -69,8 +70,8 @@ def _placement_rule(subjects: '_Subjects', kind: np.ndarray, sets: Sequence[tupl
 
 
 def preferences(problem: Problem, selections: Selections) -> Preferences | None:
-    """Make what servers cost on hosts where rules would rather not have them; None where nothing
-    does."""
+    """Make the prices of servers on hosts where rules do not want them; None where no rule has a
+    price."""
     subjects = _Subjects(problem, selections)
     kind, sets = subjects.narrowed((SHOULD, SHOULD_NOT))
     if not kind.any():

@@ -64,17 +64,17 @@ class PlanningHistory:
     imbalanced : aggregate to how many cycles in a row before this one found it imbalanced
     moves : migrations that ended within the longest window one looks back
     tries : moves of Kronos that ended within the window that tells what a move costs
-    projects_moved : project to how many moves there were of its instances in the last day, but for
-        those that emptied hosts
-    instances_moved : instance uuid to how many moves there were of it in the last week, but for
-        those that emptied hosts
-    load_stats : aggregate to policy to LoadStats, what is known of the loads of its
-        instances
-    instances_moved_today : the same in the last day
+    projects_moved : project to the number of moves of its instances in the last day, without moves
+        that emptied hosts
+    instances_moved : instance uuid to the number of its moves in the last week, without moves that
+        emptied hosts
+    instances_moved_today : as ``instances_moved``, in the last day
+    load_stats : aggregate to policy to the LoadStats of its instances
     endless : uuids of instances whose live migration would not end
     doubted : aggregate to (policy, host) of what failed in the evaluation before this one; see
         :mod:`kronos_nova.load.belief`
-    caused : instance uuid to how many moves of others in the last day its load is the cause of
+    caused : uuid of an instance to the number of moves of other instances in the last day that its
+        load caused
     homes : instance uuid to its host and the one on which it would be without moves for load; None
         where that is not known
     """

@@ -28,15 +28,17 @@ COPY_CORES = 2.0
 made; lowered, more are made. An estimate; not measured."""
 FULL_HOST = 4.0
 """Core-hours that servers are expected to lack on a full host until it is no longer full. Raised,
-more moves are worth their price; lowered, fewer are. Chosen by ``bench days`` on 17 rows, relative
-to plans before there was a price: 4 has 1.02 times the hot minutes and .61 times the GiB. With 20
-hosts on 20110412 and doubt left out, 2 has 246 hot minutes and 626 GiB, 6 has 252 and 1,282."""
+more moves are worth their price; lowered, fewer are. Chosen by ``bench days``: in the mean of 17
+pairs of a cloud and a day, 4 has 1.02 times the hot minutes and .61 times the copied GiB of plans
+made before there was a price. With 20 hosts on the day 20110412 of PlanetLab, and without the
+higher price of instances that are hardly known, 2 has 246 hot minutes and 626 GiB, 6 has 252 and
+1,282."""
 SEEN, SEEN_LEAST = 3 * HOUR, 300.0
 """Seconds for which an instance must be known until moves cost the price instead of twice the
 price, and seconds for which it counts as known at least. Raised, fewer moves are made in the hours
-after a start and off hosts of new instances, and these mostly undo chance; lowered, more of these
-are made. Measured by ``bench days`` on 20110412: with 20 hosts .71 of the memory is copied for .83
-of the hot minutes, with 100 hosts .88 for .98."""
+after a start and off hosts of new instances, where a gain is mostly chance; lowered, more are.
+Measured by ``bench days`` on the day 20110412 of PlanetLab: with 20 hosts .71 of the memory is
+copied for .83 of the hot minutes, with 100 hosts .88 for .98."""
 CopyPrices = Callable[[np.ndarray], np.ndarray]
 """Instances (n,) to the price of copying each, float64 (n,)."""
 

@@ -123,11 +123,11 @@ class PlanningCase:
         host that live migration cannot leave: such instances are not even considered
     instances : those of the problem, in its order
     around : the part of the snapshot that has to do with the aggregate
-    forecasts : policy to what is expected of it
+    forecasts : policy to its forecast
     ahead : the problem, with a column for each hour to come
-    load_stats : policy to what is known of the instances; none without restraint
+    load_stats : policy to the statistics of its instances' loads; empty without restraint
     outlook : the load that is likely to last; None without restraint
-    marks : what hurts, for each policy of ``ahead``
+    marks : the limits above which a host or an instance is hot, for each policy of ``ahead``
     compile : makes the model of a problem, by all rules and prices
     holds : uuid to the rule of an operator by which an instance is not moved now
     """

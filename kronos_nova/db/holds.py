@@ -97,7 +97,8 @@ class Holds:
             ).values(state=new, **_columns(values))).rowcount == 1
 
     def consumers(self) -> dict[str, tuple[Hold, str]]:
-        """Read the consumers that may have allocations: uuid to hold and host."""
+        """Read {consumer uuid: (its hold, its host)} of all consumers that may have
+        allocations."""
         return {uuid: (each, host) for each in self.with_consumers()
                 for uuid, host in each.consumers.items()}
 

@@ -27,7 +27,8 @@ DAYS = 2 * ORIGINS + 1
 """Number of hours until now whose means are needed: a day before each origin, and one more. Fixed
 by :data:`ORIGINS`."""
 WEEK_AGO = 7 * 24 + ORIGINS + 1
-"""Hours ago at which the needed part of last week begins. Fixed by :data:`ORIGINS` and the week."""
+"""Number of hours from the first hour of last week that a forecast reads until now: a week, the
+hours of :data:`ORIGINS`, and one more. Fixed by :data:`ORIGINS` and the week."""
 LEAST_KNOWN = 3
 """Hours of known errors that a forecast needs to have a weight. Raised, forecasts are used later
 after a start; lowered, one lucky hour gives a forecast the weight of a good one. Not measured."""
@@ -53,7 +54,7 @@ takes more time. Chosen because a judgement takes some tens of MiB."""
 
 
 def weeks(horizon: int) -> int:
-    """Return the hours of last week that are needed, beginning with :data:`WEEK_AGO`."""
+    """Return the number of hours of last week that a forecast reads, from :data:`WEEK_AGO` on."""
     return ORIGINS + 1 + horizon
 
 

@@ -47,7 +47,7 @@ def expected_range(deviations: np.ndarray, left_out: int = 0) -> float:
         side[:, None] / sizes, _TABLE, _CUMULATED), _LEAST)) @ counts) for side in (at, -at))
     if len(varying) < len(deviations):    # the highest is never below a load that does not vary
         below = np.zeros(len(at))
-    # The mean of the highest; that of the lowest is its negative.
+    # Twice the mean of the highest load, because the mean of the lowest is its negative.
     return 2.0 * max(float(np.trapezoid(1.0 - above - below, at)), 0.0)
 
 

@@ -84,7 +84,8 @@ class Model:
         return tuple(self.memberships.groups_of(vm).tolist())
 
     def sharing_with(self, host: int) -> list[int]:
-        """Return the host, and the hosts that are allocated some class from the same provider."""
+        """Return the host, and each other host that has the provider of some resource class in
+        common with it, such as that of a shared disk."""
         hosts, classes = np.indices((len(self.guests), len(self.problem.resource_classes)))
         rows = np.asarray(self.problem.row(hosts, classes))
         return sorted({host, *np.flatnonzero((rows == rows[host]).any(axis=1)).tolist()})

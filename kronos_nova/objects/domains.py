@@ -71,7 +71,7 @@ def hosts_in(hosts: Iterable[Host], domain: str) -> list[str]:
     """Return the names of the hosts of a failure domain, sorted; none where there is no such
     domain.
 
-    :param domain: such as ``rack=r3``; with larger domains, ``room=a,rack=r3``, a host is in all
+    :param domain: such as ``rack=r3``; ``room=a,rack=r3`` is rack r3 of room a
     """
     wanted = [tuple(part.strip() for part in each.partition('=')[::2])
               for each in domain.split(',')]

@@ -1,6 +1,6 @@
 """Levels, pauses and stops as operators set them, by a command or over the API.
 
-Each has the time of the control database, whatever the clock of the host says that set it.
+Each is dated by the clock of the control database, not by that of the host on which it was set.
 """
 
 import contextlib

@@ -59,7 +59,8 @@ class _ConcurrencyHistory:
             self._sums.append(total)
 
     def during(self, begun: float, ended: float) -> float:
-        """Return the mean over a span of time; 0 for an empty span."""
+        """Return the mean number of spans that include a moment between ``begun`` and ``ended``; 0
+        where these are equal."""
         if ended <= begun:
             return 0.0
         return (self._until(ended) - self._until(begun)) / (ended - begun)

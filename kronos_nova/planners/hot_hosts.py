@@ -17,11 +17,12 @@ are hot without them. Chosen because less than a tenth of the excess is not wort
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Marks:
-    """Limits above which a load hurts, a figure a policy; inf where a policy has no such limit.
+    """Limits above which a host or an instance is hot, a figure a policy; inf where a policy has
+    no such limit.
 
     high : float64 (P,), load of a host above which it is to be relieved
     target : float64 (P,), at or below which it then ends, and no destination passes
-    vm_high : float64 (P,), what an instance may weigh on its host
+    vm_high : float64 (P,), load of an instance, as a part of its host, above which the host is hot
     """
 
     high: np.ndarray

@@ -74,8 +74,8 @@ class Packing:
 
 
 def _distinct(free: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the columns of free room and sizes without columns that equal another, such as a
-    policy on allocated resources."""
+    """Return free room and sizes without the columns that repeat another one. A policy on an
+    allocated resource, for example, has the same column as the resource itself."""
     rounded = np.round(np.vstack([free, size]), 12)
     first = np.sort(np.unique(rounded, axis=1, return_index=True)[1])
     return free[:, first], size[:, first]

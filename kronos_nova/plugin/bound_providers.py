@@ -36,7 +36,7 @@ def _bound(context, instance):
     found = collections.defaultdict(collections.Counter)
     for vif in instance.get_network_info():
         allocation = (vif['profile'] or {}).get('allocation')
-        # Without Neutron's extension for groups it is the one provider of the port.
+        # Without Neutron's extension for groups the allocation of a port is its one provider.
         groups = allocation if isinstance(allocation, dict) else {vif['id']: allocation}
         for group, provider in groups.items():
             if provider:

@@ -199,7 +199,8 @@ class _Names:
         return self._words.setdefault(word, f'value-{len(self._words) + 1}')
 
     def classes(self, amounts):
-        """Return amounts by resource class, or None, under the pseudonyms of the classes."""
+        """Return amounts by resource class under the pseudonyms of the classes; None where amounts
+        are None."""
         return amounts and {self.custom.get(name, name): amount
                             for name, amount in amounts.items()}
 

@@ -1,4 +1,4 @@
-"""Levels, pauses and stops."""
+"""Levels, pauses and stops: show them and their history, set them, end pauses and stops."""
 
 from kronos_client.contract import automation as contract
 from kronos_client.contract.base import Request

@@ -1,4 +1,4 @@
-"""The maintenance in progress."""
+"""The maintenance in progress: show, stop or end it, and record that a host was serviced."""
 
 import datetime
 

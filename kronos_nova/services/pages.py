@@ -1,4 +1,4 @@
-"""Parts of lists."""
+"""Pages of long lists: the marker by which the next one is requested."""
 
 from collections.abc import Sequence
 
