@@ -1,4 +1,5 @@
-"""A destination must be up, enabled and not forced down, and it must be known how loaded it is."""
+"""The rule that the nova-compute of a destination is up, enabled and not forced down, and that the
+load of the destination is known."""
 
 from collections.abc import Iterator
 

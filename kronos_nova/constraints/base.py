@@ -1,4 +1,5 @@
-"""The protocol of constraints, those that are installed, and the model that they compile."""
+"""The protocol of constraints, and the model of an aggregate, compiled by all installed
+constraints."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -22,15 +23,15 @@ class ConstraintRules:
 
     restrict_to_az : no move between availability zones
     reserve_hosts : how many hosts' worth of room stays free
-    soft_group_cost : what it costs to break a soft server group; None makes these as strict as hard
-        ones
-    soft_groups_yield : they give way where a host could not be emptied otherwise
+    soft_group_cost : price of breaking a soft server group; None makes soft groups as strict as
+        hard ones
+    soft_groups_yield : soft server groups give way where a host could not be emptied otherwise
     vetoes : (instance uuid, host name) to the reason, from Nova's own scheduler
-    returns : (instance uuid, host name) the instance left not long ago
+    returns : (instance uuid, name of a host that the instance left not long ago)
     closed_hosts : names of hosts that take no instance, whatever Nova says of them
-    host_checks : what is compared between servers and hosts, of
+    host_checks : the checks of servers against hosts that apply, some of
         :data:`kronos_nova.objects.host_checks.ALL_CHECKS`
-    selections : what the rules of operators select
+    selections : the rules of operators, with the servers that each of them selects
     packs_numa_cells : Nova fills the NUMA cells of a host one after the other
     """
 
@@ -49,13 +50,13 @@ class ConstraintRules:
 class Constraint(Protocol):
     """Compiles one reason for which an instance may not go somewhere.
 
-    The forms that rules have are in :mod:`kronos_nova.model.rules`; other reasons use
-    :class:`~kronos_nova.model.rules.CallbackRule`, which is evaluated last.
+    Use one of the rules in :mod:`kronos_nova.model.rules`. A reason that none of them can express
+    is a :class:`~kronos_nova.model.rules.CallbackRule`, which is evaluated last.
     """
 
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot, rules: ConstraintRules) -> Iterable[Rule]:
-        """Return the rules; none where the constraint can forbid nothing in this problem."""
+        """Return the rules of this constraint; none where it forbids no move in this problem."""
 
 
 NAMESPACE = 'kronos_nova.constraints'

@@ -1,5 +1,7 @@
-"""A destination must have room in placement's terms, in every resource class, and give one consumer
-as much as the instance needs; and NUMA cells with room for the parts of an instance that has some.
+"""The rules that a destination has room for an instance, as placement and Nova count it.
+
+Placement: capacity in every resource class, and units that allow the amount for one consumer. Nova:
+NUMA cells with room for the cells of the instance, if it has any.
 """
 
 import numpy as np
@@ -32,7 +34,8 @@ class NumaCells:
 
 
 def _units(problem: Problem) -> tuple[AllowedHosts, ...]:
-    """Placement judges ``min_unit``, ``max_unit`` and ``step_size`` for each consumer."""
+    """Keep instances off hosts whose ``min_unit``, ``max_unit`` or ``step_size`` do not allow their
+    amounts, as placement does."""
     if problem.min_unit is None or problem.max_unit is None or problem.step_size is None:
         return ()
     kind = equal_rows(problem.demands)

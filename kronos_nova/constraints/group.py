@@ -1,11 +1,12 @@
-"""Server groups: all four policies, unless the soft ones are only to cost something.
+"""The rule for server groups: all four policies, or only the hard ones where ``soft_group_cost``
+gives soft ones a price instead.
 
-Anti-affinity: at most ``max_server_per_host`` members on a host. Affinity: only to where every
-other member is; where they are already apart, only to a host that has most of the others, so that a
-broken group can be repaired move by move and none gets worse.
+Anti-affinity: at most ``max_server_per_host`` members on a host. Affinity: a member may go only to
+the host of all other members. Where members are already on several hosts, it may go only to a host
+with most of the others, so that a broken group can be repaired move by move and never gets worse.
 
-In a drain the soft ones give way where the host could not be emptied otherwise. To Nova they are a
-preference, and a tenant who makes a group has no say in whether a host is taken out of service.
+In a drain, soft policies give way where the host could not be emptied otherwise. To Nova they are a
+preference, and a tenant who makes a group must not keep a host from being serviced.
 """
 
 import numpy as np

@@ -1,5 +1,5 @@
-"""No destination may exceed a policy's ``capacity_threshold``, by its score or its capacity
-query."""
+"""The rule that no move lifts its destination above the ``capacity_threshold`` of a policy, in its
+score or in the answer to its capacity query."""
 
 import numpy as np
 

@@ -1,4 +1,5 @@
-"""Hosts that are kept for some projects or some flavors, as Nova's own filters keep them."""
+"""The rules of Nova's filters by which the metadata of aggregates reserves hosts for some projects
+or flavors."""
 
 from collections.abc import Callable
 from collections.abc import Hashable
@@ -21,26 +22,26 @@ TENANT_KEY = 'filter_tenant_id'
 SPEC_PREFIX = 'aggregate_instance_extra_specs:'
 
 Tenants = frozenset[str]
-"""Projects that a host is kept for."""
+"""Projects that a host is reserved for; empty: all projects."""
 Properties = frozenset[tuple[str, frozenset[str]]]
 """(key, values) of the metadata of a host's aggregates."""
 Specs = tuple[tuple[str, str], ...]
-"""(key, value) that the aggregates of an instance's host must have."""
+"""(key, value) pairs that the aggregates of an instance's host must have in their metadata."""
 Wanted = TypeVar('Wanted', bound=Hashable)
 Offer = TypeVar('Offer', bound=Hashable)
 
 
 class Isolation:
-    """Two rules of Nova's scheduler that aggregates' metadata state, so that no move is planned
-    which they would refuse.
+    """Applies two of Nova's filters that read the metadata of aggregates, so that no planned move
+    is refused by them.
 
     AggregateMultiTenancyIsolation: where a host's aggregates name projects in ``filter_tenant_id``
     (or keys that begin so), others stay out. AggregateInstanceExtraSpecsFilter: every extra spec
     ``aggregate_instance_extra_specs:KEY`` must be among the values of KEY of the host's aggregates.
-    Each is only applied where some aggregate or flavor asks for it.
+    A filter without effect on any pair of instance and host gives no rule.
 
-    Projects that no host names are all alike, as are flavors that ask for the same and hosts that
-    offer the same, so that the cost does not grow with projects times hosts.
+    Equal cases are compared once: projects that no host names, flavors with equal extra specs,
+    hosts with equal metadata. So the cost does not grow with projects times hosts.
     """
 
     @staticmethod
@@ -66,8 +67,12 @@ class Isolation:
 
 def _rule(wanted: Sequence[Wanted], offers: Sequence[Offer],
           admits: Callable[[Wanted, Offer], bool], why: Why) -> tuple[AllowedHosts, ...]:
-    """Return the hosts whose offers admit what each instance wants. Both are hashable, so that
-    equal pairs are compared once."""
+    """Return the rule that permits an instance the hosts whose offer admits its wish; none if every
+    host admits every instance.
+
+    :param wanted: the wish of each instance, hashable, so that equal ones are compared once
+    :param offers: the offer of each host, also hashable
+    """
     kinds = {each: n for n, each in enumerate(dict.fromkeys(wanted))}
     sorts = {each: n for n, each in enumerate(dict.fromkeys(offers))}
     allowed = np.array([[admits(one, offer) for offer in sorts] for one in kinds], dtype=bool)
@@ -79,8 +84,8 @@ def _rule(wanted: Sequence[Wanted], offers: Sequence[Offer],
 
 
 def _offers(problem: Problem, snapshot: Snapshot) -> tuple[list[Tenants], list[Properties]]:
-    """Return the projects that each host is kept for, and the metadata of its aggregates, in
-    hashable form. Hosts that are in the same aggregates are computed once."""
+    """Return the projects that each host is reserved for, and the metadata of each host's
+    aggregates, in hashable form. Hosts that are in the same aggregates are computed once."""
     inside: dict[str, tuple[int, ...]] = {host: () for host in problem.hosts}
     for number, aggregate in enumerate(snapshot.aggregates):
         for host in inside.keys() & set(aggregate.hosts):
@@ -106,7 +111,8 @@ def _offer(aggregates: Iterable[Aggregate]) -> tuple[Tenants, Properties]:
 
 
 def _required(instance: Instance) -> Specs:
-    """Return the extra specs that aggregates must offer, in hashable form."""
+    """Return the extra specs of an instance's flavor that aggregates must have, in hashable
+    form."""
     return tuple(sorted((key.removeprefix(SPEC_PREFIX), value)
                         for key, value in instance.flavor_extra_specs.items()
                         if key.startswith(SPEC_PREFIX)))
@@ -115,8 +121,8 @@ def _required(instance: Instance) -> Specs:
 def _admits(specs: Specs, properties: Properties) -> bool:
     """Return whether a host's aggregates have every wanted value.
 
-    Of Nova's operators only ``<or>`` is understood; with any other the answer is no: better no
-    move than one that Nova refuses.
+    Of the operators in Nova's extra specs only ``<or>`` is understood. With any other one the
+    answer is no, because no move is better than one that Nova refuses.
     """
     offered = dict(properties)
     return all(not offered.get(key, frozenset()).isdisjoint(_values(value))

@@ -101,7 +101,8 @@ class _Subjects:
         """Return intp (V,), the number of the set of rules that each instance is subject to, and
         the positions of the rules in each set. The set without rules is the first.
 
-        :param yields: whether they give way where a host could not be emptied; None for all
+        :param yields: only rules that give way (True), or do not (False), where a host could not be
+            emptied otherwise; None for all
         """
         chosen = {number for number, each in enumerate(self._placing)
                   if each.rule.relation in relations and yields in (None, each.rule.yields)}
@@ -112,7 +113,7 @@ class _Subjects:
 
     @functools.cached_property
     def wanted(self) -> np.ndarray:
-        """bool (n, H): whether each rule would have its servers on each host."""
+        """bool (n, H): whether each rule wants its servers on each host."""
         # Many rules name the same hosts.
         rows = {hosts: np.array([host in hosts for host in self.hosts], dtype=bool)
                 for hosts in {each.hosts for each in self._placing}}
@@ -121,8 +122,8 @@ class _Subjects:
         return named.reshape(len(is_for), len(self.hosts)) == is_for[:, None]
 
     def names(self, numbers: Iterable[int], host: int | None) -> str:
-        """Return the names of the rules among some that keep their servers off a host; without a
-        host, of all of them."""
+        """Return a text with the names of those rules of ``numbers`` that keep their servers off a
+        host; of all of them without a host."""
         return _names([self._placing[number].rule.name for number in numbers
                        if host is None or not self.wanted[number, host]])
 
@@ -138,12 +139,13 @@ def _positions(names: Sequence[str]) -> dict[str, int]:
 
 def rule_groups(selections: Selections, vms: Sequence[str], hosts: Sequence[str],
                 moved: Mapping[str, str]) -> tuple[Group, ...]:
-    """Make the groups that rules about several servers are here.
+    """Make the groups of instances in a problem from rules about several servers.
 
-    A server that is on its way to a host, or at a place of the problem but not on its hosts, counts
-    there and is no member that moves.
+    A server that is migrating to a host of the problem counts there and is not movable. So does a
+    server on a host outside of the problem that is in the same place, such as a rack, as hosts of
+    the problem.
 
-    :param moved: uuid to the host, of instances that are not where the snapshot has them
+    :param moved: uuid to the present host, of instances that have left the host in the snapshot
     """
     here, index = _positions(vms), _positions(hosts)
     arriving = selections.arriving

@@ -1,4 +1,4 @@
-"""Hosts in parts between which no instance moves: cells and availability zones."""
+"""The rules that no instance leaves its cell or, where configured, its availability zone."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ class Zone:
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,
                 rules: ConstraintRules) -> tuple[AllowedHosts, ...]:
-        """Keep an instance, where an operator asks for it, in its availability zone."""
+        """Keep each instance in its availability zone, if ``restrict_to_az`` is set."""
         if not rules.restrict_to_az:
             return ()
         zones = snapshot.zones()
@@ -43,6 +43,6 @@ def _partition(problem: Problem, noun: str,
         return (f'{problem.hosts[host]} is in {noun} {names[part[host]]}, the instance in '
                 f'{names[part[problem.vm_host[vm]]]}')
 
-    # No move leaves a part, so the part of an instance is that of its present host.
+    # No move leaves a cell or zone, so that of an instance is that of its present host.
     return (AllowedHosts(reason='zone', why=why, kind=part[problem.vm_host],
                          allowed=np.arange(len(names))[:, None] == part),)

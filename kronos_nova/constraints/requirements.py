@@ -1,5 +1,5 @@
-"""A destination must meet the requirements of the server, as far as they are known without a
-request to Nova."""
+"""The rules that a destination meets the requirements of a server's flavor, image and CPU, as far
+as these are known without a request to Nova."""
 
 import re
 from collections.abc import Callable
@@ -26,7 +26,7 @@ ALSO_RUNS = {'x86_64': ('i686',), 'aarch64': ('armv7l',)}
 
 OLD_ARCHITECTURES = {'i386': 'i686', 'i486': 'i686', 'i586': 'i686', 'amd64': 'x86_64',
                      'arm64': 'aarch64'}
-"""Other names of architectures in images, and Nova's own."""
+"""Architectures as images may call them, and the name that Nova uses."""
 
 HYPERVISORS = frozenset(('kvm', 'qemu'))
 VIRTUAL_MACHINE = 'hvm'
@@ -42,17 +42,19 @@ Offer = TypeVar('Offer', bound=Hashable)
 
 
 class HostRequirements:
-    """Nova's answers to moves that follow from what hosts have and servers require.
+    """Forbids moves that Nova would refuse because the destination lacks something that the server
+    requires. Each check gives a rule of its own.
 
-    traits : of the flavor and the image, required and forbidden
-    aggregates : the server's ``member_of``, and aggregates that are isolated by a trait
-    image : architecture, hypervisor and its version, of the image
+    traits : required and forbidden traits of the flavor and the image
+    aggregates : aggregates that the server's ``member_of`` names, and aggregates that are isolated
+        by a trait
+    image : architecture, hypervisor and its version that the image asks for
     hypervisor : a live migration goes to the same hypervisor, and to no older version
     cpu : the destination's processors have the features of the source's
 
-    Servers with equal requirements are asked about once, as are hosts with equal offers, so that
-    the cost does not grow with servers times hosts. A requirement or an offer that is not known
-    forbids nothing.
+    Servers with equal requirements are compared once, as are hosts with equal offers, so that the
+    cost does not grow with servers times hosts. A requirement or an offer that is not known forbids
+    nothing.
     """
 
     @staticmethod
@@ -79,10 +81,10 @@ class HostRequirements:
 
 
 class _Question:
-    """Compares every distinct requirement with every distinct offer, once.
+    """Compares the distinct requirements of servers with the distinct offers of hosts.
 
     :param needs: distinct requirements
-    :param kind: intp (V,), the position in ``needs`` of each instance's
+    :param kind: intp (V,), position in ``needs`` of each instance's requirements
     """
 
     def __init__(self, problem: Problem, hosts: Sequence[Host], needs: Sequence[Requirements],
@@ -158,11 +160,11 @@ class _Question:
     def _seen_from_home(self, wanted: Sequence[Wanted], depends: Sequence[bool],
                         offers: Sequence[Offer], narrowed: Callable[[Wanted, Offer], Wanted]
                         ) -> tuple[np.ndarray, list[Wanted]]:
-        """Return the requirements that depend on the offer of the server's own host, and for each
-        instance the position of its requirements.
+        """Adapt the requirements that depend on the offer of the server's own host. Returns the
+        position of each instance's requirements, and all requirements.
 
-        :param depends: whether each requirement does
-        :param narrowed: makes the requirement of a server whose host has an offer
+        :param depends: whether each requirement depends on it
+        :param narrowed: (requirement, offer of the server's host) to the adapted requirement
         """
         kind, more = self._kind.copy(), list(wanted)
         for vm in np.flatnonzero(np.array(depends, dtype=bool)[kind]).tolist():
@@ -172,11 +174,12 @@ class _Question:
 
     def _rule(self, kind: np.ndarray, wanted: Sequence[Wanted], offers: Sequence[Offer],
               lack: Callable[[Wanted, Offer], str]) -> tuple[AllowedHosts, ...]:
-        """Return the rule; none where every host has what every instance requires.
+        """Return a rule that forbids hosts which lack something that an instance requires; none
+        where no host lacks anything.
 
         :param kind: intp (V,), a position in ``wanted``
-        :param offers: of each host
-        :param lack: says what is missing, for a person; empty for nothing
+        :param offers: the offer of each host
+        :param lack: (requirement, offer) to a text that says what the host lacks; empty for nothing
         """
         present, kind = np.unique(kind, return_inverse=True)
         needs = [wanted[position] for position in present.tolist()]
@@ -228,8 +231,8 @@ def _machine(host: Host) -> tuple[frozenset[str] | None, int | None]:
 
 def _lacks_machine(image: tuple[tuple[str, str], ...],
                    machine: tuple[frozenset[str] | None, int | None]) -> str:
-    """Return what of an image's properties a host lacks, as ImagePropertiesFilter decides for
-    libvirt's driver."""
+    """Return a text about the first property of an image that a host lacks, '' for none, as
+    ImagePropertiesFilter decides for libvirt's driver."""
     (runs, version), wanted = machine, dict(image)
     arch = wanted.get('hw_architecture', '').lower()
     arch = OLD_ARCHITECTURES.get(arch, arch)
@@ -240,15 +243,15 @@ def _lacks_machine(image: tuple[tuple[str, str], ...],
     if wanted.get('hw_vm_mode', VIRTUAL_MACHINE).lower() != VIRTUAL_MACHINE:
         return f'has no {wanted["hw_vm_mode"]} mode, which the image asks for'
     needed = wanted.get('img_hv_requested_version', '')
-    # The filter looks at the version only where one of the others is given.
+    # The filter checks the version only where the image has another of these properties.
     if version and needed and len(wanted) > 1 and not _satisfies(version, needed):
         return f'has a hypervisor of version {_dotted(version)}, and the image asks for {needed}'
     return ''
 
 
 def _satisfies(version: int, needed: str) -> bool:
-    """Return whether a version fulfils every comparison; one that is none of Nova's is not
-    known."""
+    """Return whether a hypervisor's version fulfils every comparison in an image's property. A
+    property that Nova could not read permits every version."""
     parts = [COMPARISON.fullmatch(part) for part in needed.split(',')]
     if not all(parts):
         return True
@@ -277,8 +280,8 @@ def _is_older(home: tuple[str, int | None], there: tuple[str, int | None]) -> st
 
 
 def _lacks_cpu(home: Cpu | None, there: Cpu | None) -> str:
-    """Return what a host's processors lack, as libvirt's comparison for Nova decides. On Arm every
-    processor passes."""
+    """Return a text about the CPU features that a host lacks, '' for none, as libvirt compares
+    processors for Nova. On Arm no feature is compared."""
     if home is None or there is None or home == there or home.arch == 'aarch64':
         return ''
     if home.arch != there.arch:

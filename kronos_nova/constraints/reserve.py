@@ -1,4 +1,4 @@
-"""Room for some hosts' worth of instances stays free."""
+"""The rule that the room of ``reserve_hosts`` hosts stays free on the hosts in use."""
 
 import numpy as np
 
@@ -9,9 +9,9 @@ from kronos_nova.objects.snapshot import Snapshot
 
 
 class Reserve:
-    """Room of the ``reserve_hosts`` largest hosts, which stays free. It is counted on hosts in use:
-    otherwise packing would fill them to the last and the reserve would be on empty hosts, which are
-    switched off."""
+    """Keeps as much room free as the ``reserve_hosts`` largest hosts have. Only room on hosts in
+    use counts: otherwise packing would fill these hosts, and the reserve would be on empty hosts,
+    which are switched off."""
 
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,

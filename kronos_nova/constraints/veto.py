@@ -20,8 +20,8 @@ class Returning:
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,
                 rules: ConstraintRules) -> tuple[ForbiddenPairs, ...]:
-        """Keep instances off hosts that they left recently, because a return would begin a
-        circle."""
+        """Keep instances off hosts that they left recently, so that they are not moved back and
+        forth."""
         return _if_any(ForbiddenPairs(
             problem, rules.returns, 'returning', yields=True,
             why=lambda state, vm, host: f'the instance left {problem.hosts[host]} not long ago'))
