@@ -1,1 +1,1 @@
-"""Choose moves: each planner an entry point of ``kronos_nova.planners``."""
+"""Planners, which choose moves. Each is an entry point of ``kronos_nova.planners``."""

@@ -1,5 +1,5 @@
-"""Repairs server groups whose members are where their policy does not want them: heuristic repair,
-which makes the number of conflicts smaller move by move (Minton, Johnston, Philips and Laird 1992).
+"""The planner that repairs server groups whose members violate their policy: heuristic repair, by
+which each move makes the number of conflicts smaller (Minton, Johnston, Philips and Laird 1992).
 """
 
 from kronos_nova.model import Model
@@ -13,8 +13,8 @@ from kronos_nova.planners.best_move import least_harmful
 
 
 class AffinityEnforcer:
-    """Repairs groups: of all moves that repair one, makes the move that leaves the lowest combined
-    imbalance, until there is none.
+    """Repairs groups move by move. Of all moves that repair a group it makes the one that leaves
+    the lowest combined imbalance, until no move repairs any.
 
     :param hard: repair affinity and anti-affinity
     :param soft: repair soft-affinity and soft-anti-affinity

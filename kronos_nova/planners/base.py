@@ -1,4 +1,5 @@
-"""The protocol of planners, those that are installed, and the steps that they make."""
+"""The protocol of planners with its input and output, and the function that loads an installed
+planner."""
 
 import dataclasses
 from collections.abc import Callable
@@ -24,8 +25,8 @@ class Cut:
 
 
 class NoPlace(NamedTuple):
-    """The reason why an instance stays where it must not; ``is_proven`` if there is no plan that
-    moves it and all others, False if none was found."""
+    """The reason why an instance stays on a host that it has to leave. ``is_proven`` says that no
+    plan could move it and all others; otherwise none was found."""
 
     why: str
     is_proven: bool
@@ -36,13 +37,13 @@ class Limits:
     """Limits of a planner.
 
     budget : moves that may still be planned
-    clock : monotonic seconds; the kernel has no clock of its own
-    deadline : on that clock; a planner stops there with the best plan so far. Before it, no choice
-        depends on the time
-    overload_ceiling : no host may pass this score in any policy on the way, unless it already was
-        above
+    clock : returns monotonic seconds; planners read no other clock
+    deadline : seconds of ``clock`` at which a planner stops with the best plan so far. Before the
+        deadline no choice depends on the time
+    overload_ceiling : score that no host may exceed in any policy after any move, unless it did so
+        before the plan
     cut : set once a planner stops at the deadline; copies of the limits share the record
-    unplaced : instance to why it finds no place, of those that had to leave their hosts; filled by
+    unplaced : instance to why it stays, of instances that had to leave their hosts; filled by
         planners, shared by copies
     """
 
@@ -70,9 +71,14 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A planned move in indexes of the problem. ``why`` is what it is for, ``reason`` that and what
-    it does; ``depends_on`` are positions of earlier steps of the same list; ``joint`` is a number
-    that it shares with the steps without which it does not help, None where it helps alone."""
+    """A planned move, in indexes of the problem.
+
+    combined_after : the combined imbalance after the move
+    why : the purpose of the move
+    reason : the purpose, and the effect on imbalances and loads
+    depends_on : positions of earlier steps of the same list that must be made before
+    joint : a number that steps share which help only together; None where the step helps alone
+    """
 
     vm: int
     source: int
@@ -85,15 +91,14 @@ class Step:
 
 
 class Planner(Protocol):
-    """Chooses moves. Stateless; the same input always gives the same plan."""
+    """Chooses moves. A planner has no state: the same input always gives the same plan."""
 
     phase: str
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
-        """Choose moves and apply them to ``state``, so that the next pass starts from where this
-        one ended.
+        """Choose moves and apply them to ``state``, from which the next planner continues.
 
-        The steps are in an order in which every rule of the model holds after every one of them.
+        Every rule of the model holds after each of the returned steps, in their order.
         """
 
 
@@ -102,7 +107,7 @@ def load(name: str, **arguments: Any) -> Planner:
 
     :param arguments: of its class, as the entry point has it
 
-    :raises ConfigurationError: none of that name is installed, or one that is cannot be imported
+    :raises ConfigurationError: no planner of that name is installed, or it cannot be imported
     """
     found = extensions.installed(NAMESPACE)
     if name not in found:
@@ -121,14 +126,14 @@ millionth of a host is of no use to a reader."""
 
 
 class StepRecorder:
-    """Makes moves one after the other, and keeps of each what it does."""
+    """Applies moves to a state one after the other, and describes the effect of each."""
 
     def __init__(self, state: State):
         self.state = state
         self.imbalances = state.imbalances()
 
     def record(self, vm: int, destination: int, why: str) -> Step:
-        """Make a move, and return the step with what it does."""
+        """Apply a move to the state, and return it as a step that describes its effect."""
         problem, before = self.state.problem, self.imbalances
         ends = [int(self.state.vm_host[vm]), destination]
         loads = self.state.scores[ends].copy()
@@ -158,7 +163,8 @@ def one_by_one(state: State, limits: Limits,
 
 
 def _effect(problem: Problem, what: str, old: np.ndarray, new: np.ndarray) -> str:
-    """Return the effect of a move on the figure of a policy."""
+    """Return a text about the changes of a figure, such as the imbalance, in all policies; '' if
+    none changes."""
     changes = ', '.join(filter(None, map(change, problem.policies, old, new)))
     return f'{what} {changes}' if changes else ''
 

@@ -1,5 +1,5 @@
-"""The best of many moves, looking closely only at those that may still be it: branch and bound over
-a neighbourhood of single moves."""
+"""The search for the best of many single moves. Only moves that may still be the best are rated in
+full: branch and bound over a neighbourhood."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -22,19 +22,20 @@ negative index."""
 
 
 class BestMove:
-    """The feasible move that lowers the combined imbalance most, among those it is shown. Of those
-    within the tolerance of the best the smallest memory, then uuid, then destination name decides.
+    """Finds the feasible move that lowers the combined imbalance most, among the moves that it is
+    given. Of moves within the tolerance of the best, the smallest memory, then uuid, then
+    destination name decides.
 
-    Candidates are (bound, instance, host). With :data:`EVERYWHERE` for the host, the bound is what
-    the instance could gain at best, and where is found out when it matters. Otherwise it is the
-    gain, accepted by every policy, and the pair is feasible.
+    Candidates are (bound, instance, host). With a host, the bound is the gain of a feasible move
+    that every policy accepts. With :data:`EVERYWHERE` instead, the bound is the most that the
+    instance could gain at any host, and the host is searched only if the candidate may be the best.
 
-    state : what moves start from
+    state : the state in which moves start
     floor : a move must gain more than this; -inf takes the best move however bad
-    wanted : Delta to bool (...), which moves are looked for at all; None for all
-    is_forced : every policy accepts everything
-    model : by whose rules; None for the state's own, and of these only those that do not yield
-        where moves are forced
+    wanted : Delta to bool (...), the moves that may be chosen; None for all
+    is_forced : moves count that policies do not accept
+    model : the model whose rules apply; None for that of the state, where moves are forced without
+        the rules that yield
     best : the largest gain of a feasible move so far, or the floor
     """
 
@@ -57,12 +58,13 @@ class BestMove:
         return (gains >= self.best - TOLERANCE) & (gains > self.floor)
 
     def could_matter(self, bound: float) -> bool:
-        """Return whether moves that gain ``bound`` at most are worth to be shown."""
+        """Return whether moves that gain at most ``bound`` may be the best, so that they have to be
+        considered."""
         # Half of the tolerance allows for rounding.
         return bound >= self.best - TOLERANCE * 1.5 and bound > self.floor - TOLERANCE / 2
 
     def to_anywhere(self, vms: np.ndarray) -> None:
-        """Show the moves of these instances to every host."""
+        """Consider the moves of these instances to every host."""
         bounds = self.extremes.decrease(self.extremes.at_best(vms))
         gains = self._gains(self.state.delta((vms[:, None], self.extremes.low_ends)))
         bounds = np.maximum(bounds, gains.max(axis=1, initial=-np.inf))
@@ -107,13 +109,15 @@ class BestMove:
         return np.where(self.is_forced | delta.accepted, delta.decrease, -np.inf)
 
     def _near(self, bounds: np.ndarray, vms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the instances that may matter, the most promising first."""
+        """Return the bounds and instances of which a move may be chosen, the largest bound
+        first."""
         near = self._matters(bounds)
         order = np.argsort(-bounds[near], kind='stable')
         return bounds[near][order], vms[near][order]
 
     def _row(self, vm: int) -> np.ndarray:
-        """Return float64 (H,): the gain of the instance at each host, -inf where it may not go."""
+        """Return float64 (H,): the gain of moving the instance to each host, -inf where it may not
+        go."""
         if vm not in self._rows:
             delta = self.state.delta((vm, np.arange(len(self.state.guests))), model=self.model)
             permitted = delta.feasible & self.state.problem.available
@@ -126,8 +130,8 @@ class BestMove:
 def least_harmful(state: State, vms: Iterable[int],
                   wanted: Callable[[Delta], np.ndarray] | None = None,
                   is_forced: bool = False, model: Model | None = None) -> tuple[int, int] | None:
-    """Find the accepted move of some instances after which the combined imbalance is lowest, even
-    if it is higher than before, as (instance, destination). None if there is none.
+    """Return the accepted move of some instances after which the combined imbalance is lowest, even
+    if it is higher than before, as (instance, destination). None if no move is possible.
 
     :param wanted, is_forced, model: as in :class:`BestMove`
     """

@@ -1,10 +1,10 @@
-"""Imbalances that no plan can go below.
+"""Lower bounds of the imbalances that a plan can reach.
 
-An instance is indivisible, and some may not be moved: the host with the largest of them is at least
-as loaded as that, while the least loaded of the other hosts has no more than their mean.
+An instance is indivisible, and some may not be moved. The host of the largest instance has at least
+its load, while the least loaded of the other hosts has at most their mean.
 
-A host without room stays as little loaded as it is, such as one that a buffer keeps free: the most
-loaded of the others has their mean at least.
+The load of a host without room, such as one that a buffer keeps free, cannot rise, while the most
+loaded of the other hosts has at least their mean.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ def least_imbalances(problem: Problem) -> np.ndarray:
     if movable.any():
         largest = problem.weights[movable].max(axis=0)
         on_top = np.maximum(on_top, (fixed + largest * scale).min(axis=0))
-    # In units of load: what the other hosts have at most, and can hold at least.
+    # In units of load: the most that the other hosts have, and the least that they can hold.
     load = (problem.scores[hosts] / scale).sum(axis=0) - on_top / scale.max(axis=0)
     size = (1.0 / scale).sum(axis=0) - (1.0 / scale).max(axis=0)
     least = np.maximum(on_top - np.maximum(load, 0.0) / size, 0.0)
@@ -40,7 +40,7 @@ def least_imbalances(problem: Problem) -> np.ndarray:
 
 
 def _below_others(problem: Problem, hosts: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """Return float64 (P,): how far some host is below the others at least.
+    """Return float64 (P,): the least by which some host is below the most loaded of the others.
 
     :param most: float64 (H, P), the highest score that each of the hosts can have
     """

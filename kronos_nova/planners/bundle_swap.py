@@ -1,4 +1,4 @@
-"""Make room: swap bundles of instances between full hosts.
+"""Swaps of bundles of instances between full hosts, which make room.
 
 Full hosts are seldom full in everything: one has processors left and no memory, another the
 reverse. Nothing fits on either until instances of the one change places with instances of the
@@ -39,13 +39,13 @@ has."""
 
 
 class Bundles(NamedTuple):
-    """n ways to take some instances of the same size off a host.
+    """n bundles, each of some instances of one size on one host.
 
     host : intp (n,)
-    first : intp (n,), one of the instances
-    amount : intp (n,), instances; 0 for none
-    size : float64 (n, c), of all together
-    price : float64 (n,), of the moves that adds
+    first : intp (n,), the first instance of each bundle
+    amount : intp (n,), number of instances in each; 0 for an empty bundle
+    size : float64 (n, c), size of all instances of a bundle together
+    price : float64 (n,), price of moving those that have not moved yet
     """
 
     host: np.ndarray
@@ -62,10 +62,10 @@ class Bundles(NamedTuple):
 class BundleSwaps:
     """Finds and makes swaps in a packing.
 
-    ratio : float64 (c,), how much of each kind of room those still to be placed need; room in other
-        proportions is of no use to them
-    price : float64 (v,), what moving an instance costs, in usable room
-    rated : pairs looked at so far
+    ratio : float64 (c,), proportions in which the instances still to be placed need each kind of
+        room; room in other proportions is not usable
+    price : float64 (v,), price of moving each instance, in units of usable room
+    rated : number of pairs of bundles rated so far
     """
 
     def __init__(self, packing: Packing, ratio: np.ndarray, price: np.ndarray):
@@ -76,8 +76,9 @@ class BundleSwaps:
         return (free / self.ratio).min(axis=-1, initial=UNLIMITED)
 
     def admit(self, vm: int) -> bool:
-        """Bring an instance that is nowhere into a host which lacks room for it: some instances of
-        that host go to a second one, which may send others back."""
+        """Place an instance without a place on a host that lacks room for it: some instances of
+        that host go to a second host, from which others may come back. Returns whether a swap was
+        found."""
         packing = self.packing
         allowed = packing.allows_host(vm) & packing.is_open
         piles = self._piles()
@@ -88,7 +89,7 @@ class BundleSwaps:
         return self._make(piles, out, vm, least=-np.inf)
 
     def balance(self) -> bool:
-        """Make the swap after which the most room is usable, if any makes it more."""
+        """Make the swap that adds most usable room. Returns whether any adds some."""
         piles = self._piles()
         out = self._bundles(piles, 1, MOST_OUT)
         free = self.packing.free[out.host]
@@ -96,7 +97,8 @@ class BundleSwaps:
         return self._make(piles, out.select(smallest(-gain, ROWS)), None, least=1e-6)
 
     def _piles(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the instances of one size on one host: the first, and their number."""
+        """Return the piles, which are instances of one size on one host: the first instance and the
+        number of each pile. Moved instances have piles of their own."""
         packing = self.packing
         vms = np.flatnonzero(packing.place >= 0)
         vms = vms[packing.is_open[packing.place[vms]]]
@@ -122,7 +124,7 @@ class BundleSwaps:
 
     def _make(self, piles: tuple, out: Bundles, vm: int | None, least: float) -> bool:
         """Rate every pair of a bundle that leaves one host and a bundle that comes back from
-        another, and make the best allowed swap."""
+        another, and make the best allowed swap. Returns whether one was made."""
         packing = self.packing
         back = self._bundles(piles, 0, MOST_BACK)
         if not len(out.host):
@@ -179,8 +181,8 @@ class BundleSwaps:
         return True
 
     def _members(self, bundles: Bundles, n: int, destination: int) -> list[int] | None:
-        """Return the instances of a bundle that may go to ``destination``; None if they are too
-        few."""
+        """Return as many instances as a bundle has, all of which may go to ``destination``; None if
+        there are too few."""
         packing, first = self.packing, bundles.first[n]
         found: list[int] = []
         same = (packing.place == bundles.host[n]) & (packing.alike == packing.alike[first])

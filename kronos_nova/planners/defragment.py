@@ -1,9 +1,9 @@
-"""Lets more new servers fit: moves that make whole slots out of fragments of free room.
+"""The planner that makes room for more new servers: moves that join fragments of free room to whole
+slots.
 
-The servers that are to fit are instances that have to leave a host which is not there, more of them
-than could fit. The end in which fewest of them stay is one integer program
-(:mod:`kronos_nova.model.assignment`), and the order of the moves is found afterwards
-(:mod:`.order`).
+The new servers are instances of an imaginary host that they have to leave, more of them than could
+fit. One integer program (:mod:`kronos_nova.model.assignment`) finds the end state in which fewest
+of them stay. The order of the moves is found afterwards (:mod:`.order`).
 """
 
 import numpy as np
@@ -21,9 +21,10 @@ PAIRS = 20_000
 """Maximum number of pairs of size and host in the program. Raised, the program has more hosts and
 takes longer; lowered, it has fewer hosts, those with most free room."""
 GAP = 0.03
-"""Part of its cost by which an end may be worse than the best. Raised, the program ends sooner;
-lowered, a few more servers fit. At .012 two of ten published mappings of 279 hosts get one slot
-more, of 147 and 172, and plans take up to 6.2 s instead of 4.8 (``bench fragments``)."""
+"""Part of the program's cost by which the end state that it finds may be worse than the best.
+Raised, the program ends sooner; lowered, a few more servers fit. At .012 two of ten published
+mappings of 279 hosts get one slot more, of 147 and 172, and plans take up to 6.2 s instead of 4.8
+(``bench fragments``)."""
 NODES = 200
 """Maximum number of nodes of the branch and bound. Raised, a few more servers fit, in more time;
 lowered, fewer fit. 50 moves in 279 hosts take 2.5 to 4.8 s of a processor (``bench fragments``)."""
@@ -33,8 +34,8 @@ instances are made; lowered, more moves of smaller ones. Not measured."""
 
 
 class Defragmenter:
-    """Makes moves after which as many as possible of the instances on draining hosts would fit;
-    those themselves are not moved."""
+    """Makes moves of other instances after which as many as possible of the instances on draining
+    hosts would fit elsewhere. The instances on draining hosts are not moved."""
 
     phase = EVACUATE
 
@@ -62,10 +63,12 @@ class Defragmenter:
 
     def _do_elsewhere(self, ordering: order.Ordering, vm: int, meant: int, slot: int,
                       hosts: np.ndarray) -> None:
-        """Move an instance to a host where fewest slots are lost by it, that which was meant
-        first, unless as many are lost as it leaves.
+        """Move an instance to the host where it takes fewest slots; of equal hosts, to the meant
+        one. Move nothing where it takes as many slots as it frees.
 
-        :param slot: an instance like those that are to fit
+        :param meant: the host to which the program moves it
+
+        :param slot: an instance that stands for all new servers
         """
         state, home = ordering.state, ordering.state.vm_host[vm]
         possible = hosts[state.delta((vm, hosts)).feasible]

@@ -1,14 +1,14 @@
-"""Empties hosts that an operator disabled.
+"""The planner that empties hosts that an operator disabled.
 
-First one host after the other: the largest instance first, each to where it does least harm. Where
-that leaves instances behind, the ends of all of them are chosen together, and other instances give
-way if they must (:mod:`kronos_nova.model.assignment`). The order is found afterwards
-(:mod:`.order`).
+First, host after host, each instance goes to the host where the imbalance stays lowest, the largest
+instance first. Where that leaves instances behind, the destinations of all of them are chosen
+together, and other instances make room if they must (:mod:`kronos_nova.model.assignment`). The
+order of the moves is found afterwards (:mod:`.order`).
 
-That a host becomes empty matters more than how loaded the others are. What no destination takes
-without spoiling a policy goes where it spoils least, and makes a host pass the overload ceiling
-only if every other would as well. An instance whose load, or the load of whose destinations, is
-not known is placed by room alone: the largest first, to where most is left (Graham's LPT rule,
+Empty hosts matter more than even loads. An instance that no destination takes without a loss in
+some policy goes where the loss is smallest, and lifts a host above the overload ceiling only if it
+would do so everywhere. Where the load of an instance or of its destinations is not known, room
+alone decides: the largest instance goes first, to the host with most room (Graham's LPT rule,
 1969).
 """
 
@@ -35,16 +35,16 @@ from kronos_nova.planners.best_move import least_harmful
 BY_ROOM = '; its load is not known, so room alone decides where it goes'
 BY_ROOM_THERE = '; of no host with room is the load known, so room alone decides where it goes'
 AHEAD = 400
-"""Least number of moves that are planned, whatever the budget, so that the first ones leave room
-for the others. Raised, plans of few moves for many hosts take longer; lowered, they may block each
-other."""
+"""Least number of moves that are searched even if the budget is smaller, so that the first moves
+leave room for later ones. Raised, plans of few moves for many hosts take longer; lowered, they may
+block each other."""
 PAIRS = 2_000, 6_000, 20_000
 """Maximum numbers of pairs of kind and host in one program: the first try, and the second where the
 first leaves instances behind. Raised, a program has more hosts and takes longer; lowered, it has
 fewer hosts, those with most free room."""
 GAP = 0.01
-"""Part of its cost by which an end may be worse than the best. Raised, large programs end sooner;
-lowered, a few GiB less of others are moved."""
+"""Part of the program's cost by which the end state that it finds may be worse than the best.
+Raised, large programs end sooner; lowered, a few GiB less of other instances are moved."""
 NODES = 200
 """Maximum number of nodes of the branch and bound. Raised, more programs are solved to the end, in
 more time; lowered, more end with the best that was found. Programs of ten hosts need 1 to 50."""
@@ -61,7 +61,7 @@ lowered, fewer are emptied. With this value all of 300 clouds of ``bench optimum
 class _Way:
     """A way to empty hosts.
 
-    moves : (instance, destination, what is said of the choice), in order; stays : instances
+    moves : (instance, destination, addition to the reason), in order; stays : number of instances
     that do not leave"""
 
     moves: list[tuple[int, int, str]]
@@ -69,12 +69,11 @@ class _Way:
 
 
 class Evacuator:
-    """Finds, of the ways to empty the draining hosts, the first that leaves no instance behind,
-    else the one that leaves fewest.
+    """Empties the draining hosts, and leaves as few instances as possible behind.
 
     Hosts are emptied one after the other, the one with the least memory to copy first, so that a
-    plan which is cut leaves whole hosts empty. Instances of which another try is likely to fail are
-    the last, so that they do not keep the others from their turn.
+    plan that is cut off leaves whole hosts empty. Instances whose moves are likely to fail again
+    are the last, so that others do not wait for them.
     """
 
     phase = EVACUATE
@@ -98,7 +97,8 @@ def _recorded(state: State, way: _Way, limits: Limits) -> list[Step]:
 
 
 def _one_by_one(state: State, limits: Limits) -> _Way:
-    """Move each instance to the host where it adds least, host after host."""
+    """Choose a destination for each instance, host after host: the one where the imbalance stays
+    lowest."""
     moves: list[tuple[int, int, str]] = []
     trial, stays = state.copy(), 0
     within = [model.with_ceiling(state, limits.overload_ceiling)
@@ -126,9 +126,11 @@ def _in_turn(state: State) -> list[int]:
 
 
 def _place(state: State, vm: int, within: Model, forced_within: Model) -> tuple[int, str] | None:
-    """Return (destination, the reason of the choice), or None.
+    """Return (destination, an addition to the reason of the move) for an instance; None if no host
+    may take it.
 
-    :param within, forced_within: the model, and that for emptying, with the overload ceiling
+    :param within: the model with the overload ceiling
+    :param forced_within: the model for emptying with the overload ceiling
     """
     if not state.problem.unweighed[vm]:
         pair = (least_harmful(state, [vm], model=within)
@@ -143,10 +145,11 @@ def _place(state: State, vm: int, within: Model, forced_within: Model) -> tuple[
 
 
 def _together(state: State, way: _Way, limits: Limits) -> _Way:
-    """Return moves by which fewer stay than by some given ones, or else those.
+    """Return a way by which fewer instances stay than by the given one; the given one if none is
+    found.
 
-    What goes to some hosts, and who gives way there, is chosen together again and again, while
-    everything else stays as it was chosen before.
+    Each round chooses, for some hosts, the instances that go there and those that make room there,
+    together. The places of all other instances stay as chosen before.
     """
     forced = state.under(state.model.for_emptying)
     model = forced.model.with_ceiling(state, limits.overload_ceiling)
@@ -172,9 +175,9 @@ def _together(state: State, way: _Way, limits: Limits) -> _Way:
 
 
 def _why(state: State, stay: list[int], is_proven: bool) -> Iterator[tuple[int, NoPlace]]:
-    """Yield (instance, why it finds no place) of the instances that stay.
+    """Yield (instance, why it finds no place) for the instances that stay.
 
-    :param is_proven: whether no end exists in which fewer stay
+    :param is_proven: whether it is proven that no fewer can stay
     """
     if not stay:
         return
@@ -195,9 +198,9 @@ def _why(state: State, stay: list[int], is_proven: bool) -> Iterator[tuple[int, 
 
 
 def _solved(together: assignment.Assignment, limits: Limits) -> assignment.Ended | None:
-    """Return the end in which the fewest instances that have to leave stay. Of equal ends, the one
-    with the least load above limits, then with the least memory of other moves. None if none was
-    found in time."""
+    """Return the end state in which fewest instances stay that have to leave. Of equal ones, the
+    one with the least load above limits, then with the least memory of other moved instances. None
+    if no end state was found in time."""
     program = Program(together)
     program.keep_load_limits(price=PASSING)
     program.keep_reserved_room()
@@ -209,7 +212,7 @@ def _assignment(state: State, model: Model, leaving: Sequence[int] | np.ndarray,
                 hosts: np.ndarray) -> assignment.Assignment:
     """Make the assignment of instances that leave and of others that may give way.
 
-    :param hosts: bool (H,), those that may be moved to, and on which others may give way
+    :param hosts: bool (H,), possible destinations, whose own instances may make room
     """
     others = state.problem.movable & hosts[state.vm_host]
     return assignment.Assignment(state, model, np.array(leaving, dtype=np.intp),
@@ -218,9 +221,9 @@ def _assignment(state: State, model: Model, leaving: Sequence[int] | np.ndarray,
 
 def _choose_places(state: State, model: Model, places: dict[int, int],
                    forbidden: list[tuple[int, int]], limits: Limits) -> bool:
-    """Change the hosts of some instances so that fewer stay, as long as that goes.
+    """Change the hosts of some instances so that fewer stay, until no change is found that does.
 
-    :param places: instance to the host where it ends, of those that move; changed
+    :param places: instance to its destination, of instances that move; changed in place
     :param forbidden: pairs of instance and host that have no order
     :returns: whether it is proven that no fewer can stay
     """
@@ -255,9 +258,9 @@ def _choose_places(state: State, model: Model, places: dict[int, int],
 
 def _ordered(state: State, moves: Iterable[tuple[int, int]],
              limits: Limits) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Return the moves that have an order, in this order, and those that have none. The moves go
-    host after host, and moves that make room come when they are needed; where that fails, moves
-    that make room come first."""
+    """Return the moves that can be made one after the other, in this order, and the moves that
+    cannot. Hosts are emptied in turn, and moves that make room come when they are needed; where
+    that fails, moves that make room come first."""
     problem, moves = state.problem, list(moves)
     turn = {vm: n for n, vm in enumerate(_in_turn(state))}
     leaving = sorted((move for move in moves if move[0] in turn), key=lambda move: turn[move[0]])
@@ -280,7 +283,8 @@ def _ordered(state: State, moves: Iterable[tuple[int, int]],
 
 
 def _needed(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the moves without those of other instances that make no room for any move."""
+    """Return the moves without needless ones: those of instances that need not leave, without which
+    all others remain possible."""
     others = dict.fromkeys(vm for vm, _host in moves
                            if not state.problem.draining[state.vm_host[vm]])
     if len(others) * len(moves) > CHECKED:

@@ -10,9 +10,9 @@ from kronos_nova.planners.base import StepRecorder
 
 
 class FirstFitDecreasing:
-    """Drains the coldest host first, its heaviest instance first, each to the fullest host that may
-    take it. A host that took an instance is not drained, nor does a drained or empty one take
-    any."""
+    """Empties the least loaded host first. Its heaviest instance goes first, each to the most
+    loaded host that may take it. A host that took an instance is not emptied, and a host that is
+    empty or being emptied takes none."""
 
     phase = PACK
 

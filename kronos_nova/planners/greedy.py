@@ -1,14 +1,14 @@
-"""``greedy``: the best single move, again and again; the steepest descent of the textbooks.
+"""``greedy``: the planner that makes the best single move again and again (steepest descent).
 
-Gives exactly the plan that trying every pair gives, without trying them. A move lowers an imbalance
-only if it leaves the one host at a policy's top or enters the one at its bottom, and then by no
-more than the gap to the next host. So few instances matter: those on a top host, each of which is
-bounded by what it could gain at best, and those that may enter a bottom host. Only what may still
-beat the best move found so far is looked at closely.
+The plan is exactly that of rating every pair of instance and host, without rating all of them. A
+move lowers an imbalance only if it leaves the most loaded host of a policy (its top) or enters the
+least loaded one (its bottom), and then by no more than the gap to the next host. So only instances
+on a top host and moves to a bottom host matter, and of these only moves whose bound is above the
+gain of the best move so far are rated in full.
 
-Where hosts are left out, the ones that are left out at an end matter too: the end moves by one host
-if any of them comes inside. The bound is the same for each of them: the gap between the first host
-that counts and the next.
+Where a policy leaves the highest and lowest hosts out of its imbalance, these matter too: if one of
+them comes inside, the next host becomes the end. The bound is then the gap between the first host
+that counts and the next one.
 """
 
 from collections.abc import Callable
@@ -66,7 +66,8 @@ class _Round:
         return self.search.found()
 
     def _gaps(self, ends: list[np.ndarray], counting: list[np.ndarray]) -> dict[int, float]:
-        """End host to the most that a move touching it can gain there, over all policies."""
+        """Map each end host to the most that a move which leaves or enters it can gain there,
+        summed over policies."""
         gaps: dict[int, float] = {}
         for policy, (hosts, deciding) in enumerate(zip(ends, counting, strict=True)):
             if len(hosts) > len(deciding):
@@ -77,8 +78,8 @@ class _Round:
         return gaps
 
     def _classes(self) -> list[tuple[float, Callable[[int], None], int]]:
-        """Return (upper bound, function that considers it, host) of every class of moves, the most
-        promising first."""
+        """Return (upper bound of the gain, function that considers the moves, host) for every class
+        of moves, the largest bound first."""
         lift = max(self.bottoms.values(), default=0.0)
         classes: list[tuple[float, Callable[[int], None], int]] = [
             (gap + lift, self._leaving, host) for host, gap in self.tops.items()]
@@ -93,8 +94,8 @@ class _Round:
     def _entering(self, host: int) -> None:
         """Consider the moves of instances on other hosts to a bottom host.
 
-        In the order in which ties are decided: once one gains all that there is to gain, no later
-        one can be chosen.
+        Instances are considered in the order in which ties are decided. Once one gains the whole
+        bound, no later one can be chosen.
         """
         start, size = 0, FIRST_LOOK
         while start < len(self.vms):

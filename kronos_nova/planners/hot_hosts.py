@@ -1,4 +1,4 @@
-"""Hot hosts: above the marks of a policy, or with an instance above them."""
+"""Hot hosts: hosts whose load, or the load of an instance on them, is above a mark of a policy."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -21,7 +21,8 @@ class Marks:
     no such limit.
 
     high : float64 (P,), load of a host above which it is to be relieved
-    target : float64 (P,), at or below which it then ends, and no destination passes
+    target : float64 (P,), load at or below which a relieved host ends, and which no destination may
+        exceed
     vm_high : float64 (P,), load of an instance, as a part of its host, above which the host is hot
     """
 
@@ -82,7 +83,8 @@ def uneven_excess(state: State) -> np.ndarray:
 
 
 def is_even_but_for(state: State, own: np.ndarray) -> bool:
-    """Return whether no policy is above its threshold without hosts that are hot by themselves.
+    """Return whether every policy is within its threshold once hosts are left out that are loaded
+    without their servers.
 
     :param own: bool (H, P), by :func:`own_heat`
     """
@@ -95,8 +97,8 @@ def is_even_but_for(state: State, own: np.ndarray) -> bool:
 
 
 def instances_to_keep(state: State) -> np.ndarray:
-    """Return bool (V,): instances on hosts that are hot in a policy without their servers, and in
-    no policy because of them. Moving them does not help."""
+    """Return bool (V,): instances that stay because moving them does not help. Their host is loaded
+    in some policy without its servers, and in no policy because of its servers."""
     excess = uneven_excess(state)
     own = own_heat(state, excess)
     return (own.any(axis=1) & ~((excess > TOLERANCE) & ~own).any(axis=1))[state.vm_host]

@@ -1,17 +1,18 @@
-"""Level: every policy within its target, with the least memory to copy.
+"""The planner that brings every policy within its target (the width of a band of loads) and copies
+as little memory as it can.
 
-The loads of a policy are level when they lie in a band as wide as the target. What a host has above
-or below the band is its *excess*, which adds up over hosts: the same pair of hosts has the same
-excess in an aggregate of four hosts and of four thousand, while max − min falls only once the last
-of the hosts at an end is in the band. A plan is built host by host, the largest excess first, each
-time by the move that takes away most excess for its cost (the greedy rule for covering problems,
-Chvátal 1979), and then made cheaper by ruin and recreate (Schrimpf et al. 2000).
+The loads of a policy are level when they lie in a band as wide as the target. The load of a host
+above or below the band is its *excess*, which adds up over hosts. Each move of load into the band
+makes it smaller, in an aggregate of four hosts or of four thousand, while max − min falls only once
+the last of the hosts at an end is in the band. A plan is built host by host, the largest excess
+first, each time by the move that takes away most excess for its cost (the greedy rule for covering
+problems, Chvátal 1979), and then made cheaper by ruin and recreate (Schrimpf et al. 2000).
 
-The whole way to the target is searched, also where the budget ends before it: the plan is then the
-beginning of that way, and the next cycle begins where this one ends.
+All moves to the target (a *way*) are searched, even where there are more than the budget. The plan
+is then the first part of the way, and the next cycle continues from there.
 
-Hosts that are left out of a policy's imbalance are not in the band and have no excess there. They
-are chosen before the search, by their scores, and may end no further from the band than they are.
+Hosts that are left out of a policy's imbalance have no excess in it. They are chosen by their
+scores before the search, and may not end further from the band than they begin.
 """
 
 import bisect
@@ -37,9 +38,9 @@ from kronos_nova.units import MIB_PER_GIB
 
 MOVE_PARTS = (0.5, 0.1)
 """Costs of a move in addition to the memory that it copies, as parts of the memory of an instance
-of mean size: the first at the start, the second once a way is found. Raised, ways have fewer and
-larger moves; lowered, they have more and smaller moves, and the search finds worse ways in the same
-time. Chosen by ``bench installed``."""
+of mean size. The first applies while a way is searched, the second once a way is found. Raised,
+ways have fewer and larger moves; lowered, they have more and smaller moves, and the search finds
+worse ways in the same time. Chosen by ``bench installed``."""
 FEWER_MOVES = (1.0, 2.0, 4.0, 8.0)
 """Cost of a move as in :data:`MOVE_PARTS`, for ways with fewer and larger moves, which are tried
 where the cheapest way takes more than one plan. Raised, fewer and larger moves are made; lowered,
@@ -83,30 +84,31 @@ LEAST_TOGETHER = 0.1
 moved off it. Raised, moves that help a little are left out; lowered, instances are copied off hosts
 that are loaded without them."""
 NOISE = 0.3
-"""Standard deviation of the logarithm of a rating (no unit) with which ratings are blurred while a
-ruined part is built again. Raised, worse parts are built; lowered, the same part comes back. Chosen
-between 0 and 1, which both find worse ways."""
+"""Standard deviation of the logarithm of the random factor (no unit) by which ratings are
+multiplied while moves that were taken back are searched again. Raised, worse moves are made;
+lowered, the same moves come back. Chosen between 0 and 1, which both find worse ways."""
 TAKEN_BACK = 8
-"""Maximum number of moves of two hosts that a ruin takes back. Raised, a ruin costs more time and
-rarely leads to a better way; lowered, the search stays with the same way. Not measured."""
+"""Maximum number of moves from or to two hosts that one step of the search takes back. Raised, a
+step costs more time and rarely leads to a better way; lowered, the search stays with the same way.
+Not measured."""
 MORE_TAKEN_BACK = 3
-"""Maximum number of moves of other hosts that a ruin takes back. Raised and lowered: see
-:data:`TAKEN_BACK`. Not measured."""
+"""Maximum number of moves of other hosts that one step of the search takes back in addition. Raised
+and lowered: see :data:`TAKEN_BACK`. Not measured."""
 DEVIATION = 0.5
 """Additional cost over the best way, as a multiple of the mean cost of a move, up to which a way is
 changed further. Raised, the search works on worse ways; lowered, it stays with one way. Not
 measured."""
 REBUILT = 6
-"""Maximum number of moves that a ruined part may have in addition to those that were taken back.
+"""Maximum number of moves that are made after some were taken back, in addition to their number.
 Raised, a step takes longer; lowered, ways of more and smaller moves are missed. Not measured."""
 TRIES = 8
-"""Number of best pairs of one host that are tried where groups forbid the first ones. Raised, hosts
-with many groups take longer; lowered, nothing is moved off a host although a pair is allowed. Not
-measured."""
+"""Number of best moves or swaps of one host that are tried where server groups forbid the first
+ones. Raised, hosts with many groups take longer; lowered, nothing is moved off a host although a
+pair is allowed. Not measured."""
 SPARE = 0.96
-"""Part of the budget of fewer plans that a way for them may use. Raised, no moves are left for
-instances that wait on another host until there is room; lowered, fewer ways are short enough. Not
-measured."""
+"""Part of the moves of fewer plans that a way for so many plans may use. Raised, no moves are left
+for instances that wait on another host until there is room; lowered, fewer ways are short enough.
+Not measured."""
 BEYOND = 4.0
 """Cost of each move that exceeds the moves of a way with fewer plans, as a part of the memory of an
 instance of mean size. Raised, larger instances are moved to save a move; lowered, ways stay a move
@@ -123,10 +125,10 @@ raised, digits of the memory are lost."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Band:
-    """A range of load for each policy.
+    """A range of load for each policy, in which hosts should be.
 
     low, high : float64 (P,), load of a host
-    weights : float64 (P,), what excess counts in each policy
+    weights : float64 (P,), weight of the load outside of the band of each policy
     """
 
     low: np.ndarray
@@ -135,10 +137,10 @@ class Band:
 
     @classmethod
     def around(cls, scores: np.ndarray, widths: np.ndarray, weights: np.ndarray) -> 'Band':
-        """Return the bands of some widths for which the load missing below equals the load in
-        excess above. Then every unit of load that leaves a host is useful where it arrives.
+        """Return the bands of given widths that lie so that the load missing below a band equals
+        the load above it. Then every unit of load that leaves a host is useful where it arrives.
 
-        :param scores: float64 (h, P) of the hosts that count
+        :param scores: float64 (h, P), scores of the hosts that count
         :param widths: float64 (P,)
         """
         low, high = scores.min(axis=0) - widths, scores.max(axis=0)
@@ -156,7 +158,7 @@ class Band:
         return cls(low, low + widths, np.maximum(weights, LEAST_WEIGHT))
 
     def moved(self, policy: int, low: float) -> 'Band':
-        """Return a copy that is moved in one policy."""
+        """Return a copy whose range in one policy begins at ``low`` and is as wide as before."""
         lows = self.low.copy()
         lows[policy] = low
         return Band(lows, lows + self.high - self.low, self.weights)
@@ -197,9 +199,9 @@ Fixed by float64, whose 52 binary digits they determine."""
 
 
 class Level:
-    """The first part of the cheapest way to the targets that is known.
+    """Plans the first part of the cheapest way to the targets that its search finds.
 
-    ``thresholds`` of the problem are the targets.
+    The targets are the ``thresholds`` of the problem.
     """
 
     phase = SPREAD
@@ -294,12 +296,12 @@ def search(state: State, limits: Limits) -> list[tuple[int, int]]:
 
 
 def _best_band(band: Band, build: 'Callable[[Band], Leveling]', most: int) -> 'Leveling':
-    """Return the plan with the least memory that reaches the band, or a band that is a little
-    higher or lower. Where instances are few and large, a band whose end is the load of a host is
-    often easier to reach.
+    """Return the way with the least memory that reaches the band, or a band that is a little higher
+    or lower. Where instances are few and large, a band whose end is the load of a host is often
+    easier to reach.
 
     :param build: Band to a Leveling
-    :param most: moves; longer ways are only built once
+    :param most: number of moves from which on only the first band is tried
     """
     best = build(band)
     if best.count * len(best.excess) > SHORT or best.count >= most:
@@ -314,21 +316,22 @@ def _best_band(band: Band, build: 'Callable[[Band], Leveling]', most: int) -> 'L
 
 
 Rated = tuple[float, list[tuple[int, int]]]
-"""(rating, [(instance, destination)])"""
+"""(rating of a move or swap, its [(instance, destination)])"""
 
 
 class Leveling:
-    """One search: where instances are to be, and what excess that leaves.
+    """One search for a way: the hosts on which instances end, and the excess of each host then.
 
     place : intp (v,), host of each instance
-    scores : float64 (P, h), without ``beyond``, float64 (P, h), the part that does not count
+    scores : float64 (P, h), the part of the scores that counts
     residents : the instances of each host, sorted
     free : float64 (c, h), room left; excess : float64 (h,)
     cost : float64 (v,), GiB that moving each instance counts
-    prices : of moving each instance to each host; None if all moves are free
-    price : float32 (v,), of each instance where it is
-    is_paid : whether an instance has been where it has a price
-    fewer : moves beyond which each costs :data:`BEYOND` more
+    beyond : float64 (P, h), the other part, of hosts that are left out of the imbalance
+    prices : prices of moving each instance to each host; None if all moves are free
+    price : float32 (v,), price of each instance on its host of ``place``
+    is_paid : whether any instance has been on a host where it has a price
+    fewer : number of moves beyond which each costs :data:`BEYOND` more
     rated : pairs rated so far
     """
 
@@ -356,7 +359,7 @@ class Leveling:
         return [part.tolist() for part in np.split(by_host, ends)]
 
     def _leave_out(self) -> None:
-        """Choose the hosts that are left out by the present scores."""
+        """Choose the hosts that are left out of imbalances, by the present scores."""
         left_out = self.space.problem.left_out
         if left_out is not None:
             scores, count = self._scores(), self.scores.shape[1]
@@ -387,7 +390,7 @@ class Leveling:
         return float(np.round(self.excess.sum(), DIGITS))
 
     def plans(self, budget: int) -> int:
-        """Return how many plans of so many moves it takes."""
+        """Return the number of plans that the way takes, each of ``budget`` moves."""
         return -(-self.count // budget)
 
     def total(self) -> float:
@@ -414,8 +417,7 @@ class Leveling:
             self.is_paid = self.is_paid or bool(self.price[vm])
 
     def build(self, most: int, move_gib: float) -> None:
-        """Make moves until no host has an excess that one could make smaller, or ``most`` are
-        made.
+        """Make moves until none makes the excess of a host smaller, or ``most`` are made.
 
         :param move_gib: what each move costs in addition
         """
@@ -497,7 +499,8 @@ class Leveling:
             is_away, will_be = self.place[vms] != self.home[vms], hosts != self.home[vms]
             cost = cost + self.cost[vms] * (will_be.astype(float) - is_away)
             if self.prices is not None:
-                # A price is what a move must take away; see min_gain and soft_group_cost.
+                # A price is the excess that a move must remove at least; see min_gain and
+                # soft_group_cost.
                 self.prices.add(change, vms, hosts)
                 if self.is_paid:
                     change -= self.price.take(vms)
@@ -551,8 +554,8 @@ class Leveling:
         return moves if rating > 0 else None
 
     def refine(self, move_gib: float, limits: Limits) -> None:
-        """Take some moves back and build that part again, as long as the effort lasts; the best
-        way is kept.
+        """Take some moves back and search others instead, repeatedly, until the effort is used up.
+        The best way found is kept.
 
         :param move_gib: what each move costs in addition
         """
@@ -589,8 +592,8 @@ class Leveling:
             bisect.insort(self.residents[self.place[vm]], vm)
 
     def _ruined(self) -> np.ndarray:
-        """Return intp: the instances whose moves are undone in a ruin, some of two hosts between
-        which one was moved, and a few others."""
+        """Return intp: the instances whose moves are taken back in one step, some that left or
+        entered one of two hosts between which an instance was moved, and a few others."""
         moved = self.moved
         vm = self.chance.choice(moved)
         ends = self.place[vm], self.home[vm]
@@ -600,7 +603,8 @@ class Leveling:
         return np.union1d(near, more)
 
     def trim(self) -> None:
-        """Undo moves that are not needed, the largest first, for any position of the band."""
+        """Undo moves without which every policy stays within its target, those with the most memory
+        first. The band may shift."""
         widths = self.band.high - self.band.low + TOLERANCE
         if (self._imbalances() > widths).any():
             return
@@ -628,8 +632,8 @@ class Leveling:
         return high - low
 
     def sequence(self) -> list[tuple[int, int]]:
-        """Return the moves in order, beginning with the first state. Moves of the host with the
-        largest excess come first, each time the one that removes most."""
+        """Return the moves of the way in the order in which they are to be made. Moves of the host
+        with the largest excess come first; of several, the one that removes most excess."""
         goals, vms = self.place.copy(), self.moved
         for vm in vms:
             self.move(int(vm), int(self.home[vm]))
@@ -658,8 +662,8 @@ DIGITS = round(-math.log10(TOLERANCE))
 
 
 def possible(state: State, way: list[tuple[int, int]], limits: Limits) -> list[tuple[int, int]]:
-    """Return the part of a way that the budget and every rule permit, that leaves less excess and
-    spoils no policy, in a possible order.
+    """Return the moves of a way that the budget and every rule permit, in a possible order, as long
+    as they leave less excess and lift no imbalance above its threshold and its present value.
 
     :param way: may have more moves than the budget
     """

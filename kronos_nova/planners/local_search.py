@@ -1,9 +1,10 @@
-"""The search of the planner spread: repeated ruin and recreate, in many assignments side by side.
+"""The search of the planner ``spread``: many assignments are searched side by side.
 
-Some moves of the best plans are taken back, and what lowers the softened maximum most is done until
-nothing does; then the assignment is restarted, whatever the others are at: large neighbourhood
-search (Shaw 1998), also called ruin and recreate (Schrimpf et al. 2000), of the family that won
-machine reassignment (ROADEF 2012).
+An assignment starts from one of the best plans, of which some moves are taken back. The swap that
+lowers the softened maximum most is then made again and again, until none lowers it, and the
+assignment is restarted, independently of the others. This is large neighbourhood search (Shaw
+1998), also called ruin and recreate (Schrimpf et al. 2000), of the family that won machine
+reassignment (ROADEF 2012).
 """
 
 import dataclasses
@@ -33,12 +34,12 @@ PER_ITEM = 1.1e5
 """Estimated nanoseconds of search for each instance and each host. Raised, plans of large clusters
 take longer; lowered, they are worse: more items take longer to rate."""
 LONGER = 2.5
-"""Factor of the effort so far for which the search continues after a better end. Raised, searches
-last longer where ends are still improved; lowered, they end while they still improve. Not
-measured."""
+"""Factor of the effort so far for which the search continues after it found a better end state.
+Raised, searches last longer where plans are still improved; lowered, they stop while they still
+improve. Not measured."""
 WORTHWHILE = 0.01
-"""Part by which an end must be better than the last one to prolong the search. Raised, searches end
-sooner; lowered, improvements that do not matter prolong them. Not measured."""
+"""Part by which an end state must be better than the last one to prolong the search. Raised,
+searches end sooner; lowered, improvements that do not matter prolong them. Not measured."""
 CHANCY = range(3, 27)
 """Budgets of moves for which the search in small clusters is restarted. With the upper end raised,
 more plans take longer without a gain; with it lowered, the best plan is missed more often. Plans of
@@ -66,11 +67,11 @@ MOST_SIDE_BY_SIDE = 48
 cache; lowered, small clusters pay numpy's overhead for fewer assignments. Not measured in a
 bench."""
 ROUNDS = 50
-"""Rounds of swaps for which the effort lasts at least. Raised, fewer assignments are searched side
-by side; lowered, none of them gets far. Not measured."""
+"""Least number of rounds of swaps for which the effort must last. Raised, fewer assignments are
+searched side by side; lowered, none of them gets far. Not measured."""
 TIMES = 3
-"""Rounds for each move of the budget for which the effort lasts at least. Raised, fewer assignments
-are searched side by side; lowered, long plans do not get far. Not measured."""
+"""Least number of rounds for each move of the budget for which the effort must last. Raised, fewer
+assignments are searched side by side; lowered, long plans do not get far. Not measured."""
 COOLED = 0.8
 """Ratio of two temperatures (no unit) below which tables are computed again. Raised, tables are
 computed more often without better plans; lowered, swaps are rated at the wrong temperature. Chosen
@@ -80,8 +81,9 @@ POOL = 16
 Raised, good plans are refined less; lowered to half, the plans of a small cluster soon all come
 from one, and a long search finds no better one."""
 TAKEN_BACK = 5
-"""Number of moves of a plan, below which the moves are that a restart takes back. Raised, a plan is
-changed more than the search can repair; lowered, the search stays near the plan. Not measured."""
+"""Number of moves of a plan that a restart takes back, as an upper bound, exclusive; the number is
+random. Raised, a plan is changed more than the search can repair; lowered, the search stays near
+the plan. Not measured."""
 PARTS = (0.05, 0.15, 0.02)
 """Parts of a plan (no unit) that restarts take back in addition, one after the other. Raised, the
 search goes further from known plans; lowered, it stays near them. Not measured."""
@@ -101,10 +103,12 @@ long; lowered, fewer are planned as well as can be. Not measured."""
 class Tuning:
     """Parameters that depend on the size of a cluster.
 
-    times, least, longest : the effort, the least that it is, and up to how many times it may become
-    temperatures : of the turns, as parts of the imbalance that is left; to be divided by that power
-        of the number of hosts that is called ``cooling``
-    skips : leave out swaps of two instances that are at home
+    times : factor of the effort
+    least : lower bound of the effort, in estimated nanoseconds
+    longest : factor by which the effort may be prolonged at most
+    temperatures : temperature of each turn, as a part of the imbalance that is left, before it is
+        divided by the number of hosts to the power of ``cooling``
+    skips : leave out swaps of two instances that are both on their original hosts
     """
 
     times: float = 1.0
@@ -116,15 +120,16 @@ class Tuning:
 
 
 TINY = Tuning(times=0.2)
-"""A fifth is enough, and :mod:`spread` searches for one budget after the other."""
+"""Tuning for tiny clusters. A fifth of the effort is enough, because :mod:`spread` searches once
+for each budget."""
 SMALL = Tuning(least=2e8, longest=2.7)
-"""Each host is soon an end, and good plans have little in common, so that it takes hotter turns to
-come from one to another, and the best plan there is may be found: an end that is so much better
-tells that it has not been."""
+"""Tuning for small clusters. Good plans have little in common, so that a search needs more time to
+come from one to another. It may find the best plan there is, so it continues longer as long as it
+finds better ones."""
 SHORT = Tuning(longest=1.2, temperatures=(0.18, 0.4, 0.1, 0.8), cooling=0.5, skips=True)
-"""Many hosts, and fewer moves: only the ends can be improved, and hosts further inside must not
-count: the more there are, the denser they are at the ends. There is not the time to rate all pairs,
-and there always is a better end."""
+"""Tuning for fewer moves than hosts. Only the most and least loaded hosts can be improved, and
+other hosts must not count; the more hosts there are, the closer others are to these. All pairs
+cannot be rated in time, so some swaps are skipped."""
 LONG = Tuning(longest=1.2, temperatures=(0.1, 0.03, 0.2, 0.06))
 """Tuning for at least as many moves as hosts, so that the whole cluster can be evened."""
 
@@ -143,7 +148,7 @@ def searches(space: SearchSpace, found: Incumbents, limits: Limits) -> Iterator[
     """Search a space repeatedly while searches improve the plans, and add the found plans to the
     known ones.
 
-    A search continues from known plans that have no more moves than it may plan.
+    Each search starts from the known plans that have no more moves than the budget.
     """
     costs: list[float] = []
     known = [end for end in found.kept if len(end.plan) <= limits.budget]
@@ -166,8 +171,8 @@ def searches(space: SearchSpace, found: Incumbents, limits: Limits) -> Iterator[
 class LocalSearch:
     """One search from the plans that are known.
 
-    :param found: these, and all that is found
-    :param number: of the search; each goes another way
+    :param found: the known plans, to which the search adds those that it finds
+    :param number: of the search, the seed of its random numbers
     """
 
     def __init__(self, space: SearchSpace, found: Incumbents, limits: Limits, number: int = 0):

@@ -1,9 +1,10 @@
-"""Makes room for instances that have no place yet, with the least memory to copy.
+"""The planner that makes room for new servers, with the least memory to copy.
 
-Where the instances end, and who gives way, is one integer program
-(:mod:`kronos_nova.model.assignment`); the order is found afterwards (:mod:`.order`). A program with
-rounds, each solution of which has an order, is solved where the cheapest end has none. What takes
-too large a program is left to the :mod:`evacuator <.evacuate>`, which chooses host after host.
+New servers are instances on imaginary, draining hosts. One integer program
+(:mod:`kronos_nova.model.assignment`) chooses their hosts and the moves of others that make room;
+the order is found afterwards (:mod:`.order`). Where the cheapest end state has no order, a program
+with rounds is solved, whose solutions have one. Where a program would be too large, the
+:mod:`evacuator <.evacuate>` chooses host after host.
 """
 
 import numpy as np
@@ -23,8 +24,8 @@ PAIRS = 400, 2_000, 8_000
 first leaves new servers without a place. Raised, a program has more hosts and takes longer;
 lowered, it has fewer hosts, those with most free room."""
 GAP = 0.002
-"""Part of its cost by which an end may be worse than the best end. Raised, programs end sooner;
-lowered, a few MiB less are copied."""
+"""Part of the program's cost by which the end state that it finds may be worse than the best.
+Raised, programs end sooner; lowered, a few MiB less are copied."""
 NODES = 2_000
 """Maximum number of nodes of the branch and bound. Raised, more programs are solved to the end, in
 more time; lowered, more end with the best that was found. Clouds of 15 hosts need 1 to 300."""
@@ -32,9 +33,9 @@ MOVE_MB = 64.0
 """MiB that a move costs in addition to the memory that it copies. Raised, fewer and larger
 instances are moved; lowered, more and smaller ones are."""
 CUTS = 8
-"""Maximum number of ends that are tried where Nova would choose other parts of hosts than a
-program. Raised, room is found more often where hosts are nearly full, in more time; lowered, it is
-found less often. Of 60 clouds one needed more than 1."""
+"""Maximum number of end states that are tried where Nova would choose other NUMA cells or providers
+of a host than the program did. Raised, room is found more often where hosts are nearly full, in
+more time; lowered, it is found less often. Of 60 clouds one needed more than 1."""
 ROUNDS = 1, 2, 3
 """Rounds of moves of the programs that are tried, one program after the other, until an end state
 has an order. More rounds permit more orders. Raised, a search without a result takes longer;
@@ -55,8 +56,8 @@ class RoomMaker:
             f'makes room on {state.problem.hosts[host]} for new servers'))
 
     def _cheapest(self, state: State, limits: Limits) -> list[tuple[int, int]] | None:
-        """Return the moves, in order, of the cheapest end that has an order and in which all
-        instances leave."""
+        """Return the moves, in order, to the cheapest end state that has an order and in which all
+        instances leave; None if none is found."""
         problem = state.problem
         for pairs in PAIRS:
             hosts = assignment.roomiest(state, pairs) & problem.available
@@ -81,9 +82,9 @@ class RoomMaker:
 
     def _elsewhere(self, state: State,
                    hosts: np.ndarray) -> tuple[State, list[tuple[int, int]]]:
-        """Move instances that leave to hosts where they find room without any other move.
+        """Place instances that leave on hosts where they find room without any other move.
 
-        :param hosts: bool (H,), those that the program does not look at
+        :param hosts: bool (H,), hosts that the program leaves out
         :returns: (the state after that, the moves)
         """
         begin, placed, free = state.copy(), list[tuple[int, int]](), np.flatnonzero(hosts)
@@ -96,8 +97,8 @@ class RoomMaker:
 
     def _ordered(self, state: State, together: assignment.Assignment, rounds: int,
                  limits: Limits) -> tuple[list[tuple[int, int]] | None, bool]:
-        """Return the moves, in order, of the cheapest end that has an order, and whether there is
-        any end."""
+        """Return the moves, in order, to the cheapest end state that has an order, None if none
+        has; and whether there is any end state."""
         for cut in range(CUTS):
             found = None if limits.is_over else self._end(together, rounds, limits)
             if found is None:
@@ -115,9 +116,9 @@ class RoomMaker:
 
     def _end(self, together: assignment.Assignment, rounds: int,
              limits: Limits) -> tuple[list[tuple[int, int]], dict[int, tuple[int, ...]]] | None:
-        """Return the moves of the cheapest end, those of existing servers before those of new
-        servers, and the parts of hosts in which instances are meant to be. None where not all find
-        a place."""
+        """Return the moves to the cheapest end state, those of existing servers before those of new
+        servers, and the parts of hosts that the program chose for instances. None where not all
+        find a place."""
         program = Program(together, MOVE_MB, rounds)
         program.keep_reserved_room()
         solution = program.solve(limits.deadline - limits.clock(), GAP, NODES)

@@ -1,7 +1,7 @@
-"""Turns a set of moves into steps: finds a possible order and the dependencies.
+"""The order of a set of moves in which each is possible, and the dependencies between moves.
 
-Live migration has to keep every rule after every single move. Where two moves wait for each other's
-room, an instance is put aside for a while, which is how Sirdey et al. (RAIRO 2007) solve the zero
+Every rule has to hold after every single move. Where two moves wait for each other's room, an
+instance is put aside on a third host for a while, as Sirdey et al. (RAIRO 2007) do in the zero
 impact process move problem.
 """
 
@@ -24,8 +24,8 @@ first. Raised, an order takes longer to find, because each host is checked for e
 waits; lowered, more plans have no order. Not measured."""
 ASKED_FIRST = 32
 """Number of moves that are checked together before all others. Raised, each check costs more;
-lowered, a second check is needed more often. One of so many moves is nearly always possible; not
-measured."""
+lowered, a second check is needed more often. Chosen because one of so many moves is nearly always
+possible; not measured."""
 DEAD_ENDS = 32
 """Number of dead ends after which the search for an order gives up. Raised, an order is found more
 often without putting instances aside, in more time; lowered, less often. For plans of 6 to 8 moves
@@ -33,19 +33,19 @@ without an order the search takes 1 ms."""
 
 
 class Ordering:
-    """Makes moves on a copy of a state, each only when every rule allows it then.
+    """Makes moves on a copy of a state, each at a time when every rule allows it.
 
-    state : after what is done
-    done : (instance, destination) of each move
+    state : the state after the moves in ``done``
+    done : (instance, destination) of each move made, in order
     """
 
     def __init__(self, state: State, limits: Limits, most: np.ndarray | None = None,
                  parts: Mapping[int, tuple[int, ...]] | None = None):
         """
-        :param most: float64 (P,), imbalances. A move after which one is higher is made only when
-            no other move is possible
-        :param parts: instance to the parts of its host in which it is meant to lie. A move for
-            which Nova would choose others is made only when no other move is possible
+        :param most: float64 (P,), limits of imbalances. A move after which an imbalance is higher
+            is made only when no other move is possible
+        :param parts: instance to the intended parts of its destination, such as NUMA cells. A move
+            for which Nova would choose other parts is made only when no other move is possible
         """
         self.state, self.limits, self.most = state.copy(), limits, most
         self.parts = parts or {}
@@ -56,8 +56,8 @@ class Ordering:
         self.done.append((vm, host))
 
     def do_meant(self, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Make moves for which Nova chooses the parts of hosts that are meant, as long as there
-        are any; returns the others."""
+        """Make moves for which Nova chooses the intended parts of hosts, as long as there are any.
+        Returns the other moves."""
         waiting = np.array(moves, dtype=np.intp).reshape(-1, 2)
         while len(waiting) and (possible := self._first_meant(waiting)) is not None:
             self.do(*waiting[possible].tolist())
@@ -69,8 +69,8 @@ class Ordering:
 
         Where no move is possible, other orders are tried, and then instances are put aside.
 
-        Returns whether all are made; if not, nothing makes room for those that are left, or the
-        budget has nothing left to put an instance aside with.
+        Returns whether all are made. If not, no instance can be put aside to make room for the
+        others, or the budget leaves no move for it.
         """
         waiting = every = np.array(moves, dtype=np.intp).reshape(-1, 2)
         begin, home = len(self.done), self.state.vm_host[every[:, 0]]
@@ -91,10 +91,11 @@ class Ordering:
         return True
 
     def _do_in_other_order(self, moves: np.ndarray, home: np.ndarray, begin: int) -> bool:
-        """Make all moves in an order that is searched for; nothing changes where none is found.
+        """Undo the moves made so far and make all of them in another order; change nothing where
+        none is found. Returns whether one was found.
 
-        :param home: intp (n,), where the instances were
-        :param begin: moves that had been made before any of these
+        :param home: intp (n,), hosts of the instances before
+        :param begin: number of moves in ``done`` before the first of these
         """
         if len(self.done) == begin:
             return False  # none of these moves is possible as the first
@@ -136,8 +137,9 @@ class Ordering:
         return delta.feasible & (delta.imbalances <= self.most).all(axis=-1)
 
     def _park(self, vms: np.ndarray, hosts: np.ndarray) -> bool:
-        """Put one of the instances that wait somewhere for a while, so that another may go; on a
-        host that no move waits for if there is one, the emptiest first."""
+        """Put one of the waiting instances aside on another host, so that another instance can
+        move. Hosts that no move waits for come first, the least full first. Returns whether that
+        was possible."""
         if len(self.done) + len(vms) >= self.limits.budget:
             return False
         state, memory = self.state, self.state.problem.memory_mb
@@ -152,7 +154,8 @@ class Ordering:
         return False
 
     def _park_one(self, vm: int, waiting: np.ndarray, wanted: np.ndarray) -> bool:
-        """Put an instance aside so that one of those waiting for its host may go.
+        """Put an instance aside so that one of those that wait for its host can move there. Returns
+        whether that was possible.
 
         :param wanted: hosts that moves wait for
         """
@@ -170,11 +173,12 @@ class Ordering:
 def find_order(state: State, moves: np.ndarray) -> list[int] | None:
     """Search depth first for an order in which each move is possible.
 
-    Where instances are, and so what is possible, depends on the set of the moves that are made, not
-    on their order: no set is looked at twice. A move to a host to which no other goes makes no
-    other impossible: it needs no alternative.
+    The hosts of instances, and so the possible moves, depend on the set of moves made, not on their
+    order: no set is examined twice. A move to a host to which no other move goes makes no other
+    impossible, so nothing else is tried in its place.
 
-    :param state: before the moves; after them if an order is found, as before if none is
+    :param state: the state before the moves; it is changed to the state after them if an order is
+        found
     :param moves: intp (n, 2), instances and their destinations, each instance once
     :returns: the positions of the moves; None if none is found
     """
@@ -210,17 +214,19 @@ def find_order(state: State, moves: np.ndarray) -> list[int] | None:
 
 
 class Prefixes:
-    """Sorts the moves of a plan so that it may be cut short: the combined imbalance is above that
-    of the start after as few of them as possible.
+    """Sorts the moves of a plan so that it may be stopped after most of them: the combined
+    imbalance is higher than at the start after as few moves as possible.
 
-    A plan that is never above the start keeps its order. In others the move with the best end is
-    next. Where each possible move would lead above the start, a sequence of moves that leads back
-    is next, without those that it does not take: its moves help only together.
+    A plan whose imbalance is never higher than at the start keeps its order. In other plans the
+    move with the lowest imbalance after it comes next. Where every possible move would lead above
+    the start, a sequence of moves that leads back is next, without needless moves: its moves help
+    only together.
     """
 
     def __init__(self, before: State, steps: Sequence[Step]):
         """
-        :param before: the start; its model has the rules that hold after each move
+        :param before: the state before the plan, by whose model every rule has to hold after each
+            move
         """
         self._before, self._steps = before, steps
         self._vms = np.array([step.vm for step in steps], dtype=np.intp)
@@ -236,11 +242,12 @@ class Prefixes:
         return other if other is not None and self._count_worse(other) < worse else present
 
     def _count_worse(self, order: list[int]) -> int:
-        """Return the number of moves of groups."""
+        """Return the number of moves that help only together with others."""
         return sum(number is not None for number in self.joint_moves(order))
 
     def _sorted(self) -> list[int] | None:
-        """Return the positions in another order; None where a move stays impossible."""
+        """Return the positions of the steps in another order; None where no move is possible at
+        some point."""
         state, left = self._before.copy(), list(range(len(self._steps)))
         order: list[int] = []
         while left:
@@ -254,8 +261,8 @@ class Prefixes:
         return order
 
     def joint_moves(self, order: Sequence[int]) -> list[int | None]:
-        """Number the groups of moves that help only together. Returns the number of the group of
-        each move, None for a move outside groups."""
+        """Number the groups of moves that help only together. Returns the group of each move, None
+        for a move that helps alone."""
         state, number, found, is_above = self._before.copy(), 0, [], False
         for position in order:
             was_above = is_above
@@ -269,8 +276,8 @@ class Prefixes:
         state.move(int(self._vms[position]), int(self._hosts[position]))
 
     def _one(self, state: State, left: list[int]) -> list[int] | None:
-        """Return the move with the lowest combined imbalance after it; None if that is above the
-        start for every move."""
+        """Return the position, in a list, of the move with the lowest combined imbalance after it;
+        None if this is higher than at the start for every possible move."""
         for some in (left[:ASKED_FIRST], left[ASKED_FIRST:]):
             possible, ends = self._ends(state, some)
             if len(ends) and ends.min() <= self._most:
@@ -278,7 +285,7 @@ class Prefixes:
         return None
 
     def _ends(self, state: State, left: list[int]) -> tuple[list[int], np.ndarray]:
-        """Return (positions, combined imbalances after each) of what is possible now."""
+        """Return (positions, combined imbalance after each) of the moves that are possible now."""
         here = [n for n in left if state.vm_host[self._vms[n]] == self._steps[n].source]
         delta = state.delta((self._vms[here], self._hosts[here]))
         feasible = np.flatnonzero(delta.feasible)
@@ -288,8 +295,9 @@ class Prefixes:
         return delta.imbalances @ self._before.problem.policy_weights
 
     def _sequence(self, state: State, left: list[int]) -> list[int]:
-        """Return the moves with the best ends, until the state is not above the start again and
-        without needless moves. Empty where at some point no move is possible."""
+        """Return moves until the imbalance is no higher than at the start again, each time the one
+        with the lowest imbalance after it, without needless ones. Empty where no move is possible
+        at some point."""
         there, made, rest = state.copy(), list[int](), list(left)
         while rest and (not made or there.combined() > self._most):
             possible, ends = self._ends(there, rest)
@@ -321,7 +329,7 @@ class Prefixes:
 def carry_out(moves: list[tuple[int, int]], state: State, why: Callable[[int], str]) -> list[Step]:
     """Make ``moves`` on a state, and explain the effect of each.
 
-    :param why: from the host that is left to what the move is for
+    :param why: the host that an instance leaves to the purpose of the move
     """
     recorder, last = StepRecorder(state), {vm: n for n, (vm, _host) in enumerate(moves)}
     return [recorder.record(vm, host, why(int(state.vm_host[vm])) if n == last[vm]
@@ -333,11 +341,11 @@ def dependencies(moves: Sequence[Step], before: State) -> list[tuple[int, ...]]:
     """Return for every move of a plan that begins at ``before`` the earlier moves that must have
     ended before it may start.
 
-    A move waits for what left its destination before, or hosts that share room with it, if the
-    destination could not hold all that arrives there up to and including this move otherwise; for
-    the last move of the same instance; and for the last one that may not run together with
-    it. Whatever finishes first, no host ever holds more than in the order given: of the moves in
-    progress to it, the latest has seen everything leave that left before it in that order.
+    A move waits for the last move of the same instance, and for the last one that may not run at
+    the same time. If the destination could hold all arrivals up to this move only with the room of
+    earlier departures, the move also waits for these, from the destination and from hosts that
+    share room with it. So no host ever holds more than in the given order, whichever move ends
+    first: a move starts only after every departure before it that it needs.
     """
     crowded = before.copy()
     last: dict[object, int] = {}

@@ -1,5 +1,5 @@
-"""Pack: the most hosts freed that the budget can buy. Vector bin packing with a price on migration,
-as in BalCon (FGCS 2023)."""
+"""The planner ``pack``: frees as many hosts as the budget of moves permits. It is vector bin
+packing with a price on migration, as in BalCon (FGCS 2023)."""
 
 from collections.abc import Iterator
 
@@ -22,8 +22,8 @@ BALANCED = 30
 """Maximum number of swaps that only make room usable, before an instance is given up. Raised, hosts
 that cannot be emptied take longer; lowered, fewer hosts are emptied. Not measured."""
 ROUNDS = ((0.01, 4), (0.002, 8), (0.0005, 12), (1e-5, 12))
-"""Rounds of emptying: a price of a move as a part of the usable room of a host, which a swap must
-make usable to be worth it, and the hosts that may fail at that price before it falls. Raised prices
+"""Rounds of emptying hosts: the price of a move, as a part of a host's room that a swap must make
+usable to be worth it, and the number of hosts that may fail before the next round. Raised prices
 lead to fewer moves and fewer free hosts; lowered ones to more of both. More failures take more
 time. Not measured apart."""
 MOVE_MB = 4096
@@ -40,8 +40,8 @@ NODES = 30
 are solved to the end, in more time, some 40 ms each; lowered, more end with the best that was
 found."""
 GAP = 1e-4
-"""Part of the worth of a plan by which the program's end may be worse than the best. Raised, an end
-is found sooner and costs more GiB; lowered, it is found later and costs less. Not measured."""
+"""Part of the worth of a plan by which the program's end state may be worse than the best. Raised,
+one is found sooner and copies more memory; lowered, later and less. Not measured."""
 BY_MOVES = (1.0, 0.5, 0.0)
 """Parts [0, 1] by which the number of moves decides in which order hosts are emptied; the rest is
 the memory to copy, each relative to an instance of mean size. Nearer to 1 suits small budgets,
@@ -50,9 +50,9 @@ Not measured."""
 
 
 class Pack:
-    """Empties one host after the other. Each of its instances goes where it fits best; where it
-    fits nowhere, full hosts swap instances until it does. Done several times with the hosts in
-    another order; the end state that frees most hosts wins, then the one that costs least."""
+    """Empties one host after the other. Each instance goes where it fits best; where it fits
+    nowhere, full hosts swap instances until it does. Several searches take the hosts in different
+    orders. The end state that frees most hosts wins, then the one with the least cost."""
 
     phase = PACK
 
@@ -80,10 +80,10 @@ class Pack:
 
 
 def _exact(state: State, limits: Limits, freed: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield the end with the most freed hosts, then with the least cost, where the cluster is small
-    enough.
+    """Yield the moves to the end state with the most freed hosts, then with the least cost, where
+    the cluster is small enough.
 
-    :param freed: hosts that are known to be freed
+    :param freed: number of hosts that a known plan frees
     """
     problem = state.problem
     hosts = np.flatnonzero(problem.available & (state.guests > 0))
@@ -109,7 +109,7 @@ def _rate_moves(state: State, moves: list[tuple[int, int]]) -> tuple[int, int]:
 
 
 def _freed(state: State, moves: list[tuple[int, int]]) -> set[int]:
-    """Return the hosts that are empty after the moves."""
+    """Return the hosts that the moves empty."""
     guests = state.guests.copy()
     for vm, host in dict(moves).items():
         guests[state.vm_host[vm]] -= 1
@@ -145,7 +145,8 @@ class Emptying:
         self.cost = by_moves + (1 - by_moves) * space.memory / max(space.memory.mean(), 1)
 
     def run(self) -> list[list[tuple[int, int]]]:
-        """Return the moves after each host that could be emptied."""
+        """Return all moves up to each host that could be emptied, a list for each of these
+        hosts."""
         found = []
         for price, failures in ROUNDS:
             given_up: set[int] = set()
@@ -162,8 +163,8 @@ class Emptying:
 
     @property
     def has_freed_all_it_can(self) -> bool:
-        """Return whether what the open hosts hold would not fit on fewer, however it were divided
-        up."""
+        """Return whether the instances of the open hosts could not fit on fewer hosts, even if they
+        could be cut."""
         space, packing = self.space, self.packing
         held = (space.room - space.free).sum(axis=0)
         biggest = np.cumsum(-np.sort(-space.room, axis=0), axis=0)
@@ -175,7 +176,8 @@ class Emptying:
         return self.rated >= self.effort or self.limits.is_over
 
     def _next(self, given_up: set[int]) -> int | None:
-        """Return the host that costs least to empty and that budget and room permit."""
+        """Return the host with the least cost to empty, of those that budget and room permit; None
+        if there is none."""
         packing, count = self.packing, len(self.space.hosts)
         on = packing.place
         stays = ~packing.moved
@@ -208,7 +210,7 @@ class Emptying:
         return False
 
     def _put_back(self, vms: np.ndarray, host: int) -> None:
-        """Put the instances back on the host, with the swaps kept that others made in the
+        """Put the instances back on the host, and keep the swaps that other instances made in the
         meantime."""
         packing = self.packing
         packing.is_open[host] = True
@@ -239,8 +241,8 @@ class Emptying:
         return False
 
     def _fit(self, vm: int, swaps: BundleSwaps) -> bool:
-        """Put an instance where it fits: at home, else where the least usable room is lost, then on
-        the fullest host. Returns whether it fits anywhere."""
+        """Put an instance on a host where it fits: its original host, else the one where least
+        usable room is lost, of equal ones the fullest. Returns whether it fits anywhere."""
         packing = self.packing
         hosts = np.flatnonzero(packing.has_room(vm))
         if not len(hosts):

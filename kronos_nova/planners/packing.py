@@ -1,4 +1,4 @@
-"""A partial packing: the intended hosts of instances, and the room that is left."""
+"""A packing of instances on hosts, possibly of only some of them, and the room that is left."""
 
 import copy
 
@@ -11,11 +11,11 @@ from kronos_nova.model.space import SearchSpace
 
 
 class Packing:
-    """The host on which every instance of a space ends; the order of moves is found later.
+    """The host on which each instance of a search space ends; the order of moves is found later.
 
     place : intp (v,), host of each instance, or NOWHERE
-    free : float64 (h, c), room left, in parts of the biggest host
-    size : float64 (v, c), the same unit
+    free : float64 (h, c), room left, as a part of the largest host's
+    size : float64 (v, c), sizes of instances in the same unit
     is_open : bool (h,), hosts that hold instances and may be given more
     may_empty : bool (h,), hosts whose instances may all be moved
     alike : intp (v,), equal for instances of the same size
@@ -41,11 +41,11 @@ class Packing:
 
     @property
     def moved(self) -> np.ndarray:
-        """bool (v,): instances that are not where they were."""
+        """bool (v,): instances that are not on their original hosts."""
         return self.place != self.space.home
 
     def remove(self, vm: int) -> None:
-        """Make an instance be nowhere, and free its room."""
+        """Take an instance off its host, and free its room."""
         self.free[self.place[vm]] += self.size[vm]
         self.place[vm] = NOWHERE
 
@@ -59,11 +59,13 @@ class Packing:
         return room & self.allows_host(vm)
 
     def allows_host(self, vm: int) -> np.ndarray:
-        """Return bool (h,): hosts that an instance may go to, and its home. Room is left out."""
+        """Return bool (h,): the original host of an instance and the hosts that it may go to, apart
+        from room."""
         return self.space.allows_host(vm, self.place)
 
     def go_home(self) -> None:
-        """Put instances back where they were if there is room; the biggest memory first."""
+        """Put instances back on their original hosts where there is room, those with the most
+        memory first."""
         space = self.space
         away = np.flatnonzero(self.moved & self.is_open[space.home])
         for vm in away[np.argsort(-space.memory[away], kind='stable')]:

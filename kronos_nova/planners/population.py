@@ -1,11 +1,11 @@
 """A population of assignments side by side, each of which makes one swap after the other.
 
-A swap sends an instance from one host to another, and another one back. To swap an instance with
-the dummy item of a host is a move. These are the neighbourhoods *shift* and *swap* of machine
-reassignment (ROADEF 2012). Where a plan has all the moves that it may have, a swap also undoes the
-move that is missed least.
+An assignment has a host for each instance. A swap sends an instance from one host to another, and
+another one back. A swap with the dummy item of a host, which stands for no instance, is a move.
+These are the neighbourhoods *shift* and *swap* of machine reassignment (ROADEF 2012). Where a plan
+has used its budget, a swap also undoes the move whose loss costs least.
 
-The best ends that the search has met are kept in :class:`Incumbents`.
+The best end states of the search are kept in :class:`Incumbents`.
 """
 
 import bisect
@@ -19,27 +19,27 @@ from kronos_nova.model.space import NEVER
 from kronos_nova.model.space import SearchSpace
 
 Plan = list[tuple[int, int]]
-"""(instance, destination), each instance at most once and straight from where it is now; the order
+"""(instance, destination) of moves, each instance at most once, from its present host; the order
 has no meaning yet."""
 KEPT = 48
 """Number of best end states that are kept, because some of them may have no order of moves. Raised,
-more memory and time are used; lowered, plans of full hosts are missed. Mostly the first end has an
-order; with a hundred full hosts the fifth had one, with a few full hosts the twentieth."""
+more memory and time are used; lowered, plans of full hosts are missed. Mostly the first end state
+has an order; with a hundred full hosts the fifth had one, with a few full hosts the twentieth."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class End:
-    """The end state of a plan: ``cost`` is combined imbalance plus price, inf if it is not
-    legal."""
+    """The end state of a plan. ``cost`` is the combined imbalance plus the prices of moves; inf if
+    the end state is not legal."""
 
     cost: float
     plan: Plan
 
 
 class Incumbents:
-    """The best ends, what costs as much with fewer moves first.
+    """The best end states, cheapest first; of equal costs, those of fewer moves first.
 
-    :param kept: ends that are known, in that order; at least one
+    :param kept: known end states, at least one, in this order
     """
 
     def __init__(self, kept: list[End]):
@@ -52,11 +52,11 @@ class Incumbents:
 
     @property
     def worst(self) -> float:
-        """The cost that an end must be below to be kept."""
+        """The cost that an end state must be below to be kept."""
         return self.kept[-1].cost - TOLERANCE if len(self.kept) >= KEPT else float('inf')
 
     def add(self, end: End) -> None:
-        """Remember an end that is among the best."""
+        """Keep an end state if it is among the best."""
         moves = frozenset(end.plan)
         if end.cost < float('inf') and moves not in self._known:
             self._known.add(moves)
@@ -74,32 +74,31 @@ STEEPEST = 80.0
 lowered, large changes are rated alike. Fixed by the range of single precision, which ends at
 exp(88)."""
 FAINTEST = 1e-35
-"""Least part of a sum that a host counts (no unit). Raised, hosts in the middle seem to matter;
-lowered, it is 0 in single precision and multiplied by exp(STEEPEST) still 0. Fixed by the range of
-single precision."""
+"""Least part of a sum over hosts that one host counts as (no unit). Raised, hosts in the middle
+seem to matter; lowered, it is 0 in single precision, and still 0 once it is multiplied by
+exp(STEEPEST). Fixed by the range of single precision."""
 
 
 class SoftenedMax:
-    """Rates assignments and moves in a search space at one temperature, by a softened stand-in for
-    the combined imbalance, which distinguishes what the maximum cannot.
+    """Rates assignments and moves at one temperature by a softened value in place of the combined
+    imbalance, which shows progress where the maximum does not.
 
-    Two hosts share the top: no single move lowers the maximum, so max − min says that none is of
-    use. ``temperature × log Σ exp(score / temperature)`` is close to the maximum but counts every
-    host near it, and it falls with the first of the two moves. The same with the sign turned gives
-    the minimum. The log-sum-exp bound of the maximum is in Boyd and Vandenberghe, Convex
-    Optimization, section 3.1.5.
+    Where two hosts share the highest score, no single move lowers max − min. ``temperature × log Σ
+    exp(score / temperature)`` is close to the maximum, counts every host near it, and falls with
+    the first of the two moves. With the sign turned it gives the minimum. The log-sum-exp bound of
+    the maximum is in Boyd and Vandenberghe, Convex Optimization, section 3.1.5.
 
-    What a swap of two instances leaves of such a sum is the rest of it and two products, each of
-    something of the one instance with something of the other: one matrix product rates all pairs at
-    once. Single precision is enough to choose by.
+    After a swap of two instances such a sum is the part of all other hosts and two products, each
+    of a factor of the one instance and a factor of the other. So one matrix product rates all pairs
+    at once. Single precision is enough to choose.
 
-    Hosts that are left out contribute nothing. A swap that brings one of them inside is rated too
-    well or not well enough; :class:`Trial` rates it exactly.
+    Hosts that a policy leaves out of its imbalance contribute nothing. The rating of a swap after
+    which one of them counts is not exact; :class:`Trial` rates it exactly.
 
     The T terms are the top of each policy and the bottom of each policy.
 
-    price : float32 (T,), of the logarithm of each term
-    kind : intp (h,), which scale each host has
+    price : float32 (T,), weight of the logarithm of each term
+    kind : intp (h,), number of the scale of each host
     arriving, leaving : float32 (k, v + h, T), for each kind of host the factor by which an item
         changes what a host contributes to each term
     """
@@ -129,18 +128,19 @@ class SoftenedMax:
 
 
 PARTNERS = 40
-"""Hosts that a host may swap with: those that contribute most to the softened value, which are the
-hottest and the coldest. Raised, rounds take longer; lowered, more rounds are needed. Where a host
-only sends, all hosts are destinations, because these cost little to rate and one in the middle is
-often best. Not measured."""
+"""Maximum number of hosts that a host may swap with, those that contribute most to the softened
+value (the most and the least loaded). Raised, rounds take longer; lowered, more rounds are needed.
+A host that only sends instances may use every host, because moves cost little to rate and a host in
+the middle is often best. Not measured."""
 UNTRIED = 0.4
 """Part of the softened value that untried hosts may still contribute when an assignment is taken
 for a local optimum. Raised, assignments are restarted too early; lowered, they are restarted too
 seldom. Not measured."""
 HOMING = 0.3
-"""Probability that the returning instance of a swap goes to its original host. With few moves, only
-for hosts that send. Raised, other swaps are tried less often; lowered to 0, a plan finds another
-host for an instance, but no other instance for a host that needs one. Not measured."""
+"""Probability that the returning instance of a swap goes to its original host. In short plans it
+applies only to hosts that send instances. Raised, other swaps are tried less often; lowered to 0, a
+plan finds another host for an instance, but no other instance for a host that needs one. Not
+measured."""
 FIRST_ORDER = 0.7
 """Probability that the moves of a short plan are rated to first order, as if a host could be
 improved by its part of the softened value at most. Raised, the exact change decides less often;
@@ -149,12 +149,15 @@ measured."""
 
 
 class Population:
-    """n assignments of the v + h items of a search space.
+    """n assignments of a search space's v + h items (instances, and a dummy item of each host) to
+    hosts.
 
     place : intp (n, v + h), the host of every item
-    scores : float64 (n, P, h); free : float64 (n, c, h); left : intp (n,), moves that a plan may
-        still have
-    tried : bool (n, 2, h), hosts drawn in vain since the last change, to receive or to send
+    scores : float64 (n, P, h)
+    free : float64 (n, c, h), room left
+    left : intp (n,), number of moves that a plan may still have
+    tried : bool (n, 2, h), hosts that were drawn without success since the last change, to receive
+        or to send
     """
 
     def __init__(self, space: SearchSpace, budget: int, plans: list[Plan]):
@@ -167,7 +170,7 @@ class Population:
         self.restart(np.arange(count), plans)
 
     def restart(self, rows: np.ndarray, plans: list[Plan]) -> None:
-        """Restart some assignments."""
+        """Restart the assignments ``rows``, each from a plan."""
         self.place[rows] = self.home
         for row, plan in zip(rows, plans, strict=True):
             vms, there = np.array(plan, dtype=np.intp).reshape(-1, 2).T
@@ -178,9 +181,12 @@ class Population:
 
     def improve(self, softened: SoftenedMax, chance: np.random.Generator,
                 are_few: bool) -> tuple[np.ndarray, int]:
-        """Make in each assignment the best swap of a host drawn by what it contributes, if that
-        lowers the softened value. Returns which are local optima now, and how many pairs were
-        rated."""
+        """Make in each assignment the best swap of one host if that lowers the softened value. The
+        host is drawn with a probability by its part of this value.
+
+        :param are_few: plans are short, see :meth:`Swaps._draw`
+        :returns: the assignments that are local optima now, and the number of rated pairs
+        """
         swaps = Swaps(self, softened, chance, are_few)
         improved = Trial(swaps).make()
         failed = np.ones(len(self.place), dtype=bool)
@@ -192,8 +198,8 @@ class Population:
         return np.flatnonzero(optimal), swaps.changes.size
 
     def ends(self, rows: np.ndarray, below: float) -> list[End]:
-        """Return the positions of those of some assignments that are legal and cost less than
-        ``below``, without prices."""
+        """Return the end states of the assignments ``rows`` that are legal and whose combined
+        imbalance is less than ``below``."""
         space, imbalances = self.space, self.space.imbalances(self.scores[rows])
         combined = imbalances @ space.policy_weights
         good = (combined < below) & space.is_legal(imbalances, self.free[rows])
@@ -208,14 +214,17 @@ class Population:
 
 
 class Swaps:
-    """The swaps of one host with others, in each of n assignments, and how good they are.
+    """The swaps of one host with others in each of n assignments, and their ratings.
 
-    here : intp (n, 1); first, second : intp (n, a), (n, b), items on it and on its partners,
-        filled up with its dummy item; there, goals : intp (n, b), where the second are, and go
-    changes : float32 (n, a, b), of the softened value, per move that it takes
-    drawn : float32 (n, 2, h), by what hosts are drawn, of either side; with many moves of one
-    back : intp (n,), the instance whose move is undone if the budget is used, else a
+    here : intp (n, 1), the host
+    first, second : intp (n, a) and (n, b), items on this host and on its partners, padded with its
         dummy item
+    there, goals : intp (n, b), hosts of the second items, and their destinations
+    changes : float32 (n, a, b), change of the softened value for each move that a swap takes
+    drawn : float32 (n, 2, h), weights by which hosts are drawn to receive and to send; in long
+        plans only the first are used
+    back : intp (n,), the instance whose move is undone if the budget is used; a dummy item
+        otherwise
     """
 
     def __init__(self, owner: Population, softened: SoftenedMax, chance: np.random.Generator,
@@ -241,10 +250,12 @@ class Swaps:
 
     def _draw(self, chance: np.random.Generator,
               are_few: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Return bool (n, v + h) twice: the items that may be swapped.
+        """Draw a host for each assignment. Returns bool (n, v + h) twice: its items and the items
+        of other hosts that may be swapped.
 
-        :param are_few: leave out swaps of two instances that are at home, which take two of few
-            moves: the host, drawn by its part in the tops or in the bottoms, only sends or receives
+        :param are_few: plans are short: leave out swaps of two instances that are on their original
+            hosts, because they take two moves. A host is drawn by its part in the tops and only
+            sends, or by its part in the bottoms and only receives
         """
         self.drawn = (np.stack([self.bottoms, self.tops], axis=1) if are_few
                       else np.stack([self.share, np.zeros_like(self.share)], axis=1))
@@ -258,7 +269,7 @@ class Swaps:
         if are_few and self.sends:
             loose[:, self.dummy:self.dummy + len(self.space.hosts)] = True
             return first, loose & ~first
-        # Moved instances may always be sent elsewhere, even where nothing is left to improve.
+        # Moved instances may always be moved elsewhere, even from hosts that need no improvement.
         second = _pick(self._partners(), self.every, self.place) | (loose & ~first)
         if are_few:
             loose[:, self.dummy:] = True
@@ -277,14 +288,15 @@ class Swaps:
         return chosen
 
     def _goals(self, homing: bool) -> np.ndarray:
-        """Return intp (n, b): the host to which the second item of each swap goes. With ``homing``
-        this is its home where it has one elsewhere."""
+        """Return intp (n, b): the destination of the second item of each swap. With ``homing`` it
+        is the original host of an instance that is elsewhere now."""
         homes = self.owner.home.take(self.second)
         return np.where(homing & (homes != self.there) & (self.second < self.dummy),
                         homes, self.here)
 
     def _least_missed(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the move whose undoing costs least, and float32 (n, 1), this cost."""
+        """Return the instance whose move costs least to undo in each assignment, a dummy item where
+        the budget is not used; and float32 (n, 1), this cost."""
         home, softened = self.owner.home, self.softened
         regret = np.zeros((len(self.every), 1), dtype=np.float32)
         back = np.full(len(self.every), self.dummy)
@@ -303,8 +315,10 @@ class Swaps:
 
     def _going(self, way: np.ndarray, number: np.ndarray, hosts: np.ndarray,
                items: np.ndarray) -> np.ndarray:
-        """Return float64 (..., T): the increase of the terms of the hosts that items leave or where
-        they arrive."""
+        """Return float64 (..., T): the increase of the terms by items that leave or enter hosts.
+
+        :param way: ``leaving`` or ``arriving`` of the softened value
+        """
         change = _pick(way, self.softened.kind.take(hosts), items) - 1
         return change * _pick(self.parts, number, hosts)
 
@@ -316,9 +330,9 @@ class Swaps:
         return changes
 
     def _factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the remaining part of each term after a swap, as a product of float32 (n, T, a, f)
-        and (n, T, f, b). The terms sum up the contributions of both hosts after the swap and of all
-        others."""
+        """Return the remaining part of each term after a swap, as the two factors of a matrix
+        product, float32 (n, T, a, f) and (n, T, f, b). A term is the sum of the contributions of
+        both hosts after the swap and of all other hosts."""
         softened, first, second = self.softened, self.first, self.second
         kind, of = softened.kind.take(self.here), softened.kind.take(self.there)
         own, other = _pick(self.parts, self.every, self.here), _pick(
@@ -342,8 +356,8 @@ class Swaps:
                 np.stack(rights, axis=3).transpose(0, 2, 3, 1))
 
     def _alone(self) -> np.ndarray:
-        """Return float32 (n, a, b): the regret of undone moves, and NEVER for pairs that are no
-        swap and for two moves where only one is left."""
+        """Return float32 (n, a, b): the cost of undone moves, and NEVER for pairs that are no swap
+        and for two moves where the budget leaves one."""
         second_alone = self.regret * self.arrives
         second_alone[self.there == self.here] = NEVER
         is_short = self.owner.left[:, None] < 2
@@ -353,8 +367,9 @@ class Swaps:
         return np.matmul(np.stack(lefts, axis=2), np.stack(rights, axis=1))
 
     def _moves(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return how many more moves a plan has if the first leave, and if the second arrive:
-        float32 (n, a) and (n, b), 1, 0, or -1 for what comes home."""
+        """Return the change of a plan's number of moves if a first item leaves and if a second item
+        arrives, float32 (n, a) and (n, b): 1, 0, or -1 for an instance that returns to its original
+        host."""
         home, dummy = self.owner.home, self.dummy
         first, second = home.take(self.first), home.take(self.second)
         leaves = (first == self.here) & (self.first < dummy)
@@ -362,8 +377,8 @@ class Swaps:
         return leaves.astype(np.float32), arrives * (self.second < dummy)
 
     def _weigh(self, are_few: bool) -> None:
-        """Add the other costs: prices and room. The change by a swap that takes two more moves
-        counts half."""
+        """Add prices to the changes, and NEVER for lack of room. The change of a swap that takes
+        two more moves is halved."""
         space, changes = self.space, self.changes
         if not are_few:
             changes *= 1 - self.leaves[:, :, None] * (self.arrives.clip(0) / 2)[:, None]
@@ -380,10 +395,11 @@ class Swaps:
 
 
 class Trial:
-    """The most promising swap of each assignment that has one, looked at closely.
+    """The best rated swap of each assignment that has one, rated exactly.
 
-    number : intp (m,), which assignments
-    items, sources, goals : intp (3, m), of what goes, of what comes back, and of what is undone
+    number : intp (m,), the assignments
+    items, sources, goals : intp (3, m), the item that leaves, the item that comes back and the item
+        whose move is undone, with their present hosts and destinations
     """
 
     def __init__(self, swaps: Swaps):
@@ -407,13 +423,13 @@ class Trial:
                          self.goals)
 
     def _moved(self, items: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (m,): the number of moves that items on hosts are. An item at home is none,
-        and a dummy item is never moved."""
+        """Return intp (m,): 1 for each instance on another host than its original one, else 0; 0
+        for dummy items."""
         return ((self.owner.home[items] != hosts) & (items < self.swaps.dummy)).astype(int)
 
     def _is_better(self) -> np.ndarray:
-        """Return bool (m,): whether each swap lowers the value and breaks neither policies, room
-        nor groups."""
+        """Return bool (m,): whether each swap lowers the softened value and violates neither
+        policies, room nor groups."""
         owner, space, number, swaps = self.owner, self.space, self.number, self.swaps
         value, imbalances, _ = swaps.softened.evaluate(self.scores)
         value += np.sum(space.price_change(self.items, self.sources, self.goals), axis=0)
@@ -430,7 +446,7 @@ class Trial:
         return better
 
     def make(self) -> np.ndarray:
-        """Make those that are better. Returns in which assignments, intp."""
+        """Make the swaps that are better. Returns intp: the assignments that are changed."""
         better, owner = self._is_better(), self.owner
         rows = self.number[better]
         owner.scores[rows], owner.free[rows] = self.scores[better], self.free[better]
@@ -442,7 +458,7 @@ class Trial:
 
 
 def _pick(table: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return ``table[first, second]`` by one index, which is many times as fast."""
+    """Return ``table[first, second]``, computed by one flat index, which is many times faster."""
     rows = table.reshape(-1, *table.shape[2:])
     return rows.take(first * table.shape[1] + second, axis=0)
 

@@ -1,7 +1,8 @@
-"""Relieves hosts that are above an absolute mark, and touches nothing else.
+"""The planner that relieves hosts whose load is above an absolute mark.
 
-What is to leave a host is a minimum knapsack of one constraint a policy: solved best first by
-branch and bound, with the bound of Dantzig (1957), as if instances could be cut.
+The instances that leave a host are a minimum knapsack with one constraint for each policy. It is
+solved best first by branch and bound, with the bound of Dantzig (1957), as if instances could be
+cut.
 """
 
 import functools
@@ -38,24 +39,24 @@ NODES = 20
 """Maximum number of nodes of the branch and bound of :data:`EXACT_PAIRS`. Raised, larger programs
 are solved to the end, in more time; lowered, more end with the best that was found."""
 GAP = 1e-4
-"""Part of the worth of a plan by which the program's end may be worse than the best. Raised, plans
-copy more memory; lowered, programs take longer. The value is small because the memory to copy is a
-small part of the worth."""
+"""Part of the worth of a plan by which the program's end state may be worse than the best. Raised,
+plans copy more memory; lowered, programs take longer. The value is small because the memory to copy
+is a small part of the worth."""
 
 
 class Relieve:
-    """Host by host, the hottest first, the instances with the least memory together whose going
-    brings the host to its target, to where no target is passed.
+    """Relieves host after host, the hottest first. It moves the instances with the least memory
+    together that bring the host to its target, to hosts that stay within theirs.
 
-    Where that cannot be had, as much as can: first the host is brought to its mark instead, then
-    as low as others take instances of it. In small clusters all hosts are relieved together, too,
-    and others give way if they must; what ends better is done.
+    Where the target cannot be reached, the host is brought to its mark, or else as low as other
+    hosts can take instances. In small clusters all hosts are also relieved together, where other
+    instances make room if they must; the better of both plans is returned.
     """
 
     phase = RELIEVE
 
     def __init__(self, marks: Marks, least_part: float = 0.0):
-        """:param least_part: part of the excess of its host that each move must take off"""
+        """:param least_part: least part of a host's excess that each move must remove"""
         self._marks, self._least_part = marks, least_part
 
     def plan(self, state: State, limits: Limits) -> list[Step]:
@@ -100,7 +101,8 @@ class Relieve:
     def _together(self, state: State, model: Model, hot: 'dict[int, _Host]',
                   limits: Limits) -> list[tuple[int, int]] | None:
         """Return the moves that bring most hosts to their targets, then to their marks, with the
-        least memory. None where the cluster is too large or the moves have no order."""
+        least memory. None where the cluster is too large, or the moves cannot be made one after the
+        other."""
         problem, places = state.problem, np.flatnonzero(state.problem.available)
         others = np.flatnonzero(problem.movable & problem.available[state.vm_host]
                                 & ~np.isin(state.vm_host, list(hot)))
@@ -144,16 +146,17 @@ class Relieve:
 
 
 _Branch = tuple[float, int, int, int, tuple[int, ...], float, np.ndarray]
-"""(least memory in all, instances that leave, number of the branch, next instance to decide on,
-those that leave, their memory, float64 (P,) what is still to be taken off)"""
+"""(lower bound of the memory, number of instances that leave, number of the branch, next instance
+to decide on, positions of instances that leave, their memory, float64 (P,) load still to be
+removed)"""
 
 
 class _Host:
-    """The search for what is to leave one host.
+    """The search for the instances that leave one host.
 
-    hot : intp (n,), the policies in which it is to be relieved
-    vms : instances that count there and have a place to go to
-    sore : those that are above their own mark
+    hot : intp (n,), policies in which the host is to be relieved
+    vms : instances that have enough load in these policies and a possible destination
+    sore : instances whose own load is above its mark
     """
 
     def __init__(self, state: State, model: Model, marks: Marks, host: int, budget: int,
@@ -218,14 +221,14 @@ class _Host:
         return None
 
     def _by_use(self, excess: np.ndarray) -> list[int]:
-        """Return the instances, first those that take off most for their memory."""
+        """Return the instances in order, first those that remove most load for their memory."""
         memory, wanted = self.state.problem.memory_mb, np.maximum(excess, TOLERANCE)
         return sorted(self.vms, key=lambda vm: (
             -float((self.share[vm, self.hot] / wanted).max()) / max(int(memory[vm]), 1), vm))
 
     def _as_far_as_possible(self, excess: np.ndarray) -> list[tuple[int, int]]:
-        """Move one instance after the other while there is a place, but none that would bring the
-        host below its target without need."""
+        """Return moves of one instance after the other for which there is a place, until the host
+        is at its target."""
         moves: list[tuple[int, int]] = []
         left = excess
         is_by_server = (excess <= TOLERANCE).all()
@@ -241,8 +244,8 @@ class _Host:
         return moves
 
     def _placed(self, vms: Sequence[int]) -> list[tuple[int, int]] | None:
-        """Choose a destination for each of some instances, the heaviest first, each the host with
-        most room; None if there is no place for one of them."""
+        """Choose a destination for each of some instances, the heaviest first: the host that is
+        furthest below its targets then. None if one of them finds no place."""
         moves = []
         for vm in sorted(vms, key=lambda vm: (-float(self.share[vm, self.hot].max()), vm)):
             place = self._place(vm)

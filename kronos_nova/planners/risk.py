@@ -1,15 +1,16 @@
-"""Makes hosts less likely to become full: steepest descent on how often hosts are to be expected
-full.
+"""The planner that makes hosts less likely to become full: steepest descent on the expected number
+of full hosts.
 
-A load flickers, and what is full in five minutes is seen when it is over. Of a host the load is
-known that is likely, ``μ``, and the variance around it, ``V``, the sum of those of its instances.
-Whatever the distribution, a load is above a mark ``m`` for at most the part ``V / (V + (m - μ)²)``
-of the time (Cantelli's inequality). It is that often only if it has no more than two values. The
-square of that part is what is found of real servers, whose bursts are no bell curves either, to a
-factor of two on days of PlanetLab. Where ``μ`` itself is above the mark the part is 1, and what it
-is above is added, so that less is better there too. But no host is made full, and fuller than the
-one that an instance leaves: to have a few hosts very full would be the least risk where all are
-about full.
+Loads change quickly, and a host that is full for five minutes is noticed too late. Known for each
+host are its likely load ``μ`` and its variance ``V``, the sum of those of its instances. A load of
+any distribution is above a mark ``m`` for at most the part ``V / (V + (m - μ)²)`` of the time
+(Cantelli's inequality), which only a load with two values reaches. The square of this part fits
+real servers, to a factor of two on days of PlanetLab, although their bursts are not normally
+distributed.
+
+Where ``μ`` is above the mark the part is 1, and the excess is added, so that less load is better
+there too. No move makes its destination full and fuller than its source: where all hosts are nearly
+full, the least risk would be a few very full hosts.
 """
 
 from collections.abc import Callable
@@ -32,8 +33,8 @@ host is never known to better than a hundredth. Raised, more hosts may become fu
 forecasts count as exact. Not measured."""
 SOURCES = 32
 """Maximum number of hosts off which moves are searched, those most likely to become full. Raised, a
-plan takes longer; lowered, large budgets find fewer moves. More than a plan touches with the
-default budget; not measured."""
+plan takes longer; lowered, large budgets find fewer moves. Chosen as more than a plan touches with
+the default budget; not measured."""
 DESTINATIONS = 64
 """Maximum number of hosts to which moves are searched, those least likely to become full. Raised,
 the matrix of pairs grows; lowered, rules leave no destination more often. Not measured."""
@@ -47,8 +48,8 @@ longer; lowered, there are more calls. Not measured."""
 
 
 def chance(scores: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """Return float64 (...): the expected part of the time for which a host is above the mark. More
-    than 1 where it is likely to be above all the time."""
+    """Return float64 (...): the expected part of the time for which a host is above the mark. Where
+    the likely load itself is above it, 1 plus the excess."""
     room = HOT_SCORE - scores
     variances = np.maximum(variances, LEAST_VARIANCE)
     return np.where(room > 0, (variances / (variances + room ** 2)) ** 2, 1.0 - room)
@@ -77,14 +78,14 @@ def _host_variances(state: State, of_instances: np.ndarray) -> np.ndarray:
 
 
 class LowerRisk:
-    """The move that lowers the risk most for its price, again and again for as long as one lowers
-    it by more than its price. Each instance is moved once.
+    """Makes the move that lowers the risk most relative to its price, repeatedly, as long as a move
+    lowers it by more than its price. Each instance is moved once.
 
-    Most for its price and not most: the few moves that are worth much more than they cost come
-    first, and of two instances that relieve a host about alike the smaller one is copied.
+    Relative to the price, because then the few moves that gain far more than they cost come first,
+    and of two instances that relieve a host about equally the smaller one is copied.
 
-    :param copy_prices: instances (n,) to what each move must lower the risk by, float64 (n,), if
-        the price of the model is not higher
+    :param copy_prices: instances (n,) to float64 (n,), the least decrease of the risk for which
+        each is moved; the price of the model counts where it is higher
     """
 
     phase = RELIEVE
@@ -116,7 +117,7 @@ class _Round:
         self.chances = chance(state.scores, self.variances)
         hosts = np.flatnonzero(self.problem.available)
         hosts = hosts[np.argsort(-self._weighed(self.chances[hosts]), kind='stable')]
-        # Hosts to leave, and to go to.
+        # Hosts that instances leave, and hosts that they go to.
         sources, self.destinations = hosts[:SOURCES], hosts[-DESTINATIONS:]
         unmoved = state.vm_host == state.origin
         self.vms = np.flatnonzero(self.problem.movable & unmoved
@@ -129,7 +130,7 @@ class _Round:
         rows, columns = np.ogrid[:gains.shape[0], :gains.shape[1]]
         ratings = gains / np.maximum(self._prices(rows, columns), FREE)
         ratings[gains <= TOLERANCE] = -np.inf
-        # What differs by less than the tolerance is tied, and then the order of names decides.
+        # Ratings that differ by less than the tolerance are tied, and the order of names decides.
         order = np.argsort(-np.round(ratings / TOLERANCE), axis=None, kind='stable')
         order = order[:np.count_nonzero(gains > TOLERANCE)]
         for begin in range(0, len(order), AT_ONCE):
@@ -145,8 +146,7 @@ class _Round:
 
     def _makes_full(self) -> np.ndarray:
         """Return bool (instances, destinations): whether the destination would be full, and fuller
-        than the source is. Fewer hosts would be full then, but these fuller, and the cloud less
-        even."""
+        than the source is now. Fewer but fuller hosts would make the cloud less even."""
         vms, hosts, scores = self.vms[:, None], self.destinations, self.state.scores
         after = self._loads(vms, hosts, 1)
         most = np.maximum(scores[self.state.vm_host[vms]], HOT_SCORE)

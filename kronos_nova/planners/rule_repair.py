@@ -1,6 +1,6 @@
-"""Repairs violations of an operator's rules: heuristic repair, as
-:mod:`kronos_nova.planners.affinity` does it, and where that leaves something in a small cluster, an
-integer program that also lets others give way."""
+"""The planner that repairs violations of operators' rules: heuristic repair as in
+:mod:`kronos_nova.planners.affinity`. Where that leaves violations in a small cluster, an integer
+program also moves other instances that make room."""
 
 import dataclasses
 
@@ -21,8 +21,8 @@ from kronos_nova.planners.base import StepRecorder
 from kronos_nova.planners.best_move import least_harmful
 
 AT_ONCE = 64
-"""Maximum number of instances whose moves are all compared. Raised, of moves that save equally the
-one that spreads load better is chosen more often; lowered, a step is found sooner. Chosen as what
+"""Number of instances whose moves are rated together. Raised, a step takes longer where one of the
+first instances has a move that pays; lowered, there are more steps of rating. Chosen because it
 takes some milliseconds with 1,000 hosts."""
 
 MOST_PAIRS = 20_000
@@ -45,11 +45,12 @@ GIVES_WAY = 'makes room for what a rule would have elsewhere'
 
 
 class RuleRepair:
-    """Moves servers to where rules must have them, and then those that should be elsewhere where
-    that pays: where it saves more than the moves cost and add to the combined imbalance.
+    """Repairs violations of rules that must hold, and then of rules that should hold if that pays:
+    if the price that the rule puts on a violation is more than the moves cost and add to the
+    combined imbalance.
 
-    :param should: whether servers are moved that only should be elsewhere
-    :param most: moves; 0 for as many as the limits have
+    :param should: whether rules that only should hold are repaired
+    :param most: maximum number of moves; 0 for as many as the limits have
     """
 
     phase = AFFINITY
@@ -85,8 +86,8 @@ class RuleRepair:
 
 def _better(state: State, moves: list[Choice], others: list[Choice],
             should: bool) -> list[Choice]:
-    """Return the better of two plans: the one after which fewer rules are violated, then the
-    cheaper one."""
+    """Return the better of two plans: the one after which fewer rules are violated, then the one
+    with the lower cost."""
     before = np.maximum(state.imbalances(), state.problem.thresholds)
     first, second = (state.after((vm, host) for vm, host, _why in plan)
                      for plan in (moves, others))
@@ -108,8 +109,8 @@ def _cost(state: State) -> float:
 
 
 def _together(state: State, limits: Limits, should: bool) -> list[Choice]:
-    """Choose the ends of all instances together by an integer program; none where the cluster is
-    too large, or nothing is found."""
+    """Choose the destinations of all instances together by an integer program. Returns no moves
+    where the cluster is too large, or no solution is found."""
     problem = state.problem
     hosts = np.flatnonzero(problem.available)
     vms = np.flatnonzero(problem.movable & problem.available[state.vm_host])
@@ -149,8 +150,8 @@ def _why(state: State, vm: int, should: bool) -> str:
 
 
 def is_due(state: State, should: bool) -> bool:
-    """Return whether a rule is violated by an instance that may be moved, or a preference by one
-    that would be better off elsewhere.
+    """Return whether a movable instance violates a rule that must hold, or a preference that costs
+    less on another host.
 
     :param should: whether preferences count
     """
@@ -181,8 +182,8 @@ def _must(state: State, model: Model) -> Choice | None:
 
 
 def _saving(state: State) -> np.ndarray:
-    """Return intp: the movable instances whose preferences cost less on another host, those that
-    save most for their size first."""
+    """Return intp: the movable instances whose violated preferences cost less on another host,
+    those that save most for their size first."""
     problem, preferences = state.problem, state.model.prices.preferences
     if preferences is None or not problem.available.any():
         return np.zeros(0, dtype=np.intp)

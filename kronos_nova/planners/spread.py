@@ -1,5 +1,5 @@
-"""Spread: the least combined imbalance that the budget can buy. A min-max version of machine
-reassignment (Google, ROADEF/EURO challenge 2012) under a budget of moves."""
+"""The planner ``spread``: the lowest combined imbalance that the budget of moves permits. It solves
+a min-max version of machine reassignment (Google, ROADEF/EURO challenge 2012)."""
 
 import dataclasses
 import itertools
@@ -25,58 +25,60 @@ from kronos_nova.planners.population import End
 from kronos_nova.planners.population import Incumbents
 
 STAIRS = 16
-"""Budgets of moves that are searched one after the other in a tiny cluster. Each search starts with
-what the ones before it found, so that a plan of more moves is never worse than one of fewer.
-Raised, tiny clusters take longer; lowered, larger budgets may plan worse than smaller ones (``bench
-budgets``)."""
+"""Number of budgets of moves that are searched one after the other in a tiny cluster. Each search
+starts from the plans of the searches before, so that a plan of more moves is never worse than one
+of fewer. Raised, tiny clusters take longer; lowered, larger budgets may plan worse than smaller
+ones (``bench budgets``)."""
 TRIED = 2
 """Maximum number of moves for which all plans of a tiny cluster are tried. Raised, the number of
-plans grows by a power; lowered, the only best plan is missed where no policy may get worse. Fixed
-by the number of plans that can be tried in time."""
+plans grows exponentially; lowered, a best plan is missed that no sequence of single improvements
+finds. Fixed by the number of plans that can be tried in time."""
 STUCK = 1e-3
-"""Combined imbalance by which an ordered plan may end worse than the best end before shorter plans
-are looked for. Raised, plans of full hosts end worse; lowered, they take longer for gains that
-cannot be noticed. Not measured."""
+"""Combined imbalance by which a plan with an order may be worse than the best end state before
+shorter plans are searched. Raised, plans of full hosts end worse; lowered, they take longer for
+gains that cannot be noticed. Not measured."""
 SLACK = 0.9
-"""Part of the budget that a shorter plan may use at first where the best end has no order; the part
-is halved each time. Raised, fewer moves are left to put instances aside; lowered, plans do less
-than they can. Not measured."""
+"""Part of the budget that a shorter plan may use at first where the best end state has no order.
+The part is halved each time. Raised, fewer moves are left to put instances aside; lowered, plans do
+less than they can. Not measured."""
 SEARCHES = 3
-"""Maximum number of searches for one plan, each from the end of the one before it, with the moves
-that are left. Raised, plans of full hosts take longer; lowered, they end worse. Not measured."""
+"""Maximum number of searches for one plan, each from the end state of the one before, with the
+moves that are left. Raised, plans of full hosts take longer; lowered, they end worse. Not
+measured."""
 ENDS = 50
-"""Least number of hosts at each end of a policy that are searched, even for a plan of few moves.
-Raised, large clusters take longer; lowered, the next hosts are missing once the furthest ones are
-improved. Not measured."""
+"""Least number of hosts that are searched at each end of a policy, the most and the least loaded
+ones, even for a plan of few moves. Raised, large clusters take longer; lowered, the next hosts are
+missing once the furthest ones are improved. Not measured."""
 EXACT_PAIRS = 1500
-"""Maximum number of pairs of instance and host for which an integer program computes the best end,
-where groups are kept apart or the best ends have no order. Raised, larger clusters have optimal
-ends, in more time; lowered, fewer have. A thousand pairs take 2 to 4 s of a processor."""
+"""Maximum number of pairs of instance and host for which an integer program computes the best end
+state, where groups are kept apart or the best end states have no order. Raised, larger clusters
+have optimal plans, in more time; lowered, fewer have. A thousand pairs take 2 to 4 s of a
+processor."""
 NODES = 50
 """Maximum number of nodes of the branch and bound of :data:`EXACT_PAIRS`. Raised, larger programs
 are solved to the end, in more time; lowered, more end with the best that was found."""
 ROUNDS = 2, 3, 4
-"""Rounds of moves in which the program looks for orders where its best end has none. More rounds
-permit more orders and take 1 to 5 s of a processor each. Raised: not measured; lowered to 3, one
-plan of 12 ended 9 % worse (``bench optimum``)."""
+"""Numbers of rounds of moves in the programs that are tried where the best end state has no order.
+More rounds permit more orders and take 1 to 5 s of a processor each. Raised: not measured; lowered
+to 3, one plan of 12 ended 9 % worse (``bench optimum``)."""
 NEAR = 0.02
-"""Part by which a plan may be worse than the best end before more rounds are tried. Raised, plans
-of tight clusters are worse and take less time; lowered, the opposite."""
+"""Part by which a plan may be worse than the best end state before more rounds are tried. Raised,
+plans of tight clusters are worse and take less time; lowered, the opposite."""
 TIGHT = 0.5
-"""Part of all moves that are possible at the start, below which the integer program comes before
-the search. Raised, the program comes first more often, which takes longer where a search is as
-good; lowered, ends that a search does not find are missed more often."""
+"""Part of all moves: where fewer are possible at the start, the integer program comes before the
+search. Raised, the program comes first more often, which takes longer where a search is as good;
+lowered, plans that a search does not find are missed more often."""
 GAP = 1e-3
-"""Part of the imbalance that is left by which the program's end may be worse than the best. Raised,
-programs end sooner with worse plans; lowered, they take longer. Not measured."""
+"""Part of the remaining imbalance by which the program's end state may be worse than the best.
+Raised, programs end sooner with worse plans; lowered, they take longer. Not measured."""
 TRIED_WHEN_LATE = 8
 """Number of plans for which an order is searched even after the deadline, while none has an order.
 Raised, cycles exceed their deadline by more; lowered, late cycles plan nothing. Not measured."""
 
 
 class Spread:
-    """Begins with what ``greedy`` would do, searches for better end states, and makes the best one
-    to which there is an order of moves that every rule allows."""
+    """Begins with the plan of ``greedy``, searches for better end states, and returns the moves to
+    the best one that can be reached in an order that every rule allows."""
 
     phase = SPREAD
 
@@ -96,8 +98,8 @@ class Spread:
 
 
 def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
-    """Return the moves (instance, destination) with the best end, in a possible order, and whether
-    a better end without an order was found."""
+    """Return the moves (instance, destination) to the best end state that has an order, in this
+    order, and whether a better end state without an order was found."""
     hosts = hosts_that_matter(state, limits.budget)
     stairs = STAIRS if len(hosts) * state.problem.movable.sum() <= local_search.TINY_PAIRS else 0
     space = SearchSpace(state, max(limits.budget, stairs), hosts)
@@ -120,7 +122,7 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
         for _search in local_search.searches(space, found, some):
             best = best_possible(space, found, some, [[], best, greedy[:budget]])
             if is_stuck(state, best, found):
-                break  # the more such ends are known, the fewer ends with an order are kept
+                break  # the more end states without an order are known, the fewer others are kept
     if not is_asked and (space.spacing or is_stuck(state, best, found)):
         add_best(space, found, limits)
         best = best_orderable(space, found, limits, best)
@@ -135,7 +137,8 @@ def search(state: State, limits: Limits) -> tuple[list[tuple[int, int]], bool]:
 
 
 def is_tight(space: SearchSpace) -> bool:
-    """Return whether most moves of a small cluster are impossible while nothing else has moved."""
+    """Return whether a cluster is small and most of its moves are impossible before any other
+    move."""
     if len(space.vms) * len(space.hosts) > EXACT_PAIRS:
         return False
     feasible = space.state.delta((space.vms[:, None], space.hosts)).feasible
@@ -145,7 +148,7 @@ def is_tight(space: SearchSpace) -> bool:
 def best_orderable(space: SearchSpace, found: Incumbents, limits: Limits,
                    known: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the best plan that has an order: a known one or, where the known ones are far from the
-    best end, one that an integer program finds in rounds."""
+    best end state, one that an integer program finds in rounds."""
     best = best_possible(space, found, limits, [[], known])
     for rounds in ROUNDS:
         reached = space.state.after(best).objective()
@@ -159,12 +162,12 @@ def best_orderable(space: SearchSpace, found: Incumbents, limits: Limits,
 
 
 def is_stuck(state: State, moves: list[tuple[int, int]], found: Incumbents) -> bool:
-    """Return whether far better ends were found than the moves lead to."""
+    """Return whether a far better end state was found than the one that the moves lead to."""
     return state.after(moves).objective() > found.best.cost + STUCK
 
 
 def add_best_of_all(space: SearchSpace, found: Incumbents, moves: int) -> None:
-    """Begin with the best of all plans of so many moves."""
+    """Add the best of all plans of ``moves`` moves to the known plans."""
     single = [(vm, host) for vm, host in np.ndindex(len(space.vms), len(space.hosts))
               if host != space.home[vm]]
     plans = [plan for plan in itertools.combinations(single, moves) if len(dict(plan)) == moves]
@@ -179,10 +182,12 @@ def add_best_of_all(space: SearchSpace, found: Incumbents, moves: int) -> None:
 
 
 def add_best(space: SearchSpace, found: Incumbents, limits: Limits, rounds: int = 1) -> float:
-    """Add the best end to what is known, by an integer program, where the cluster is small enough.
+    """Add the best end state to the known ones, by an integer program, where the cluster is small
+    enough.
 
-    :param rounds: of moves, so that there is an order; 1 for an end to which there may be none
-    :returns: the part of its cost by which another end may be better; inf where none was found
+    :param rounds: rounds of moves, by which the end state has an order; with 1 it may have none
+    :returns: the part of its cost by which another end state may be better; inf where none was
+        found
     """
     state, problem = space.state, space.problem
     if (len(space.vms) * len(space.hosts) > EXACT_PAIRS or space.untouched or limits.is_over
@@ -206,8 +211,8 @@ def add_best(space: SearchSpace, found: Incumbents, limits: Limits, rounds: int 
 
 
 def hosts_that_matter(state: State, budget: int) -> np.ndarray:
-    """Return the available hosts at the ends of some policy, about as many as a plan could touch;
-    sorted."""
+    """Return the available hosts that are among the most or least loaded in some policy, about as
+    many as a plan could touch; sorted."""
     available = np.flatnonzero(state.problem.available)
     most = ENDS + budget // 2
     if state.problem.left_out is not None:
@@ -223,7 +228,7 @@ def hosts_that_matter(state: State, budget: int) -> np.ndarray:
 
 def best_possible(space: SearchSpace, found: Incumbents, limits: Limits,
                   known: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
-    """Return the best of the found plans that has an order, or the best part of one. If none is
+    """Return the best of the found plans that has an order, or the part of one that has. If none is
     better, return the best of the ``known`` plans, which are possible."""
     state = space.state
     ends = [(end.cost, [(int(space.vms[vm]), int(space.hosts[host])) for vm, host in end.plan])
