@@ -1,1 +1,1 @@
-"""One evaluation as a line of steps."""
+"""One evaluation of aggregates, as a sequence of steps."""

@@ -30,8 +30,8 @@ _T = TypeVar('_T')
 
 
 def aggregates_in_scope(conf: cfg.ConfigOpts) -> list[str]:
-    """Return the names of the aggregates that ``[kronos]`` names, and of the pool of unassigned
-    hosts if it is included."""
+    """Return the aggregates that ``[kronos] aggregates`` names, and the pool of unassigned hosts if
+    it is included."""
     pool = [UNASSIGNED] if conf.kronos.include_unassigned_hosts else []
     return [*dict.fromkeys(conf.kronos.aggregates), *pool]
 
@@ -49,8 +49,9 @@ def refuse_empty_scope(conf: cfg.ConfigOpts) -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """One aggregate (or the pool): its hosts by name and the instances on them by uuid, where the
-    moves planned for other aggregates leave them, and what is asked for."""
+    """One aggregate, or the pool of unassigned hosts, and the request to plan for it. Hosts are
+    sorted by name, instances by uuid. Instances are where the moves planned so far in this cycle
+    leave them."""
 
     name: str
     hosts: tuple[Host, ...]
@@ -59,7 +60,7 @@ class Scope:
 
     @property
     def available(self) -> 'np.ndarray':
-        """bool (H,)"""
+        """bool (H,): hosts that may take instances."""
         import numpy as np  # commands that only name aggregates do not need it
         return np.array([self.request.takes(host) for host in self.hosts], dtype=bool)
 
@@ -75,16 +76,16 @@ class Scope:
 
     @property
     def vm_host(self) -> 'np.ndarray':
-        """intp (V,)"""
+        """intp (V,): position of each instance's host."""
         import numpy as np  # imported late, as above
         index = {name: position for position, name in enumerate(self.host_names)}
         return np.array([index[instance.host] for instance in self.instances], dtype=np.intp)
 
 
 class ScopeIndex:
-    """Index of a snapshot: the usable hosts by aggregate, the instances by host, and their moves
-    and groups. It is made once a cycle, because searching the whole snapshot for each aggregate
-    would take quadratic time.
+    """Index of a snapshot: the hosts of each aggregate with a supported hypervisor, the instances
+    of each host, and their moves and groups. It is made once a cycle, because searching the whole
+    snapshot for each aggregate would take quadratic time.
     """
 
     def __init__(self, snapshot: Snapshot, request: PlanRequest = BALANCING):
@@ -109,7 +110,7 @@ class ScopeIndex:
     def scope(self, name: str, planned: 'MovesInFlight') -> Scope:
         """Return the hosts and instances of an aggregate.
 
-        :param planned: the moves of this cycle so far; instances are where these leave them
+        :param planned: the moves planned so far in this cycle; instances are where these leave them
         :raises ConfigurationError: there is no aggregate of that name
         """
         if name not in self._hosts:
@@ -142,7 +143,7 @@ class ScopeIndex:
 
 
 def _positions(names_of_each: Iterable[Iterable[str]]) -> dict[str, list[int]]:
-    """Return {name: the positions at which it is found}."""
+    """Return {name: the positions of the collections that have it}."""
     found = collections.defaultdict(list)
     for position, names in enumerate(names_of_each):
         for name in names:
@@ -159,13 +160,13 @@ def _chosen(values: Sequence[_T], positions: Mapping[str, list[int]],
 
 def planning_units(names: Iterable[str], hosts_of: Mapping[str, Collection[str]]
                    ) -> dict[str, frozenset[str]]:
-    """Return which aggregates are planned, locked and cooled together.
+    """Return the units of aggregates that are planned, locked and cooled together.
 
-    Two that have a host in common are one unit, and so are those that are connected through
-    others. An aggregate without hosts, or one that is not known, is a unit of its own.
+    Two aggregates that have a host in common are one unit, and so are aggregates that are connected
+    through others. An aggregate without hosts, or one that is not known, is a unit of its own.
 
     :param hosts_of: names of the hosts of each aggregate
-    :returns: each name to the names of its unit
+    :returns: {name: the names of its unit}
     """
     names = tuple(names)
     of_host = collections.defaultdict(list)

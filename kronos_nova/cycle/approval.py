@@ -31,10 +31,10 @@ NO_GAIN = 'with the load of now, what is left of the plan gains too little for w
 class Checked:
     """The result of checking a plan again.
 
-    wrong : order to why not, of the moves that may not be made any more; one that depends on such a
-        move is among them
-    waits_for : why that is not known now; '' if it is
-    void : why none of it is to be started; '' if it may be
+    wrong : order of a move to the reason why it may not be made any more; moves that depend on such
+        a move are included
+    waits_for : reason why the check is not possible now; '' if it was made
+    void : reason why no move of the plan is to be started; '' if moves may be
     """
 
     wrong: Mapping[int, str] = field(default_factory=dict)
@@ -58,10 +58,11 @@ def check(given: Inputs, load: Load, case: PlanningCase, report: AggregateReport
 
 def look_ahead(given: Inputs, load: Load, case: PlanningCase, before: State,
                after: State) -> None:
-    """Report what the plan that waits for approval would come to, where a new plan is made.
+    """Report the end of the plan that waits for approval by the present load, next to that of a new
+    plan.
 
-    :param before: where the new plan begins, and the other one would
-    :param after: where the new plan ends
+    :param before: the state at the beginning of both plans
+    :param after: the state at the end of the new plan
     """
     waits = given.history.proposals.get(case.name)
     if waits is not None:
@@ -73,8 +74,8 @@ def look_ahead(given: Inputs, load: Load, case: PlanningCase, before: State,
 
 def check_again(case: PlanningCase, state: State, capped: Model,
                 report: AggregateReport) -> Checked:
-    """Return the moves that are no longer permitted, taken one after the other, and whether the
-    others still gain enough.
+    """Return the moves of a plan that may not be made any more: they are not permitted in their
+    order, or no longer gain enough.
 
     :param state: before any move; it is moved about
     :param capped: its model with the overload ceiling
@@ -97,7 +98,7 @@ def replay(case: PlanningCase, state: State, capped: Model,
 
     :param state: before any move; it is moved about
     :param capped: its model with the overload ceiling
-    :returns: (order to why not, of those that are not; order to Step, of the others)
+    :returns: {order: reason} of the moves that are not permitted, and {order: Step} of the others
     """
     wrong: dict[int, str] = {}
     steps = {}
@@ -133,8 +134,8 @@ def _why_not(case: PlanningCase, state: State, capped: Model, move: PlannedMove,
 
 
 def _needless(after: State, steps: Mapping[int, Step]) -> list[int]:
-    """Return the orders of the moves that spread the load and gain less than they cost: all of
-    them, or the last ones."""
+    """Return the orders of the moves for spreading load that gain less than they cost: none, the
+    last ones, or all."""
     before = after.copy()
     for step in reversed([*steps.values()]):
         before.move(step.vm, step.source)
@@ -162,10 +163,10 @@ approved plans are not started; lowered, more memory is copied for little gain."
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProposalOutlook:
-    """The end that a waiting plan would reach now.
+    """The end state that a plan waiting for approval would reach now.
 
-    combined : combined imbalance after its moves that are still permitted
-    unrelieved : names of hosts that are hot after it, and not after a new plan
+    combined : combined imbalance after the moves of the plan that are still permitted
+    unrelieved : names of hosts that are hot at its end, but not at the end of a new plan
     """
 
     combined: float
@@ -178,9 +179,9 @@ def outlook(report: AggregateReport, case: PlanningCase, start: State, capped: M
 
     :param case: PlanningCase
     :param capped: the model of ``start`` with the overload ceiling
-    :param end: where a new plan ends
-    :param marks: above which hosts are hot
-    :param weights: float64 (P,), of the policies in the combined imbalance
+    :param end: the state at the end of a new plan
+    :param marks: the marks above which hosts are hot
+    :param weights: float64 (P,), weights of the policies in the combined imbalance
     """
     state = start.copy()
     replay(case, state, capped, report)
@@ -191,10 +192,11 @@ def outlook(report: AggregateReport, case: PlanningCase, start: State, capped: M
 
 
 def superseded_because(found: ProposalOutlook | None, level: str, new: AggregateReport) -> str:
-    """Return why a plan that waits gives way to the result of a new evaluation; '' where it stays.
+    """Return why the result of a new evaluation replaces a plan that waits for approval; '' where
+    the plan stays.
 
-    :param found: None where that evaluation made no plan
-    :param level: the level of its aggregate
+    :param found: the end state of the waiting plan; None where the new evaluation made no plan
+    :param level: automation level of the aggregate
     """
     if new.outcome == plans.BALANCED:
         return 'every policy is at or below its threshold by now'
@@ -216,10 +218,10 @@ def superseded_because(found: ProposalOutlook | None, level: str, new: Aggregate
 
 
 def replaced_because(new: AggregateReport, level: str) -> str:
-    """Return why a plan that waits gives way to the result of an evaluation for another purpose; ''
-    where it stays.
+    """Return why the result of an evaluation for another purpose replaces a plan that waits for
+    approval; '' where the plan stays.
 
-    :param level: by which the new plan is made
+    :param level: automation level of the new plan
     """
     if new.purpose == automation.REPAIR:
         return ('rules are repaired first, without approval' if level == automation.AUTO

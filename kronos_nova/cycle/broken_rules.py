@@ -1,7 +1,7 @@
 """Moves of running plans that rules of operators do not permit any more.
 
-A plan keeps to the rules as they were when it was made. Rules change while its moves wait, and the
-times end in which servers may be moved.
+A plan obeys the rules of the time at which it was made. While its moves wait, rules may change, and
+the times in which servers may be moved may end.
 """
 
 import collections
@@ -16,13 +16,13 @@ from kronos_nova.policies.selection import Selections
 
 
 def broken_rules(selections: Selections, moves: Iterable[MoveRecord], now: float) -> dict[str, str]:
-    """Map moves to the rule that each breaks, in a line for a person.
+    """Return {uuid of a move: a text with the rule that it violates}.
 
-    What empties a host is not held to rules that give way. What makes room is not held to times in
-    which a server may be moved: an operator has ordered it. Rules about several servers are left to
-    the next plan: whether they hold depends on the moves that come first.
+    Rules that give way do not apply to moves that empty a host. Times in which servers may be moved
+    do not apply to moves that make room, because an operator ordered these. Rules about several
+    servers are left to the next plan, because whether they hold depends on earlier moves.
 
-    :param moves: those that are not begun
+    :param moves: moves that have not begun
     :param now: Unix seconds
     """
     moves, servers = tuple(moves), collections.defaultdict[str, set[str]](set)

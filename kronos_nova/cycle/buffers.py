@@ -1,5 +1,5 @@
-"""Keeps the room of buffers in an evaluation. No other moves are planned into this room, and lost
-room is made again."""
+"""The room of buffers in an evaluation: no other moves are planned into it, and moves make lost
+room again."""
 
 import collections
 import dataclasses
@@ -39,12 +39,12 @@ LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class KeptBuffers:
-    """The buffers as they were found.
+    """The buffers of the evaluated aggregates, and the moves that make their lost room again.
 
-    snapshot : with the room of buffers in use
-    moves : aggregate to the moves that make more room in it, where there are any
+    snapshot : the cloud, in which the room of buffers counts as used
+    moves : aggregate to moves that make room for its buffers, where such were found
     warnings : aggregate to texts for an operator about its buffers
-    rooms : aggregate to its buffers as they were found
+    rooms : aggregate to its buffers, with the servers wanted and found to fit
     """
 
     snapshot: Snapshot
@@ -53,8 +53,8 @@ class KeptBuffers:
     rooms: Mapping[str, tuple[BufferRoom, ...]] = dataclasses.field(default_factory=dict)
 
     def applied(self, reports: Iterable[AggregateReport]) -> tuple[AggregateReport, ...]:
-        """Return the reports of aggregates with the moves and warnings of their buffers. Lost room
-        is made again before load is spread."""
+        """Return the reports of aggregates with the moves and warnings of their buffers. Moves that
+        make lost room again replace a plan that only spreads load."""
         return tuple(map(self._with_buffers, reports))
 
     def _with_buffers(self, report: AggregateReport) -> AggregateReport:
@@ -66,8 +66,8 @@ class KeptBuffers:
 
 
 def gives_way(report: AggregateReport) -> bool:
-    """Return whether the plan of a report is for load alone, or has no moves, so that room goes
-    before it."""
+    """Return whether a plan that makes room may replace the plan of a report: the latter is only
+    for load, or has no moves."""
     return all(move.phase in plans.BY_LOAD for move in report.moves)
 
 
@@ -86,7 +86,7 @@ def keep_buffers(snapshot: Snapshot, policies: PolicySet, options: EngineOptions
     """Find the room of all buffers of the evaluated aggregates, and plan moves that make lost room
     again, at most one plan for each aggregate.
 
-    :param snapshot: with the room that is held in use
+    :param snapshot: the cloud, in which held room counts as used
     """
     names = {*options.scopes(tuple(each.name for each in snapshot.aggregates))}
     wanted = [each for each in policies.buffers if each.aggregate in names]
@@ -123,7 +123,7 @@ def keep_buffers(snapshot: Snapshot, policies: PolicySet, options: EngineOptions
 
 def pinned(snapshot: Snapshot, aggregate: str, rules: ConstraintRules, options: EngineOptions,
            history: PlanningHistory, now: float) -> set[str]:
-    """Return the uuids of the servers of an aggregate that no evaluation may move now to make room.
+    """Return the uuids of the servers of an aggregate that must not be moved now to make room.
 
     :param now: Unix seconds
     """
@@ -135,8 +135,8 @@ def pinned(snapshot: Snapshot, aggregate: str, rules: ConstraintRules, options: 
 
 def _shaped(wanted: Iterable[Buffer], inventory: InventorySource
             ) -> tuple[list[tuple[Buffer, buffers.Shape]], dict[str, list[str]]]:
-    """Return the buffers with the shapes of their flavors, and warnings about those that have
-    none."""
+    """Return the buffers with the shapes of their flavors, and warnings about buffers whose flavor
+    Nova does not have."""
     found, warnings = [], dict[str, list[str]]()
     flavors = {each.name: each for each in inventory.read_flavors()} if any(
         not shapes.TEXT.fullmatch(each.flavor) for each in wanted) else {}
@@ -152,8 +152,8 @@ def _shaped(wanted: Iterable[Buffer], inventory: InventorySource
 def _plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState,
           states: Sequence[BufferState], options: EngineOptions, policies: PolicySet,
           planner_ports: PlannerPorts, pinned: Collection[str]) -> tuple[PlannedMove, ...]:
-    """Return the moves after which more servers of a buffer fit; an empty tuple where no such moves
-    were found."""
+    """Return moves after which more servers of a buffer fit; an empty tuple where none were
+    found."""
     others = [(each.buffer, each.shape) for each in states if each is not state]
     cloud, _states = buffers.reserve(snapshot, rules, others, options.packs_numa_cells)
     found = buffers.plan(cloud, rules, state,
@@ -166,7 +166,7 @@ def _plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState,
 
 
 def _said(state: BufferState, is_planned: bool, is_busy: bool) -> str:
-    """Return the text for an operator about a buffer without its room."""
+    """Return the text for an operator about a buffer that has less room than it should."""
     said = (f'buffer {state.buffer.name}: {state.found} of {state.wanted} servers of '
             f'{state.shape.name} fit')
     if is_planned:

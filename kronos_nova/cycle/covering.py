@@ -1,4 +1,5 @@
-"""Plans the moves after which losses of hosts and failure domains are covered again."""
+"""Plans after which losses of hosts and failure domains are covered again: all servers of a lost
+host or domain could restart elsewhere."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -35,8 +36,9 @@ def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot
     and takes the place of a plan that only spreads load. These plans are repairs, and have the
     automation level of repairs.
 
-    :param snapshot: with room that is held in use
-    :param taken: with that of buffers in use too, which lost servers may have and moves may not
+    :param snapshot: the cloud, in which held room counts as used
+    :param taken: the cloud, in which the room of buffers counts as used too; servers of lost hosts
+        may use this room, moves may not
     """
     rule = loss_rule.rule_of(snapshot, policies, options, planner_ports)
     wanted = [each.name for each in report.aggregates if _is_open(each, options, history)]
@@ -52,7 +54,7 @@ def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot
 
 
 def _is_open(report: AggregateReport, options: EngineOptions, history: PlanningHistory) -> bool:
-    """Return whether an aggregate may have such a plan now."""
+    """Return whether an aggregate may have a plan that covers a loss now."""
     name = report.name
     order = options.repair_order.get(name, automation.TOGETHER)
     if order == automation.NEVER or (order == automation.LAST and report.moves):
@@ -64,8 +66,8 @@ def _is_open(report: AggregateReport, options: EngineOptions, history: PlanningH
 def _plan(aggregate: str, rule: LossRule, open_losses: list[Loss], taken: Snapshot,
           policies: PolicySet, options: EngineOptions, planner_ports: PlannerPorts,
           history: PlanningHistory) -> tuple[PlannedMove, ...]:
-    """Return the moves after which one more loss of an aggregate is covered, and none fewer; an
-    empty tuple where no such moves were found."""
+    """Return moves after which one more loss of an aggregate is covered, and all that are covered
+    now; an empty tuple where none were found."""
     inside = making.within(taken, aggregate)
     rules = room_rules(options, policies, taken)
     pinned = buffers.pinned(taken, aggregate, rules, options, history, planner_ports.now)
@@ -85,6 +87,7 @@ def _plan(aggregate: str, rule: LossRule, open_losses: list[Loss], taken: Snapsh
 
 
 def _first_losses(inside: Snapshot, open_losses: list[Loss]) -> Iterator[Loss]:
-    """Yield the first losses of hosts that are all in service in an aggregate."""
+    """Yield the first :data:`TRIED` of the losses whose hosts are all in the aggregate and in
+    service."""
     there = {host.name for host in inside.hosts if host.service.is_available}
     yield from [loss for loss in open_losses if there.issuperset(loss.hosts)][:TRIED]

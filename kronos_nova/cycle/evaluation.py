@@ -1,4 +1,4 @@
-"""Runs one evaluation: observe, carry out requests, start approved plans, plan, persist."""
+"""One evaluation: observe, carry out requests, start approved plans, plan, persist."""
 
 import dataclasses
 import datetime
@@ -46,15 +46,16 @@ LOG = logging.getLogger(__name__)
 
 NO_FILTER = ('some nova-scheduler has no KronosFilter, or none reports, so that Nova may give the '
              'room to any server: enable the filter, or release the room and make it again')
-"""Problem of room that KronosFilter is to keep."""
+"""Text for an operator about held room that KronosFilter should keep free."""
 
 
 class Cycle:
     """Evaluates aggregates.
 
     :param policies: PolicySet
-    :param options: EngineOptions; which aggregates they name is what is evaluated
-    :param may_write: asked before anything is written; a process whose turn is over must not
+    :param options: EngineOptions, which name the aggregates to evaluate
+    :param may_write: called before each write; False where the conductor that began the cycle is
+        gone, and nothing may be written
     """
 
     def __init__(self, cycle_ports: CyclePorts, policies: PolicySet,
@@ -71,7 +72,7 @@ class Cycle:
     def run(self) -> plans.CycleReport:
         """Evaluate every aggregate of the options, and start their approved plans.
 
-        An aggregate that does not exist is said to be so, and the others are evaluated.
+        A missing aggregate is reported, and the others are evaluated.
 
         :returns: CycleReport
         :raises InventoryError: Nova or placement could not be read; nothing was planned
@@ -116,7 +117,7 @@ class Cycle:
         return writer.persist(report, seen.snapshot)
 
     def _give_up_broken(self, seen: Observation, now: datetime.datetime) -> Observation:
-        """Give up moves that are not begun and break rules that have changed since.
+        """Give up moves that have not begun and that violate the present rules.
 
         :returns: the Observation without these moves
         """
@@ -135,7 +136,8 @@ class Cycle:
 
     def _settle_holds(self, snapshot: Snapshot, options: EngineOptions,
                       now: datetime.datetime) -> None:
-        """End the holds whose time is over or whose room is used, and note who has come."""
+        """End the holds (room kept for new servers) whose time is over or whose room is used, and
+        record the servers that use the others."""
         holds = self.cycle_ports.holds
         for each in holds.expire(now):
             LOG.info('Room %s for %s has expired: it is kept no longer', each.uuid,
@@ -148,8 +150,8 @@ class Cycle:
                 holds.note(each, used=used)
 
     def _kept_here(self, snapshot: Snapshot, options: EngineOptions) -> list[Hold]:
-        """Return the holds whose room is kept, of aggregates that are evaluated now or are not
-        there any more: of others no host was read."""
+        """Return the holds whose room is kept, without those of aggregates that are not evaluated
+        now, whose hosts were not read. Holds of aggregates that no longer exist are included."""
         known = {each.name for each in snapshot.aggregates}
         elsewhere = known - {*options.scopes(tuple(known))}
         return [each for each in self.cycle_ports.holds.in_states(hold.KEPT)
@@ -157,9 +159,9 @@ class Cycle:
 
     def _note_problems(self, snapshot: Snapshot, options: EngineOptions,
                        lost: Mapping[str, str]) -> None:
-        """Note why servers cannot come into room that is kept, or why it is not kept from others.
+        """Record for each hold why its servers cannot use the room, or why other servers may.
 
-        :param lost: uuid of a hold to why placement does not hold its room
+        :param lost: uuid of a hold to the reason why placement has no allocation for its room
         """
         kept = self._kept_here(snapshot, options)
         is_filtered = (all(each.keeper != hold.FILTER for each in kept)
@@ -182,8 +184,8 @@ class Cycle:
     def _with_covering_plans(self, report: plans.CycleReport, snapshot: Snapshot, taken: Snapshot,
                              options: EngineOptions, planner_ports: PlannerPorts,
                              history: PlanningHistory) -> plans.CycleReport:
-        """Return the reports with plans after which losses of hosts are covered again. An error
-        here leaves all other plans as they are."""
+        """Return the reports with plans after which losses of hosts are covered again. An error in
+        these does not affect other plans."""
         found = [report]
         persist.alone('Moves after which a host may be lost again', lambda: found.append(
             covering.with_covering_plans(report, snapshot, taken, self.policies, options,
@@ -192,8 +194,8 @@ class Cycle:
 
     def _with_losses(self, report: plans.CycleReport, snapshot: Snapshot, options: EngineOptions,
                      planner_ports: PlannerPorts, begun: float) -> plans.CycleReport:
-        """Return the reports with the verdicts on the loss of hosts, and with slots. An error here
-        leaves all plans as they are."""
+        """Return the reports with slots, and with whether the loss of each host is covered. An
+        error in these does not affect plans."""
         found: dict[str, RoomFigures] = {}
 
         def judge_losses() -> None:
@@ -207,9 +209,9 @@ class Cycle:
             for figures in [found.get(each.name, RoomFigures())]))
 
     def _with_held(self, snapshot: Snapshot, allocated: Collection[str]) -> Snapshot:
-        """Return the cloud in which held room counts as used.
+        """Return the snapshot, in which held room counts as used.
 
-        :param allocated: consumers that held something when the cloud was read
+        :param allocated: consumers that had allocations when the cloud was read
         """
         kept = self.cycle_ports.holds.in_states(hold.KEPT)
         if not kept:
@@ -218,7 +220,7 @@ class Cycle:
 
     def _settle_allocations(self, snapshot: Snapshot, options: EngineOptions
                             ) -> SettledAllocations:
-        """Bring placement to what holds say."""
+        """Make the allocations of holds in placement agree with the holds."""
         found = [SettledAllocations()]
         if not self.cycle_ports.room_allocations or not self.cycle_ports.holds.with_consumers():
             return found[-1]
@@ -229,8 +231,8 @@ class Cycle:
         return found[-1]
 
     def _with_repair_order(self, options: EngineOptions) -> EngineOptions:
-        """Return the options with the order of repairs of violated rules that the automation levels
-        set."""
+        """Return the options with the order of rule repairs of each aggregate, which follows from
+        its automation levels."""
         switches, names = self.cycle_ports.switches.read(), options.aggregates or ()
         return dataclasses.replace(options, repair_order={
             name: switches.repair_order(name, self.rules.automation)
@@ -254,7 +256,7 @@ class Cycle:
 
     def _choose_aggregates(self, snapshot: Snapshot, options: EngineOptions,
                            planner_ports: PlannerPorts) -> None:
-        """Choose where room is made for servers that found no host."""
+        """Choose the aggregate in which room is made for each server that found no host."""
         wanted = [each for each in self.cycle_ports.holds.in_states((hold.REQUESTED,))
                   if each.aggregate == hold.ANY]
         if not wanted:
@@ -319,7 +321,7 @@ class Cycle:
                options: EngineOptions, planner_ports: PlannerPorts,
                measurements: Measurements) -> None:
         report = plans.AggregateReport.from_json(record.report)
-        # Read for each plan: what the one before started cools.
+        # Read for each plan, because the moves of the plan started before begin cooldowns.
         history = self._planning_history(seen, self.utcnow())
         found = steps.still_valid(seen.snapshot, self.policies, options, planner_ports, history,
                                   report, measurements)

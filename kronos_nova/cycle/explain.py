@@ -1,4 +1,4 @@
-"""Explanations: why a move is made and not another, why instances stay, and warnings for
+"""Explanations in reports: why a move was chosen, why instances stay, and warnings for
 operators."""
 
 import collections
@@ -62,8 +62,8 @@ from kronos_nova.policies import Policy
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
-    """A single move in indexes of the problem; ``combined_after`` is the combined imbalance had it
-    been made and not the other."""
+    """A move that could have been made instead of a planned one, in indexes of the problem.
+    ``combined_after`` is the combined imbalance after it."""
 
     vm: int
     destination: int
@@ -72,14 +72,14 @@ class Alternative:
 
 def alternatives(state: State, steps: Iterable[tuple[str, Step]],
                  ceiling: float) -> Iterator[Alternative | None]:
-    """Yield for each step of a plan the move that would have lowered the combined imbalance most in
-    its place; None where the rules and the policies permit no other.
+    """Yield for each step of a plan the other move that would have lowered the combined imbalance
+    most in its place; None where rules and policies permit no other.
 
-    To spread the load any server of the same host might have left it. Everything else is about the
-    one server that is moved, which might have gone to another host; where its load is not known, to
-    the next roomiest.
+    Where load is spread, another server of the same host could have been moved. In all other phases
+    the same server could have gone to another host; where its load is not known, to the next one by
+    room.
 
-    :param state: before the first of the steps; the steps are made in it
+    :param state: the state before the first step; the steps are made in it
     :param steps: (phase, step)
     :param ceiling: load that no host passes, unless it is to empty another or to pack
     """
@@ -115,12 +115,12 @@ def _roomiest_but(state: State, step: Step) -> Alternative | None:
 
 LOOKED_AT = 2000
 """Maximum number of instances on the coldest hosts for which ``pack`` explains why they stay.
-Raised, a report takes longer; lowered, instances have no explanation more often. Instances on other
-hosts did not keep a host in use; not measured."""
+Raised, a report takes longer; lowered, instances have no explanation more often. Only instances on
+the coldest hosts keep a host in use; not measured."""
 
 NEAREST = 16
-"""Maximum number of hosts whose rules are evaluated to explain why one instance stays. Raised, a
-report takes longer; lowered, the reasons are those of fewer hosts. Not measured."""
+"""Maximum number of destinations for which rules are evaluated to explain why one instance stays.
+Raised, a report takes longer; lowered, the reasons are those of fewer hosts. Not measured."""
 
 PAIRS_AT_ONCE = 1_000_000
 """Pairs of instance and host that rules evaluate in one call. Raised, a call takes more memory;
@@ -129,9 +129,9 @@ lowered, there are more calls. A million pairs take some MiB."""
 
 def with_next_best(start: State, steps: Sequence[tuple[str, Step]],
                    moves: Sequence[PlannedMove], ceiling: float) -> tuple[PlannedMove, ...]:
-    """Return the moves of a plan, each with the best alternative to it.
+    """Return the moves of a plan, each with its best alternative.
 
-    :param start: before the first of them
+    :param start: the state before the plan
     :param steps: (phase, step) of the same plan, in the same order
     :param ceiling: load that no host passes, unless it is to empty another or to pack
     """
@@ -147,7 +147,7 @@ def skips(reasons: dict[int, str], vms: tuple[str, ...],
           details: Mapping[str, str] = MappingProxyType({})) -> tuple[Skip, ...]:
     """Group instances by reason, in the order of the documented words.
 
-    :param details: uuid to what is to be said of an instance in addition
+    :param details: uuid to an additional text about an instance
     """
     grouped = collections.defaultdict(list)
     for vm, reason in reasons.items():
@@ -175,7 +175,7 @@ def stayed(state: State, budget_left: int, packs: bool) -> dict[int, str]:
 
 def not_evacuated(state: State, budget_left: int,
                   unplaced: Mapping[int, NoPlace]) -> dict[int, str]:
-    """Return why instances are left on hosts which were to be emptied, like :func:`stayed`.
+    """Return {instance index: why it stays} for instances on hosts that were to be emptied.
 
     :param unplaced: instances for which the planner found no place
     """
@@ -205,7 +205,7 @@ def blocked(state: State, host: int, held: dict[int, str],
             unplaced: Mapping[int, NoPlace]) -> dict[str, str]:
     """Return {uuid of an instance: what blocks it} for the instances of a host that can go nowhere.
 
-    :param held: instance index to why it may not be moved at all
+    :param held: instance index to the reason why it may not be moved at all
     :param unplaced: instances for which the planner found no place
     """
     found = {}
@@ -222,11 +222,11 @@ def blocked(state: State, host: int, held: dict[int, str],
 
 def _words(state: State, pairs: tuple[np.ndarray, np.ndarray], gains: np.ndarray,
            accepted: np.ndarray) -> np.ndarray:
-    """Return the word of :data:`SKIP_REASONS` for each instance; '' if nothing held it.
+    """Return the word of :data:`SKIP_REASONS` for each instance; '' if it could have been moved.
 
     :param pairs: instances (n,) and hosts (m,)
-    :param gains: bool (n, m), where they would gain something
-    :param accepted: bool (n, m), where that spoils no policy
+    :param gains: bool (n, m), whether a move would gain something
+    :param accepted: bool (n, m), whether policies accept the move
     """
     vms, hosts = pairs
     permitted = state.delta((vms[:, None], hosts[None, :])).feasible
@@ -241,10 +241,10 @@ def _words(state: State, pairs: tuple[np.ndarray, np.ndarray], gains: np.ndarray
 
 
 def _vetoes(state: State, vms: np.ndarray, hosts: np.ndarray, useful: np.ndarray) -> list[str]:
-    """Return the most frequent obstacle between each instance and the first of some hosts, none of
-    which the instance may go to.
+    """Return the most frequent reason why each instance may not go to the first of its useful
+    hosts; it may go to none of them.
 
-    :param useful: bool (n, m), the hosts that are asked about, for each instance
+    :param useful: bool (n, m), the useful hosts of each instance
     """
     nearest = useful & (np.cumsum(useful, axis=1) <= NEAREST)
     row, column = np.nonzero(nearest)
@@ -260,8 +260,8 @@ def _vetoes(state: State, vms: np.ndarray, hosts: np.ndarray, useful: np.ndarray
 
 
 def _spreading(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-    """Yield the instances that could lower the combined imbalance by leaving a top host or entering
-    a bottom host: (instances, hosts, gains, accepted)."""
+    """Yield (instances, hosts, gains, accepted) of moves that could lower the combined imbalance:
+    off the most loaded hosts, and to the least loaded ones."""
     extremes = state.extremes()
     if extremes.is_balanced:
         return
@@ -278,8 +278,8 @@ def _spreading(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarra
 
 
 def _packing(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-    """Yield the instances on the coldest hosts in use, and the fullest of the other hosts in use,
-    as candidates for their destinations."""
+    """Yield (instances, hosts, gains, accepted) of moves that could free hosts: instances on the
+    coldest hosts in use, and the fullest hosts as destinations."""
     problem = state.problem
     load = state.scores @ problem.policy_weights
     used = np.flatnonzero(problem.available & (state.guests > 0))
@@ -291,8 +291,8 @@ def _packing(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray,
 
 
 OTHERS = 3
-"""Number of live migrations, within ``no_return_window`` and not by Kronos, of servers that Kronos
-has moved, from which a second balancer is reported. Raised, it is reported later; lowered, an
+"""Number of live migrations within ``no_return_window`` from which another balancer is reported:
+those that others made of servers that Kronos has moved. Raised, it is reported later; lowered, an
 operator who moves two servers back counts as a balancer."""
 
 
@@ -306,7 +306,8 @@ def below_noise(policies: Iterable[Policy], noise: Mapping[str, float]) -> Itera
 
 
 def left_above(before: State, outlook: Outlook) -> Iterator[str]:
-    """Yield the notes about policies above their thresholds for which nothing is moved.
+    """Yield the notes about policies that stay above their thresholds: why nothing is moved for
+    them.
 
     :param before: the state of the measured load
     """
@@ -388,8 +389,8 @@ def other_balancer(history: PlanningHistory, scope: Scope) -> Iterator[str]:
 def own_heat(state: State, excess: np.ndarray, policies: int) -> Iterator[str]:
     """Yield the warnings about hot hosts that moving servers cannot cool.
 
-    :param excess: float64 (H, P), what hosts have above the mark, 0 or less where they are not hot
-    :param policies: how many of the problem's are measured now
+    :param excess: float64 (H, P), load of hosts above the mark, 0 or less where they are not hot
+    :param policies: number of the problem's policies that are measured now, without forecasts
     """
     problem, together = state.problem, hot_hosts.servers_share(state)
     found = np.argwhere(hot_hosts.own_heat(state, excess)[:, :policies]).tolist()
@@ -409,7 +410,7 @@ def stopped(seconds: float) -> str:
 
 
 def stranded(scope: Scope) -> Iterator[str]:
-    """Yield texts for an operator about servers on hosts that are down, off which nothing can be
+    """Yield texts for an operator about servers on hosts that are down, which cannot be
     migrated."""
     on_host = collections.Counter(instance.host for instance in scope.instances)
     for host in scope.hosts:
@@ -424,8 +425,8 @@ def stranded(scope: Scope) -> Iterator[str]:
 class Findings:
     """The findings about an aggregate before any move.
 
-    before : by the load that was measured, and the hours to come
-    due : what is wrong
+    before : the state before any move, by the measured load, with columns for the hours to come
+    due : the phases that have something to do
     """
 
     given: Inputs
@@ -437,7 +438,7 @@ class Findings:
 
     @property
     def noise(self) -> Mapping[str, float]:
-        """{policy: the part of its imbalance that noise makes}, where that is known."""
+        """{policy: the part of its imbalance that is noise}, where it is known."""
         outlook = self.case.outlook
         return {} if outlook is None else {
             policy.name: float(noise)
@@ -445,7 +446,7 @@ class Findings:
             if noise > 0}
 
     def warnings(self) -> Iterator[str]:
-        """Yield what an operator must know whatever is planned."""
+        """Yield the warnings that do not depend on the plan."""
         given, policies = self.given, self.load.policies
         yield from forecast_columns.warnings(self.case.forecasts)
         yield from stranded(self.scope)
@@ -461,23 +462,25 @@ class Findings:
 
 
 def unmeasured(given: Inputs, scope: Scope, load: Load) -> AggregateReport:
-    """Report an aggregate of which no load is known, and in which nothing else is to be done."""
+    """Return the report of an aggregate without any known load, where nothing else is to be
+    done."""
     return _report(given, scope, load, plan.NO_DATA, warnings=tuple(stranded(scope)))
 
 
 def unmoved(found: Findings, outcome: str, *why: str) -> AggregateReport:
-    """Report an aggregate in which nothing is moved."""
+    """Return the report of an aggregate in which nothing is moved."""
     return _report(found.given, found.scope, found.load, outcome, found, found.before,
                    (*why, *_blocked_hosts(found, found.before), *found.warnings()))
 
 
 def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, limits: Limits,
             checks: Checks) -> AggregateReport:
-    """Report a plan: the reasons for its moves, the reasons for which other instances stay, and
-    what the plan does not achieve.
+    """Return the report of a plan: why its moves are made, why other instances stay, and what the
+    plan does not achieve.
 
-    :param after: at the end of the plan, by the load that was measured
-    :param planned: before the plan, by the load that it was made for; the moves are made in it
+    :param after: the state at the end of the plan, by the measured load
+    :param planned: the state before the plan, by the load that it was made for; the moves are made
+        in it
     """
     given, case, chosen = found.given, found.case, timely.chosen
     warnings = (*_blocked_hosts(found, chosen.state, limits.unplaced), *found.warnings())
@@ -517,7 +520,7 @@ def _skips(found: Findings, state: State, reasons: Mapping[int, str],
            kept_back: Mapping[int, str]) -> tuple[plan.Skip, ...]:
     """Group the instances that stayed, and name the rules that keep instances.
 
-    :param kept_back: as of a TimelyPlan
+    :param kept_back: instance index to why it was left out of the plan, as in a TimelyPlan
     """
     vms, holds = found.case.problem.vms, found.case.holds
     details = {vms[vm]: holds[vms[vm]].why if vms[vm] in holds else state.model.rules_of(vm)
@@ -636,7 +639,7 @@ def _report(given: Inputs, scope: Scope, load: Load, outcome: str, found: Findin
             after: State | None = None, warnings: tuple[str, ...] = ()) -> AggregateReport:
     """Return an AggregateReport without moves.
 
-    :param found: Findings; None where nothing is measured
+    :param found: Findings before any move; None where nothing is measured
     """
     before, rows = found and found.before, {
         name: PolicyReport(name=name, state='no_data', detail=detail, weight=policy.weight,
@@ -671,7 +674,7 @@ def _report(given: Inputs, scope: Scope, load: Load, outcome: str, found: Findin
 
 
 def _answered(given: Inputs, load: Load, name: str) -> dict[str, float | None]:
-    """Return how good the answer for a policy was, as a PolicyReport has it."""
+    """Return the coverage and age of a policy's samples, as fields of a PolicyReport."""
     found = load.answered.get(name, Answered())
     age = given.planner_ports.now - found.oldest
     return {'coverage': found.coverage, 'sample_age': None if math.isnan(age) else age}

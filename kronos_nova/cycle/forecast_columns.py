@@ -1,4 +1,4 @@
-"""Planning for the hours to come: for each of them a policy has one more column in the model."""
+"""Forecasts in the model: a policy with a forecast has one more column for each hour to come."""
 
 import dataclasses
 import itertools
@@ -41,10 +41,10 @@ outage; lowered, more cycles wait for a Prometheus that does not answer. Not mea
 
 
 class HourlyHistory:
-    """The means of whole hours of a query's series, distinguished by a label.
+    """The hourly means of a query's series, by the value of a label.
 
-    Hours are counted from 1970. A cycle in a new hour queries the new hours only, and one in the
-    same hour queries nothing. 30,000 series for 80 hours take some 10 MiB.
+    Hours are counted from 1970. The first cycle of an hour queries only the hours that are missing,
+    later cycles query nothing. 30,000 series for 80 hours take some 10 MiB.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class HourlyHistory:
         """Read the hours that are missing, and drop all others.
 
         :param hours: sorted
-        :raises MetricsError: some of them could not be read; what was is kept
+        :raises MetricsError: some hours could not be read; those that were are kept
         """
         missing = [hour for hour in hours if hour not in self._hours]
         if not missing and now >= self._asked_at + PAUSE and self._is_empty(hours[-1]):
@@ -127,7 +127,7 @@ class HourlyHistory:
         self._hours.update(zip(run, table.T.copy(), strict=True))
 
     def _forget(self, hours: Collection[int]) -> None:
-        """Leave out the other hours, and the series that no hour has."""
+        """Drop all hours but ``hours``, and the series that none of these has."""
         kept = {hour: values for hour, values in self._hours.items() if hour in hours}
         known = np.zeros(len(self._rows), dtype=bool)
         for values in kept.values():
@@ -160,7 +160,7 @@ class ForecastColumns:
     counts, and ``detail`` says why. ``is_faulty``: there is no answer, or one in another
     unit.
 
-    names : of the columns
+    names : names of the columns; empty where only the present load counts, and ``detail`` says why
     weights, variances : float64 (V, K)
     scores : float64 (H, K)
     """
@@ -179,16 +179,16 @@ class ForecastColumns:
 
 
 _Found = tuple[np.ndarray, np.ndarray, forecast.Judgement]
-"""The forecast (N, hours ahead), its variance (N, hours ahead), and its quality in the past."""
+"""(forecast (N, hours ahead), its variance (N, hours ahead), its quality in the past)"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Loads:
     """The loads that a policy forecasts: of the instances of a scope, or of its hosts.
 
-    names : as the label of the history has them, None where several have the same
-    now : float64 (N,), in the unit of the history, NaN = not known
-    unit : float64 (N,), the weight, or the score, of a sample of 1
+    names : values of the history's label; None where several instances have the same
+    now : float64 (N,), present load in the unit of the history, NaN = not known
+    unit : float64 (N,), weight of an instance, or score of a host, whose sample is 1
     """
 
     names: Sequence[str | None]
@@ -212,7 +212,7 @@ def questions(policy: Policy) -> Iterator[MetricQuery]:
 
 
 class ForecastCache:
-    """Makes forecasts, and keeps what it has read for the cycles to come."""
+    """Makes forecasts, and keeps the histories that it has read for later cycles."""
 
     def __init__(self) -> None:
         self._kept = {}
@@ -220,9 +220,9 @@ class ForecastCache:
     def forecasts(self, source: MetricsSource, feed: MetricsReader, policies: Sequence[Policy],
                   scope: Scope, problem: Problem, units: np.ndarray, now: float
                   ) -> dict[str, ForecastColumns]:
-        """Return the columns of the policies with a forecast, by name.
+        """Return {name: forecast columns} of the policies with a forecast.
 
-        :param units: as :class:`kronos_nova.cycle.metrics.Load` has them
+        :param units: ``units`` of :class:`kronos_nova.cycle.metrics.Load`
         """
         found = {}
         for number, policy in enumerate(policies):
@@ -250,7 +250,7 @@ class _Kept:
 
 
 class _Asked:
-    """One policy in one cycle."""
+    """The forecast of one policy in one cycle."""
 
     def __init__(self, kept: _Kept, source: MetricsSource, feed: MetricsReader, policy: Policy,
                  now: float) -> None:
@@ -387,7 +387,7 @@ def report(policy: str, forecasts: Mapping[str, ForecastColumns], problem: Probl
          imbalances: np.ndarray) -> ForecastReport | None:
     """Return the report of a policy's forecast; None where there is none.
 
-    :param imbalances: float64 (P,), of the expanded problem
+    :param imbalances: float64 (P,), imbalance of each column of the expanded problem
     """
     if policy not in forecasts:
         return None
@@ -410,12 +410,12 @@ def _rows(history: HourlyHistory, names: Iterable[str | None], hours: Sequence[i
 
 def expanded(problem: Problem, forecasts: Mapping[str, ForecastColumns],
              with_variances: bool) -> Problem:
-    """Return the problem with a column for every policy and hour of its forecast.
+    """Return the problem with an additional column for each hour of a policy's forecast.
 
     Planners treat each column as a policy with the threshold of its own policy, so that the worst
-    hour counts. The column of the present weighs as much as without a forecast, because it is
-    certain. The columns of all further hours together weigh as much again, so that lasting load
-    counts more. The columns of the present come first.
+    hour counts. The columns of the present come first and keep their weights, because the present
+    is certain. The columns of all later hours of a policy together have the same weight again, so
+    that lasting load counts more.
 
     :param with_variances: whether planning uses variances
     """

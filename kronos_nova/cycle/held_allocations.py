@@ -1,7 +1,8 @@
-"""Allocations that keep room, from evaluation to evaluation: made, checked, and removed.
+"""Allocations in placement that keep the room of holds: each evaluation makes, checks and removes
+them.
 
-The uuids of their consumers are written into the hold before an allocation is made, and stay there
-until it is removed: whatever dies in between, the next evaluation knows them.
+The uuids of the consumers are recorded in the hold before an allocation is made, and until it is
+removed. So the next evaluation knows them even if a process dies in between.
 """
 
 import collections
@@ -26,10 +27,10 @@ LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass(slots=True)
 class SettledAllocations:
-    """The allocations of open holds as they were found.
+    """The allocations of open holds, as placement has them.
 
-    held : consumers that held something
-    problems : uuid of a hold to why placement does not hold its room any more
+    held : uuids of consumers with allocations
+    problems : uuid of a hold to the reason why placement has no allocations for its room any more
     """
 
     held: set[str] = dataclasses.field(default_factory=set)
@@ -38,17 +39,17 @@ class SettledAllocations:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class HeldAllocations:
-    """Brings placement to what holds say."""
+    """Makes the allocations in placement agree with the holds."""
 
     cycle_ports: CyclePorts
     allocations: RoomAllocations
 
     def allocate(self, hold: Hold, hosts: Collection[str], snapshot: Snapshot) -> Hold | None:
-        """Allocate the room of a hold that begins. Its consumers are recorded first.
+        """Allocate the room of a new hold. The uuids of its consumers are recorded first.
 
-        :param hosts: of each server to come
-        :returns: the hold with its consumers; None where it has ended meanwhile, or there is no
-            room any more, which is noted
+        :param hosts: the host of each expected server
+        :returns: the hold with its consumers; None where it has ended meanwhile, or where placement
+            has no room any more, which is recorded in the hold
         :raises PlacementError: it is not known whether the room is allocated
         """
         consumers = {uuidutils.generate_uuid(): host for host in sorted(hosts)}
@@ -66,18 +67,18 @@ class HeldAllocations:
         """Remove all allocations of a hold.
 
         :raises PlacementError: it is not known whether they are removed; the consumers stay
-            written down
+            recorded
         """
         self.allocations.give_back(hold.consumers)
         self.cycle_ports.holds.note(hold, consumers={})
 
     def settle(self, snapshot: Snapshot, is_here: Callable[[Hold], bool],
                resume: Callable[[Hold], None]) -> SettledAllocations:
-        """Remove the allocations of holds that have ended, and those of servers that have come;
-        go on with holds that were interrupted, and allocate again what others have removed.
+        """Remove allocations of holds that have ended and of servers that have arrived, complete
+        holds that were interrupted, and restore allocations that others have removed.
 
         :param is_here: whether the aggregate of a hold is evaluated now
-        :param resume: called with each hold all of whose room is allocated already
+        :param resume: called with each interrupted hold whose room is all allocated
         """
         found = SettledAllocations()
         for each in self.cycle_ports.holds.with_consumers():
@@ -105,7 +106,7 @@ class HeldAllocations:
     def _keep_rest(self, hold: Hold, empty: Collection[str], snapshot: Snapshot) -> str:
         """Let a hold have an allocation for each server that is still to come.
 
-        :returns: why it has not; '' where it has
+        :returns: the reason why some allocations are missing; '' where none is
         """
         wanted = hold.left()
         extra = _beyond(hold.consumers, wanted, empty)
@@ -131,8 +132,8 @@ class HeldAllocations:
 
 def _beyond(consumers: Mapping[str, str], wanted: Mapping[str, int],
             empty: Collection[str]) -> set[str]:
-    """Return the uuids of consumers that no server needs any more, those without allocations
-    first."""
+    """Return the uuids of consumers beyond the number of servers still expected on each host; of
+    these, consumers without allocations are preferred."""
     kept: collections.Counter[str] = collections.Counter()
     extra = set()
     for uuid, host in sorted(consumers.items(), key=lambda each: (each[0] in empty, each)):
@@ -143,6 +144,7 @@ def _beyond(consumers: Mapping[str, str], wanted: Mapping[str, int],
 
 
 def _with_roots(consumers: Mapping[str, str], snapshot: Snapshot) -> dict[str, str]:
-    """Return {uuid of a consumer: root provider of its host}, of hosts that are there."""
+    """Return {uuid of a consumer: root provider of its host}, without hosts that no longer
+    exist."""
     roots = {host.name: host.uuid for host in snapshot.hosts}
     return {uuid: roots[host] for uuid, host in consumers.items() if host in roots}

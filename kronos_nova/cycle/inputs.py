@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlannerPorts:
-    """The ports of the steps.
+    """The ports of planning: the sources and callbacks that the steps of an evaluation use.
 
-    source : answers the policies' queries
-    clock : monotonic seconds, for the time limit and the time taken
-    now : Unix seconds of the cycle, against which samples and migrations are old or new
-    dry_run : asks beforehand whether moves would be let happen; asked once for every move that was
-        chosen, never for others
-    names_elsewhere : of names of instances of the snapshot, those that others of the cloud have too
-    learn : called with an aggregate and what is known of its instances, {policy: LoadStats}
-    look_ahead : called with an aggregate and the ProposalOutlook of the plan that waits there,
-        where a new one was made
-    forecast_cache : what was read for the forecasts of earlier cycles
+    source : metrics source for the policies' queries
+    clock : returns monotonic seconds, for time limits and durations
+    now : Unix seconds of the cycle, by which the age of samples and migrations is measured
+    dry_run : asks Nova or placement whether chosen moves would be permitted, once for each
+    names_elsewhere : returns those of some instance names that instances outside of the snapshot
+        have too
+    learn : called with an aggregate and the new statistics of its instances, {policy: LoadStats}
+    look_ahead : called with an aggregate and the ProposalOutlook of its plan that waits for
+        approval, where a new plan was made
+    forecast_cache : histories read for the forecasts of earlier cycles
     loss_memory : placements of the servers of hosts that may be lost, from earlier cycles
     """
 
@@ -58,15 +58,15 @@ class PlannerPorts:
     loss_memory: LossMemory = dataclasses.field(default_factory=LossMemory)
 
     def limits(self, options: EngineOptions, budget: int) -> Limits:
-        """Return the limits of one plan, from now on.
+        """Return the limits of a plan whose time begins now.
 
-        :param budget: moves that may be planned
+        :param budget: maximum number of moves
         """
         return Limits(budget=budget, clock=self.clock,
                       deadline=self.clock() + options.planning_time_limit)
 
     def measurements(self, snapshot: Snapshot, options: EngineOptions) -> Measurements:
-        """Make the Measurements of an evaluation."""
+        """Make the Measurements of one evaluation."""
         return Measurements.of_cloud(self.source, snapshot, options.accept_partial_metrics,
                                      self.names_elsewhere)
 
@@ -75,10 +75,10 @@ class PlannerPorts:
 class Inputs:
     """The input for all aggregates of an evaluation.
 
-    history : with the instances whose migration would not end
-    pace : how long moves take
-    scopes : the hosts and instances of each aggregate, by what the request says
-    rules : what constraints depend on in addition to the snapshot
+    history : the planning history, with the instances whose live migration would not end
+    pace : estimates the durations of moves
+    scopes : index of the hosts and instances of each aggregate
+    rules : input of constraints in addition to the snapshot
     """
 
     snapshot: Snapshot
@@ -96,7 +96,7 @@ class Inputs:
                planner_ports: PlannerPorts, history: PlanningHistory,
                measurements: Measurements, pace: 'Pace',
                request: PlanRequest = BALANCING) -> 'Inputs':
-        """Make the inputs."""
+        """Make the inputs, with the index of aggregates and the rules of constraints."""
         return cls(
             snapshot=snapshot, policies=policies, options=options, planner_ports=planner_ports,
             history=dataclasses.replace(history, endless=pace.endless()),
@@ -113,7 +113,7 @@ class Inputs:
 
     @property
     def planner(self) -> str:
-        """The name of the planner that balances."""
+        """The name of the planner that balances load."""
         return self.options.planner(self.policies.mode)
 
     @property
@@ -122,7 +122,7 @@ class Inputs:
         return bool(self.options.restraint) and self.policies.mode == 'spread'
 
     def limits(self) -> Limits:
-        """Return the limits of planning one aggregate, from now on."""
+        """Return the limits of the plan for one aggregate, whose time begins now."""
         options = self.options
         return dataclasses.replace(
             self.planner_ports.limits(options, options.moves(self.policies.budget)),
@@ -131,7 +131,7 @@ class Inputs:
 
 def room_rules(options: EngineOptions, policies: PolicySet,
                snapshot: Snapshot) -> ConstraintRules:
-    """Return the rules about servers that move for room."""
+    """Return the rules for moves that make room."""
     return ConstraintRules(
         restrict_to_az=options.restrict_to_az, host_checks=options.host_checks,
         packs_numa_cells=options.packs_numa_cells,
@@ -140,6 +140,7 @@ def room_rules(options: EngineOptions, policies: PolicySet,
 
 def restart_rules(options: EngineOptions, policies: PolicySet,
                   snapshot: Snapshot) -> ConstraintRules:
-    """Return the rules about servers that restart elsewhere."""
+    """Return the rules for servers that restart on another host, without checks that only concern
+    live migrations."""
     rules = room_rules(options, policies, snapshot)
     return dataclasses.replace(rules, host_checks=options.host_checks - MOVING_CHECKS)

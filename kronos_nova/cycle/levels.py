@@ -1,4 +1,4 @@
-"""The levels of nova.conf."""
+"""The automation levels that nova.conf sets."""
 
 from oslo_config import cfg
 
@@ -9,7 +9,7 @@ from kronos_nova.objects import automation
 def defaults(conf: cfg.ConfigOpts) -> automation.Defaults:
     """Return the automation levels that nova.conf sets.
 
-    :raises ConfigurationError: a level that there is not
+    :raises ConfigurationError: a level is not one of :data:`~kronos_nova.objects.automation.LEVELS`
     """
     group = conf.kronos
     for name, level in sorted(group.aggregate_automation.items()):

@@ -1,4 +1,5 @@
-"""Keeps plans from leaving fewer losses of hosts and failure domains covered."""
+"""The rule that a plan leaves every loss of a host or failure domain covered that was covered
+before: its servers can restart elsewhere."""
 
 import dataclasses
 from collections.abc import Collection
@@ -30,9 +31,10 @@ finish. Chosen: 1,000 hosts take 0.8 seconds where placements are known, and 2.4
 
 def rule_of(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
             planner_ports: PlannerPorts, earlier: Sequence[PlannedMove] = ()) -> LossRule | None:
-    """Make the rule of one plan, whose time begins now; None where no option asks for a rule.
+    """Make the rule for one plan. The time for its checks begins now. None where no option asks for
+    a rule.
 
-    :param earlier: moves of other plans of this evaluation, which have been chosen
+    :param earlier: moves that other plans of this evaluation make first
     """
     if not (options.failover_hosts or options.failover_domains):
         return None
@@ -45,14 +47,14 @@ def rule_of(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
 
 def lowering(rule: LossRule | None, moves: Iterable[PlannedMove]) -> dict[int, str]:
-    """Return {order of a move that the rule leaves out: why}; empty without a rule."""
+    """Return {order of a move that violates the rule: reason}; empty without a rule."""
     moves = sorted(moves, key=lambda move: move.order)
     return loss_rule.cut(rule, moves) if rule is not None and moves else {}
 
 
 def cut_plan(rule: LossRule | None, timely: TimelyPlan, pace: Pace,
              limits: Limits) -> TimelyPlan:
-    """Return the plan without the moves that lower a verdict, and without the moves that only help
+    """Return the plan without the moves that violate the rule, and without the moves that only help
     together with these."""
     kept_back: dict[int, str] = {}
     while True:
@@ -73,7 +75,7 @@ def lost_by_emptying(snapshot: Snapshot, hosts: Collection[str], moves: Iterable
     some hosts have been emptied and take no servers any more; empty where no option asks for it.
 
     :param hosts: names of the hosts that are emptied
-    :param moves: by which they are
+    :param moves: the moves that empty them
     """
     closed = dataclasses.replace(snapshot, hosts=tuple(
         dataclasses.replace(host, service=dataclasses.replace(host.service, status='disabled'))
@@ -89,6 +91,6 @@ def lost_by_emptying(snapshot: Snapshot, hosts: Collection[str], moves: Iterable
 
 
 def _still(timely: TimelyPlan, kept_back: Mapping[int, str]) -> dict[int, str]:
-    """Return the instances of ``kept_back`` that the plan does not move."""
+    """Return ``kept_back`` without the instances that the plan moves after all."""
     moved = {step.vm for _phase, step in timely.chosen.steps}
     return {vm: why for vm, why in kept_back.items() if vm not in moved}

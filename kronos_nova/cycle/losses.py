@@ -1,4 +1,4 @@
-"""Judges in evaluations which losses of hosts are covered, within a part of their time."""
+"""Judgement of which losses of hosts are covered, within a part of each evaluation's time."""
 
 import collections
 import dataclasses
@@ -28,25 +28,25 @@ from kronos_nova.room.losses import LossMemory
 from kronos_nova.room.slots import SlotCounter
 
 FIRST_SECONDS = 5.0
-"""Seconds that the first round of a process may take. Raised, the first evaluation after a start
-takes longer; lowered, that of a large cloud leaves hosts that were not judged. Chosen: 1,000 hosts
+"""Seconds that the first round of judging may take in a process. Raised, the first evaluation after
+a start takes longer; lowered, in a large cloud more hosts are not judged then. Chosen: 1,000 hosts
 with 30,000 servers take 2.4 (``python -m bench failover``)."""
 MOST_SECONDS = 20.0
 """Maximum seconds that are saved for later rounds. Raised, single evaluations are longer; lowered,
 clouds whose judgement takes longer than that are judged in parts. Chosen as four times the first
 round."""
 LEAST_SECONDS = 0.05
-"""Seconds that each evaluation allows, however short it is. Raised, evaluations of small clouds may
-take longer; lowered, their verdicts are renewed less often. Chosen: 40 hosts with 1,200 servers
-take as long."""
+"""Least number of seconds of judging that each evaluation adds, however short it is. Raised,
+evaluations of small clouds may take longer; lowered, their verdicts are renewed less often. Chosen
+because 40 hosts with 1,200 servers take this time."""
 SAVED = 1.25
-"""Saved seconds, as a multiple of the duration of the last round without Nova's own order, from
-which a round begins. Raised, rounds are rarer and judge Nova's own order of more hosts; lowered,
-they judge it of fewer hosts."""
+"""Saved seconds at which a new round begins, as a multiple of the duration of the last round. That
+duration does not include the check whether servers also restart in the order that Nova takes.
+Raised, rounds are rarer and make this check for more hosts; lowered, for fewer hosts."""
 COLD = 3.0
 """Factor by which the first round takes longer than the others, because no placement is known.
-Raised, the second round begins sooner and may leave hosts that were not judged; lowered, the second
-round begins later. Chosen: 2.4 and 0.75 seconds for 1,000 hosts (``python -m bench failover``)."""
+Raised, the second round begins sooner and may not judge all hosts; lowered, it begins later.
+Chosen: 2.4 and 0.75 seconds for 1,000 hosts (``python -m bench failover``)."""
 MOST_FLAVORS = 10
 """Maximum number of flavors whose slots are counted. Raised, there are more series and longer
 rounds; lowered, fewer flavors can be watched. Chosen so that an aggregate has as many series of
@@ -55,16 +55,17 @@ slots as of losses."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RoomFigures:
-    """The verdicts on the losses of an aggregate, and the slots of the flavors that are watched."""
+    """The verdicts on the losses of an aggregate, and its slots of the flavors that
+    ``slot_flavors`` names."""
 
     losses: tuple[LossReport, ...] = ()
     slots: tuple[SlotReport, ...] = ()
 
 
 class LossJudge:
-    """Judges the losses of aggregates, and keeps the verdicts for the evaluations to come.
+    """Judges the losses of aggregates, and keeps the verdicts for later evaluations.
 
-    rule_memory : of the rule that no plan lowers them
+    rule_memory : placements that the rule of :mod:`kronos_nova.cycle.loss_rule` remembers
     """
 
     def __init__(self) -> None:
@@ -80,9 +81,9 @@ class LossJudge:
         """Return the verdicts on the losses of aggregates: new ones, or those of an earlier
         evaluation where too little time was saved since then.
 
-        :param names: of the aggregates
-        :param seconds: that the evaluation has taken so far
-        :param inventory: has the flavors
+        :param names: names of the aggregates
+        :param seconds: duration of the evaluation so far
+        :param inventory: source of the flavors
         """
         if not options.failover_check_percent:
             return {}
@@ -127,8 +128,8 @@ class LossJudge:
                found: Mapping[str, Mapping[Loss, JudgedLoss]], options: EngineOptions,
                inventory: InventorySource, left: Callable[[], float]
                ) -> dict[str, tuple[SlotReport, ...]]:
-        """Return {aggregate: slots of the flavors that the options name}; empty where they name
-        none."""
+        """Return {aggregate: slots of the flavors that ``slot_flavors`` names}; empty where it
+        names none."""
         names = options.slot_flavors[:MOST_FLAVORS]
         wanted = slot_figures.shapes_of(names, inventory) if names else []
         if not wanted:
@@ -140,8 +141,8 @@ class LossJudge:
 
 
 def _share(clock: Callable[[], float], deadline: float, parts: int) -> Callable[[], float]:
-    """Return a function that returns the seconds that are left of the first of so many equal parts
-    of a time."""
+    """Divide the time until the deadline into equal parts. Returns a function that returns the
+    seconds left of the first part."""
     now = clock()
     until = now + (deadline - now) / parts
     return lambda: until - clock()
@@ -168,14 +169,15 @@ def _reports(judge: failover.Failover, found: Iterable[JudgedLoss],
 
 
 def _badness(each: JudgedLoss) -> tuple[bool, int]:
-    """Return a rank of a loss: larger is worse, and proven losses are worse than others."""
+    """Return a rank of a loss by its verdict: larger is worse. A loss that provably does not fit is
+    worse than others."""
     verdict = each.verdict
     return (verdict is not None and verdict.verdict == failover.DOES_NOT,
             len(verdict.left) if verdict else 0)
 
 
 def _why(judge: failover.Failover, verdict: LossVerdict) -> str:
-    """Return which servers restart nowhere, and why the first does not."""
+    """Return a text with the number of servers that restart nowhere, and why the first does not."""
     first = min(verdict.left)
     servers = sum(judge.servers(judge.index(name)) for name in verdict.lost)
     return (f'{len(verdict.left)} of {servers} servers find no place, such as {first}: '

@@ -1,4 +1,4 @@
-"""Reading of metrics: every query is sent once, every aggregate is measured once."""
+"""Metrics of one evaluation: each query is sent once, each aggregate is measured once."""
 
 import collections
 import dataclasses
@@ -40,16 +40,16 @@ FRACTION = host_readings.Range(0.0, 1.0)
 NOT_NEGATIVE = host_readings.Range(0.0, float('inf'))
 
 UUID = 'uuid'
-"""The attribute of an instance that no other has too."""
+"""The label type whose names are unique in the cloud."""
 
 NamesElsewhere = Callable[[str, Collection[str]], set[str]]
 
 Profile = tuple[dict[str, list[instance_weights.ProfileSample]], tuple[str, ...]]
-"""The samples of a profile by its label, and warnings."""
+"""(samples of a profile by the value of its label, warnings)"""
 
 
 def nowhere_else(attribute: str, names: Collection[str]) -> set[str]:
-    """Return no names: a snapshot of the whole cloud has no instances elsewhere."""
+    """Return no names, for a snapshot of the whole cloud."""
     return set()
 
 
@@ -58,14 +58,14 @@ _PROMQL = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile
 
 
 class MetricsReader:
-    """The answers of a metrics source, each asked for once.
+    """Reads answers of a metrics source, and keeps each, so that no query is sent twice.
 
-    :param instances: that were read; a series by a name that several of them have is used for
-        none, whichever aggregates they are in
+    :param instances: instances of the snapshot; a series whose name several of them have is not
+        used
     :param names_elsewhere: :meth:`kronos_nova.inventory.base.InventorySource.names_elsewhere`
-    :param accepts_partial: whether an answer is used of which the source says that a part is
-        missing
-    :param hosts: names of all hosts that were read; see
+    :param accepts_partial: whether answers with a warning of the source, such as a missing part,
+        are used
+    :param hosts: names of all hosts of the snapshot; see
         :func:`kronos_nova.load.instance_weights.by_label`
     """
 
@@ -81,8 +81,8 @@ class MetricsReader:
         self._shared: dict[str, set[str]] = {}
 
     def profile(self, policy: Policy) -> Profile:
-        """Return the profile by its label, and warnings; both are empty where there is no usable
-        answer."""
+        """Return the profile of a policy by the value of its label, and warnings. Without a usable
+        answer the profile is empty."""
         if policy.name not in self._profiles:
             # The answer itself is not kept, because it has all labels of a series for each
             # instance.
@@ -103,7 +103,7 @@ class MetricsReader:
         return self._profiles[policy.name]
 
     def shared_names(self, label_type: str) -> set[str]:
-        """Return the names of instances here that another instance of the cloud has too."""
+        """Return those names of the instances that another instance of the cloud has too."""
         if label_type not in self._shared:
             counts = collections.Counter(getattr(each, label_type) for each in self._instances)
             shared = {name for name, count in counts.items() if count > 1}
@@ -130,7 +130,7 @@ class MetricsReader:
         return self._answer(metrics.MetricQuery(policy.name, kind, promql), _PROMQL[kind])
 
     def answer(self, query: metrics.MetricQuery) -> Vector:
-        """Return the answer to a further query, with or without a policy, as :meth:`vector`
+        """Return the answer to any other query, with or without a policy, as :meth:`vector`
         does."""
         key = query.policy, query.kind
         if key not in self._answers:
@@ -158,7 +158,7 @@ class MetricsReader:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answered:
-    """The quality of the answer to the query for the scores, whether or not it was used; see
+    """The quality of the answer to a policy's imbalance query, whether or not it was used; see
     :class:`kronos_nova.load.Readings`."""
 
     coverage: float = 0.0
@@ -167,8 +167,8 @@ class Answered:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreGuard:
-    """A policy whose scores are known and whose profile is not believed. It counts in no imbalance,
-    and still keeps full hosts from becoming fuller.
+    """A policy whose scores are known but whose profile is not believed. It counts in no imbalance,
+    but keeps full hosts from becoming fuller.
 
     scores : float64 (H,), NaN = not measured
     weights : float64 (V,), the most that an instance may use
@@ -190,17 +190,18 @@ class ScoreGuard:
 class Load:
     """The load of the hosts and instances of one aggregate.
 
-    policies : those with data
-    no_data : name of each other one to why it has none
-    guards : of the others those whose scores are known, though not their profile
+    policies : policies with data
+    no_data : name of each other policy to the reason why it has none
+    guards : those of the other policies whose scores are known, but not their profile
     scores, capacity : float64 (H, P); NaN = not measured, or the policy has no such query
     host_scale : float64 (H, P), the score of a weight of 1 on each host
-    measured : bool (H,), whether all that a policy asks for is known
+    measured : bool (H,), whether the figures of all policies are known
     weights : float64 (V, P), NaN = not known; None before :func:`weigh`
-    units : float64 (H, P), the weight of a sample of 1 of an instance on the host; as weights
-    doubts : of the warnings, those about figures of instances and sizes that are missing or cannot
-        be true
-    answered : of the policies that got an answer
+    units : float64 (H, P), the weight of an instance on each host whose sample is 1; None before
+        :func:`weigh`
+    doubts : those of the warnings that are about missing or impossible figures of instances and
+        sizes
+    answered : policy to the quality of its answer, where there was one
     """
 
     policies: tuple[Policy, ...]
@@ -220,13 +221,13 @@ class Load:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Occupied:
-    """The hosts of an aggregate and the instances on them, as belief needs them.
+    """The hosts of an aggregate and their instances, as :mod:`kronos_nova.load.belief` needs them.
 
     available : bool (H,), hosts that may be destinations
     vm_host : intp (V,)
     resting : bool (V,), instances in a move, or moved a short time ago
-    is_new : bool (V,), instances too young for monitoring to have a rate of
-    doubted : (policy, host) of what failed in the evaluation before
+    is_new : bool (V,), instances too young for monitoring to have their rates
+    doubted : (policy, host) of scores that failed in the evaluation before
     """
 
     hosts: tuple[Host, ...]
@@ -240,7 +241,7 @@ class Occupied:
 
 def measure(feed: MetricsReader, policies: tuple[Policy, ...], hosts: tuple[str, ...],
             available: np.ndarray, rules: host_readings.ScoringRules) -> Load:
-    """Score the hosts by every policy."""
+    """Return the scores of hosts by every policy, without weights of instances."""
     good, no_data, warnings, answered = [], {}, [], {}
     for policy in policies:
         try:
@@ -269,11 +270,11 @@ def measure(feed: MetricsReader, policies: tuple[Policy, ...], hosts: tuple[str,
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Weighed:
-    """One policy of :func:`weigh`: what of it is used.
+    """The result of :func:`weigh` for one policy.
 
-    problem : why it is not planned by; '' if it is
-    scores : None where it is not planned by
-    doubts : of the warnings, those about figures that are missing or cannot be true
+    problem : reason why plans do not use the policy; '' if they do
+    scores : None where plans do not use the policy
+    doubts : those of the warnings that are about missing or impossible figures
     """
 
     host_scale: np.ndarray
@@ -289,8 +290,8 @@ class _Weighed:
 
 def weigh(load: Load, feed: MetricsReader, occupied: Occupied,
           rules: belief.BeliefRules) -> Load:
-    """Add the weights of instances, and leave out what is not believed: hosts that contradict Nova
-    or their servers, and policies whose profile does not fit their scores."""
+    """Add the weights of instances. Leave out hosts whose figures contradict Nova or those of their
+    servers, and policies whose profile does not fit their scores."""
     found = [_weigh(load, number, feed, occupied, rules) for number in range(len(load.policies))]
     kept = [number for number, each in enumerate(found) if not each.problem]
     policies = tuple(load.policies[number] for number in kept)
@@ -359,7 +360,8 @@ def _weigh(load: Load, number: int, feed: MetricsReader, occupied: Occupied,
 
 
 def guard_of(policy: Policy, scores: np.ndarray, occupied: Occupied) -> ScoreGuard | None:
-    """Make a ScoreGuard from the flavors of instances; None where the resource is not known."""
+    """Make a ScoreGuard that takes the weights of instances from their flavors; None where it is
+    not known which resource the policy is about."""
     resource = host_sizes.resource(policy)
     return ScoreGuard(
         policy=policy.name, scores=scores,
@@ -382,7 +384,8 @@ def _counted(policy: Policy, feed: MetricsReader, occupied: Occupied) -> np.ndar
 
 
 def _remedies(feed: MetricsReader, policy: Policy, hosts: tuple[str, ...]) -> Iterator[str]:
-    """Yield ways to give the series the names of the hosts, where they lack these."""
+    """Yield texts on how to give the series of a policy the names of Nova's hosts, where they lack
+    these."""
     vector = feed.vector(policy, metrics.IMBALANCE)
     found = labels.diagnose(vector, policy.host_label, hosts)
     if found.proposal:
@@ -394,7 +397,7 @@ def _remedies(feed: MetricsReader, policy: Policy, hosts: tuple[str, ...]) -> It
 
 def _readings(feed: MetricsReader, policy: Policy, hosts: tuple[str, ...], available: np.ndarray,
               rules: host_readings.ScoringRules) -> Iterator[host_readings.Readings]:
-    """Yield scores, capacity values and sizes."""
+    """Yield the scores of hosts, their capacity values and their sizes."""
     def read(kind: str, allowed: host_readings.Range) -> host_readings.Readings:
         vector = feed.vector(policy, kind)
         found = host_readings.read(vector, policy.host_label, hosts, available, allowed, rules)
@@ -415,15 +418,15 @@ def _readings(feed: MetricsReader, policy: Policy, hosts: tuple[str, ...], avail
 
 
 def _remedy(vector: Vector, host_label: str, hosts: np.ndarray) -> Iterator[str]:
-    """Yield the change by which more series would match the hosts, if there is one."""
+    """Yield a text about the change by which more series would match the hosts, if one is found."""
     proposal = labels.diagnose(vector, host_label, hosts.tolist()).proposal
     if proposal:
         yield f'{proposal.matches} would match with {proposal.remedy(host_label)}'
 
 
 class Measurements:
-    """Answers and loads, shared by all that an evaluation does: drains, the check of approved
-    plans, and planning. To make one sends no query.
+    """Answers and loads that drains, the check of approved plans and planning share in one
+    evaluation. Queries are sent when a figure is first needed.
 
     reader : MetricsReader
     """
@@ -437,16 +440,16 @@ class Measurements:
     @classmethod
     def of_cloud(cls, source: MetricsSource, snapshot: Snapshot, accepts_partial: bool,
                  names_elsewhere: NamesElsewhere) -> 'Measurements':
-        """Make those of the hosts and instances of a snapshot."""
+        """Make the measurements of a snapshot's hosts and instances."""
         return cls(MetricsReader(source, snapshot.instances, accepts_partial, names_elsewhere,
                                  [host.name for host in snapshot.hosts]))
 
     def load(self, name: str, occupied: Occupied, measure: Callable[[], Load]) -> Load:
-        """Measure an aggregate, unless that was done for the same instances on the same hosts.
-        Moves that this evaluation starts change no load before its end.
+        """Return the load of an aggregate. It is measured once for the same instances on the same
+        hosts, because moves that this evaluation starts change no load before its end.
 
-        :param name: of the aggregate
-        :param measure: called at most once
+        :param name: name of the aggregate
+        :param measure: measures the load, where it is not known
         """
         key = (name, tuple(host.name for host in occupied.hosts),
                tuple(instance.uuid for instance in occupied.instances),
@@ -457,7 +460,7 @@ class Measurements:
 
 
 def measure_aggregate(given: 'Inputs', scope: 'Scope') -> Load:
-    """Measure the hosts and instances of an aggregate, unless this evaluation has done so."""
+    """Return the load of an aggregate, which is measured once in an evaluation."""
     options, now = given.options, given.planner_ports.now
     age = options.max_sample_age
     rules = host_readings.ScoringRules(
@@ -471,7 +474,7 @@ def measure_aggregate(given: 'Inputs', scope: 'Scope') -> Load:
 
 
 def _occupied(given: 'Inputs', scope: 'Scope') -> Occupied:
-    """Return the hosts of a scope in the form that belief needs."""
+    """Return the hosts and instances of a scope as :mod:`kronos_nova.load.belief` needs them."""
     history = given.history
     new = given.planner_ports.now - given.options.server_grace
     moved = {move.instance_uuid for move in history.moves if move.ended_at > new}
@@ -490,8 +493,13 @@ def _occupied(given: 'Inputs', scope: 'Scope') -> Occupied:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredGuests:
-    """By uuid of the instance: MiB a second that it writes, MiB to copy; by host: MiB a second of
-    its link. ``warnings`` tell what was asked for in vain."""
+    """Measured figures about moves.
+
+    dirty : uuid of an instance to the MiB a second that it writes
+    used : uuid to the MiB of memory to copy
+    links : host to the MiB a second of its link
+    warnings : texts about queries without an answer
+    """
 
     dirty: Mapping[str, float] = field(default_factory=dict)
     used: Mapping[str, float] = field(default_factory=dict)
@@ -503,7 +511,7 @@ NOTHING = MeasuredGuests()
 
 
 def migration_queries(queries: MigrationQueries) -> Iterator[metrics.MetricQuery]:
-    """Yield the queries about moves."""
+    """Yield the configured queries for figures about moves."""
     for kind in metrics.OF_MIGRATION:
         promql = getattr(queries, f'{kind}_query')
         if promql is not None:
@@ -511,9 +519,9 @@ def migration_queries(queries: MigrationQueries) -> Iterator[metrics.MetricQuery
 
 
 def measure_guests(queries: MigrationQueries, reader: MetricsReader) -> MeasuredGuests:
-    """Run the configured queries about moves. Without an answer, the learnt figures are used. A
-    figure that cannot be true (negative, not finite, a link without bandwidth, given twice) is
-    ignored."""
+    """Run the configured queries for figures about moves. Without an answer, the figures learnt
+    from past moves are used. An impossible figure is ignored: negative, not finite, given twice, or
+    a link without bandwidth."""
     found: dict[str, dict[str, float]] = {kind: {} for kind in metrics.OF_MIGRATION}
     warnings = []
     for query in migration_queries(queries):
@@ -531,7 +539,7 @@ def measure_guests(queries: MigrationQueries, reader: MetricsReader) -> Measured
 
 
 def _mib(samples: Mapping[str, Sequence[metrics.Sample]], least: float) -> dict[str, float]:
-    """Return {name: MiB} for a mapping of names to bytes.
+    """Return {name: MiB} of the samples (in bytes) that are possible.
 
     :param least: bytes below which a figure cannot be true
     """

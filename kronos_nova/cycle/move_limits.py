@@ -1,4 +1,5 @@
-"""Limits on the moves of an instance, of a project, and because of the load of one instance."""
+"""Limits on the number of moves of an instance, of a project's instances, and because of one
+instance's load."""
 
 import collections
 import dataclasses
@@ -25,14 +26,14 @@ learns of fewer projects. Chosen to fit into a line."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MoveLimits:
-    """Maximum numbers of moves; 0 is no limit. A day is the last 24 hours, a week the last seven
+    """Maximum numbers of moves, 0 for no limit. A day is the last 24 hours, a week the last seven
     days.
 
-    per_project : of a project's instances, in a plan
-    per_project_and_day : the same, in a day
-    per_instance_and_week : of one instance, in a week
-    per_instance_and_day : the same, in a day
-    per_cause_and_day : in a day, of others than the instance whose load they relieve hosts of
+    per_project : moves of a project's instances in a plan
+    per_project_and_day : moves of a project's instances in a day
+    per_instance_and_week : moves of one instance in a week
+    per_instance_and_day : moves of one instance in a day
+    per_cause_and_day : moves of other instances in a day that the load of one instance causes
     """
 
     per_project: int = 0
@@ -48,12 +49,11 @@ class MoveLimits:
 
 
 class RemainingMoveLimits:
-    """The rest of the limits while one aggregate is planned.
+    """The part of the limits that is not used up, while one aggregate is planned.
 
-    Moves off a disabled host are not capped. A move that relieves a host counts for the instance
-    with the largest load there. A move of that instance itself counts for none. A project or an
-    instance that would have passed its cap once is closed: nothing more is planned of it, or
-    because of it.
+    Moves off a disabled host are not limited. A move that relieves a host is caused by the instance
+    with the largest load there; a move of that instance itself has no cause. Once a project or an
+    instance would have exceeded its limit, no more moves of it, or because of it, are planned.
     """
 
     def __init__(self, options: MoveLimits, problem: Problem, instances: Iterable[Instance],
@@ -84,8 +84,8 @@ class RemainingMoveLimits:
             benefits=self._benefits(move)) for move in moves)
 
     def _benefits(self, move: PlannedMove) -> tuple[str, ...]:
-        """Return the projects whose servers stay on the host that a move relieves, with their load
-        there."""
+        """Return the projects with most load on the host that a move relieves, without the moved
+        server."""
         if move.phase not in (SPREAD, RELIEVE):
             return ()
         there = np.flatnonzero(self._problem.vm_host == self._problem.hosts.index(move.source))
@@ -97,7 +97,8 @@ class RemainingMoveLimits:
             loads.items(), key=lambda each: (-each[1], each[0]))[:MOST_NAMED])
 
     def passed(self, moves: Iterable[PlannedMove]) -> frozenset[int]:
-        """Return the orders of the moves that exceed a cap."""
+        """Return the orders of the moves that exceed a limit, and close the limits that these
+        reach."""
         in_plan: collections.Counter[str] = collections.Counter()
         caused: collections.Counter[str] = collections.Counter()
         moved: collections.Counter[str] = collections.Counter()
@@ -121,7 +122,7 @@ class RemainingMoveLimits:
         return frozenset(passed)
 
     def compile(self) -> tuple[AllowedHosts, ...]:
-        """Compile the rule that instances do not move when a cap on their moves is used up. The
+        """Compile the rule that instances do not move when a limit on their moves is used up. The
         rule yields where hosts are emptied."""
         problem = self._problem
         by_project = np.array([self._project[uuid] in self._closed_projects
@@ -171,8 +172,8 @@ class RemainingMoveLimits:
 
 
 def _limits_of_rules(selections: Selections) -> dict[str, list[tuple[int, str]]]:
-    """Return {uuid: (moves a day that the rules of operators permit the instance, names of the
-    rules)}."""
+    """Return {instance uuid: [(moves a day that a rule of an operator permits, name of the
+    rule)]}."""
     found = collections.defaultdict(list)
     for each in selections:
         if each.rule.max_moves is not None:

@@ -1,4 +1,5 @@
-"""Reads the cloud, and what earlier evaluations and moves left for the next plan."""
+"""Reading of the cloud, and of the history of evaluations and moves on which the next plan
+depends."""
 
 import dataclasses
 import datetime
@@ -30,10 +31,10 @@ UNDER_WAY = {plans.APPROVED: 'is approved and starts soon',
 class Observation:
     """The input that an evaluation reads.
 
-    scopes : names of what is read, or None for everything
+    scopes : names of the aggregates that are read; None for the whole cloud
     last : aggregate to the outcome of its last evaluation
     proposed : aggregate to the PlanRecord that waits for approval there
-    units : aggregate to those that it shares hosts with, of all that are planned
+    units : aggregate to the aggregates that it shares hosts with, of all planned aggregates
     """
 
     snapshot: Snapshot
@@ -54,13 +55,13 @@ class Observation:
 
 
 def observe(cycle_ports: CyclePorts, options: EngineOptions, rules: CycleRules) -> Observation:
-    """Read the cloud, with the moves of all open plans, whichever worker made them.
+    """Read the cloud, with the moves of all open plans of all workers.
 
     :raises InventoryError: Nova or placement could not be read
     """
     pool = (UNASSIGNED,) if options.include_unassigned_hosts else ()
     scopes = None if options.aggregates is None else (*options.aggregates, *pool)
-    # Plans are read first: if a move ends meanwhile, the place of its instance decides.
+    # Moves are read first: if one ends meanwhile, the host of its instance shows it.
     moves = cycle_ports.journal.moves_under_way()
     snapshot = cycle_ports.inventory.read(scopes, moves).with_moves_under_way(moves)
     return Observation(
@@ -72,7 +73,7 @@ def observe(cycle_ports: CyclePorts, options: EngineOptions, rules: CycleRules) 
 
 def _units(cycle_ports: CyclePorts, options: EngineOptions, rules: CycleRules,
            snapshot: Snapshot) -> dict[str, frozenset[str]]:
-    """Return {aggregate: aggregates that share hosts with it} of all planned ones."""
+    """Return {aggregate: the aggregates that share hosts with it} of all planned aggregates."""
     switches, levels = cycle_ports.switches.read(), rules.automation
     names = {name for name in rules.in_scope
              if switches.planning_level(name, levels) != automation.OFF}
@@ -126,7 +127,7 @@ def planning_history(cycle_ports: CyclePorts, options: EngineOptions, rules: Cyc
 
 def homes(cycle_ports: CyclePorts, seen: Observation,
           now: datetime.datetime) -> without_moves.Homes:
-    """Read where servers would be without the moves of the last weeks."""
+    """Read the hosts on which servers would be without the moves of the last weeks."""
     past = cycle_ports.journal.completed_since(now - plans.REPLAYED, seen.scopes)
     return without_moves.homes(
         (without_moves.CompletedMove(**row._mapping) for row in past),
@@ -134,10 +135,10 @@ def homes(cycle_ports: CyclePorts, seen: Observation,
 
 
 def _past_moves(cycle_ports: CyclePorts, since: datetime.datetime) -> tuple[PastMove, ...]:
-    """Return the moves that ended since a time. Moves of Kronos, and moves that emptied a host, are
-    marked."""
+    """Return the live migrations that ended since a time. Those of Kronos, and those that emptied a
+    host, are marked."""
     emptied = cycle_ports.journal.emptied_since(since)
-    own = cycle_ports.journal.requested_since(since - DAY)    # which none takes
+    own = cycle_ports.journal.requested_since(since - DAY)    # no move takes a day
     return tuple(
         dataclasses.replace(
             each, has_emptied=(each.instance_uuid, each.source) in emptied,

@@ -26,14 +26,14 @@ from kronos_nova.units import DAY
 class PaceOptions:
     """Options about when moves begin and how long they take.
 
-    caps : of ``[kronos_executor]``, with what drains have of their own
-    link : MiB a second of each host's link; None is that of one migration
-    stream : MiB a second of one migration at most; None is learnt
+    caps : limits on concurrent moves of ``[kronos_executor]``, with those of drains
+    link : MiB a second of each host's link; None: as fast as one migration
+    stream : maximum MiB a second of one migration; None: learnt from past moves
     downtime : seconds for which a guest may be stopped
     copies_local_disks : whether instances have disks that are copied
     forces : whether a migration that takes too long is forced to complete
     stale_plan_age : seconds after which a move that has not begun is given up
-    due : host to the seconds in which it is to be empty
+    due : host to the seconds within which it has to be empty
     """
 
     caps: Caps = Caps(total=4, per_source=1, per_destination=2)
@@ -70,13 +70,13 @@ def _mib_per_second(mbps: int) -> float | None:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOptions:
-    """The options of ``[kronos]`` that bear on a plan, with the same names and units, and of
-    ``[kronos_executor]`` what tells how long it takes (``pace``).
+    """The options of ``[kronos]`` that affect a plan, with their names and units, and those of
+    ``[kronos_executor]`` that determine its duration (``pace``).
 
-    aggregates : names, or None for every aggregate there is
-    budget : moves a cycle may plan in an aggregate; None leaves it to the policies
+    aggregates : names; None for all aggregates
+    budget : maximum number of moves of a plan; None for that of the policies file
     max_sample_age : seconds; None accepts samples of any age
-    soft_groups_yield : no option of an operator; drains set it
+    soft_groups_yield : set by drains; there is no such option of ``[kronos]``
     repair_order : aggregate to one of TOGETHER, FIRST, LAST and NEVER of
         :mod:`kronos_nova.objects.automation`; TOGETHER where it is not named
     packs_numa_cells : ``[compute] packing_host_numa_cells_allocation_strategy`` of Nova
@@ -129,7 +129,7 @@ class EngineOptions:
         return of_policies if self.budget is None else self.budget
 
     def planner(self, mode: str) -> str:
-        """Name of the planner for policies of a mode."""
+        """Return the name of the planner for policies of a mode."""
         return {'pack': self.pack_planner, 'spread': self.spread_planner}.get(mode, mode)
 
     def scopes(self, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -141,7 +141,7 @@ class EngineOptions:
     def existing(self, known: Collection[str]) -> 'EngineOptions':
         """Return the options without the aggregates that do not exist.
 
-        :param known: names of those that do
+        :param known: names of the aggregates that exist
         """
         return dataclasses.replace(self, aggregates=self.aggregates and tuple(
             name for name in self.aggregates if name in known))
@@ -161,8 +161,8 @@ def no_return_window(conf: cfg.ConfigOpts) -> int:
 
 
 def packs_numa_cells(conf: cfg.ConfigOpts) -> bool:
-    """Return whether Nova fills the NUMA cells of a host one after the other. Where Nova's own
-    options are not known its default holds: it does not."""
+    """Return whether Nova fills the NUMA cells of a host one after the other. Where Nova's options
+    are not known, its default applies, which is False."""
     compute = getattr(conf, 'compute', None)
     return bool(getattr(compute, 'packing_host_numa_cells_allocation_strategy', False))
 
@@ -170,7 +170,7 @@ def packs_numa_cells(conf: cfg.ConfigOpts) -> bool:
 def from_conf(conf: cfg.ConfigOpts) -> EngineOptions:
     """Read a ``ConfigOpts`` on which :func:`kronos_nova.conf.register_opts` was called.
 
-    :raises ConfigurationError: a value is wrong in a way that oslo.config cannot tell
+    :raises ConfigurationError: a value is wrong in a way that oslo.config does not check
     """
     group = conf.kronos
     plain = {field.name: getattr(group, field.name) for field in dataclasses.fields(EngineOptions)

@@ -1,4 +1,4 @@
-"""Writes down what an evaluation found, planned and started."""
+"""Records the reports and plans of an evaluation, and starts plans."""
 
 import collections
 import dataclasses
@@ -41,15 +41,15 @@ STATE_OF = {automation.OFF: plans.OBSERVED, automation.OBSERVE: plans.OBSERVED,
 
 WORDS = {plans.NO_DATA: 'without data', plans.NO_MOVE: 'imbalanced or hot, and no move is of use',
          plans.COOLING: 'left alone'}
-"""Outcomes that do not read well by themselves."""
+"""Words of the log for outcomes whose own word is not clear."""
 
 
 def still_doubted(report: plans.AggregateReport, before: Set[tuple[str, str]],
                   snapshot: Snapshot) -> set[tuple[str, str]]:
-    """Return (policy, host) of the scores that fail now, and of those that failed before and could
-    not be judged now: an evaluation without figures of a host is no good one.
+    """Return (policy, host) of scores that fail the checks of :mod:`kronos_nova.load.belief`: those
+    that fail now, and those that failed before and could not be judged now.
 
-    :param before: what the evaluation before left
+    :param before: the result after the evaluation before
     """
     judged = {(each.policy, each.host) for each in report.unbelieved}
     failing = {(each.policy, each.host) for each in report.unbelieved
@@ -66,8 +66,9 @@ def still_doubted(report: plans.AggregateReport, before: Set[tuple[str, str]],
 class ResultWriter:
     """The writer of one evaluation's results.
 
-    learnt : {aggregate: {policy: LoadStats}}, from the steps
-    outlooks : {aggregate: ProposalOutlook} of the plans that wait for approval, from the steps
+    learnt : {aggregate: {policy: LoadStats}}, which planning fills
+    outlooks : {aggregate: ProposalOutlook} of the plans that wait for approval, which planning
+        fills
     """
 
     cycle_ports: CyclePorts
@@ -79,10 +80,10 @@ class ResultWriter:
     outlooks: dict[str, approval.ProposalOutlook] = dataclasses.field(default_factory=dict)
 
     def persist(self, report: plans.CycleReport, snapshot: Snapshot) -> plans.CycleReport:
-        """Write a report down, and end or keep the plans that wait for approval.
+        """Record a report, and end or keep the plans that wait for approval.
 
-        :param snapshot: with the moves that this evaluation has started
-        :returns: the report as it is recorded
+        :param snapshot: the cloud, with the moves that this evaluation has started
+        :returns: the recorded report
         """
         report = dataclasses.replace(report, aggregates=tuple(
             self._with_proposal(each, self.utcnow()) for each in report.aggregates))
@@ -98,8 +99,8 @@ class ResultWriter:
         return report
 
     def missing(self, name: str, mode: str) -> None:
-        """Report an aggregate that does not exist: once in the log, and in the status for as long
-        as it is so."""
+        """Report an aggregate that does not exist: once in the log, and in its status until it
+        exists."""
         wrong = 'there is no aggregate of that name: correct [kronos] aggregates, or create it'
         if self.seen.last.get(name) != plans.FAILED:
             LOG.error('Aggregate %s is not evaluated: %s.', name, wrong)
@@ -155,8 +156,9 @@ class ResultWriter:
 
     def _with_proposal(self, report: plans.AggregateReport,
                        now: datetime.datetime) -> plans.AggregateReport:
-        """Return the report as it is recorded. A plan that waits for approval is withdrawn where
-        the report has a better one; otherwise no other plan is made while it waits."""
+        """Return the report to be recorded. A plan that waits for approval is withdrawn where the
+        report has a better one. Otherwise the report loses its plan, because the waiting plan
+        stays."""
         record = self.seen.proposed.get(report.name)
         if record is None:
             return report
@@ -196,7 +198,7 @@ class ResultWriter:
             report.mode, {policy.name: policy.weight for policy in report.policies}, scores, now)
 
     def _record_plan(self, report: plans.AggregateReport, now: datetime.datetime) -> None:
-        # Read now, not when the cycle began: planning may have taken long.
+        # The level is read now, not when the cycle began, because planning may have taken long.
         level = self.cycle_ports.switches.read().planning_level(
             report.name, self.rules.automation, report.purpose)
         state = STATE_OF[level]
@@ -215,7 +217,7 @@ class ResultWriter:
 
     def _cool(self, aggregate: str, moves: Iterable[plans.PlannedMove],
               now: datetime.datetime) -> None:
-        """Leave the aggregate and the instances of a plan that runs alone for a while."""
+        """Begin the cooldowns of the aggregate and the instances of a running plan."""
         cooldowns, rules = self.cycle_ports.cooldowns, self.rules
         cooldowns.forget(now - _seconds(rules.instance_cooldown_max))
         cooldowns.cool(db_cooldowns.AGGREGATE, [aggregate], now + _seconds(rules.cooldown),
@@ -231,7 +233,8 @@ class ResultWriter:
 
 
 def alone(what: str, work: Callable[[], object]) -> None:
-    """Do ``work``. An error in it that no code expects keeps nothing else from being done."""
+    """Do ``work``, and log an unexpected error instead of raising it, so that the cycle
+    continues."""
     try:
         work()
     except (exception.KronosException, db_exc.DBError):
@@ -249,16 +252,16 @@ def _seconds(value: float) -> datetime.timedelta:
 
 
 def _aggregates(reports: Iterable[plans.AggregateReport], snapshot: Snapshot) -> dict[str, str]:
-    """Return {uuid of a server: the aggregate that was evaluated with it}."""
+    """Return {server uuid: its aggregate} of the evaluated aggregates."""
     of_host = {host: report.name for report in reports for host in snapshot.hosts_of(report.name)}
     return {server.uuid: of_host[server.host] for server in snapshot.instances
             if server.host in of_host}
 
 
 def log(report: plans.AggregateReport, is_news: bool = True) -> None:
-    """Log the findings one line at a time, because tenants choose names in them.
+    """Log a report line by line, each cut and sanitized, because tenants choose names in it.
 
-    :param is_news: whether the evaluation before ended otherwise
+    :param is_news: whether the outcome differs from that of the evaluation before
     """
     summary, *details = describe(report)
     LOG.log(logging.INFO if is_news else logging.DEBUG, '%s',
@@ -271,8 +274,8 @@ def log(report: plans.AggregateReport, is_news: bool = True) -> None:
 
 
 def _figures(report: plans.AggregateReport) -> str:
-    """Return a text about the effect of a plan on each policy. A plan that only repairs may have
-    none."""
+    """Return a text about the effect of a plan on each policy's imbalance. For a plan that only
+    repairs, policies may not be measured."""
     found = ', '.join(f'{p.name} {p.imbalance_before:.3f} to {p.imbalance_after:.3f} '
                       f'(threshold {p.threshold:.3f})' for p in report.policies
                       if p.imbalance_after is not None)
@@ -280,7 +283,8 @@ def _figures(report: plans.AggregateReport) -> str:
 
 
 def describe(report: plans.AggregateReport) -> Iterator[str]:
-    """Yield lines for the log: findings, then doubts, then every move with its reason."""
+    """Yield lines for the log: the outcome with its figures, the warnings, then every move with its
+    reason."""
     figures = ', '.join(
         f'{p.name} {p.imbalance_before:.3f} (threshold {p.threshold:.3f})' if p.state == 'ok'
         else f'{p.name} without data: {p.detail}' for p in report.policies)

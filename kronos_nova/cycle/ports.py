@@ -1,4 +1,5 @@
-"""The ports and the rules of an evaluation."""
+"""The ports of an evaluation (databases and services that it uses), and the rules about its
+plans."""
 
 import dataclasses
 import datetime
@@ -38,17 +39,18 @@ MakeRequester = Callable[..., Requester]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CyclePorts:
-    """The ports of a cycle.
+    """The databases and services that a cycle uses.
 
-    history : what the cloud knows of live migrations that ended well since a time
-    dry_run : asks beforehand whether moves would be let happen
-    forecast_cache : what was read for the forecasts of earlier cycles
-    loss_judge : judges the loss of hosts, and knows the verdicts of earlier cycles
+    history : returns the successful live migrations of the cloud that ended since a time
+    dry_run : asks Nova or placement whether moves would be permitted
+    forecast_cache : histories read for the forecasts of earlier cycles
+    loss_judge : judges losses of hosts, with the verdicts of earlier cycles
     schedulers : which nova-schedulers have KronosFilter
-    room_allocations : keeps room in placement; None where nothing reaches placement, so that only
-        KronosFilter keeps room
-    requesters : make what plans requests in the place of balancing, each from the CyclePorts, the
-        PolicySet, the EngineOptions, the CycleRules and the clock of an evaluation
+    room_allocations : keeps room by allocations in placement; None without access to placement,
+        where only KronosFilter keeps room
+    requesters : factories of Requesters, which plan requests of operators instead of balancing.
+        Each is called with CyclePorts, PolicySet, EngineOptions, CycleRules and the clock of an
+        evaluation
     """
 
     inventory: InventorySource
@@ -73,8 +75,7 @@ class CyclePorts:
 
     @classmethod
     def over(cls, database: Database, journal: Journal, **others: Any) -> 'CyclePorts':
-        """Return ports that keep everything in the control database, and the other ports as
-        given."""
+        """Make ports over the control database, and the other ports as given."""
         kept: dict[str, Any] = {
             'journal': journal, 'switches': SwitchBoard(database),
             'cooldowns': db_cooldowns.Cooldowns(database), 'cycles': db_cycles.Cycles(database),
@@ -89,8 +90,8 @@ class CyclePorts:
 class CycleRules:
     """Rules about plans after planning; durations in seconds.
 
-    automation : what nova.conf says of levels
-    in_scope : all aggregates that are planned, by this process or another
+    automation : automation levels that nova.conf sets
+    in_scope : names of all aggregates that any process plans
     """
 
     automation: Defaults

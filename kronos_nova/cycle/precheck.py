@@ -1,4 +1,5 @@
-"""Asks Nova's scheduler about the moves of a plan, and caches the answers."""
+"""Requests to Nova's scheduler about the moves of a plan before they are made, with a cache of the
+answers."""
 
 import collections
 import dataclasses
@@ -52,15 +53,16 @@ NO_ANSWER = Verdict(unasked='an earlier question had no answer')
 
 
 class Precheck:
-    """The scheduler's answers about the moves of one aggregate, in all rounds of planning.
+    """Asks the scheduler about the moves of one aggregate, and keeps its answers through all rounds
+    of planning.
 
-    A refusal holds for all instances of a kind: those of one project with equal flavors, images,
-    requirements, allocations and server groups. None of them is asked about for that host again.
+    A refusal of a host holds for all instances of a kind, which are those of one project with equal
+    flavors, images, requirements, allocations and server groups.
 
-    :param model: of the aggregate, with the rules that say where instances can go
-    :param is_over: whether the time is up; then nothing more is asked
-    :param refused_lately: instance uuid to host to the error, of moves that Nova refused when they
-        were to begin
+    :param model: the model of the aggregate, whose rules limit the possible destinations
+    :param is_over: returns whether the time for requests is over
+    :param refused_lately: instance uuid to destination to error, of moves that Nova refused to
+        begin
     """
 
     def __init__(self, dry_run: DryRun, snapshot: Snapshot, model: Model,
@@ -88,10 +90,10 @@ class Precheck:
                 if host in self._hosts}
 
     def refused(self, moves: Iterable[PlannedMove]) -> frozenset[int]:
-        """Ask about the moves that were not asked about yet, each in the state in which it runs.
+        """Ask about each move without an answer yet, in the state that earlier moves lead to.
 
         :param moves: in the order of the plan
-        :returns: the orders of those that are refused
+        :returns: the orders of the refused moves
         """
         agreed: list[PlannedMove] = []
         refused = set()
@@ -103,8 +105,8 @@ class Precheck:
         return frozenset(refused)
 
     def _before(self, move: PlannedMove, earlier: Sequence[PlannedMove]) -> Before:
-        """Return the effect of earlier moves on the destination of a move. Room that they take
-        always counts. Room that they free counts only if the move waits for them."""
+        """Return the effect of earlier moves on the destination of a move. Instances that arrive
+        there always count. Instances that leave it count only if the move waits for them."""
         needed, by_order = set(move.depends_on), {each.order: each for each in earlier}
         for each in reversed(earlier):
             if each.order in needed:
@@ -138,8 +140,8 @@ class Precheck:
         verdict = self._ask(move, before)
         self._verdicts[pair] = before, verdict
         if verdict.refused:
-            # The host has accepted instances of the kind, so its refusal says nothing about other
-            # hosts.
+            # The host may be full of instances of this kind that arrived before, so its refusal
+            # does not count for the kind.
             where = self._full[kind] if before.alike else of_kind
             where[move.destination] = verdict.refused
         return verdict
@@ -186,8 +188,8 @@ class Precheck:
         return self._limits[key]
 
     def vetoes(self) -> Mapping[tuple[str, str], str]:
-        """Return {(instance, host): reason}: the refusals of the instance and of those of its kind,
-        and every host for an instance that was refused often enough."""
+        """Return {(instance, host): reason} of the pairs to be avoided: refused hosts for all
+        instances of the kind, and every host for an instance that was refused often enough."""
         found: dict[tuple[str, str], str] = {}
         for kind, members in self._members().items():
             hosts = self._refused[kind]
@@ -201,9 +203,8 @@ class Precheck:
         return found
 
     def refusals(self) -> tuple[Refusal, ...]:
-        """Return the refusals by instance: those of instances that were asked about, and of all
-        movable instances of a kind that was refused often enough. The hosts are those of the
-        kind."""
+        """Return the refusals by instance, each with all hosts that refused its kind. Instances are
+        those that were refused, and all movable ones of a kind that was refused often enough."""
         asked = {uuid for (uuid, _host), (_before, verdict) in self._verdicts.items()
                  if verdict.refused}
         movable = self._model.problem.movable
@@ -232,8 +233,8 @@ class Precheck:
         return found
 
     def mark_unasked(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
-        """Return the moves of the plan, with those marked that the scheduler was not asked
-        about."""
+        """Return the moves of the plan. The reason of a move that the scheduler was not asked about
+        says so."""
         return tuple(self._marked(move) for move in moves)
 
     def _marked(self, move: PlannedMove) -> PlannedMove:
@@ -249,8 +250,8 @@ class Precheck:
 
 
 def _covers(asked: Before, before: Before) -> bool:
-    """Return whether an answer for one state holds for another: in which no more of the kind came,
-    and no other instances have left."""
+    """Return whether an answer for one state holds for another: the same instances have left, and
+    no more instances of the kind have arrived."""
     return asked.leaving == before.leaving and asked.alike >= before.alike
 
 
@@ -273,7 +274,7 @@ class Checks:
     @classmethod
     def from_case(cls, given: Inputs, case: PlanningCase, model: Model,
                   limits: Limits) -> 'Checks':
-        """Make the checks of an aggregate. ``limits`` has the deadline for requests to the
+        """Make the checks of an aggregate. ``limits`` has the deadline of requests to the
         scheduler."""
         return cls(Precheck(given.planner_ports.dry_run, case.around, model,
                             lambda: limits.is_past, given.history.refused_hosts),
@@ -284,13 +285,13 @@ class Checks:
 
 def checked(given: Inputs, model: Model, due: DuePhases, limits: Limits,
             checks: Checks) -> Chosen:
-    """Make a plan, ask the scheduler about it, and plan again without what was refused until
-    nothing is. All rounds and all requests share one deadline."""
+    """Make a plan, ask the scheduler about its moves, and plan again without refused moves until
+    none is refused. All rounds and requests share one deadline."""
     chosen = None
     while True:
         chosen = solve.run(_masked(given, model, checks, chosen), due, given.planner,
                            given.options, _to_plan(given, limits), chosen)
-        # A move that will not be made is not asked about.
+        # A move that exceeds a limit is not made, so the scheduler is not asked about it.
         refused = (checks.move_limits.passed(chosen.moves())
                    or checks.precheck.refused(chosen.moves()))
         if not refused:
@@ -303,7 +304,8 @@ def checked(given: Inputs, model: Model, due: DuePhases, limits: Limits,
 
 
 def _masked(given: Inputs, model: Model, checks: Checks, chosen: Chosen | None) -> Model:
-    """Return the model without the pairs that were refused. The pairs of the plan stay."""
+    """Return the model in which refused pairs of instance and host are forbidden, and instances of
+    the plan so far do not move again."""
     problem, vetoes = model.problem, dict(checks.precheck.vetoes())
     for _phase, step in chosen.steps if chosen else ():
         vetoes |= {(problem.vms[step.vm], host): 'it is in the plan already'

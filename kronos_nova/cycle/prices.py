@@ -24,13 +24,13 @@ from kronos_nova.units import HOUR
 from kronos_nova.units import MIB_PER_GIB
 
 COPY_CORES = 2.0
-"""Cores that a live migration keeps busy, one at each end. Raised, moves cost more and fewer are
-made; lowered, more are made. An estimate; not measured."""
+"""Number of cores that a live migration keeps busy, one at each end. Raised, moves cost more and
+fewer are made; lowered, more are made. An estimate; not measured."""
 FULL_HOST = 4.0
-"""Core-hours that servers are expected to lack on a full host until it is no longer full. Raised,
-more moves are worth their price; lowered, fewer are. Chosen by ``bench days``: in the mean of 17
-pairs of a cloud and a day, 4 has 1.02 times the hot minutes and .61 times the copied GiB of plans
-made before there was a price. With 20 hosts on the day 20110412 of PlanetLab, and without the
+"""Number of core-hours that servers are expected to lack on a full host until it is no longer full.
+Raised, more moves are worth their price; lowered, fewer are. Chosen by ``bench days``: in the mean
+of 17 pairs of a cloud and a day, 4 has 1.02 times the hot minutes and .61 times the copied GiB of
+plans made before there was a price. With 20 hosts on the day 20110412 of PlanetLab, and without the
 higher price of instances that are hardly known, 2 has 246 hot minutes and 626 GiB, 6 has 252 and
 1,282."""
 SEEN, SEEN_LEAST = 3 * HOUR, 300.0
@@ -45,9 +45,9 @@ CopyPrices = Callable[[np.ndarray], np.ndarray]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MinGain:
-    """The decrease of the combined imbalance that moves must reach: for each one, for each GiB of
-    memory that it copies, for each minute that it is expected to take, and for each failure that is
-    known of the instance or between the hosts.
+    """The least decrease of the combined imbalance that a move must reach: an amount for each move,
+    each GiB of memory that it copies, each minute that it is expected to take, and each past
+    failure of the instance or between the two hosts.
     """
 
     per_move: float = 0.0
@@ -73,8 +73,8 @@ class ExpectedDurations(Protocol):
 def prices(problem: Problem, min_gain: MinGain, tries: Iterable[PastTry],
            pace: ExpectedDurations, soft_group_cost: float | None = None,
            preferences: Preferences | None = None) -> Prices:
-    """Compute the cost of each move from past moves: the expected duration for an instance, and the
-    additional duration between two hosts."""
+    """Compute the prices of moves: of each instance, by its size, expected duration and failures;
+    of each pair of hosts, by the additional duration and the failures between them."""
     failures = _failures(tries)
     seconds = np.array([pace.seconds(uuid) if min_gain.per_minute else 0.0 for uuid in problem.vms])
     vms = min_gain.of_sizes(problem.memory_mb) + (
@@ -103,14 +103,14 @@ def _failures(tries: Iterable[PastTry]) -> 'collections.Counter[str | tuple[str,
 
 def copy_prices(problem: Problem, pace: ExpectedDurations, amount: float,
                 load_stats: Mapping[str, LoadStats]) -> CopyPrices:
-    """Return the saving that optional moves must reach: the expected number of full hosts at a
-    time, times ``amount``.
+    """Return the prices of optional moves: the least decrease of the expected number of full hosts
+    that copying an instance must bring, times ``amount``.
 
-    A copy takes a core of both hosts for as long as it lasts. A host that is full takes
-    :data:`FULL_HOST` from its servers until it is not. What is known of an instance that was seen
-    for a short time is mostly chance, so that the gain is worth less.
+    A copy takes a core of both hosts for its duration. A full host takes :data:`FULL_HOST` from its
+    servers until it is no longer full. The price is higher for an instance known for a short time,
+    because its statistics are mostly chance.
 
-    :param load_stats: what is known of the instances, by policy
+    :param load_stats: policy to the statistics of the instances' loads
     """
     known = np.max([stats.known_seconds(problem.vms) for stats in load_stats.values()],
                    axis=0, initial=SEEN_LEAST)
@@ -124,12 +124,13 @@ def copy_prices(problem: Problem, pace: ExpectedDurations, amount: float,
 
 
 def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
-    """Return the longest beginning of a plan that gains its price and makes no policy worse.
+    """Return the most first steps of a plan that together gain their price and make no policy
+    worse.
 
-    Later steps are taken back in ``after``. A planner orders its moves by what they gain, so what
-    is cut off is what gains least.
+    Later steps are taken back in ``after``. They gain least, because a planner orders its moves by
+    gain.
 
-    :param before: settled, so that the price counts from there
+    :param before: the state before the plan; it is settled, so that prices count from there
     """
     gain, keep = Gain(before), len(steps)
     while keep and not (gain.value(after) + TOLERANCE >= after.price()
@@ -140,8 +141,8 @@ def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
 
 
 def still_gains(before: State, steps: list[Step]) -> list[Step]:
-    """Return the longest beginning of moves that still gains its price, starting from ``before``.
-    The moves spread the load, and were chosen together with other moves or at another time."""
+    """Return the most first steps that still gain their price when they start from ``before``. The
+    steps spread load, and were chosen together with others or at another time."""
     before = before.copy()
     before.settle()
     if before.is_balanced:
@@ -156,11 +157,10 @@ def still_gains(before: State, steps: list[Step]) -> list[Step]:
 class Gain:
     """The gain of moves that start from a state.
 
-    The combined imbalance falls only once the last of the hosts at an end is better off. With
-    restraint a plan may be the first part of a longer way, so what it takes off the excess of hosts
-    counts too; between two hosts both are the same. A plan that adds to the excess gains nothing,
-    however much it lowers the combined imbalance. What it makes hosts more likely to become full is
-    taken off, and what less likely is added.
+    The combined imbalance falls only once all hosts at an end are improved. With restraint a plan
+    may be the first of several, so the decrease of the hosts' excess
+    (:mod:`kronos_nova.planners.level`) counts where it is larger. A plan that adds to the excess
+    gains nothing. The decrease of the expected number of full hosts is added.
     """
 
     def __init__(self, before: State):
@@ -184,7 +184,8 @@ class Gain:
 
 
 def is_restrained(problem: Problem) -> bool:
-    """Return whether a problem is of the load that is likely, and not of that of this moment."""
+    """Return whether the loads of a problem are likely ones, with variances, instead of the
+    measured ones."""
     return problem.variances is not None
 
 

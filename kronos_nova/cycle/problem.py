@@ -1,4 +1,4 @@
-"""Makes the problem of one aggregate from a snapshot and measurements."""
+"""The problem of one aggregate as arrays, made from a snapshot and measurements."""
 
 import collections
 import dataclasses
@@ -44,11 +44,11 @@ from kronos_nova.policies.selection import Selections
 
 
 class MovesInFlight:
-    """The moves of this cycle so far.
+    """The moves that this cycle has planned so far.
 
-    Each aggregate is planned from the end of the plans before it. Room that a planned move is to
-    free is not given away, neither of a host nor of a provider that hosts share: aggregates are
-    carried out side by side, and it may not be free yet.
+    Each aggregate is planned from the end state of the plans before. Room that these plans free is
+    not used, on hosts or on providers that hosts share: plans of several aggregates are carried out
+    at the same time, and the room may not be free yet.
     """
 
     def __init__(self) -> None:
@@ -58,13 +58,13 @@ class MovesInFlight:
         self._taken = collections.Counter()
 
     def place(self, instance: Instance) -> Instance:
-        """Return the instance on the host where the plans so far leave it."""
+        """Return the instance on the host where the plans so far move it."""
         if instance.uuid not in self.moved:
             return instance
         return dataclasses.replace(instance, host=self.moved[instance.uuid])
 
     def add(self, state: State, steps: Iterable[Step]) -> None:
-        """Take over the steps of a plan that ended in ``state``."""
+        """Add the steps of a plan that ends in ``state``."""
         problem = state.problem
         for step in steps:
             self.moved[problem.vms[step.vm]] = problem.hosts[step.destination]
@@ -85,16 +85,17 @@ class MovesInFlight:
             self._taken[provider, problem.resource_classes[c]] += float(problem.demands[step.vm, c])
 
     def shift(self, hosts: Sequence[str], policies: Iterable[Policy]) -> np.ndarray:
-        """Return float64 (H, P): what the moves so far add to the measured scores."""
+        """Return float64 (H, P): the change of the measured scores by the moves so far."""
         return _table(self._shifts, hosts, [policy.name for policy in policies])
 
     def held_back(self, hosts: Sequence[str], classes: Sequence[str]) -> np.ndarray:
-        """Return float64 (H, C): what is still allocated there until the moves are carried out."""
+        """Return float64 (H, C): the allocations of instances that planned moves will take off each
+        host."""
         return _table(self._leaving, hosts, classes)
 
     def taken(self, providers: Sequence[str], classes: Sequence[str]) -> np.ndarray:
-        """Return float64 (S, C): what the moves will be allocated from providers that hosts
-        share."""
+        """Return float64 (S, C): the allocations that planned moves will need from providers that
+        hosts share."""
         return _table(self._taken, providers, classes)
 
 
@@ -110,26 +111,27 @@ NEEDS_RESTRAINT = ('[kronos] restraint is 0, and without it every cycle would mo
 UNEVEN = 'pack', 'relieve'
 
 DOUBTFUL = ('quarantine', 'refused', 'endless')
-"""Reasons to stay of instances of which another try is likely to fail."""
+"""Reasons for which an instance stays if another move of it is likely to fail."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlanningCase:
-    """The case to be solved in one aggregate.
+    """The planning problem of one aggregate, and the facts that it was made from.
 
-    name : of the aggregate
-    problem : by the load that was measured
-    held : instance index to a word of :data:`~kronos_nova.objects.plan.SKIP_REASONS`, or to '' on a
-        host that live migration cannot leave: such instances are not even considered
-    instances : those of the problem, in its order
-    around : the part of the snapshot that has to do with the aggregate
+    name : name of the aggregate
+    problem : the problem by the measured load
+    held : index of an instance that may not be moved to a word of
+        :data:`~kronos_nova.objects.plan.SKIP_REASONS`, or to '' on a host that live migration
+        cannot leave
+    instances : the instances of the problem, in its order
+    around : the part of the snapshot that concerns the aggregate
     forecasts : policy to its forecast
     ahead : the problem, with a column for each hour to come
     load_stats : policy to the statistics of its instances' loads; empty without restraint
     outlook : the load that is likely to last; None without restraint
     marks : the limits above which a host or an instance is hot, for each policy of ``ahead``
-    compile : makes the model of a problem, by all rules and prices
-    holds : uuid to the rule of an operator by which an instance is not moved now
+    compile : makes the model of a problem, with all rules and prices
+    holds : uuid to the rule of an operator for which an instance is not moved now
     """
 
     name: str
@@ -151,16 +153,16 @@ class PlanningCase:
         return self.ahead if self.outlook is None else self.outlook.problem
 
     def held_because(self, vm: int) -> str:
-        """Return why an instance is not even considered, for a person; empty on a host that live
-        migration cannot leave."""
+        """Return the text why an instance may not be moved; empty on a host that live migration
+        cannot leave."""
         return eligibility.in_words(self.instances[vm], self.held[vm])
 
 
 def state_problem(given: Inputs, scope: Scope, load: Load,
                   in_flight: MovesInFlight) -> PlanningCase:
-    """State the problem of an aggregate as arrays.
+    """Make the planning problem of an aggregate.
 
-    :param in_flight: the moves of this evaluation so far
+    :param in_flight: the moves that this evaluation has planned so far
     """
     around, history, planner_ports = given.scopes.around(scope), given.history, given.planner_ports
     selections = given.rules.selections
@@ -207,11 +209,11 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
           in_flight: MovesInFlight, history: PlanningHistory, options: EngineOptions,
           selections: Selections, by_rules: Mapping[str, RuleHold]
           ) -> tuple[Problem, dict[int, str]]:
-    """Make the arrays of an aggregate.
+    """Make the arrays of an aggregate's problem, by the measured load.
 
-    :param selections: of the rules of operators
-    :param by_rules: uuid to the rule by which an instance is not moved now
-    :returns: (Problem, as ``held`` of :class:`PlanningCase`)
+    :param selections: the rules of operators, with the servers that they select
+    :param by_rules: uuid to the rule for which an instance is not moved now
+    :returns: (the Problem, ``held`` of :class:`PlanningCase`)
     """
     policies, vm_host = load.policies, scope.vm_host
     scale = np.where(np.isnan(load.host_scale), 1.0, load.host_scale)
@@ -257,8 +259,8 @@ def build(scope: Scope, load: Load, feed: MetricsReader, snapshot: Snapshot,
 
 def _room(scope: Scope, snapshot: Snapshot, vm_host: np.ndarray,
           in_flight: MovesInFlight) -> dict[str, Any]:
-    """Return the fields of a problem that placement decides. The needs of moves planned earlier in
-    this cycle are added. The room that they will leave is not free yet."""
+    """Return the fields of a problem about allocations. Moves planned earlier in this cycle count
+    at their destinations, and still on their sources."""
     fields, known = model.resources(scope.hosts, scope.instances, vm_host, snapshot)
     hosts, classes = len(scope.hosts), fields['resource_classes']
     arrived = np.zeros((hosts, len(classes)))
@@ -276,8 +278,8 @@ def _room(scope: Scope, snapshot: Snapshot, vm_host: np.ndarray,
 
 def _cells(scope: Scope, vm_host: np.ndarray, options: EngineOptions,
            in_flight: MovesInFlight) -> Cells | None:
-    """Return the NUMA cells of an aggregate, with what moves planned earlier in this cycle will
-    take."""
+    """Return the NUMA cells of an aggregate, in which moves planned earlier in this cycle count;
+    None where no instance has NUMA cells."""
     if not any(instance.cells for instance in scope.instances):
         return None
     return model.cells(scope.hosts, scope.instances, vm_host, options.packs_numa_cells, (
@@ -285,8 +287,8 @@ def _cells(scope: Scope, vm_host: np.ndarray, options: EngineOptions,
 
 
 def _leaving(scope: Scope, snapshot: Snapshot) -> dict[int, int | None]:
-    """Return {index of an instance that is moving from here: index of its destination, or None
-    where that is not here}."""
+    """Return {index of an instance in the scope that is migrating: index of its destination, None
+    where this is outside of the scope}."""
     if not snapshot.moves_under_way:
         return {}
     hosts = {name: index for index, name in enumerate(scope.host_names)}
@@ -297,10 +299,10 @@ def _leaving(scope: Scope, snapshot: Snapshot) -> dict[int, int | None]:
 
 def _coming(scope: Scope, snapshot: Snapshot, feed: MetricsReader,
             policies: Sequence[Policy]) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield (index of the host, float64 (P,) samples) of instances that are moving from elsewhere
-    to here. An instance without a sample weighs nothing, because its fallback is a share of a host
-    that is not here. The size of that host is not known, so a fraction is taken as one of the
-    destination."""
+    """Yield (index of the destination, float64 (P,) samples) of instances that are migrating into
+    the scope. An instance without a sample weighs nothing, because its fallback would be a share of
+    a host outside of the scope. The size of that host is not known, so fractions count as fractions
+    of the destination."""
     here = {instance.uuid for instance in scope.instances}
     hosts = {name: index for index, name in enumerate(scope.host_names)}
     coming = {move.instance_uuid: hosts[move.destination] for move in snapshot.moves_under_way
@@ -314,14 +316,16 @@ def _coming(scope: Scope, snapshot: Snapshot, feed: MetricsReader,
 
 
 def _arriving(scope: Scope, snapshot: Snapshot) -> np.ndarray:
-    """Return intp (n,): the host of each instance that arrives."""
+    """Return intp (n,): the destination of each instance that is migrating to a host of the
+    scope."""
     hosts = {name: index for index, name in enumerate(scope.host_names)}
     return np.array([hosts[move.destination] for move in snapshot.moves_under_way
                      if move.destination in hosts], dtype=np.intp)
 
 
 def _left_out(policies: Sequence[Policy], hosts: int) -> np.ndarray | None:
-    """Return intp (P,): the available hosts that are left out at each end; None for no host."""
+    """Return intp (P,): the number of available hosts that each policy leaves out of its imbalance
+    at each end; None where none leaves any out."""
     left_out = np.array([policy.left_out(hosts) for policy in policies], dtype=np.intp)
     return left_out if left_out.any() else None
 
@@ -337,15 +341,16 @@ def _or_inf(value: float | None) -> float:
 
 
 def _unknown(weights: np.ndarray) -> np.ndarray:
-    """Return bool (V,): instances whose weight is not known, in one policy or in any."""
+    """Return bool (V,): instances whose weight is not known in at least one policy; all where there
+    is no policy."""
     return np.isnan(weights).any(axis=1) | (weights.shape[1] == 0)
 
 
 def _held(scope: Scope, unknown: np.ndarray, leaving: Mapping[int, int | None],
           in_flight: MovesInFlight, history: PlanningHistory, options: EngineOptions,
           holds: Mapping[str, RuleHold]) -> dict[int, str]:
-    """Return the reasons for which instances may not move. On a host that is to be emptied, neither
-    settings of the owner, nor a failed move, nor an unknown load is a reason."""
+    """Return {index of an instance: the reason why it may not be moved}. On a host that is to be
+    emptied, neither settings of the owner, nor a failed move, nor an unknown load is a reason."""
     takes = dict(zip(scope.host_names, scope.available.tolist(), strict=True))
     emptied = dict(zip(scope.host_names, scope.emptied.tolist(), strict=True))
     held = {}
@@ -374,7 +379,7 @@ def _held(scope: Scope, unknown: np.ndarray, leaving: Mapping[int, int | None],
 
 
 def combined(state: State | None, policies: Sequence[Policy]) -> float | None:
-    """Return the combined imbalance of the present; None where no load is known."""
+    """Return the combined imbalance without forecasts; None where no load is known."""
     if state is None or not policies:
         return None
     return float(state.imbalances()[:len(policies)] @ [policy.weight for policy in policies])

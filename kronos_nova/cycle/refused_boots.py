@@ -1,4 +1,4 @@
-"""Chooses the aggregate in which room is made for servers that found no host."""
+"""The choice of an aggregate in which room is made for servers that found no host."""
 
 import dataclasses
 import datetime
@@ -25,13 +25,15 @@ fulfilled. Chosen: a search in 1,000 hosts takes 2.4 seconds (``python -m bench 
 def choose_aggregates(requests: RoomRequests, wanted: Sequence[Hold],
                       defaults: automation.Defaults, names: Iterable[str], snapshot: Snapshot,
                       planner_ports: PlannerPorts) -> None:
-    """Give the wishes that have no aggregate yet the first in which moves make their room. At the
-    level ``auto`` the moves begin with the next evaluation; at others an operator approves them.
+    """Give each request for room without an aggregate the first aggregate in which moves make this
+    room. At the level ``auto`` the moves begin with the next evaluation; at others an operator has
+    to approve them.
 
-    Where there is room already nothing is made: the servers found no host for another reason.
+    An aggregate that has the room already is not chosen, because the servers found no host there
+    for another reason.
 
-    :param wanted: the wishes, the oldest first
-    :param names: aggregates that are evaluated
+    :param wanted: the requests, the oldest first
+    :param names: names of the evaluated aggregates
     """
     switches = requests.cycle_ports.switches.read()
     levels = {name: switches.planning_level(name, defaults) for name in names}

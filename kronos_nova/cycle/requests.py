@@ -1,6 +1,7 @@
-"""Requests for plans: the hosts to empty, the hosts that take servers, the servers to move.
+"""Requests for plans: they determine the hosts to empty, the hosts that take servers, and the
+servers to move.
 
-A request states the intent. The facts of the snapshot stay as they are.
+A request does not change the snapshot.
 """
 
 import dataclasses
@@ -19,24 +20,25 @@ SHUTOFF = 'SHUTOFF'
 
 
 class PlanRequest(Protocol):
-    """The intent of a plan."""
+    """The purpose of a plan."""
 
     def takes(self, host: Host) -> bool:
         """Return whether the host may be a destination, and counts in an imbalance."""
 
     def empties(self, host: Host) -> bool:
-        """Return whether all servers are to leave the host."""
+        """Return whether the host is to be emptied."""
 
     def statuses(self, instance: Instance) -> tuple[str, ...]:
-        """Return the statuses in which Nova may have the instance for it to be moved."""
+        """Return Nova's statuses in which the instance may be moved."""
 
     def may_stop(self, instance: Instance) -> bool:
-        """Return whether the instance may be stopped to be moved."""
+        """Return whether the instance may be stopped in order to be moved."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BalanceRequest:
-    """Improve an aggregate as its policies and the options say."""
+    """The request of regular evaluations: balance or pack an aggregate as its policies and the
+    options say."""
 
     def takes(self, host: Host) -> bool:
         return host.service.is_available
@@ -55,16 +57,16 @@ BALANCING = BalanceRequest()
 
 
 class Requester(Protocol):
-    """Plans what was asked for in some aggregates, in the place of balancing them. Made once an
-    evaluation."""
+    """Plans requests of operators in some aggregates, which are then not balanced. One is made for
+    each evaluation."""
 
     def wanted(self, aggregates: Collection[str]) -> Mapping[str, Sequence[Any]]:
-        """Return the requests by aggregate."""
+        """Return the pending requests of the given aggregates, by aggregate."""
 
     def plan(self, snapshot: Snapshot, planner_ports: Any, measurements: Any, aggregate: str,
              wanted: Sequence[Any]) -> Any:
-        """Plan what was requested in one aggregate."""
+        """Plan the requests of one aggregate."""
 
     def persist(self, snapshot: Snapshot, aggregate: str, wanted: Sequence[Any],
                 outcome: Any) -> None:
-        """Write down what :meth:`plan` returned, and how far the requests are."""
+        """Record the plan that :meth:`plan` returned, and the progress of the requests."""

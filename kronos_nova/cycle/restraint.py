@@ -1,10 +1,10 @@
-"""Plans that last: for the load that the next half hour is likely to bring, down to the target and
-no further.
+"""Restraint (``[kronos] restraint``): plans for the load that is likely in the next half hour,
+which stop at the target.
 
-There are two kinds of gain. While a policy is above its threshold by more than noise, the way
-to the target is what the operator asked for: single moves need not pay, and the cheapest way is
-taken. Everything else is optional: each move that makes a full host less likely has to save more
-than its copy costs (:mod:`kronos_nova.cycle.prices`).
+Moves are needed or optional. While a policy is above its threshold by more than noise, the cheapest
+moves to its target are made, and single moves need not pay. All other moves are optional: each
+makes a full host less likely, and has to save more than its copy costs
+(:mod:`kronos_nova.cycle.prices`).
 """
 
 import dataclasses
@@ -25,15 +25,15 @@ from kronos_nova.planners.bound import least_imbalances
 from kronos_nova.planners.level import Level
 
 LEAST_TARGET = 0.8
-"""Lower bound of a target, as a part of the threshold, whatever the noise. Raised, unforeseeable
-load soon exceeds the threshold again; lowered, plans copy more memory without a lasting effect.
-Chosen by ``bench days``."""
+"""Lower bound of a target, as a part of the threshold. Raised, unforeseen load soon exceeds the
+threshold again; lowered, plans copy more memory without a lasting effect. Chosen by ``bench
+days``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Restraint:
-    """The reluctance of plans to move. ``amount`` 0 is none. With larger amounts, expected loads
-    reach further ahead, and optional moves have to save more."""
+    """The reluctance of plans to move instances: 0 for none. With a larger ``amount``, expected
+    loads reach further ahead, and optional moves have to save more."""
 
     amount: float = 0.0
 
@@ -52,10 +52,10 @@ class Restraint:
 class Outlook:
     """The expected state of an aggregate in the next half hour.
 
-    problem : with the loads that are likely, and for thresholds those imbalances at which a plan
-        that begins now ends; a policy in which nothing is to be done is at or below its own
-    noise : float64 (P,), the imbalance that is to be expected of hosts whose likely loads are equal
-    least : float64 (P,), the imbalance of the likely loads that no plan can go below
+    problem : the problem by the likely loads. Its thresholds are the imbalances at which a plan
+        that begins now ends; a policy that needs no move is at or below its own
+    noise : float64 (P,), expected imbalance of hosts with equal likely loads
+    least : float64 (P,), lower bound of the imbalance of the likely loads after any plan
     """
 
     problem: Problem
@@ -64,7 +64,8 @@ class Outlook:
 
 
 def learnt(known: Mapping[str, LoadStats], problem: Problem, now: float) -> dict[str, LoadStats]:
-    """Return the statistics by policy of the instances of a problem, updated with this sample.
+    """Return {policy: load statistics of the instances}, updated with the measured loads of a
+    problem.
 
     :param now: Unix seconds
     """
@@ -75,11 +76,11 @@ def learnt(known: Mapping[str, LoadStats], problem: Problem, now: float) -> dict
 def outlook(problem: Problem, load_stats: Mapping[str, LoadStats], far: float = 1.0) -> Outlook:
     """Return the problem with the expected load of instances and hosts.
 
-    The load of a host beside its instances is not changed. Nor are forecasts, the weights of
-    instances that are not known in every policy, and instances in a move, whose load counts at
-    their destination.
+    The measured load stays for the part of a host's load that is not of its instances, for
+    forecasts, for instances that are not known in every policy, and for instances in a move, whose
+    load counts at their destination.
 
-    :param far: how far ahead, in times of about half an hour
+    :param far: distance into the future, as a multiple of about half an hour
     """
     weights = problem.weights.copy()
     variances = np.zeros(weights.shape) if problem.variances is None else problem.variances.copy()
@@ -102,8 +103,8 @@ def outlook(problem: Problem, load_stats: Mapping[str, LoadStats], far: float = 
 
 
 def _noise(problem: Problem, variances: np.ndarray) -> np.ndarray:
-    """Return float64 (P,): the expected range of the hosts' loads by the variances (V, P) of their
-    instances."""
+    """Return float64 (P,): the expected imbalance of hosts with equal likely loads, by the
+    variances (V, P) of their instances."""
     of_hosts = np.zeros(problem.scores.shape)
     np.add.at(of_hosts, problem.vm_host,
               variances * problem.host_scale[problem.vm_host] ** 2)
@@ -114,14 +115,14 @@ def _noise(problem: Problem, variances: np.ndarray) -> np.ndarray:
 
 
 def _targets(problem: Problem, noise: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """Return float64 (P,): the imbalance at which a plan ends. A policy above its limit goes below
-    the limit by as much as noise may raise it again, but not below a part of the limit. A policy
-    below its limit may stay as it is.
+    """Return float64 (P,): the imbalance at which a plan ends. A policy above its limit ends below
+    the limit by the noise that may raise it again, but not below :data:`LEAST_TARGET` of the limit.
+    For a policy within its limit, the limit is returned.
 
-    The limit is the threshold. Where noise is above the threshold, it is the noise and what this is
-    above the threshold, up to the threshold again: more even hosts would not be seen to be so.
-    Where one instance keeps a policy above, the others are to be as close together as they would be
-    without it.
+    The limit is the threshold. Where the noise exceeds the threshold, the limit is the noise plus
+    this excess (at most the threshold), because more even hosts would not show as such. Where one
+    instance makes the threshold unreachable, the limit is the least reachable imbalance and half of
+    the limit above.
     """
     limit = np.maximum(problem.thresholds,
                        noise + np.clip(noise - problem.thresholds, 0.0, problem.thresholds))

@@ -1,4 +1,4 @@
-"""Makes the room that operators have asked for, in evaluations: moves, and how far they are."""
+"""Requests for room: each evaluation plans moves that make the room, and records its progress."""
 
 import collections
 import dataclasses
@@ -48,8 +48,8 @@ a plan."""
 
 
 class RoomRequests:
-    """Plans the room that was asked for, and writes plans and progress down; a Requester of
-    evaluations. One hold of an aggregate is made at a time."""
+    """The Requester that plans requested room, and records plans and progress in the holds. In each
+    aggregate one hold is planned at a time."""
 
     def __init__(self, cycle_ports: CyclePorts, policies: PolicySet, options: EngineOptions,
                  rules: CycleRules, utcnow: Callable[[], datetime.datetime]):
@@ -79,7 +79,7 @@ class RoomRequests:
 
     def plan(self, snapshot: Snapshot, planner_ports: PlannerPorts, measurements: Measurements,
              aggregate: str, wanted: Sequence[Hold]) -> RoomPlan:
-        """Plan the oldest hold of an aggregate."""
+        """Plan the room of an aggregate's oldest hold."""
         return self.planned_room(wanted[0], snapshot, planner_ports)
 
     def planned_room(self, hold: Hold, snapshot: Snapshot, planner_ports: PlannerPorts) -> RoomPlan:
@@ -106,8 +106,8 @@ class RoomRequests:
 
     def _unless_lowering(self, hold: Hold, found: RoomPlan, snapshot: Snapshot,
                          planner_ports: PlannerPorts) -> RoomPlan:
-        """Return the plan. Return one without moves where the moves would leave fewer losses
-        covered and the hold is not forced."""
+        """Return the plan, without its moves where these would leave fewer losses of hosts covered
+        and the hold is not forced."""
         rule = None if hold.is_forced else loss_rule.rule_of(
             snapshot, self.policies, self.options, planner_ports)
         lowering = loss_rule.lowering(rule, planned(found.moves, ''))
@@ -118,10 +118,10 @@ class RoomRequests:
 
     def persist(self, snapshot: Snapshot, aggregate: str, wanted: Sequence[Hold],
                 outcome: RoomPlan) -> None:
-        """Record the moves that make the room of a hold, that the room is there, or why it is not
-        made."""
+        """Record the result for a hold: the plan that makes its room, that the room exists, or why
+        it cannot be made."""
         hold, now, holds = wanted[0], self.utcnow(), self.cycle_ports.holds
-        # Servers that came while moves were in progress have their part of the room.
+        # Servers that arrived while moves were in progress use a part of the room.
         places = dict(sorted((collections.Counter(outcome.hosts)
                               + collections.Counter(hold.used.values())).items()))
         if outcome.missing:
@@ -144,7 +144,8 @@ class RoomRequests:
             self._start(hold, aggregate, snapshot, outcome, places, now)
 
     def _keeper_of(self, hold: Hold) -> tuple[str, str]:
-        """Return what keeps the room of a hold, or why nothing does."""
+        """Return (keeper of a hold's room, such as allocations; '') or ('', reason why nothing can
+        keep it)."""
         keeper, problem = keeping.keeper_of(hold.shape, self.cycle_ports.schedulers.all_filter())
         if keeper == states.ALLOCATIONS and self.cycle_ports.room_allocations is None:
             return '', 'no placement is configured where it is planned'
@@ -152,7 +153,7 @@ class RoomRequests:
 
     def _begin_keeping(self, hold: Hold, hosts: Sequence[str], places: Mapping[str, int],
               snapshot: Snapshot) -> None:
-        """Begin to keep room that is there."""
+        """Begin to keep room that exists."""
         keeper, _problem = self._keeper_of(hold)
         allocations = self._allocations()
         if keeper != states.ALLOCATIONS or allocations is None:
@@ -173,9 +174,9 @@ class RoomRequests:
 
     def settle_allocations(self, snapshot: Snapshot,
                            aggregates: Collection[str]) -> SettledAllocations:
-        """Bring placement to what holds say, before room is planned.
+        """Make the allocations in placement agree with the holds, before room is planned.
 
-        :param aggregates: that are evaluated now
+        :param aggregates: names of the aggregates that are evaluated now
         """
         allocations = self._allocations()
         return allocations.settle(
@@ -183,16 +184,16 @@ class RoomRequests:
             lambda each: self._resume(each, snapshot)) if allocations else SettledAllocations()
 
     def _resume(self, hold: Hold, snapshot: Snapshot) -> None:
-        """Keep room that is allocated already: the evaluation that began it was interrupted."""
+        """Record that allocated room is kept, where an interrupted evaluation has not."""
         places = collections.Counter(hold.consumers.values()) + collections.Counter(
             hold.used.values())
         self.enter_held(hold, dict(sorted(places.items())), snapshot, states.ALLOCATIONS)
 
     def enter_held(self, hold: Hold, places: Mapping[str, int], snapshot: Snapshot,
                    keeper: str) -> bool:
-        """Write down that room is there and kept.
+        """Record that room exists and is kept.
 
-        :returns: whether it was; not where the hold has ended meanwhile
+        :returns: whether it was recorded; False where the hold has ended in the meantime
         """
         is_entered = self.cycle_ports.holds.enter(
             hold, states.HELD, hosts=dict(places), problem='', keeper=keeper,
@@ -239,7 +240,7 @@ class RoomRequests:
 
 
 def _within(snapshot: Snapshot, hold: Hold) -> Snapshot:
-    """Return the hosts on which the room of a hold may be."""
+    """Return the part of the snapshot with the hosts on which the room of a hold may be."""
     inside = making.within(snapshot, hold.aggregate)
     if not hold.availability_zone:
         return inside

@@ -1,4 +1,4 @@
-"""Instances that an operator's rules do not let move now, whatever the destination."""
+"""Instances that rules of operators do not permit to move now, to any destination."""
 
 import dataclasses
 import datetime
@@ -11,8 +11,8 @@ from kronos_nova.policies.selection import Selections
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RuleHold:
-    """A rule by which an instance is not moved. ``yields`` if a host is emptied of it all the same;
-    ``why`` is a line for a person."""
+    """A rule for which an instance is not moved. ``yields`` is True if the instance may still be
+    moved where its host is emptied; ``why`` is the text for an operator."""
 
     yields: bool
     why: str
@@ -20,11 +20,12 @@ class RuleHold:
 
 def rule_holds(selections: Selections, aggregate: str, uuids: Set[str], now: float,
                moved_today: Mapping[str, int]) -> dict[str, RuleHold]:
-    """Map instances to the rule that holds each, those that hold when hosts are emptied first.
+    """Return {instance uuid: the rule for which it is not moved}. Rules that also hold where hosts
+    are emptied take precedence.
 
-    :param uuids: of the instances of the aggregate
+    :param uuids: uuids of the aggregate's instances
     :param now: Unix seconds
-    :param moved_today: uuid to the moves of the last 24 hours
+    :param moved_today: uuid to the number of moves in the last 24 hours
     """
     found: dict[str, RuleHold] = {}
     for each in selections:
@@ -40,7 +41,7 @@ def rule_holds(selections: Selections, aggregate: str, uuids: Set[str], now: flo
 
 
 def _hold(rule: OperatorRule, aggregate: str, now: float) -> RuleHold | None:
-    """Return the hold that a rule places on its servers now; None for none."""
+    """Return the hold of a rule on its servers now; None if they may be moved."""
     if rule.never_move:
         return RuleHold(rule.yields, f'rule {rule.name} never moves it')
     if rule.max_moves is not None:

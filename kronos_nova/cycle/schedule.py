@@ -1,4 +1,4 @@
-"""The start of each move of a plan, and its expected course."""
+"""The expected start and duration of each move of a plan."""
 
 import dataclasses
 import statistics
@@ -32,28 +32,29 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.units import MIB_PER_GIB
 
 BEFORE = {plan.EVACUATE: 3.0, plan.AFFINITY: 2.0, plan.RELIEVE: 1.0}
-"""Addition to the score of the host that a move relieves, by phase (no unit). Fixed: a score is at
-most 1, so that the phases begin one after the other."""
+"""Addition to the score of a move's source by phase (no unit); moves from sources with higher sums
+start first. Fixed: a score is at most 1, so that phases begin one after the other."""
 MIGRATING = 'migrating'
 ROUNDS = 5
-"""Maximum number of plans that are made until all moves of one can begin in time. Raised, an
-evaluation takes longer; lowered, more plans are cut short. Two are mostly enough; moves that wait
-for each other on one host need more."""
+"""Maximum number of plans that are tried until all moves of one can begin in time. Raised, an
+evaluation takes longer; lowered, late moves are dropped from more plans. Two are mostly enough;
+moves that wait for each other on one host need more."""
 SURE = 0.98
-"""Budget of the third plan and of further ones, as a part of the moves that were in time. Raised to
-1, the moves of the next plan differ, and one or two of them are late each time; lowered, time is
-left unused."""
+"""Budget of the third and later plans, as a part of the moves that were in time. Raised to 1, one
+or two moves are late each time, because the next plan has other moves; lowered, time is left
+unused."""
 LARGER = 1.04
-"""Factor by which a larger plan must exceed the one before, which leaves time, for a search to be
-made. Raised, more moves that could begin in time are left out; lowered, another search is made for
-a few moves."""
+"""Factor by which a plan would have to become larger for another search, where a plan leaves time
+unused. Raised, more moves that could begin in time are left out; lowered, another search is made
+for a few moves."""
 SAMPLED = 256
-"""Number of instances whose moves are predicted in order to estimate how many moves fit into a
-time. Raised, a prediction takes longer; lowered, it is less exact. Not measured."""
-AMPLE = 2.0
-"""Factor of the typical moves that fit into the time, for the budget of the first plan. Raised, the
-first plan has more late moves; lowered, plans of short moves use less than the time. Not
+"""Number of instances whose durations of moves are predicted in order to estimate the number of
+moves that fit into a time. Raised, a prediction takes longer; lowered, it is less exact. Not
 measured."""
+AMPLE = 2.0
+"""Budget of the first plan, as a factor of the number of typical moves that fit into the time.
+Raised, the first plan has more late moves; lowered, plans of short moves use less than the time.
+Not measured."""
 MOST_SCHEDULED = 2000
 """Maximum number of moves whose start is predicted; further moves begin in the order in which they
 were planned. Raised, a schedule takes longer, with the square of the moves; lowered, the order of
@@ -63,9 +64,9 @@ long plans is worse. Chosen as more moves than fit into a night."""
 class Pace:
     """Schedules the moves of plans.
 
-    :param tries: PastTries of Kronos' moves
-    :param snapshot: with the moves in progress
-    :param measured: what was asked for
+    :param tries: past moves of Kronos, from which durations are learnt
+    :param snapshot: the cloud, with its moves in progress
+    :param measured: measured figures about moves
     """
 
     def __init__(self, options: PaceOptions, tries: Iterable[PastTry], snapshot: Snapshot,
@@ -89,7 +90,8 @@ class Pace:
         return self._history.endless(map(self._guest, self._instances))
 
     def seconds(self, uuid: str) -> float:
-        """Return the seconds that moving an instance takes, between hosts without known moves."""
+        """Return the expected seconds of a move of an instance, between hosts without past
+        moves."""
         return self._history.seconds(self._guest(uuid))
 
     def most_moves(self) -> int:
@@ -102,14 +104,14 @@ class Pace:
         return int(AMPLE * self._options.caps.total * (1 + self._options.stale_plan_age / typical))
 
     def slowness(self, source: str, destination: str) -> float:
-        """Return the factor by which moves between two hosts take longer than others."""
+        """Return the factor by which moves between two hosts take longer than between others."""
         return self._history.slowness(source, destination)
 
     def paced(self, moves: Sequence[PlannedMove],
               scores: Mapping[str, float]) -> tuple[PlannedMove, ...]:
         """Return the moves of a plan, each with its expected beginning and duration.
 
-        :param scores: host to its highest score, of those whose load is known
+        :param scores: host to its highest score, of hosts whose load is known
         """
         if len(moves) > MOST_SCHEDULED:
             return tuple(map(self._unscheduled, moves))
@@ -125,17 +127,19 @@ class Pace:
                 moves, jobs[first:], found.begins[first:], found.ends[first:], strict=True))
 
     def mark_endless(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
-        """Return the moves of a plan, with those marked that are not likely to converge."""
+        """Return the moves of a plan. The reason of a move that is not expected to converge says
+        so."""
         return tuple(map(self._doubted, moves))
 
     def late(self, moves: Sequence[PlannedMove]) -> frozenset[int]:
-        """Return the orders of the moves that would begin when the plan is too old. Moves that
-        empty hosts are not among them, because they do not depend on a load that changes."""
+        """Return the orders of the moves that would begin after ``stale_plan_age``. Moves that
+        empty hosts are never late, because they do not depend on a changing load."""
         return frozenset(move.order for move in moves if move.phase != plan.EVACUATE
                          and (move.begins_after or 0.0) > self._options.stale_plan_age)
 
     def room(self, moves: Sequence[PlannedMove]) -> float:
-        """Return how many times as long a plan that begins in time could take."""
+        """Return the factor by which a plan could become longer and all moves still begin in
+        time."""
         begins = [move.begins_after or 0.0 for move in moves if move.phase != plan.EVACUATE]
         return self._options.stale_plan_age / max(begins, default=0.0) if any(begins) else 1.0
 
@@ -179,16 +183,20 @@ class Pace:
         return job.copy.forecast(self._bandwidth(job))
 
     def _bandwidth(self, job: Job) -> float:
-        """Return MiB a second that a move gets when it is alone."""
+        """Return the MiB a second of a move while no other runs."""
         return min(self._links.stream, self._links.of_host(job.source),
                    self._links.of_host(job.destination))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TimelyPlan:
-    """A plan, and its moves with times from :meth:`Pace.paced`. ``is_short`` is True where fewer
-    moves than the budget could begin in time. ``kept_back`` maps instances to the losses that would
-    no longer be covered if they were moved."""
+    """A plan whose moves begin in time.
+
+    moves : the moves with their times, by :meth:`Pace.paced`
+    is_short : whether fewer moves than the budget could begin in time
+    kept_back : index of an instance that was left out of the plan to a text about the loss that
+        would no longer be covered
+    """
 
     chosen: Chosen
     moves: tuple[PlannedMove, ...]
@@ -198,13 +206,12 @@ class TimelyPlan:
 
 def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, float],
            limits: Limits) -> TimelyPlan:
-    """Return a plan of moves that can all begin before the plan is too old for the load that was
-    measured.
+    """Return a plan whose moves can all begin within ``stale_plan_age``.
 
-    A plan is made for a budget of moves, and its moves are scheduled. Where the turn of some comes
-    too late another plan is made, for as many moves as there was time for: what is left of a longer
-    plan was never meant to stand alone. Where that plan leaves time, a larger one is tried. Of the
-    plans that begin in time the best one is taken: a larger one may end less even.
+    A plan is made for a budget of moves, and its moves are scheduled. Where some begin too late,
+    another plan is made for as many moves as there was time for, because the rest of a longer plan
+    may be of no use alone. Where that plan leaves time, a larger one is tried. Of the plans in time
+    the best one is returned.
     """
     budget = too_large = min(limits.budget, pace.most_moves())
 
@@ -249,8 +256,8 @@ class _Scheduled:
 
     @property
     def rank(self) -> tuple[bool, float, int]:
-        """The lower, the better: whether no load is spread, the combined imbalance at the end if
-        it is, then the fewest moves that are left out."""
+        """(whether the plan spreads no load, combined imbalance at its end if it does, minus the
+        number of moves). A smaller rank is better."""
         spreads = any(move.phase == plan.SPREAD for move in self.moves)
         end = (self.moves[-1].combined_after or 0.0) if spreads else 0.0
         return not spreads, end, -len(self.moves)

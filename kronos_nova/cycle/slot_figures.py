@@ -1,4 +1,4 @@
-"""Counts in evaluations how many more servers of some flavors fit."""
+"""Slots in evaluations: the number of further servers of some flavors that fit."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -37,10 +37,12 @@ def shapes_of(names: Sequence[str], inventory: InventorySource) -> list[Shape]:
 
 def slot_reports(counter: SlotCounter, judged: Iterable[JudgedLoss],
                  left: Callable[[], float]) -> tuple[SlotReport, ...]:
-    """Return the slots of the hosts of an aggregate, now and after the loss of any one of them.
+    """Return the slots of an aggregate, now and after the loss of the host whose loss leaves
+    fewest.
 
-    :param judged: the losses of its hosts
-    :param left: seconds that are left; without any, the slots after a loss are not known
+    :param judged: the judged losses of its hosts
+    :param left: returns the seconds that are left; once none are, the slots after a loss are not
+        known
     """
     hosts = [each.verdict for each in judged if each.loss.level == HOST]
     verdicts = [each for each in hosts if each is not None and each.verdict == FITS]

@@ -1,4 +1,5 @@
-"""Runs the planners over one aggregate, one budget for all of them."""
+"""Planning of one aggregate: all planners that are due run one after the other, within one budget
+of moves."""
 
 import collections
 import dataclasses
@@ -49,14 +50,14 @@ from kronos_nova.planners.rule_repair import RuleRepair
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class DuePhases:
-    """The problems of an aggregate, which decide which planners run.
+    """The phases that are due in an aggregate, which decide which planners run.
 
-    ``relieve`` are the marks that a host is above, None if none is; ``lower_risk`` tells that with
-    restraint a host is full, now or in an hour to come, and ``copy_prices`` what its moves have to
-    save; ``may_balance`` is False while an imbalance
-    has not lasted long enough yet, or load was spread a short time ago; ``why_no_more`` tells why
-    hosts are emptied and nothing else is done, ``''`` if that is not so; ``is_own_heat`` tells that
-    hosts are even but for some that are hot by themselves.
+    relieve : the marks, where a host is above one; None otherwise
+    lower_risk : with restraint, whether a host is full now or in an hour to come
+    copy_prices : with restraint, the savings that optional moves must reach
+    may_balance : False while an imbalance has not lasted long enough, or load was spread recently
+    why_no_more : reason why hosts are emptied and nothing else is done; '' if more may be done
+    is_own_heat : whether hosts are even apart from those that are loaded without their servers
     """
 
     evacuate: bool
@@ -71,16 +72,19 @@ class DuePhases:
     is_own_heat: bool = False
 
     def only_evacuating(self, why: str) -> 'DuePhases':
-        """Return a copy without all that must not be done now, because of a word of
-        :data:`~kronos_nova.objects.plan.SKIP_REASONS`."""
+        """Return a copy in which no phase but emptying hosts is due.
+
+        :param why: the reason, a word of :data:`~kronos_nova.objects.plan.SKIP_REASONS`
+        """
         return dataclasses.replace(
             self, repair=False, repair_rules=False, balance=False, relieve=None, lower_risk=False,
             may_balance=False, why_no_more=why)
 
     def parts(self, order: str) -> tuple[tuple[str, 'DuePhases'], ...]:
-        """Return (purpose, due phases) of the plans to try. The first that has moves is made.
+        """Return (purpose, due phases) of each plan to try, in turn. The first one with moves is
+        used.
 
-        :param order: when violated rules are repaired, of :mod:`kronos_nova.objects.automation`
+        :param order: order of rule repairs, a constant of :mod:`kronos_nova.objects.automation`
         """
         rest = dataclasses.replace(self, repair_rules=False)
         if order == automation.NEVER:
@@ -101,12 +105,12 @@ class DuePhases:
 
     @property
     def goes_by_load(self) -> bool:
-        """Return whether the plan is made because of load."""
+        """Return whether a phase is due because of load."""
         return bool(self.balance or self.relieve or self.lower_risk)
 
     @property
     def must_wait(self) -> bool:
-        """Return whether a phase is due that may not run yet."""
+        """Return whether balancing is the only due phase, and may not run yet."""
         return self.balance and not (
             self.may_balance or self.evacuate or self.repair or self.repair_rules
             or self.relieve or self.lower_risk)
@@ -114,22 +118,22 @@ class DuePhases:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The result of planning: ``steps`` are (phase, step) of all phases, ``state`` is after
-    them."""
+    """The result of planning: ``steps`` are (phase, step) of all phases, ``state`` is the state
+    after them."""
 
     state: State
     steps: tuple[tuple[str, Step], ...]
     budget_left: int
 
     def end_in(self, model: Model) -> State:
-        """Return where the steps lead in another model of the same hosts and instances."""
+        """Return the state after the steps in another model of the same hosts and instances."""
         state = State(model)
         for _phase, step in self.steps:
             state.move(step.vm, step.destination)
         return state
 
     def moves(self) -> tuple[PlannedMove, ...]:
-        """Return the steps by name."""
+        """Return the steps as moves with the names of instances and hosts."""
         problem, groups = self.state.problem, collections.defaultdict(list)
         for order, (_phase, step) in enumerate(self.steps, start=1):
             groups[step.joint].append(order)
@@ -144,7 +148,8 @@ class Chosen:
 
 
 def _together(order: int, step: Step, groups: Mapping[int | None, list[int]]) -> str:
-    """Return the text about the group of a step; '' where it is in none."""
+    """Return the text about the moves that a step helps only together with; '' where it helps
+    alone."""
     if step.joint is None:
         return ''
     others = [other for other in groups[step.joint] if other != order]
@@ -154,11 +159,12 @@ def _together(order: int, step: Step, groups: Mapping[int | None, list[int]]) ->
 
 def due_phases(given: Inputs, name: str, load: Load, case: PlanningCase,
                before: State) -> DuePhases:
-    """Return the phases that are due for an aggregate before any move. Where load is not known,
-    disabled hosts are emptied and nothing else is done.
+    """Return the phases that are due in an aggregate. Where load is not known, only emptying
+    disabled hosts is.
 
     :param name: of the aggregate
-    :param before: by the load that was measured, and the hours to come
+    :param before: the state before any move, by the measured load with columns for the hours to
+        come
     """
     options, mode, model = given.options, given.policies.mode, before.model
     found = DuePhases(
@@ -209,9 +215,9 @@ def _is_full(state: State) -> bool:
 
 def run(model: Model, due: DuePhases, planner: str, options: EngineOptions, limits: Limits,
         so_far: Chosen | None = None) -> Chosen:
-    """Evacuate, repair and balance; each phase starts where the one before ended.
+    """Run the planners of all due phases, each from the end state of the one before.
 
-    :param so_far: what was chosen already, of the same problem; planning goes on from there
+    :param so_far: an earlier result for the same problem, from which planning continues
     """
     state, steps = State(model), []
     if so_far is not None:
@@ -231,10 +237,9 @@ def run(model: Model, due: DuePhases, planner: str, options: EngineOptions, limi
 
 
 def sorted_by_prefixes(chosen: Chosen, model: Model, limits: Limits) -> Chosen:
-    """Return the plan with the moves that spread load in such an order that the plan may be cut
-    short.
+    """Return the plan with the moves that spread load in an order in which it may be stopped early.
 
-    :param model: by which it was planned, without what was refused
+    :param model: the model by which the plan was made, without the rules against refused moves
     """
     before, steps = _before(model, limits), list(chosen.steps)
     first = next((n for n, (phase, _step) in enumerate(steps) if phase == SPREAD), len(steps))
@@ -259,8 +264,9 @@ def sorted_by_prefixes(chosen: Chosen, model: Model, limits: Limits) -> Chosen:
 
 
 def _as_from_now(model: Model, state: State) -> Model:
-    """Return the model, with restraint such that instances which an earlier phase moved stay. Moves
-    that make hosts less likely to become full may contradict moves that even hosts out."""
+    """Return the model for the next phase. With restraint, instances that an earlier phase moved
+    stay, because moves that make hosts less likely to become full may contradict moves that spread
+    load."""
     moved = state.vm_host != model.problem.vm_host
     if not is_restrained(model.problem) or not moved.any():
         return model
@@ -270,7 +276,8 @@ def _as_from_now(model: Model, state: State) -> Model:
 
 
 def _without_own_heat(state: State) -> State:
-    """Return the state in which instances stay on hosts that moves off them would not cool."""
+    """Return the state under rules by which instances stay on hosts that are loaded without their
+    servers."""
     kept = hot_hosts.instances_to_keep(state)
     if not kept.any():
         return state
@@ -295,9 +302,9 @@ def _before(model: Model, limits: Limits) -> State:
 
 
 def rules_of(phase: str, model: Model, capped: Model) -> Model:
-    """Return the rules by which the moves of a phase are judged. Packing ignores the overload
-    ceiling, because each policy has its own limit for a host there. The ceiling yields where a host
-    is emptied.
+    """Return the model whose rules apply to the moves of a phase. Packing ignores the overload
+    ceiling, because each policy has its own limit of a host's load there. The ceiling yields where
+    a host is emptied.
 
     :param capped: the model with the overload ceiling
     """
@@ -307,9 +314,9 @@ def rules_of(phase: str, model: Model, capped: Model) -> Model:
 def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
     """Return the plan without some moves and without the moves that only help together with these.
 
-    With a move go those that depend on it, those for which there is no room without it, and those
-    that were to empty the same host. What then spreads the load and does not gain its price by
-    itself goes too.
+    Also left out are moves that depend on these, moves for which there is no room without these,
+    and packing moves off a host that no longer becomes empty. Of the remaining moves that spread
+    load, those that do not gain their price are left out too.
 
     :param refused: orders of the moves, counted from 1
     """
@@ -341,8 +348,8 @@ def _needless(chosen: Chosen, kept: Sequence[int]) -> set[int]:
 
 
 def _that_hold(chosen: Chosen, gone: Collection[int], state: State) -> list[int]:
-    """Return the orders of the steps that can still be made, one after the other, without those
-    that were removed."""
+    """Return the orders of the steps that can still be made, one after the other, without the
+    removed steps."""
     kept: list[int] = []
     for order, (phase, step) in enumerate(chosen.steps, 1):
         model = rules_of(phase, chosen.state.model, state.model)
@@ -376,8 +383,8 @@ def _may_spread(problem: Problem, due: DuePhases) -> bool:
 class Method:
     """A part of a plan.
 
-    applies_to : whether there is anything for it to do, by the problem and what is due
-    planner : makes its planner, by what is due, the name of the planner that balances, the options
+    applies_to : (problem, due phases) to whether the planner has anything to do
+    planner : makes the planner from (due phases, name of the planner that balances, options)
     """
 
     applies_to: Callable[[Problem, DuePhases], bool]
@@ -393,21 +400,21 @@ METHODS = (
            lambda _due, _name, options: planners.load(
                'affinity', hard=options.enforce_hard_affinity,
                soft=options.enforce_soft_affinity)),
-    # Servers move to where the rules of operators would have them.
+    # Servers move so that the rules of operators hold.
     Method(lambda _problem, due: due.repair_rules,
            lambda _due, _name, options: RuleRepair(
                options.repair_rules == 'all', options.max_rule_repairs_per_cycle)),
     # Servers leave the hosts that are hot.
     Method(lambda _problem, due: due.relieve is not None,
            lambda due, _name, options: Relieve(due.relieve, options.min_gain.per_move)),
-    # Hosts become less likely to be full, where that pays for the copies.
+    # Hosts become less likely to be full, where this saves more than the copies cost.
     Method(lambda problem, due: is_restrained(problem) and (
                _may_spread(problem, due) or due.lower_risk),
            lambda due, _name, _options: LowerRisk(due.copy_prices)),
-    # Hosts become even, or few.
+    # Load is spread evenly, or packed on few hosts.
     Method(_may_spread, lambda _due, name, _options: planners.load(name)),
 )
-"""The parts of a plan, in the order in which they share one budget."""
+"""The planners of a plan, in the order in which they run and share one budget of moves."""
 
 
 def _planners(problem: Problem, due: DuePhases, name: str,

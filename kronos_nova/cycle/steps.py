@@ -1,4 +1,4 @@
-"""The steps of an evaluation, one after the other, for each aggregate."""
+"""Planning of all aggregates in an evaluation, each through the same steps."""
 
 import dataclasses
 import functools
@@ -43,28 +43,26 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
                planner_ports: PlannerPorts, history: PlanningHistory | None = None,
                measurements: Measurements | None = None,
                request: PlanRequest = BALANCING) -> CycleReport:
-    """Plan every aggregate in scope. Nothing is changed anywhere.
+    """Plan every aggregate in scope, without changing anything.
 
-    How the rest of Kronos gets in:
+    The caller controls planning by these parameters:
 
-    * ``history`` has what is cooling or quarantined (seconds left); an aggregate that cools is
-      reported and not planned, an instance that does stays where it is.
-    * Which aggregates are planned is ``options.aggregates``: the caller leaves out those whose
-      automation is ``off``, or that another worker holds, with ``dataclasses.replace``. What may be
-      done with a plan is not decided here.
-    * ``planner_ports.dry_run`` is Nova's scheduler, or placement. It is asked about every move of a
-      finished plan, in order; a refusal masks that pair of instance and host and planning goes on,
-      until nothing is refused.
+    * ``history`` has the cooldowns and quarantines (seconds left). An aggregate in cooldown is
+      reported and not planned; an instance in cooldown or quarantine stays on its host.
+    * ``options.aggregates`` names the aggregates to plan. The caller leaves out those whose
+      automation level is ``off``, or that another worker has locked.
+    * ``planner_ports.dry_run`` asks Nova's scheduler, or placement, about every move of a plan, in
+      order. A refused pair of instance and host is forbidden, and planning continues until no move
+      is refused.
 
-    ``measurements`` are those of the evaluation that this is a part of; by default new ones.
-    ``request`` says which hosts are emptied, and which servers may be moved.
+    ``measurements`` are shared with the rest of the evaluation; by default new ones. ``request``
+    determines the hosts that are emptied, and the servers that may be moved.
 
-    An aggregate that cannot be planned has the outcome ``failed`` with the reason, and the others
-    are planned as if it were not there.
+    An aggregate that cannot be planned has the outcome ``failed`` with the reason; the others are
+    planned all the same.
 
-    Aggregates that share hosts are planned one from where the other ends. The answer does not
-    depend on the order in which anything was read, nor on the clock, unless the time limit is
-    reached.
+    Of aggregates that share hosts, each is planned from the end state of the one before. The result
+    does not depend on the order of the input, nor on the clock, unless the time limit is reached.
 
     :raises ConfigurationError: an aggregate or a planner of that name does not exist
     """
@@ -79,7 +77,8 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
 def measured(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
              planner_ports: PlannerPorts) -> Iterator[tuple[str, Load]]:
-    """Measure every aggregate in scope, as a cycle without a history does, and plan nothing.
+    """Yield (aggregate, load) for every aggregate in scope, as a cycle without a history measures
+    it. Nothing is planned.
 
     :raises ConfigurationError: an aggregate of that name does not exist
     """
@@ -94,9 +93,9 @@ def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
                 planner_ports: PlannerPorts, history: PlanningHistory,
                 report: AggregateReport,
                 measurements: Measurements | None = None) -> approval.Checked:
-    """Check an older plan with the cloud as it is now, by all that planning uses.
+    """Check an older plan against the present cloud, by the same rules and loads as planning.
 
-    :param measurements: as :func:`plan_cycle`
+    :param measurements: as of :func:`plan_cycle`
     """
     line = Line(snapshot, policies, options, planner_ports, history, measurements)
     scope = line.scope(report.name)
@@ -113,9 +112,10 @@ def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
 
 class Line:
-    """The aggregates of one evaluation. To make one reads nothing.
+    """Plans the aggregates of one evaluation, one after the other. Metrics are first read when an
+    aggregate is measured.
 
-    in_flight : MovesInFlight, of the aggregates so far
+    in_flight : the moves planned so far
     """
 
     def __init__(self, snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
@@ -142,7 +142,8 @@ class Line:
         return self.given.scopes.scope(name, self.in_flight)
 
     def plan_alone(self, scope: Scope) -> AggregateReport:
-        """Plan an aggregate. An error affects this aggregate only."""
+        """Plan an aggregate, and return the report. An unexpected error fails this aggregate
+        only."""
         try:
             return self.plan(scope)
         except exception.ConfigurationError:
@@ -156,7 +157,7 @@ class Line:
                           f'{boundary.shown(error)}',))
 
     def plan(self, scope: Scope) -> AggregateReport:
-        """Take an aggregate through the steps."""
+        """Measure and plan an aggregate, and return the report."""
         given = self.given
         load = metrics.measure_aggregate(given, scope)
         if not load.policies and not given.options.evacuate_disabled_hosts:
@@ -177,7 +178,7 @@ class Line:
         return reports.get(automation.BALANCE) or reports[automation.REPAIR]
 
     def _plan_part(self, found: explain.Findings, model: Model) -> AggregateReport:
-        """Plan the phases of an aggregate that are due."""
+        """Plan the due phases of an aggregate, and return the report."""
         given, scope, load, case, before, due = (
             found.given, found.scope, found.load, found.case, found.before, found.due)
         if due.is_idle:  # an aggregate without data is not reported as balanced
@@ -202,8 +203,8 @@ class Line:
         return explain.explain(found, timely, after, State(planned), limits, checks)
 
     def _loss_rule(self, timely: schedule.TimelyPlan) -> LossRule | None:
-        """Make the rule that a plan must not leave fewer losses covered; None where the plan moves
-        nothing."""
+        """Make the rule that a plan leaves all covered losses of hosts covered; None where the plan
+        moves nothing."""
         given = self.given
         return loss_rule.rule_of(given.snapshot, given.policies, given.options,
                                  given.planner_ports, self._moves) if timely.moves else None

@@ -1,7 +1,8 @@
 """The load of a cloud after hypothetical changes, and the plan that would follow.
 
-A server of a lost host brings its load to the host on which it restarts. A new host has the load
-that the host it is like has without servers. Of new servers no load is known, and they add none.
+A server of a lost host brings its load to the host on which it restarts. A new host begins with the
+load of its model host, without that of the model's servers. New servers add no load, because none
+is known.
 """
 
 import dataclasses
@@ -35,10 +36,10 @@ from kronos_nova.room.whatif import Changed
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SupposedLoad:
-    """A figure of the cloud as it is, after changes, and after the moves of the next plan; None
-    where it is not known or the host is not there.
+    """A load or an imbalance of the present cloud (``now``), after the changes, and after the plan
+    that would follow; None where it is not known or the host does not exist.
 
-    host : name of a host, of which this is the load; None for the imbalance of the aggregate
+    host : name of the host whose load this is; None for the imbalance of the aggregate
     """
 
     aggregate: str
@@ -51,7 +52,7 @@ class SupposedLoad:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Present:
-    """An aggregate as it is.
+    """An aggregate of the present cloud.
 
     imbalances : float64 (P,)
     """
@@ -65,8 +66,8 @@ class _Present:
 class Supposed:
     """The result of an evaluation of hypothetical changes.
 
-    loads : of each aggregate its imbalance in each policy, then the loads of its hosts
-    report : of the evaluation after the changes
+    loads : for each aggregate the imbalance of each policy, then the loads of its hosts
+    report : the report of the evaluation after the changes
     missing : names of aggregates that the options name and that do not exist
     """
 
@@ -75,7 +76,7 @@ class Supposed:
     missing: tuple[str, ...] = ()
 
     def problems(self) -> list[str]:
-        """Return why the load is not known in an aggregate or policy."""
+        """Return texts about aggregates and policies whose load is not known."""
         return [f'aggregate {name}: there is no aggregate of that name; correct [kronos] '
                 'aggregates, or create it' for name in self.missing] + [
                 f'aggregate {report.name}, policy {each.name}: {each.detail}'
@@ -88,8 +89,8 @@ def evaluate(snapshot: Snapshot, changed: Changed, policies: PolicySet, options:
     """Measure the present cloud, and plan the changed one by the present load, without cooldowns
     and waits. Nova's scheduler is not asked, because it does not know the changed cloud.
 
-    :param snapshot: as it is
-    :param history: its cooldowns of aggregates and instances are passed over
+    :param snapshot: the present cloud
+    :param history: the planning history, whose cooldowns and waits are ignored
     :raises ConfigurationError: a planner that the options name does not exist
     """
     known = {each.name for each in snapshot.aggregates}
@@ -113,9 +114,9 @@ def evaluate(snapshot: Snapshot, changed: Changed, policies: PolicySet, options:
 
 
 class SupposedMeasurements(Measurements):
-    """The loads of a changed cloud, made of those of the cloud as it is.
+    """The loads of a changed cloud, computed from those of the present cloud.
 
-    :param present: of each aggregate by name
+    :param present: the present aggregates by name
     """
 
     def __init__(self, measurements: Measurements, present: Mapping[str, _Present],
@@ -130,7 +131,7 @@ class SupposedMeasurements(Measurements):
             for policy, weight in zip(each.load.policies, row, strict=True)}
 
     def load(self, name: str, occupied: Occupied, measure: Callable[[], Load]) -> Load:
-        """Return the load after the changes."""
+        """Return the load of an aggregate after the changes."""
         return super().load(name, occupied, lambda: self._made(self._present[name], occupied))
 
     def _made(self, present: _Present, occupied: Occupied) -> Load:
@@ -154,12 +155,12 @@ class SupposedMeasurements(Measurements):
 
     def _shift(self, present: _Present, weights: np.ndarray, occupied: Occupied,
                rows: np.ndarray) -> np.ndarray:
-        """Return float64 (H, P): the load that servers bring to hosts. For new hosts, the load of
-        the servers of the host that was the model is subtracted.
+        """Return float64 (H, P): the load that restarted servers add to hosts. For new hosts, the
+        load of the model host's servers is subtracted.
 
-        :param weights: float64 (V, P), of the instances after the changes
-        :param rows: intp (H,), of each host after the changes its row, or that of the host that it
-            is like, in the cloud as it is
+        :param weights: float64 (V, P), weights of the instances after the changes
+        :param rows: intp (H,), the position in the present cloud of each host after the changes, or
+            of the model of a new host
         """
         came = np.array([each.uuid in self._changed.restarted for each in occupied.instances],
                         dtype=bool)
@@ -187,7 +188,7 @@ def _present(line: steps.Line, snapshot: Snapshot, options: EngineOptions) -> di
 
 
 def _rows(present: _Present, report: AggregateReport) -> Iterator[SupposedLoad]:
-    """Yield the figures of an aggregate."""
+    """Yield the imbalances and host loads of an aggregate."""
     columns = {policy.name: column for column, policy in enumerate(present.load.policies)}
     for each in report.policies:
         if each.name in columns:

@@ -1,7 +1,7 @@
-"""Estimates the contention without the moves that Kronos made for load.
+"""Estimate of the contention that there would be without the moves that Kronos made for load.
 
-The scores of an evaluation are replayed with each server on the host on which Kronos found it. Its
-load is that of today: demand is the same with the moves and without.
+The scores of hosts are computed with each server on the host on which Kronos found it. Servers have
+their present loads, because their demand does not depend on the moves.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kronos_nova.cycle.metrics import Load
 
 Homes = Mapping[str, tuple[str, str]]
-"""Uuid of a server that was moved to the host on which it is, and the one on which it would be."""
+"""{uuid of a moved server: (its present host, its host without the moves)}"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +32,9 @@ class CompletedMove:
 
 
 def homes(past: Iterable[CompletedMove], hosts: Mapping[str, str]) -> Homes:
-    """Return the places of the servers that are elsewhere because of moves for load.
+    """Return the servers that are on other hosts because of moves for load.
 
-    A server that others moved since then is where they have put it. A move that empties a host or
+    A server that others moved later would be where they moved it. A move that empties a host or
     repairs a group would have been made in any case.
 
     :param past: moves in the order of their ends
@@ -51,9 +51,10 @@ def homes(past: Iterable[CompletedMove], hosts: Mapping[str, str]) -> Homes:
 
 
 def contention(scope: 'Scope', load: 'Load', places: Homes) -> plans.Contention | None:
-    """Return the contention with each server at home; None where no host is measured.
+    """Return the contention with each server on its host without the moves; None where no host is
+    measured.
 
-    A server whose home is not up, or has no score, is where it is.
+    A server stays on its present host where that other host is not up or has no score.
     """
     if not load.policies or load.weights is None:
         return None
