@@ -1,8 +1,8 @@
 """The model of a cluster, and the state that planning changes.
 
-A :class:`Problem` is one aggregate as arrays; a :class:`Model` is that and the rules into which the
-constraints compile; a :class:`State` is a model with some moves done. What moves would do, and
-which of them may be made, is asked of :meth:`State.delta` alone.
+A :class:`Problem` is one aggregate as arrays. A :class:`Model` is a problem with the rules into
+which constraints compile. A :class:`State` is a model with some moves made. Only
+:meth:`State.delta` decides the effect of moves and whether they are allowed.
 """
 
 from kronos_nova.model.compiled import Model

@@ -7,6 +7,6 @@ Index = int | np.integer | np.ndarray
 Move = tuple[Index, Index]
 """(instances, destinations); both broadcast to one shape."""
 ArrayMove = tuple[np.ndarray, np.ndarray]
-"""The same where both are arrays."""
+"""(instances, destinations), both arrays."""
 Chains = tuple[ArrayMove, ...]
 """Moves that are made together: the first move of every chain, then the second."""

@@ -1,9 +1,9 @@
-"""Possible places of instances, as kinds for an integer program.
+"""The choice of hosts for instances, as the input and the result of an integer program.
 
-Instances that need the same room, may go to the same hosts and keep the same groups apart are of
-one *kind*, and only how many of a kind arrive at a host or leave it is decided. So a program is a
-few variables for each host and kind, whatever the number of instances. The order of the moves is
-decided later, by :meth:`State.delta`, as for every search.
+Instances are of one *kind* if they need the same room, may go to the same hosts and are kept apart
+by the same groups. The program decides only how many of each kind arrive at a host or leave it, so
+its size does not depend on the number of instances. The order of the moves is found later
+(:mod:`kronos_nova.planners.order`).
 """
 
 import dataclasses
@@ -30,12 +30,12 @@ from kronos_nova.model.state import State
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ended:
-    """The end of an integer program about instances that leave.
+    """The end state that an integer program finds for instances that leave their hosts.
 
     moves : (instance, destination), in no order
-    stays : intp, instances that were to leave and find no place
-    is_proven : whether no fewer can stay
-    parts : instance to the parts of its host, NUMA cells, in which it is meant to lie
+    stays : intp, instances that have to leave and find no place
+    is_proven : whether it is proven that no fewer can stay
+    parts : instance to its intended NUMA cells on its new host
     """
 
     moves: list[tuple[int, int]]
@@ -45,15 +45,17 @@ class Ended:
 
 
 class Assignment:
-    """The instances that have to leave their hosts, and those that may give way.
+    """The instances that have to leave their hosts, those that may move to make room, and the hosts
+    that may take them.
 
-    Of the rules of the model, those on room, NUMA cells, load and groups that are kept apart are
-    left to the program; every other rule is asked of the state as it is.
+    The program applies the rules about room, NUMA cells, load and groups that are kept apart. All
+    other rules are evaluated in the present state.
 
-    kind : intp (v,); allowed : bool (k, h), hosts that a kind may go to
-    emptied : what is in use of NUMA cells without the instances; None where these forbid nothing
-    lies : intp (v,), in which of ``places``, of NUMA cells, each instance lies
-    is_exact : no rule forbids a host that might be permitted once others have moved
+    kind : intp (v,), kind of each instance
+    allowed : bool (k, h), hosts that a kind may go to
+    emptied : use of NUMA cells without the instances; None where NUMA cells forbid nothing
+    lies : intp (v,), position in ``places`` of the NUMA cells of each instance
+    is_exact : False where a rule forbids a host that it may permit once other instances have moved
     """
 
     def __init__(self, state: State, model: Model, leaving: np.ndarray, others: np.ndarray,
@@ -61,10 +63,10 @@ class Assignment:
                  closed: np.ndarray | None = None):
         """
         :param leaving: intp, instances that have to leave
-        :param others: intp, instances that may move; none of those
-        :param hosts: intp, hosts that may be moved to; sorted
-        :param by_weight: instances of one kind have the same weights
-        :param closed: bool (h,), of the hosts, those to which nothing goes; None for none
+        :param others: intp, instances that may move and need not
+        :param hosts: intp, possible destinations, sorted
+        :param by_weight: whether instances of one kind must have the same weights
+        :param closed: bool (h,), those of the hosts that are no destinations; None for none
         """
         self.state, self.model, self.problem, self.hosts = state, model, state.problem, hosts
         self.vms = np.concatenate([leaving, others])
@@ -125,13 +127,12 @@ class Assignment:
         return self.state.cells.without(self.vms.tolist(), self.state.vm_host)
 
     def _kinds_by_cells(self) -> list[np.ndarray]:
-        """Return intp (v,) each. Instances that differ in one of these numbers need other NUMA
-        cells."""
+        """Return arrays intp (v,) in which instances with different needs of NUMA cells have
+        different numbers."""
         return [] if self.emptied is None else [self.emptied.cells.kind[self.vms]]
 
     def _lies(self) -> tuple[np.ndarray, list[tuple[Place, ...]]]:
-        """Return intp (v,), the number of the place in which each instance is now, and the
-        places."""
+        """Return intp (v,), the position of each instance's NUMA cells in a list, and this list."""
         known: dict[tuple[Place, ...], int] = {}
         if self.emptied is None or self.state.cells is None:
             return np.zeros(len(self.vms), dtype=np.intp), [()]
@@ -140,15 +141,15 @@ class Assignment:
         return np.array(lies, dtype=np.intp), list(known)
 
     def _shared_rows(self) -> np.ndarray:
-        """Return intp (v, C): the row from which each instance is allocated each class; -1 where
-        its host has the class itself."""
+        """Return intp (v, C): the shared provider, as a row of the problem's ``limits``, from which
+        each instance is allocated each class; -1 where its host provides the class."""
         home, classes = np.indices((len(self.vms), self.problem.demands.shape[1]))
         rows = np.asarray(self.problem.row(self.state.vm_host[self.vms][home], classes))
         return np.where(rows >= len(self.problem.hosts), rows, -1)
 
     def _places_left(self) -> np.ndarray:
-        """Return intp (v, n): the place that each instance which has to leave is in, for each group
-        that is kept apart by places other than hosts; -1 for all others."""
+        """Return intp (v, n): for each group that is kept apart by failure domains, the present
+        domain of each member that has to leave; -1 for all other instances."""
         members, home = self.model.memberships, self.state.vm_host[self.vms]
         groups = [np.full(len(self.vms), group) for group in np.flatnonzero(self.apart)
                   if members.groups[group].places is not None]
@@ -161,16 +162,16 @@ class Assignment:
         return tuple(sorted(groups[self.apart[groups]].tolist()))
 
     def forbid(self, vm: int, host: int) -> None:
-        """Let no instance of the kind of ``vm`` go to a host, in what is solved from now on."""
+        """Forbid a host to all instances of the kind of ``vm`` in later programs."""
         if vm in self.vms and host in self.hosts:
             kind = int(self.kind[np.flatnonzero(self.vms == vm)[0]])
             self.forbidden.add((kind, int(np.searchsorted(self.hosts, host))))
 
     def why_too_large(self, vm: int, others: np.ndarray) -> str:
-        """Return why no host could hold an instance if all that may give way left it; '' if one
-        could.
+        """Return why no host could hold an instance even if all instances that may make room left
+        it; '' if one could.
 
-        :param others: intp, instances that may give way
+        :param others: intp, instances that may make room
         """
         problem, (row,) = self.problem, np.flatnonzero(self.vms == vm)
         hosts = self.hosts[self.allowed[self.kind[row]]]
@@ -186,8 +187,8 @@ class Assignment:
 
     @property
     def why_too_little(self) -> str:
-        """Return why those that have to leave do not fit elsewhere together; '' if that is not
-        known."""
+        """Return why the instances that have to leave do not fit on the hosts together; '' if it is
+        not known that they do not."""
         needed = self.problem.demands[self.vms[self.must]].sum(axis=0)
         free = _free(self.state)[self.hosts].sum(axis=0)
         short = (needed > free + TOLERANCE) & self._is_own(self.hosts).all(axis=0)
@@ -199,20 +200,21 @@ class Assignment:
                 f'that may take them have {free[c]:g} free')
 
     def _is_own(self, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C): whether hosts have a class themselves and do not share it."""
+        """Return bool (h, C): whether each host has a class itself, not from a shared provider."""
         classes = np.arange(self.problem.demands.shape[1])
         return np.asarray(self.problem.row(hosts[:, None], classes) == hosts[:, None])
 
     def here(self) -> np.ndarray:
-        """Return intp (k, h): how many of each kind that may move are on each host."""
+        """Return intp (k, h): the number of instances of each kind on each host that may move and
+        need not."""
         pairs, _lies, counts = self.leaving_pairs()
         here = np.zeros((len(self.sample), len(self.hosts)), dtype=np.intp)
         np.add.at(here, tuple(pairs.T), counts)
         return here
 
     def leaving_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return intp (n, 2) kind and host, (n,) places, and (n,) the number of movable instances
-        there."""
+        """Return intp (n, 2), pairs of kind and host, (n,), positions in ``places``, and (n,), the
+        number of instances there that may move and need not."""
         at = np.full(len(self.problem.hosts), -1)
         at[self.hosts] = np.arange(len(self.hosts))
         places = at[self.state.vm_host[self.vms]]
@@ -223,8 +225,8 @@ class Assignment:
         return rows[:, :2], rows[:, 2], counts
 
     def permitted(self) -> np.ndarray:
-        """Return bool (k, h): hosts that a kind may go to, without the pairs that were forbidden
-        since."""
+        """Return bool (k, h): hosts that a kind may go to, without the pairs that :meth:`forbid`
+        has excluded."""
         allowed = self.allowed.copy()
         for pair in self.forbidden:
             allowed[pair] = False
@@ -238,8 +240,8 @@ class Assignment:
         return weights / np.bincount(self.kind, minlength=len(weights))[:, None]
 
     def ended(self, solution: Solution) -> Ended:
-        """Return which instances of each kind go where: the heaviest to the host with the least
-        load. The moves of one round after the other."""
+        """Return the end state of a solution. Of the instances of a kind, the heaviest goes to the
+        host with the least load. The moves are in the order of the rounds."""
         problem, weights = self.problem, self.problem.policy_weights
         load = self.state.scores[self.hosts] @ weights
         moves, is_left = [], np.ones(len(self.vms), dtype=bool)
@@ -271,13 +273,13 @@ class Assignment:
 
     def _going(self, kind: int, is_left: np.ndarray, count: int, leave: np.ndarray,
                lies: Mapping[int, Mapping[int, int]]) -> np.ndarray:
-        """Return intp: the positions of the instances of a kind that go next. Of those that have to
-        leave, the heaviest come first; of the others, the lightest of each host.
+        """Return intp: the positions of the instances of a kind that move in a round. Of instances
+        that have to leave, the heaviest come first; of the others, the lightest on each host.
 
-        :param is_left: bool (v,), those that have not gone
-        :param count: of those that have to leave
-        :param leave: intp (h,), of the others
-        :param lies: host to how many of those that lie in each place
+        :param is_left: bool (v,), instances that have not moved yet
+        :param count: number of instances that have to leave
+        :param leave: intp (h,), number of other instances that leave each host
+        :param lies: host to {position in ``places``: number of other instances there that leave}
         """
         vms = np.flatnonzero((self.kind == kind) & is_left)
         size = self.problem.weights[self.vms[vms]] @ self.problem.policy_weights
@@ -297,20 +299,20 @@ class Assignment:
 
 
 def parts_of_free_room(state: State, vms: np.ndarray) -> np.ndarray:
-    """Return float64 (n,): the part of all free room that each instance needs, in the resource
-    class in which it needs the largest part."""
+    """Return float64 (n,): the largest part of all free room that each instance needs in any
+    resource class."""
     free = _free(state)[state.problem.available].sum(axis=0)
     return (state.problem.demands[vms] / np.maximum(free, 1.0)).max(axis=1, initial=0.0)
 
 
 def roomiest(state: State, pairs: int) -> np.ndarray:
-    """Return bool (H,): all hosts that are not to be emptied. Where these and the sizes of
-    instances make more pairs than permitted, only the hosts with most free room are."""
+    """Return bool (H,): hosts that are not to be emptied. Where they would make more than ``pairs``
+    pairs with the sizes of instances, only those with most free room are included."""
     problem = state.problem
     free_to_move = np.flatnonzero(problem.movable | problem.evacuable)
     kinds = len(np.unique(problem.demands[free_to_move], axis=0))
     if state.cells is not None and problem.cells is not None:
-        # Each way to lie in the cells of a host is a pair of its own.
+        # Each way to use the cells of a host is a pair of its own.
         lies = {(problem.cells.kind[vm], state.cells.places.get(vm))
                 for vm in free_to_move.tolist()}
         kinds = max(kinds, len(lies)) * problem.cells.exists.shape[1]
@@ -323,10 +325,10 @@ def roomiest(state: State, pairs: int) -> np.ndarray:
 
 
 def first_that_fit(state: State, vms: list[int], hosts: np.ndarray) -> list[int]:
-    """Return the first of some instances, at least one: as many as would fit if the free room of
-    some hosts were in one place.
+    """Return the first of some instances, at least one: as many as would fit into the free room of
+    some hosts if it were on one host.
 
-    :param hosts: bool (H,)
+    :param hosts: bool (H,), these hosts
     """
     problem = state.problem
     needed, free = np.cumsum(problem.demands[vms], axis=0), problem.limits - state.used

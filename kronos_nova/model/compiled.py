@@ -25,13 +25,14 @@ FREE = Prices()
 
 
 class Model:
-    """The constants of planning an aggregate.
+    """A problem with all rules and prices. It does not change while an aggregate is planned.
 
-    rules : rules that forbid moves, asked in this order; callback rules last
+    rules : rules that forbid moves, in the order in which they are evaluated; callback rules last
     prices : costs of moves
-    memberships : of server groups
-    breakable : bool (G,), soft groups that may be broken, for a price
-    guests : intp (H,), instances on each host before any move, and those that arrive there
+    memberships : members of server groups
+    breakable : bool (G,), soft groups that may be broken for a price
+    guests : intp (H,), number of instances on each host before any move, with those that are
+        migrating there
     """
 
     def __init__(self, problem: Problem, rules: tuple[Rule, ...] = (), prices: Prices = FREE):
@@ -54,16 +55,16 @@ class Model:
 
     @functools.cached_property
     def for_emptying(self) -> 'Model':
-        """Return a copy without the rules and groups that may be relaxed, by which hosts are
-        emptied that cannot be emptied under all rules."""
+        """A copy without the rules and groups that may be relaxed, for hosts that cannot be emptied
+        under all rules."""
         other = self.with_rules()
         other.rules = tuple(rule.for_emptying() if isinstance(rule, GroupPolicy) else rule
                             for rule in self.rules if not rule.yields)
         return other
 
     def with_ceiling(self, state: 'State', ceiling: float) -> 'Model':
-        """Return a copy in which no host passes the ceiling in any policy. A host that is above it
-        in ``state`` may not pass its present score."""
+        """Return a copy in which no host exceeds the ceiling in any policy after any move. A host
+        that is above it in ``state`` may not exceed its present score."""
         return self.with_rules(LoadLimit(
             most=np.maximum(ceiling, state.scores), by_capacity=False, is_passing=True,
             what='the overload ceiling, or what it has now,'))
@@ -72,15 +73,16 @@ class Model:
         """Return a copy in which no host ends above the mark in any policy. A host that is above it
         in ``state`` may not end above its present score.
 
-        :param mark: of all policies, or float64 (P,)
+        :param mark: one figure for all policies, or float64 (P,)
         """
         return self.with_rules(LoadLimit(
             most=np.maximum(mark, state.scores), by_capacity=False,
             what='the mark above which it is full, or what it has now,'))
 
     def serial(self, vm: int) -> tuple[int, ...]:
-        """Return the numbers that instances share if their moves must not run at the same time.
-        These are their server groups, because Nova does not count a member that is migrating."""
+        """Return keys of an instance. Moves of instances that share a key must not run at the same
+        time. The keys are the server groups, because Nova does not count a member that is
+        migrating."""
         return tuple(self.memberships.groups_of(vm).tolist())
 
     def sharing_with(self, host: int) -> list[int]:
@@ -91,7 +93,7 @@ class Model:
         return sorted({host, *np.flatnonzero((rows == rows[host]).any(axis=1)).tolist()})
 
     def share_group(self, moves: Chains, wanted: np.ndarray) -> np.ndarray:
-        """Return bool (...): the chains in which two instances are in one of the wanted groups.
+        """Return bool (...): chains in which two instances are members of one of the wanted groups.
 
         :param wanted: bool (G,)
         """
@@ -104,7 +106,7 @@ class Model:
         return shared.reshape(moves[0][0].shape)
 
     def broken(self, state: 'State', hard: bool, soft: bool) -> np.ndarray:
-        """Return bool (G,): server groups of these kinds with misplaced members."""
+        """Return bool (G,): hard server groups, soft ones, or both, with misplaced members."""
         return (state.groups.misplaced > 0) & ~self.memberships.by_rule & np.where(
             self.memberships.hard, hard, soft)
 
@@ -117,7 +119,8 @@ class Model:
         return self.is_astray(np.arange(len(self.problem.vms)), state.vm_host)
 
     def violations(self, state: 'State') -> int:
-        """Return how many instances are where a rule of an operator does not let them be."""
+        """Return the number of violations of operators' rules: instances on forbidden hosts, and
+        misplaced members of groups."""
         misplaced = state.groups.misplaced[self.memberships.by_rule].sum()
         return int(self.astray(state).sum() + misplaced)
 
@@ -129,14 +132,13 @@ class Model:
         return wrong
 
     def rules_against(self, vm: int, host: int) -> str:
-        """Return the rules of an operator that keep an instance off a host, for a person."""
+        """Return a text with the rules of operators that forbid an instance a host; '' for none."""
         found = [rule.names(vm, host) for rule in self._placement_rules
                  if not rule.allowed[rule.kind[vm], host]]
         return ' and '.join(found)
 
     def rules_of(self, vm: int) -> str:
-        """Return the rules of an operator that affect the place of an instance, for a person; ''
-        for none."""
+        """Return a text with the rules of operators that an instance is subject to; '' for none."""
         found = [rule.names(vm) for rule in self._placement_rules if rule.kind[vm]]
         found += [f'rule {self.memberships.groups[group].rule}'
                   for group in self.memberships.groups_of(vm) if self.memberships.by_rule[group]]
@@ -144,8 +146,8 @@ class Model:
 
     @property
     def kinds_by_rules(self) -> list[np.ndarray]:
-        """intp (V,) each: instances that differ in one are subject to different rules of an
-        operator."""
+        """Arrays intp (V,) in which instances that are subject to different rules of operators have
+        different numbers."""
         preferences = self.prices.preferences
         return [rule.kind for rule in self._placement_rules] + (
             [] if preferences is None else [preferences.kind])
@@ -163,7 +165,7 @@ class Model:
         return np.unique(members[self.problem.movable[members]])
 
     def names_of(self, groups: np.ndarray, vm: int) -> str:
-        """Return the names of those groups that an instance is in, for a person."""
+        """Return a text with the names of those groups that an instance is in."""
         return ', '.join(self.memberships.groups[group].name
                          for group in self.memberships.groups_of(vm) if groups[group])
 

@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from kronos_nova.model.state import State
 
 ITSELF = -2
-"""Index of the rule that an instance does not move to where it is (no unit). Fixed: no rule has a
-negative index."""
+"""Index in place of a rule's where an instance would move to its own host (no unit). Fixed: no rule
+has a negative index."""
 NONE = -1
 """Index where no rule is against a move (no unit). Fixed: no rule has a negative index."""
 
 
 class Delta:
-    """The answer of one state for n chains of k moves made together. Only what is asked for is
-    worked out; it holds until the state changes.
+    """The effect of n chains of k moves each on one state. The moves of a chain are made together.
+    Each attribute is computed when it is first read, and is valid until the state changes.
 
-    Every move of a chain is judged with the others already made. A chain in which two moves have a
-    say in each other by more than load and room is tried out on a copy of the state.
+    Every move of a chain is judged after the other moves of the chain. A chain whose moves affect
+    each other by more than load and room is tried on a copy of the state.
     """
 
     def __init__(self, state: 'State', moves: tuple[Move, ...], model: 'Model | None' = None):
@@ -57,7 +57,7 @@ class Delta:
 
     @functools.cached_property
     def against(self) -> np.ndarray:
-        """intp (...): the number of the first rule that does not permit it, -1 if all do, or -2
+        """intp (...): the position of the first rule that forbids the moves; -1 if none does, -2
         where an instance would move to its own host."""
         against = np.where(self._itself(), ITSELF, NONE)
         for number, rule in enumerate(self.model.rules):
@@ -69,22 +69,22 @@ class Delta:
 
     @functools.cached_property
     def imbalances(self) -> np.ndarray:
-        """float64 (..., P): after the moves."""
+        """float64 (..., P): the imbalances after the moves."""
         return self._extremes.after(*self._moves)
 
     @functools.cached_property
     def decrease(self) -> np.ndarray:
-        """float64 (...): by how much the combined imbalance falls."""
+        """float64 (...): the decrease of the combined imbalance."""
         return self._extremes.decrease(self.imbalances)
 
     @functools.cached_property
     def accepted(self) -> np.ndarray:
-        """bool (...): no policy gets worse and ends above its threshold."""
+        """bool (...): whether no policy both gets worse and ends above its threshold."""
         return self._extremes.accepts(self.imbalances)
 
     @functools.cached_property
     def price(self) -> np.ndarray:
-        """float64 (...): by how much the price of all moves since :meth:`State.settle` rises."""
+        """float64 (...): the increase of the price of all moves since :meth:`State.settle`."""
         state, prices = self.state, self.model.prices
         price = np.zeros(self.shape)
         for vms, hosts in self._moves:
@@ -95,14 +95,14 @@ class Delta:
 
     @property
     def objective(self) -> np.ndarray:
-        """float64 (...): by how much :meth:`State.objective` rises."""
+        """float64 (...): the increase of :meth:`State.objective`."""
         return self.price - self.decrease
 
     def repairs(self, wanted: np.ndarray) -> np.ndarray:
-        """Return bool (...), of single moves: whether fewer members of one of the groups are
-        misplaced.
+        """Return bool (...) for single moves: whether each lowers the number of misplaced members
+        of a wanted group.
 
-        :param wanted: bool (G,), the groups that count
+        :param wanted: bool (G,)
         """
         position, groups, change = self._misplaced_more(*self.moves[0])
         result = np.zeros(self.moves[0][0].size, dtype=bool)
@@ -140,8 +140,8 @@ class Delta:
         return allows
 
     def _allows_move(self, rule: Rule, n: int) -> np.ndarray:
-        """Return bool (...): whether one rule allows one move of each chain, as far as sums
-        decide."""
+        """Return bool (...): whether one rule allows move ``n`` of each chain, where the other
+        moves count by the sums of their load and room."""
         return rule.allows(self.state, *self.moves[n], self.moves[:n] + self.moves[n + 1:])
 
     def has_room(self, n: int) -> np.ndarray:
@@ -182,8 +182,8 @@ class Delta:
 
     def _misplaced_more(self, vms: np.ndarray,
                         hosts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return for every group of every instance the number of its move, the group, and the
-        change of its misplaced members."""
+        """Return (positions of moves, groups, changes of the groups' misplaced members), with an
+        entry for every group of every moved instance."""
         vms, hosts = vms.reshape(-1), hosts.reshape(-1)
         position, groups = self.model.memberships.expand(vms)
         return position, groups, self.state.groups.change(

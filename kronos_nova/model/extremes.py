@@ -1,4 +1,4 @@
-"""The imbalances after a move, for many moves at once."""
+"""The imbalances after each of many moves, computed from the hosts with extreme scores."""
 
 from collections.abc import Sequence
 
@@ -13,20 +13,20 @@ from kronos_nova.model.problem import Problem
 Change = tuple[Index, Index, int]
 """(hosts, instances, 1 if these arrive or -1 if they leave)"""
 Shift = tuple[Index, np.ndarray]
-"""(hosts, by how much their scores change)"""
+"""(hosts, changes of their scores)"""
 
 
 class Extremes:
     """The hosts at both ends of each policy's scores.
 
-    A move changes two hosts, so the highest score afterwards is that of one of the two or else the
-    highest of three that is neither: three hosts from each end of a policy are all one needs; of
-    k moves together, 2k + 1. Hosts that are left out at an end come in addition.
+    A move changes two hosts, so the highest score after it is that of one of these two, or of the
+    highest of three hosts that is neither. So three hosts at each end of a policy are enough; for k
+    moves made together 2k + 1. Hosts that are left out of imbalances come in addition.
 
-    imbalances : float64 (P,), now
+    imbalances : float64 (P,), before any move
     left_out : hosts that are left out at each end, for each policy
     tops, bottoms : for each policy intp (count + its left_out,), the hosts with the highest
-        (lowest) scores, the furthest first; fewer if there are fewer
+        (lowest) scores, the most extreme first; fewer in small aggregates
     """
 
     def __init__(self, problem: Problem, scores: np.ndarray, vm_host: np.ndarray, count: int):
@@ -52,22 +52,22 @@ class Extremes:
 
     @property
     def low_ends(self) -> np.ndarray:
-        """intp: the hosts that are at the bottom of some policy, or left out there, once any one
-        host is not."""
+        """intp: the hosts that are lowest in some policy, or left out at its lower end, now or once
+        one other host has moved away from this end."""
         return np.array(sorted({
             int(host) for hosts, beyond in zip(self.bottoms, self.left_out, strict=True)
             for host in hosts[:2 + beyond]}), dtype=np.intp)
 
     def counting(self, ends: list[np.ndarray]) -> list[np.ndarray]:
-        """Return intp (n,) for each policy: the hosts whose scores decide an end. These are the
-        hosts that are left out and the first host that counts.
+        """Return intp (n,) for each policy: the hosts that decide an end of its imbalance, which
+        are the hosts left out there and the first host that counts.
 
         :param ends: :attr:`tops` or :attr:`bottoms`
         """
         return [hosts[:1 + beyond] for hosts, beyond in zip(ends, self.left_out, strict=True)]
 
     def after(self, *moves: Move) -> np.ndarray:
-        """Return float64 (..., P): the imbalances after moves, as in :meth:`State.delta`."""
+        """Return float64 (..., P): the imbalances after moves that are made together."""
         return self._after([change for vms, hosts in moves
                             for change in ((self.vm_host[vms], vms, -1), (hosts, vms, 1))])
 
@@ -105,7 +105,7 @@ class Extremes:
         return np.where(high >= low, high - low, 0.0)
 
     def _between(self, policy: int, shifts: Sequence[Shift]) -> np.ndarray:
-        """Return the imbalances after moves where hosts are left out."""
+        """Return the imbalances after changes of scores, for a policy that leaves hosts out."""
         scores, beyond = self.scores[:, policy], self.left_out[policy]
         if np.count_nonzero(self.problem.available) - 2 * beyond < 2:
             return np.zeros(())
@@ -126,7 +126,7 @@ class Extremes:
     @staticmethod
     def _beyond(ends: np.ndarray, scores: np.ndarray, default: float,
                 touched: Sequence[Index]) -> np.ndarray:
-        """Return the first of the ends that no move changes."""
+        """Return the score of the most extreme host that no move changes."""
         result = np.asarray(default)
         for host in ends[::-1]:
             untouched = touched[0] != host
@@ -152,9 +152,9 @@ def _after_changes(ends: np.ndarray, scores: np.ndarray,
     """Return float64 (...): the highest score below the ``beyond`` highest ones, after some hosts
     have new scores.
 
-    Let r be the scores of the untouched hosts and x the new ones, each in descending order. If j of
-    the new scores are among the highest, the score in question is the lower one of the j-th of x
-    and the untouched score that follows. The highest of these over all j is the answer.
+    Let x be the new scores, and r the scores of all other hosts, both in descending order. If j of
+    x are among the ``beyond`` + 1 highest, the wanted score is the lower one of x[j] and
+    r[``beyond`` + 1 - j]. The result is the highest of these over all j.
 
     :param ends: the hosts with the highest scores, in descending order
     :param touched: (hosts, whether they count) of each change

@@ -1,4 +1,4 @@
-"""The load that fits into the room of hosts."""
+"""The most load that instances can bring to hosts within their room."""
 
 import numpy as np
 
@@ -6,14 +6,14 @@ from kronos_nova.model.problem import Problem
 
 
 def most_added(problem: Problem) -> np.ndarray:
-    """Return float64 (H, P): the highest score that movable instances can add to each host. As much
-    of each resource class as is free without them is filled with the instances that have the
-    highest load for its amount."""
+    """Return float64 (H, P): an upper bound of the score that movable instances can add to each
+    host. The room of each resource class without them is filled with the instances that have most
+    load for their amount; the class with the lowest result counts."""
     movable, count = problem.movable, len(problem.hosts)
     demands, loads = problem.demands[movable], problem.weights[movable]
     present = np.zeros((count, demands.shape[1]))
     np.add.at(present, problem.vm_host[movable], demands)
-    # Instances that are on a host may stay, also where it has less room than they take.
+    # The present instances of a host may stay even where they take more than its room.
     room = np.maximum(problem.limits[:count] - problem.used[:count] + present, present)
     if problem.provider is not None:
         room[problem.provider != np.arange(count)[:, None]] = np.inf

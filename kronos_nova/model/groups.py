@@ -1,5 +1,5 @@
-"""Counters of server groups: the number of members of each group at each place, a host or a
-domain."""
+"""Counters of server groups: the number of members of each group in each place (a host or a failure
+domain)."""
 
 import copy
 from collections.abc import Sequence
@@ -13,12 +13,13 @@ from kronos_nova.model.problem import Problem
 
 
 class Memberships:
-    """The instances of each of G groups. It never changes.
+    """The members of each of G groups, which never change.
 
-    anti, hard : bool (G,); by_rule : bool (G,), what rules of operators ask for; most : intp (G,),
-    members of an anti group that may share a place; most_places : intp (G,), places on which
-    members of another group may be; size : intp (G,), members, those that move to a further host
-    counted at both
+    anti, hard : bool (G,)
+    by_rule : bool (G,), groups that are rules of operators
+    most : intp (G,), maximum number of members of an anti group in one place
+    most_places : intp (G,), maximum number of places of any other group
+    size : intp (G,), number of members; a member that is migrating counts at both hosts
     """
 
     def __init__(self, problem: Problem):
@@ -41,7 +42,7 @@ class Memberships:
         self._keys = np.sort(self.member_of * len(problem.vms) + self.members)
 
     def place(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (n,): the place of each host in the division of each group; -1 for host
+        """Return intp (n,): the place of each host for the group at the same position; -1 for host
         -1."""
         return hosts if len(self._places) == 1 else self._places[self._level[groups], hosts]
 
@@ -63,9 +64,9 @@ class Memberships:
 
 
 def _levels(groups: Sequence[Group], hosts: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return intp (L, H + 1), the different divisions of hosts into places, and intp (G,), the
-    division of each group. In the first division each host is a place. The last column is -1, for
-    no host."""
+    """Return intp (L, H + 1), the place of each host at each level of failure domains, and intp
+    (G,), the level of each group. At the first level each host is a place. The last column is -1,
+    for no host."""
     own = np.arange(hosts)
     levels = {own.tobytes(): 0}
     level = np.array([0 if group.places is None else levels.setdefault(
@@ -75,19 +76,19 @@ def _levels(groups: Sequence[Group], hosts: int) -> tuple[np.ndarray, np.ndarray
 
 
 def _rows(lists: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return all lists as one row, and the number of the list of each element."""
+    """Return the elements of all lists as one array, and the number of the list of each element."""
     row = np.concatenate([np.zeros(0, dtype=np.intp), *lists]).astype(np.intp)
     return row, np.repeat(np.arange(len(lists)), [len(one) for one in lists])
 
 
 class GroupCounts:
-    """Members of each group at each place, kept up to date move by move.
+    """The number of members of each group in each place, updated with every move.
 
-    Only pairs of group and place that hold or held a member take memory. A member is misplaced
-    where its group does not want it: above ``most`` at a place, or not at one of the
-    ``most_places`` places that have most.
+    Only pairs of group and place with a present or past member take memory. Members of an anti
+    group are misplaced beyond ``most`` in a place. Members of other groups are misplaced outside of
+    the ``most_places`` places with most members.
 
-    misplaced : intp (G,)
+    misplaced : intp (G,), number of misplaced members
     """
 
     def __init__(self, memberships: Memberships, vm_host: np.ndarray):
@@ -108,9 +109,9 @@ class GroupCounts:
         return other
 
     def _summarise(self, groups: np.ndarray, of: np.ndarray, counts: np.ndarray) -> None:
-        """Count, for each of ``groups`` and with its places in order of their members, the members
-        at the last place that it may have, the members at the next place, and the misplaced
-        members.
+        """Update the figures of ``groups``. With the places of a group sorted by their number of
+        members, these are the members in the last place that it may have, the members in the next
+        place, and the misplaced members.
 
         :param of: intp, the groups of ``counts``, sorted
         """
@@ -144,7 +145,7 @@ class GroupCounts:
                             self._counts[begin:end])
 
     def on(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (n,): members of each group at the place of each host."""
+        """Return intp (n,): the number of members of each group in the place of each host."""
         if not len(self._keys):
             return np.zeros(np.shape(groups), dtype=np.intp)
         members = self.memberships
@@ -152,21 +153,21 @@ class GroupCounts:
         return np.where(found, self._counts[place], 0)
 
     def _is_needed(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (n,): whether the place of a host is the last that its group may have, and no
-        other place has as many members."""
+        """Return bool (n,): whether the place of a host is the last one that its group may have,
+        and all further places have fewer members."""
         return (self.on(groups, hosts) == self._last[groups]) & (
             self._next[groups] < self._last[groups])
 
     def least_others(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (n,): the members at the last place that the group may have, without one
-        member on that host. A member that goes to a place with as many adds no place, and misplaces
+        """Return intp (n,): the number of members in the last place that the group may have, once
+        one member has left the host. A move to a place with at least as many members misplaces
         none."""
         return self._last[groups] - self._is_needed(groups, hosts)
 
     def change(self, groups: np.ndarray, sources: np.ndarray,
                destinations: np.ndarray) -> np.ndarray:
-        """Return intp (n,): the change of misplaced members when a member goes from host to
-        host."""
+        """Return intp (n,): the change of the number of misplaced members when a member of each
+        group moves."""
         members, most = self.memberships, self.memberships.most[groups]
         there, here = self.on(groups, destinations), self.on(groups, sources)
         apart = (there >= most).astype(np.intp) - (here > most)

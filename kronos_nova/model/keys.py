@@ -1,12 +1,12 @@
-"""Integer keys for pairs and rows, in sorted arrays that have only the existing ones."""
+"""Look-up of integers in sorted arrays, and numbers for equal rows."""
 
 import numpy as np
 
 
 def find(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Find each of ``wanted`` among sorted ``keys``. Return intp (...), its position, and bool
-    (...), whether it is there. Where it is not there, the position is an arbitrary valid one;
-    ``keys`` is not empty."""
+    """Find each of ``wanted`` among sorted ``keys``, which are not empty. Returns intp (...), its
+    position, and bool (...), whether it is found. Where it is not, the position is an arbitrary
+    valid one."""
     place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return place, keys[place] == wanted
 

@@ -1,12 +1,13 @@
-"""NUMA cells in a model: which servers fit into the cells of which hosts, and what they take there.
+"""NUMA cells in a model: whether servers fit into the cells of hosts, and the amounts that they
+take there.
 
-The rules are those of ``nova.virt.hardware.numa_fit_instance_to_host`` with the limits that Nova's
-NUMATopologyFilter gives it: each part of a server needs a cell of its own. Which cells a server
-gets is Nova's choice, and followed here. Nova's rules about threads of one core, about devices
-near a cell and about networks are not part of it: of these the scheduler is asked.
+The rules are those of ``nova.virt.hardware.numa_fit_instance_to_host`` with the limits of Nova's
+NUMATopologyFilter: each part of a server (a cell of its NUMA topology) needs a cell of its own. The
+cells of a server are chosen as Nova chooses them. Nova's rules about threads of one core, devices
+near a cell and networks are left to the scheduler.
 
-Shapes: H hosts, C cells of the host with most, S page sizes, V instances, K kinds of instances by
-what they need of cells. Kind 0 needs nothing.
+Shapes: H hosts, C cells of the host with most cells, S page sizes, V instances, K kinds of
+instances by their parts. Kind 0 has no parts.
 """
 
 import copy
@@ -32,8 +33,7 @@ a negative index."""
 
 
 class Place(NamedTuple):
-    """The place of a part of an instance: the position of its cell, and of the size of its
-    pages."""
+    """The place of a part of an instance: the positions of its cell and of its page size."""
 
     cell: int
     page: int
@@ -41,8 +41,8 @@ class Place(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class Amounts:
-    """The inventory or the use of each cell: CPUs (H, C) that are shared and that are pinned, MiB
-    (H, C), and pages (H, C, S), all float64."""
+    """The inventory or the use of each cell, float64: shared CPUs, pinned CPUs and MiB (H, C), and
+    pages (H, C, S)."""
 
     cpus: np.ndarray
     pinned: np.ndarray
@@ -61,17 +61,20 @@ def _make_amounts(shape: tuple[int, int], sizes: int) -> Amounts:
 class Cells:
     """The NUMA cells of a problem.
 
-    known : bool (H,), hosts of which it is known what cells they have
-    exists : bool (H, C); ids : intp (H, C), Nova's numbers of them
-    has : what the cells have; used : what is in use before any move
-    cpu_ratio, memory_ratio : float64 (H,), by which shared CPUs and memory may be overcommitted
+    known : bool (H,), hosts whose cells are known
+    exists : bool (H, C), whether a host has this cell
+    ids : intp (H, C), Nova's numbers of the cells
+    has, used : inventory of the cells, and their use before any move
+    cpu_ratio, memory_ratio : float64 (H,), allocation ratios of shared CPUs and of memory
     page_kb : float64 (S,), page sizes, the smallest first
-    has_size : bool (H, C, S); reserved : float64 (H, C, S), pages that no server gets
-    kind : intp (V,); parts : of each kind what it needs of distinct cells
-    home_host : intp (V,), where instances are before any move; home : instance to where its parts
-        are then, without those of which it is not known
-    packs : Nova fills cells that are in use first, rather than those with most room
-        (``[compute] packing_host_numa_cells_allocation_strategy``)
+    has_size : bool (H, C, S), page sizes of each cell
+    reserved : float64 (H, C, S), pages that no server gets
+    kind : intp (V,), kind of each instance
+    parts : the parts of each kind
+    home_host : intp (V,), host of each instance before any move
+    home : instance to the places of its parts before any move, where they are known
+    packs : whether Nova fills cells in use first, instead of those with most room (``[compute]
+        packing_host_numa_cells_allocation_strategy``)
     """
 
     known: np.ndarray
@@ -93,10 +96,10 @@ class Cells:
 
 def cells(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndarray,
           packs: bool = False, arrived: Iterable[int] = ()) -> Cells | None:
-    """Return the cells of hosts and instances, in the order of a problem's. None where no instance
-    needs a cell, or where no host reports its cells.
+    """Return the cells of a problem's hosts and instances. None where no instance has parts, or no
+    host reports its cells.
 
-    :param arrived: instances that are to be on their hosts, which do not count them yet
+    :param arrived: instances that planned moves bring to their hosts, which do not count them yet
     """
     known = np.array([host.cells is not None for host in hosts], dtype=bool)
     if not known.any() or not any(each.cells for each in instances):
@@ -141,8 +144,8 @@ def cells(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndar
 
 def settled(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndarray,
             packs: bool = False) -> tuple[list[Host], list[Instance]]:
-    """Return hosts and instances after the instances that the hosts do not count yet are put, one
-    after the other, into the cells that Nova would choose."""
+    """Return hosts and instances after all instances, which the hosts do not count yet, are placed
+    one after the other in the cells that Nova would choose."""
     found = cells(hosts, instances, vm_host, packs, range(len(instances)))
     if found is None:
         return list(hosts), list(instances)
@@ -189,7 +192,7 @@ def _with_places(instance: Instance, found: Cells, vm: int, host: int) -> Instan
 
 
 def _home(host: Host, instance: Instance, sizes: Sequence[int]) -> tuple[Place, ...] | None:
-    """Return where the parts of an instance are; None where that is not known."""
+    """Return the places of an instance's parts; None where they are not known."""
     cells = {cell.id: (number, cell) for number, cell in enumerate(host.cells or ())}
     places = []
     for number, (need, on) in enumerate(zip(instance.cells, instance.on_cells or (),
@@ -207,9 +210,9 @@ def _home(host: Host, instance: Instance, sizes: Sequence[int]) -> tuple[Place, 
 
 
 class CellUse:
-    """The use of cells in one state; changed by :meth:`add` only.
+    """The use of cells in one state of the model. Only :meth:`add` changes it.
 
-    places : instance to where its parts are
+    places : instance to the places of its parts
     """
 
     def __init__(self, cells: Cells):
@@ -226,8 +229,8 @@ class CellUse:
         return other
 
     def add(self, vm: int, host: int, sign: int) -> None:
-        """Let an instance leave a host, or arrive there in the cells that Nova would choose. One
-        that does not fit takes nothing."""
+        """Count an instance out of a host (``sign`` -1), or into the cells that Nova would choose
+        there (1). An instance that does not fit takes nothing."""
         kind = int(self.cells.kind[vm])
         if not kind or not self.cells.known[host]:
             return
@@ -242,8 +245,8 @@ class CellUse:
             outdated.add(host)
 
     def _again(self, vm: int, host: int) -> tuple[Place, ...]:
-        """Return the places that an instance had before any move, where it returns to its host and
-        they are free."""
+        """Return the places that an instance had before any move, if it returns to that host and
+        they are free; () otherwise."""
         cells = self.cells
         places = cells.home.get(vm, ()) if cells.home_host[vm] == host else ()
         parts, at = cells.parts[cells.kind[vm]], np.array([host])
@@ -262,8 +265,8 @@ class CellUse:
                 sign * need.memory_mb * KIB_PER_MIB / self.cells.page_kb[place.page])
 
     def fits(self, kinds: np.ndarray) -> np.ndarray:
-        """Return bool (n, H): hosts with room in distinct cells for all parts of each kind, and
-        hosts that do not report their cells."""
+        """Return bool (n, H): whether each host has room in distinct cells for all parts of each
+        kind. True for hosts that do not report their cells."""
         found = np.ones((len(kinds), len(self.cells.known)), dtype=bool)
         for row, kind in enumerate(kinds.tolist()):
             found[row] = self._fits_of(kind)
@@ -281,7 +284,7 @@ class CellUse:
         return found
 
     def fits_on(self, parts: Sequence[InstanceCell], hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h,): :meth:`fits` for some hosts."""
+        """Return bool (h,): :meth:`fits` for given parts and hosts."""
         if not parts:
             return np.ones(len(hosts), dtype=bool)
         first, known = parts[0], self.cells.known[hosts]
@@ -291,7 +294,7 @@ class CellUse:
         return (self.fits_part(first, hosts).sum(axis=1) >= len(parts)) | ~known
 
     def fits_part(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C): cells that have room for one part, as
+        """Return bool (h, C): cells with room for one part, as
         ``nova.virt.hardware._numa_fit_instance_cell`` decides."""
         fits = self._is_free(need, hosts)
         if need.pinned and need.shared_cpus is None:
@@ -304,7 +307,7 @@ class CellUse:
             cells.has.memory[hosts] * cells.memory_ratio[hosts, None] + TOLERANCE))
 
     def _is_free(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C): :meth:`fits_part` without resources that may be overcommitted."""
+        """Return bool (h, C): :meth:`fits_part` without the resources that may be overcommitted."""
         has = self.cells.has
         pinned, shared = _cpus(need)
         fits = self.cells.exists[hosts] & self._has_memory(need, hosts)
@@ -314,11 +317,12 @@ class CellUse:
         return fits
 
     def _has_memory(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C): cells with memory for a part, in pages of a size that it takes."""
+        """Return bool (h, C): cells with memory for a part, in pages of a size that it permits."""
         cells, used = self.cells, self.used
         if need.page_kb is not None:
             return (self._fitting_pages(need, hosts) & self._sizes(need, hosts)).any(axis=2)
-        # Pinned servers do not overcommit; others may, but not against themselves.
+        # Memory of pinned servers is not overcommitted. That of others may be, but one part must
+        # fit into the memory of its cell.
         free = (cells.has.memory - used.memory if need.pinned else cells.has.memory)[hosts]
         if not len(cells.page_kb):
             return need.memory_mb <= free
@@ -328,7 +332,11 @@ class CellUse:
 
     def _fitting_pages(self, need: InstanceCell, hosts: np.ndarray,
                        only_free: bool = True) -> np.ndarray:
-        """Return bool (h, C, S): sizes of whose pages enough are there for the memory of a part."""
+        """Return bool (h, C, S): page sizes of which a cell has enough pages for the memory of a
+        part.
+
+        :param only_free: whether only free pages count
+        """
         cells, memory = self.cells, need.memory_mb * KIB_PER_MIB
         there = cells.has.pages[hosts]
         if only_free:
@@ -337,7 +345,7 @@ class CellUse:
                 & (memory % cells.page_kb == 0))
 
     def _sizes(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C, S): sizes that a part may have."""
+        """Return bool (h, C, S): page sizes that a part permits."""
         has_size = self.cells.has_size[hosts]
         if need.page_kb == numa.ANY:
             return has_size
@@ -348,16 +356,17 @@ class CellUse:
         return has_size & (self.cells.page_kb == need.page_kb)
 
     def choose(self, kind: int, host: int) -> tuple[Place, ...] | None:
-        """Return where Nova puts the parts of a kind on a host; None where it finds no place."""
+        """Return the places that Nova chooses for the parts of a kind on a host; None where it
+        finds none."""
         return self.chosen(self.cells.parts[kind], host)
 
     def chosen(self, parts: Sequence[InstanceCell], host: int) -> tuple[Place, ...] | None:
-        """Return :meth:`choose` for parts.
+        """Return the places that Nova chooses for parts on a host; None where it finds none.
 
-        Nova looks through the permutations of cells. While it does, it numbers each part by the
-        cell that it fitted last, and keeps the page size that it last found for a part. It
-        remembers by these numbers what fits, so that it finds no place for some servers of unequal
-        parts although there is one. That is followed here.
+        Nova tries the permutations of cells. It numbers each part by the cell that it fitted last,
+        keeps the page size last found for the part, and caches by these numbers whether a part
+        fits. So it finds no place for some servers with unequal parts although there is one. This
+        function does the same.
         """
         needs, numbers = list(parts), list(range(len(parts)))
         fit, unfit = set[tuple[int, int]](), set[tuple[int, int]]()
@@ -382,8 +391,8 @@ class CellUse:
         return None
 
     def _with_size(self, need: InstanceCell, host: int, cell: int) -> InstanceCell:
-        """Return a part with the page size that it would get in a cell, the largest that fits, in
-        place of :data:`~kronos_nova.objects.numa.LARGE` and the like."""
+        """Return a part whose page size, if it is one like :data:`~kronos_nova.objects.numa.LARGE`,
+        is replaced by the largest size that fits in a cell."""
         if need.page_kb is None or need.page_kb > 0:
             return need
         at = np.array([host])
@@ -393,7 +402,10 @@ class CellUse:
         return dataclasses.replace(need, page_kb=int(self.cells.page_kb[fitting][-1]))
 
     def without(self, vms: Iterable[int], vm_host: np.ndarray) -> 'CellUse':
-        """Return a copy without some instances, wherever they are."""
+        """Return a copy without some instances.
+
+        :param vm_host: intp (V,), their hosts
+        """
         other = self.copy()
         for vm in vms:
             other.add(vm, int(vm_host[vm]), -1)
@@ -428,7 +440,7 @@ class CellUse:
         return {name: float(amount) for name, amount in found.items() if amount}
 
     def free(self, host: int, cell: int, name: str) -> float:
-        """Return how much of a resource of :meth:`amounts` is free in a cell."""
+        """Return the free amount of a resource, by a name as in :meth:`amounts`, in a cell."""
         cells, used, at = self.cells, self.used, (host, cell)
         if name == 'pinned':
             return float(cells.has.pinned[at] - used.pinned[at])
@@ -450,8 +462,8 @@ class CellUse:
         return np.where(known, found, np.inf)
 
     def costs_slots(self, kind: int, slot: int) -> list[np.ndarray]:
-        """Return bool (H, C) for each part of a kind: cells that would hold fewer parts of ``slot``
-        once the part is there."""
+        """Return bool (H, C) for each part of a kind: cells that could hold fewer parts of the kind
+        ``slot`` once the part is in them."""
         every, wanted = np.arange(len(self.cells.known)), self.cells.parts[slot][0]
         before, found = self._parts_by_cell(wanted, every), []
         for need in self.cells.parts[kind]:
@@ -461,7 +473,7 @@ class CellUse:
         return found
 
     def _parts_by_cell(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (h, C): the number of equal parts that fit into each cell."""
+        """Return intp (h, C): the number of parts like ``need`` that fit into each cell."""
         other, count = self.copy(), np.zeros(self.cells.exists[hosts].shape, dtype=np.intp)
         while (fits := other.fits_part(need, hosts)).any():
             count += fits
@@ -469,7 +481,7 @@ class CellUse:
         return count
 
     def _fill(self, need: InstanceCell, hosts: np.ndarray, cells: np.ndarray) -> None:
-        """Count a part as there in each of some cells.
+        """Count a part into each of some cells of hosts.
 
         :param cells: bool (h, C)
         """
@@ -501,9 +513,9 @@ class CellUse:
 
     def sums(self, hosts: np.ndarray,
              vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the free and the total room of each host's cells together, float64 (h, k), and the
-        needs of instances, (v, k): CPUs to pin, shared CPUs, and pages of each size that is asked
-        for. Hosts of which it is not known what they have seem to have enough."""
+        """Return the free and the total room of all cells of each host, float64 (h, k), and the
+        needs of instances, (v, k). The columns are CPUs to pin, shared CPUs, and pages of each
+        size. Hosts whose cells are not known have more than enough."""
         cells, used = self.cells, self.used
         needs = np.array([_sum_of_parts(cells.parts[kind], cells.page_kb)
                           for kind in cells.kind[vms].tolist()])
@@ -533,7 +545,8 @@ class CellUse:
         return order
 
     def _page(self, need: InstanceCell, host: int, cell: int) -> int:
-        """Return the position of the size of the pages of a part."""
+        """Return the position of the page size of a part in a cell; NO_PAGE for a cell without page
+        sizes."""
         has_size = self.cells.has_size[host, cell]
         if not has_size.any():
             return NO_PAGE
@@ -545,7 +558,7 @@ def _servers_of_parts(parts: np.ndarray, each: int) -> np.ndarray:
     """Return intp (h,): the number of servers of ``each`` equal parts that have distinct cells for
     all parts.
 
-    :param parts: intp (h, C), how many parts each cell holds
+    :param parts: intp (h, C), number of parts that each cell can hold
     """
     found = np.zeros(len(parts), dtype=np.intp)
     for count in range(1, int(parts.sum(axis=1).max(initial=0)) // each + 1):
@@ -554,7 +567,7 @@ def _servers_of_parts(parts: np.ndarray, each: int) -> np.ndarray:
 
 
 def _sum_of_parts(parts: Sequence[InstanceCell], page_kb: np.ndarray) -> list[float]:
-    """Return the CPUs to pin, the shared CPUs, and the pages of each size."""
+    """Return the sums over parts: CPUs to pin, shared CPUs, and pages of each size."""
     pinned, shared = (sum(some) for some in zip((0, 0), *map(_cpus, parts), strict=True))
     return [pinned, shared, *(
         sum(need.memory_mb * KIB_PER_MIB / size for need in parts if need.page_kb == size)
@@ -566,7 +579,7 @@ PAGES = {None: '', numa.SMALL: ' in small pages', numa.LARGE: ' in large pages',
 
 
 def wish(need: InstanceCell) -> str:
-    """Describe a part for a person."""
+    """Return a text about the needs of a part."""
     pinned, shared = _cpus(need)
     cpus = ' and '.join(f'{count} {noun}' for count, noun in (
         (pinned, 'CPUs to pin'), (shared, 'shared CPUs')) if count)
@@ -575,7 +588,7 @@ def wish(need: InstanceCell) -> str:
 
 
 def _smallest(has_size: np.ndarray) -> np.ndarray:
-    """Return bool (..., S): the smallest size of each cell alone."""
+    """Return bool (..., S): only the smallest page size of each cell."""
     return has_size & (np.cumsum(has_size, axis=-1) == 1)
 
 

@@ -1,4 +1,4 @@
-"""Costs of moves."""
+"""Prices of moves, and costs of instances on hosts."""
 
 import dataclasses
 from collections.abc import Callable
@@ -12,11 +12,11 @@ from kronos_nova.model.keys import find
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Preferences:
-    """Costs of instances on hosts.
+    """Costs of instances on hosts where rules of operators do not want them.
 
     kind : intp (V,), a row of ``cost``; cost : float64 (K, H)
-    names : the rules of an operator that an instance is subject to; or, given a host, those that
-        would rather not have it there
+    names : (instance, host) to a text with the rules that do not want the instance there; without a
+        host, with all rules that it is subject to
     """
 
     kind: np.ndarray
@@ -40,13 +40,12 @@ class Preferences:
 class Prices:
     """The decrease of the combined imbalance that a move must reach to be worth it.
 
-    vms : float64 (V,), of moving each instance; None costs nothing
-    pairs : (source, destination) to what is added between these hosts
-    soft_group_cost : of each member of a soft server group that ends where the group does not want
-        it, beyond those that are misplaced already; only of groups that the model does not forbid
-        to break. None costs nothing
-    preferences : a move costs as much as they cost more at its destination than at its source; one
-        that makes them cost less earns nothing. None for none
+    vms : float64 (V,), price of moving each instance; None for 0
+    pairs : (source, destination) to the additional price between these hosts
+    soft_group_cost : price of each additional misplaced member of a soft server group that the
+        model permits to break; None for 0
+    preferences : costs of instances on hosts. A move to a host with a higher cost has the
+        difference as its price; a move to a lower cost earns nothing. None for no costs
     """
 
     vms: np.ndarray | None = None
@@ -56,12 +55,12 @@ class Prices:
 
     @property
     def are_free(self) -> bool:
-        """Return whether nothing costs anything."""
+        """Return whether no move has a price."""
         return (self.vms is None and not self.pairs and not self.soft_group_cost
                 and self.preferences is None)
 
     def charges(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (v,): the instances whose moves among some hosts may cost something.
+        """Return bool (v,): the instances whose moves among some hosts may have a price.
 
         :param vms: intp (v,)
         :param hosts: intp (h,)

@@ -1,4 +1,4 @@
-"""One aggregate as arrays."""
+"""One aggregate as arrays: the input of planning."""
 
 import dataclasses
 from typing import TYPE_CHECKING
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-9
 """Difference of two figures, as a fraction of a host (no unit), below which they count as equal in
 all planners. Raised, gains that an operator could measure are ignored; lowered, rounding of float64
-decides between plans. Fixed between these: loads are known to three digits, sums to fifteen."""
+decides between plans. Fixed between the two: loads are known to three digits, sums to fifteen."""
 BY_OTHERS = np.zeros(0, dtype=bool)
-"""Stands for an array that was not given: its default follows from the other fields."""
+"""Placeholder of an array that was not given, whose default depends on other fields."""
 
 
 def _by_others() -> np.ndarray:
@@ -24,19 +24,19 @@ def _by_others() -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Group:
-    """A server group of which at least one member is here, or what a rule of an operator makes one.
+    """A server group with a member in the problem, or a rule of an operator about several servers.
 
-    members : intp (n_members,), indexes of instances of this problem; members elsewhere are ignored
-    anti : members shall be apart (else together)
-    hard : of the two soft policies this is False
-    max_per_host : how many members of an ``anti`` group may share a place
-    arriving : intp (n_arriving,), hosts to which a member moves already, once for each; and hosts
-        in whose place members are that no move of this problem changes
-    places : intp (H,), 0 or more, the place of each host: hosts of one failure domain are one
-        place. None means that every host is a place of its own
-    most_places : on how many places the members of a group that is together may be
-    rule : the name of the operator's rule, '' for a server group
-    yields : a rule that gives way where a host could not be emptied otherwise
+    members : intp (n_members,), instances of this problem; other members are ignored
+    anti : whether members are kept apart; otherwise together
+    hard : False for the two soft policies
+    max_per_host : maximum number of members of an ``anti`` group in one place
+    arriving : intp (n_arriving,), a host for each member that is migrating to this host, and for
+        each member outside of the problem in the place of this host
+    places : intp (H,), number of the place of each host; hosts of one failure domain are one place.
+        None: every host is a place
+    most_places : maximum number of places of a group whose members are kept together
+    rule : name of the operator's rule; '' for a server group
+    yields : whether the rule gives way where a host could not be emptied otherwise
     """
 
     uuid: str
@@ -57,44 +57,45 @@ class Problem:
     """One aggregate's hosts, instances and policies; H hosts, V instances, P policies, C resource
     classes, and S providers that hosts share.
 
-    Rows are sorted by name (hosts) and uuid (instances), so the same cloud gives the same arrays
-    whatever the order it was read in. Inputs are checked where they are read; nothing is checked
-    again here. No NaN but where stated.
+    Hosts are sorted by name and instances by uuid, so that arrays do not depend on the order in
+    which the cloud is read. Inputs are already checked. There is no NaN except where stated.
 
     hosts, vms, policies, resource_classes : names
     policy_weights, thresholds : float64 (P,)
     scores : float64 (H, P), fraction of the host in use, before any move
-    weights : float64 (V, P), what the instance adds to a host's score (times ``host_scale`` of that
-        host)
+    weights : float64 (V, P), load of each instance; times ``host_scale`` of its host it is its part
+        of the host's score
     host_scale : float64 (H, P), 1 unless hosts differ in capacity; a bigger host has a smaller
         scale
-    capacity_scores : float64 (H, P), the same for ``capacity_query``; NaN where a policy has none
+    capacity_scores : float64 (H, P), scores by ``capacity_query``; NaN where a policy has none
     capacity_thresholds : float64 (P,), inf where a policy has none
-    vm_host : intp (V,), where instances are before any move
+    vm_host : intp (V,), host of each instance before any move
     memory_mb : int64 (V,)
-    movable : bool (V,), may be moved by spread and pack
-    available : bool (H,), up, enabled, not forced down: counts in imbalances, may be a destination
+    movable : bool (V,), instances that planners other than the evacuator may move
+    available : bool (H,), hosts that count in imbalances and may be destinations: up, enabled, not
+        forced down, with known load
     used, limits : float64 (H + S, C), allocated and allocatable ((total - reserved) * ratio) on
         each provider, the hosts' own first; limits 0 where a provider has none
     demands : float64 (V, C)
     groups : server groups with a member here
-    evacuable : bool (V,), may be moved by the evacuator; by default as ``movable``
-    draining : bool (H,), disabled but up: the evacuator empties them; by default no host
-    min_unit, max_unit, step_size : float64 (H + S, C), what one consumer may be allocated; None
-        means anything
+    evacuable : bool (V,), instances that the evacuator may move; by default as ``movable``
+    draining : bool (H,), hosts that the evacuator empties; by default none
+    min_unit, max_unit, step_size : float64 (H + S, C), placement's limits of one consumer's amount;
+        None for no limits
     provider : intp (H, C), the row of ``limits`` from which instances of a host are allocated each
         class; None means that every host has all of its own
     shared : uuids (S,) of the providers that hosts share
-    arriving : intp (n,), hosts at which an instance arrives, once for each
-    unweighed : bool (V,), of which it is not known in every policy what they weigh (``weights`` has
-        0 where it is not); by default none
-    leaving : bool (V,), moving to another host, where their load counts; by default none
-    doubtful : bool (V,), of which another try is likely to fail; by default none
-    variances : float64 (V, P), of the load of each instance around ``weights``, in their unit; None
-        means that it is not known
-    cells : NUMA cells of hosts, and what instances need of them; None where none is known
-    left_out : intp (P,), available hosts with the highest scores, and as many with the lowest, that
-        do not count in the imbalance of a policy; None means no host in any policy
+    arriving : intp (n,), destination of each instance that is migrating
+    unweighed : bool (V,), instances whose weight is not known in every policy (``weights`` is 0
+        there); by default none
+    leaving : bool (V,), instances that are migrating, whose load counts at their destination; by
+        default none
+    doubtful : bool (V,), instances whose next move is likely to fail; by default none
+    variances : float64 (V, P), variance of each instance's load around ``weights``; None where not
+        known
+    cells : NUMA cells of hosts and parts of instances; None where none is known
+    left_out : intp (P,), number of available hosts with the highest scores, and of as many with the
+        lowest, that do not count in the imbalance of a policy; None for none
     """
 
     hosts: tuple[str, ...]
@@ -143,7 +144,7 @@ class Problem:
         """Return float64 (V, P): the weights; NaN for an instance whose weight is not known in
         every policy.
 
-        :param of_leaving: also of instances that leave for another host; otherwise NaN
+        :param of_leaving: whether instances that are migrating have their weights; otherwise NaN
         """
         unknown = self.unweighed if of_leaving else self.unweighed | self.leaving
         return np.where(unknown[:, None], np.nan, self.weights)

@@ -1,5 +1,5 @@
-"""An integer program about where instances end, solved by HiGHS (Huangfu and Hall 2018) as
-``scipy.optimize.milp`` ships it."""
+"""The integer program that chooses the hosts on which instances end, solved by HiGHS (Huangfu and
+Hall 2018) through ``scipy.optimize.milp``."""
 
 import collections
 import dataclasses
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 
 STAYS = 1e4
 """Cost of an instance that does not leave, in moves of an instance of mean memory. Fixed: more than
-all moves of others that an instance could be worth. Raised, the solver loses digits of the other
-costs; lowered, instances stay where leaving costs many moves."""
+the cost of all moves of others that could make room for it. Raised, the solver loses digits of the
+other costs; lowered, instances stay where leaving costs many moves."""
 PASSING = 100.0
-"""Cost of a host that exceeds its load limit by its whole size, in moves of an instance of mean
-memory. Raised, more other instances are moved to keep hosts below the limit; lowered, fewer. Not
-measured."""
+"""Cost of a host whose load exceeds its limit by 1, in moves of an instance of mean memory. Raised,
+more other instances are moved to keep hosts below the limit; lowered, fewer. Not measured."""
 SLOWED = 4.0
 """Factor by which a program may take longer than on an idle machine, because HiGHS counts wall
 time. Raised, a plan depends less on other processes, and may exceed its deadline by more; lowered,
@@ -38,22 +37,24 @@ SMALL = 1e-4
 two solutions with equal costs, the one that copies less is taken. Raised, cheap preferences are not
 kept; lowered, the cost is lost in the tolerance of the solver."""
 LOADED = 0.01
-"""Cost of a destination of load 1 rather than 0, in moves of an instance of mean memory. Of two
-solutions with equal costs, the one on less loaded hosts is taken. Raised, more memory is copied for
-that; lowered, the cost is lost in the tolerance of the solver. Not measured."""
+"""Additional cost of a destination with load 1 compared with load 0, in moves of an instance of
+mean memory. Of two solutions with equal costs, the one on less loaded hosts is taken. Raised, more
+memory is copied for that; lowered, the cost is lost in the tolerance of the solver. Not
+measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Solution:
     """A solution of the integer program.
 
-    arrive, leave : intp (r, k, h), how many of each kind arrive at each host in each round, and
-        leave it
-    stay : intp (k,), how many of those that have to leave do not
-    cost : of the solution; bound : below which none can be
-    ways : (round, kind, host) to the NUMA cells in which each that arrives there would lie
-    lies : (round, kind, host) to how many leave of those that lie in each of ``places`` of the
-        assignment
+    arrive, leave : intp (r, k, h), number of instances of each kind that arrive at each host, and
+        leave it, in each round
+    stay : intp (k,), number of instances that have to leave and stay
+    cost : cost of the solution
+    bound : lower bound of the cost of any solution
+    ways : (round, kind, host) to the NUMA cells of each instance that arrives there
+    lies : (round, kind, host) to {position in ``places`` of the assignment: number of instances
+        there that leave}
     """
 
     arrive: np.ndarray
@@ -72,8 +73,8 @@ def _tiled(arrays: Iterable[np.ndarray], rounds: int) -> list[np.ndarray]:
 
 
 class _Taken(NamedTuple):
-    """The amount of a resource of a NUMA cell that a column takes, and its round; negative for
-    instances that leave."""
+    """The amount of a NUMA cell's resource that one instance of a column of the program takes, and
+    the round of the column. The amount is negative for instances that leave."""
 
     column: int
     round: int
@@ -85,12 +86,11 @@ class Program:
     """The integer program: numbers of instances of each kind that arrive at each host, leave it,
     and stay.
 
-    What leaves arrives: each kind by itself, because where it comes from does not matter. Room,
-    NUMA cells, and groups that are kept apart hold at the end; what else must hold or is worth
-    something is added by methods.
+    As many instances of each kind arrive as leave. Room, NUMA cells, and groups that are kept apart
+    hold at the end. Methods add other constraints and costs.
 
-    With several rounds there is an order for each solution: what arrives in a round fits before
-    anything leaves in that round, so the moves of a round are possible in any order.
+    With several rounds each solution has an order of moves: instances that arrive in a round fit
+    before others leave in that round, so the moves of a round are possible in any order.
     """
 
     def __init__(self, assignment: 'Assignment', move: float | None = None, rounds: int = 1,
@@ -98,10 +98,10 @@ class Program:
         """
         :param move: MiB that a move costs in addition to the memory that it copies; None for the
             mean memory
-        :param rounds: 1 for any end, whether or not there is an order
-        :param slot: an instance for the like of which there is to be room. Others go into no NUMA
-            cell that would hold fewer of them then: the program is half as large, and its ends are
-            hardly ever worse
+        :param rounds: number of rounds of moves; with 1 a solution may have no order
+        :param slot: an instance like the new servers for which room is made; None for none. Other
+            kinds do not go to NUMA cells that could then hold fewer of these servers, which makes
+            the program half as large and rarely worse
         """
         self._slot = slot
         self.of, self.rounds = assignment, rounds
@@ -166,16 +166,16 @@ class Program:
 
     @functools.cached_property
     def _flows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Kind, host, and 1.0 or -1.0 of each column for instances that arrive or leave."""
+        """(kinds, hosts, signs) of the columns: sign 1.0 for arrivals, -1.0 for departures."""
         kind, host = np.concatenate([self.arrive, self.leave]).T
         return kind, host, np.where(np.arange(len(kind)) < len(self.arrive), 1.0, -1.0)
 
     def _changes(self, amount: np.ndarray, rows: np.ndarray, most: np.ndarray) -> None:
         """Add constraints: in each row, the arrivals less the departures are at most the bound.
 
-        :param amount: float64 (k, h), of one instance of a kind at a host
-        :param rows: intp (h,), to which row each host belongs
-        :param most: float64 (n,), of each row; inf where anything goes
+        :param amount: float64 (k, h), amount of one instance of each kind at each host
+        :param rows: intp (h,), row of each host
+        :param most: float64 (n,), bound of each row; inf for none
         """
         kind, host, sign = self._flows
         row, value = rows[host], sign * amount[kind, host]
@@ -189,9 +189,9 @@ class Program:
                     self._add(columns, value[columns], -np.inf, float(most[n]))
 
     def _at_once(self) -> Iterator[np.ndarray]:
-        """Yield bool (n,) over the columns of arrivals and departures: the columns that count
-        together. Without rounds these are all columns. With rounds, these are the arrivals by the
-        end of each round and the departures by its begin."""
+        """Yield bool (n,): the columns of arrivals and departures that a constraint has to count
+        together. With one round these are all columns. With more, a constraint for each round
+        counts the arrivals until its end and the departures before it."""
         if self.rounds == 1:
             yield np.ones(len(self.arrive) + len(self.leave), dtype=bool)
             return
@@ -209,7 +209,7 @@ class Program:
         leaves = self.of.shared_rows[self.of.first]
         for c in range(free.shape[1]):
             rows = np.asarray(problem.row(hosts, c))
-            # An instance that leaves a host sharing the pool frees no more of it than it had.
+            # A move between two hosts that share the provider does not change its use.
             takes = ~(self.of.is_leaving[:, None] & (leaves[:, c, None] == rows))
             self._changes(problem.demands[self.of.sample, c][:, None] * takes, rows,
                           np.maximum(free[:, c], 0.0))
@@ -235,9 +235,9 @@ class Program:
                     self._changes(takes.astype(float), rows, np.maximum(free, 0.0))
 
     def _keep_cells(self) -> None:
-        """Let what arrives in each NUMA cell less what leaves it take no more than is free. Each
-        instance that arrives lies in one of the ways that the cells of the host allow; Nova may
-        choose another, so the order of the moves decides."""
+        """Add constraints: in each NUMA cell, arrivals less departures take no more than is free.
+        Each arriving instance uses the cells of the host in one of the possible ways. Nova may
+        choose another way, which is found out when moves are ordered."""
         use, now = self.of.emptied, self.of.state.cells
         if use is None or now is None:
             return
@@ -269,8 +269,8 @@ class Program:
                               np.array([each.amount for each in rows]), -np.inf, free)
 
     def _keep_in_cells(self, use: 'CellUse') -> None:
-        """Let no kind both arrive at a host and leave it: in counts that would take an instance
-        from one cell of the host to another."""
+        """Add constraints: no kind both arrives at a host and leaves it, because in numbers this
+        would move an instance between two cells of the host."""
         arrives, leaves = (collections.defaultdict[tuple[int, int], list[int]](list)
                            for _each in range(2))
         for n, (kind, at) in enumerate(self.arrive.tolist()):
@@ -290,8 +290,8 @@ class Program:
 
     def _ways(self, column: int, need: int,
               host: int) -> tuple[list[int], list[tuple['Place', ...]]]:
-        """Return the columns and the options: one column for each way in which arriving instances
-        can be placed in the cells of a host."""
+        """Return one column for each way in which arriving instances can use the cells of a host,
+        and these ways."""
         use = self.of.emptied
         options = use.options(need, host) if use is not None else []
         if self._slot is not None:
@@ -328,11 +328,11 @@ class Program:
                     taken._replace(amount=taken.amount * amount))
 
     def keep_loads(self, most: np.ndarray, price: float | None = None) -> None:
-        """Let what arrives at hosts less what leaves add no more load than is left up to ``most``,
-        by the mean weight of a kind; unless a price is paid for what passes it.
+        """Add constraints: arrivals less departures, by the mean weight of each kind, lift the load
+        of no host above ``most``. With a price they may, at this cost.
 
-        :param most: float64 (h, P), loads; inf where nothing is too much
-        :param price: of passing it by 1; None for never
+        :param most: float64 (h, P), highest load of each host; inf for no limit
+        :param price: cost of exceeding it by 1; None forbids it
         """
         of, load = self.of, self.of.state.scores[self.of.hosts]
         for p in np.flatnonzero(np.isfinite(most).any(axis=0)):
@@ -349,15 +349,18 @@ class Program:
                                    np.append(values, -1.0))
 
     def keep_load_limits(self, price: float | None = None) -> None:
-        """Keep each load limit of the model."""
+        """Add the constraints of the model's load limits.
+
+        :param price: as of :meth:`keep_loads`
+        """
         for rule in self.of.model.rules:
             if isinstance(rule, LoadLimit):
                 hosts, scores = self.of.hosts, self.of.state.scores[self.of.hosts]
-                # The load that counts is what is left of the score up to this one.
+                # Convert a limit of the load by score or capacity to one of the score.
                 self.keep_loads(rule.most[hosts] - rule.load(self.of.state, hosts) + scores, price)
 
     def even_out(self, worst: np.ndarray) -> None:
-        """Make the combined imbalance cost what it is, and moves their prices alone.
+        """Make the objective the combined imbalance plus the prices of moves.
 
         :param worst: float64 (P,), the imbalance above which no policy may end
         """
@@ -366,7 +369,7 @@ class Program:
         self._costs[:2] = prices[tuple(self.arrive.T)], np.zeros(len(self.leave))
         kind, host, sign = self._flows
         for p, weight in enumerate(problem.policy_weights):
-            # Both from the lowest score: a variable is 0 or more.
+            # Variables are at least 0, as scores are.
             top, bottom = self._variable(weight, np.inf), self._variable(-weight, np.inf)
             self._add(np.array([top, bottom]), np.array([1.0, -1.0]), -np.inf, float(worst[p]))
             for at, (place, score) in enumerate(zip(
@@ -377,8 +380,8 @@ class Program:
                 self._add(np.append(columns, bottom), np.append(change, -1.0), -score, np.inf)
 
     def keep_reserved_room(self) -> None:
-        """Let what arrives at available hosts less what leaves them take no more than a reserve
-        leaves free. Which of them are in use does not matter: all of their room counts."""
+        """Add constraints: arrivals at available hosts less departures leave the reserved room
+        free. All available hosts count, whether in use or not."""
         of, problem, state = self.of, self.of.problem, self.of.state
         free = (problem.limits - state.used)[:len(problem.hosts)]
         now = free[problem.available & (state.guests > 0)].sum(axis=0)
@@ -395,8 +398,8 @@ class Program:
                 self._add(columns, amount[columns], -np.inf, max(left, 0.0))
 
     def keep_wishes(self, should: bool) -> None:
-        """Make it cost what preferences and copies do that instances end at hosts, and more than
-        all that they stay where a rule does not let them be.
+        """Make the objective the costs of preferences and copies. Instances that stay on a host
+        that a rule forbids cost more than all of these.
 
         :param should: whether preferences count
         """
@@ -413,15 +416,16 @@ class Program:
                           - (cost + STAYS * astray)[tuple(self.leave.T)])
 
     def limit_moves(self, most: int) -> None:
-        """Let no more instances move."""
+        """Add the constraint that at most ``most`` instances move, without those that have to
+        leave."""
         columns = len(self.arrive) + np.arange(len(self.leave))
         self._add(columns, np.ones(len(columns)), -np.inf, float(most))
 
     def reward_empty(self, hosts: np.ndarray, reward: float, least: int) -> None:
-        """Reward empty hosts in the objective.
+        """Lower the objective by a reward for each host that becomes empty.
 
-        :param hosts: bool (h,), those of which all instances are in the assignment
-        :param least: so many of them do
+        :param hosts: bool (h,), hosts whose instances are all in the assignment
+        :param least: number of these hosts that must become empty
         """
         first, begin = len(self.arrive), self.columns
         for host in np.flatnonzero(hosts):
@@ -438,11 +442,11 @@ class Program:
 
     def reward_relief(self, host: int, excess: np.ndarray, reward: float,
                       in_part: bool = False) -> None:
-        """Reward in the objective that so much load of every policy leaves a host.
+        """Lower the objective by a reward if the excess load of every policy leaves a host.
 
         :param host: position in the hosts of the assignment
-        :param excess: float64 (P,); 0 and less is no matter
-        :param in_part: what is left of it costs as much as it is a part of the excess
+        :param excess: float64 (P,), load that has to leave; policies with 0 or less do not count
+        :param in_part: whether the part of the excess that stays has a cost, too
         """
         of, first = self.of, len(self.arrive)
         leave = np.flatnonzero(self.leave[:, 1] == host)
@@ -469,9 +473,10 @@ class Program:
     def solve(self, seconds: float, gap: float, nodes: int) -> Solution | None:
         """Return the cheapest solution that is found; None if none is found.
 
-        :param gap: part of the cost by which it may be more than the least
-        :param seconds: of the processor that are left
-        :param nodes: of the branch and bound, after which it ends with the best so far
+        :param gap: part of the cost by which a solution may be more expensive than the cheapest
+        :param seconds: processor time that is left
+        :param nodes: maximum number of nodes of the branch and bound, after which the best solution
+            so far is returned
         """
         from scipy import optimize  # imported late: it takes half a second
         from scipy import sparse

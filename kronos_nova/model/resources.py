@@ -1,4 +1,4 @@
-"""Converts the objects of a snapshot to the arrays of a problem."""
+"""Conversion of a snapshot's hosts, instances and server groups to the arrays of a problem."""
 
 import collections
 import dataclasses
@@ -22,8 +22,8 @@ from kronos_nova.objects.snapshot import pools_of
 
 NOTHING = ResourceInventory(total=0)
 DEVICE = 'device'
-"""Prefix of the names of devices that count like resource classes, whose own names have no lower
-case."""
+"""Prefix of the names of devices, which count like resource classes. The names of resource classes
+have no lower case."""
 ENOUGH = 1 << 20
 """Number of devices that is assumed for a host whose devices are not known. Fixed: more than all
 servers of one host need. Lowered below that, instances seem to have no room; raised, nothing
@@ -33,13 +33,11 @@ T = TypeVar('T')
 
 def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host: np.ndarray,
               snapshot: Snapshot) -> tuple[dict[str, object], np.ndarray]:
-    """Return the fields of a :class:`~kronos_nova.model.Problem` that placement decides: the
-    allocations of instances and the capacity of providers. Return also bool (H,), the hosts that
-    report themselves what is used.
+    """Return the fields of a :class:`~kronos_nova.model.Problem` about allocations of instances and
+    capacity of providers. Return also bool (H,), the hosts whose use is reported.
 
-    Where a host does not, it is the sum of what its instances are allocated, and of those that
-    arrive. Devices count like resource classes, one for each alias, whatever NUMA
-    cell they are near.
+    The use of other hosts is the sum of the allocations of their instances and of those that
+    arrive. Devices count like resource classes, one for each alias, whatever their NUMA cell.
     """
     hosts, instances = _with_devices(hosts, instances)
     classes = tuple(sorted({name for instance in instances for name in (
@@ -69,8 +67,8 @@ def resources(hosts: tuple[Host, ...], instances: tuple[Instance, ...], vm_host:
 
 def _with_devices(hosts: tuple[Host, ...], instances: tuple[Instance, ...]
                   ) -> tuple[tuple[Host, ...], tuple[Instance, ...]]:
-    """Return hosts and instances with the devices of their pools, and those they need, as further
-    resources. A host that does not report its devices counts as having enough for all."""
+    """Return hosts and instances with devices as additional resources. A host that does not report
+    its devices has enough for all."""
     held: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for instance in instances:
         if instance.devices:
@@ -145,9 +143,9 @@ def _provider(hosts: Sequence[Host], shared: Sequence[SharedProvider],
 
 
 def groups(snapshot: Snapshot, vms: tuple[str, ...], hosts: tuple[str, ...]) -> tuple[Group, ...]:
-    """Return the server groups that can matter here: those with two members or more among ``vms``
-    and the instances that move to ``hosts`` already. A group whose members are kept apart is
-    repeated for each level of failure domains that metadata of a member names."""
+    """Return the server groups that can affect moves here: those with at least two members among
+    ``vms`` and the instances that are migrating to ``hosts``. A group whose members are kept apart
+    is repeated for each level of failure domains that metadata of a member names."""
     index = {uuid: position for position, uuid in enumerate(vms)}
     arriving = _arriving_members(snapshot, hosts)
     levels = _levels_apart(snapshot)
@@ -187,8 +185,8 @@ def _levels_apart(snapshot: Snapshot) -> dict[str, tuple[str, bool]]:
 
 def _by_domain(group: Group, snapshot: Snapshot, hosts: Sequence[str], level: str,
                hard: bool) -> Group:
-    """Make a group of the same members, of which no two are in one domain. Owners ask for it, so it
-    gives way where a host could not be emptied otherwise."""
+    """Make a group of the same members that keeps them in different failure domains. It gives way
+    where a host could not be emptied otherwise, because only owners of servers ask for it."""
     place_of = {host.name: domains.place(host, level) or (host.name,) for host in snapshot.hosts}
     first: dict[domains.Place, int] = {}
     places = [first.setdefault(place_of[host], number) for number, host in enumerate(hosts)]

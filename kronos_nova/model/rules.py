@@ -1,8 +1,8 @@
-"""Rules that constraints compile into, in a few forms.
+"""The kinds of rules that constraints compile into.
 
-A rule answers for many moves at once and names its reason. Those whose answer to several moves
-together follows from sums (``is_additive``) are passed the other moves. The others say which chains
-they couple (``couples``), so that these are tried out.
+A rule is evaluated for many moves at once and has a reason. Where only sums over moves matter
+(``is_additive``), the other moves of a chain are passed to it. Other rules report the chains whose
+moves affect each other (``couples``), and these are tried on a copy of the state.
 """
 
 import dataclasses
@@ -30,15 +30,16 @@ if TYPE_CHECKING:
     from kronos_nova.model.state import State
 
 Why = Callable[['State', int, int], str]
-"""(state, instance, host) to one line for a person: why the host is not permitted. Called only when
-it is not. Forms that know it themselves have a method of that name."""
+"""(state, instance, host) to a text why the rule forbids the host. It is called only if the rule
+does. Rules without such a field have a method of this name."""
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class Rule:
     """A reason for which some instances may not go to some hosts.
 
-    reason : the word under which instances that stayed because of the rule are reported
+    reason : word of :data:`~kronos_nova.objects.plan.SKIP_REASONS` for instances that stay because
+        of the rule
     yields : whether the rule gives way where a host could not be emptied otherwise, such as a limit
         of load
     """
@@ -49,15 +50,15 @@ class Rule:
 
     def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
                others: Chains = ()) -> np.ndarray:
-        """Return bool (...): whether each instance may go to the host; both broadcast. The answer
+        """Return bool (...): whether each instance may go to each host; both broadcast. The value
         for an instance's own host has no meaning.
 
-        :param others: moves made as well, only where the rule is additive
+        :param others: other moves of the same chains; only passed to additive rules
         """
         raise NotImplementedError
 
     def narrows(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (v,): instances that the rule may forbid on one of some hosts, in any state.
+        """Return bool (v,): instances that the rule may forbid one of some hosts, in any state.
 
         :param vms: intp (v,)
         :param hosts: intp (h,)
@@ -65,16 +66,17 @@ class Rule:
         return np.ones(len(vms), dtype=bool)
 
     def couples(self, state: 'State', moves: Chains) -> np.ndarray:
-        """Return bool (...): the chains in which one move may change whether another is allowed.
-        Only rules that are not additive are asked."""
+        """Return bool (...): chains in which one move may change whether another is allowed. It is
+        only called for rules that are not additive."""
         return np.ones(moves[0][0].shape, dtype=bool)
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class AllowedHosts(Rule):
-    """Instances of a kind may go to some hosts and to no others.
+    """A set of permitted hosts for each kind of instances.
 
-    kind : intp (V,), a row of ``allowed``; allowed : bool (K, H)
+    kind : intp (V,), row of ``allowed`` of each instance
+    allowed : bool (K, H), permitted hosts of each kind
     """
 
     why: Why
@@ -91,21 +93,23 @@ class AllowedHosts(Rule):
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class PlacementRule(AllowedHosts):
-    """Hosts that the rules of an operator allow instances. An instance on another host has to be
+    """The hosts that rules of operators permit to instances. An instance on another host has to be
     moved.
 
-    names : the rules that an instance is subject to; or, given a host, those against it
+    names : (instance, host) to a text with the rules that forbid the host; without a host, with all
+        rules that the instance is subject to
     """
 
     names: Callable[..., str]
 
 
 class ForbiddenPairs(Rule):
-    """Some instances may not go to some hosts."""
+    """Pairs of an instance and a host to which it may not go."""
 
     def __init__(self, problem: Problem, pairs: Iterable[tuple[str, str]], reason: str, why: Why,
                  yields: bool = False):
-        """:param pairs: uuids of instances and names of hosts; others than here are ignored"""
+        """:param pairs: uuids of instances and names of hosts; those outside of the problem are
+        ignored"""
         super().__init__(reason=reason, yields=yields)
         self.why, self._hosts = why, len(problem.hosts)
         pairs = set(pairs)
@@ -127,7 +131,8 @@ class ForbiddenPairs(Rule):
 
 
 class Room(Rule):
-    """The allocation of an instance must be free on the provider it comes from, in every class."""
+    """Room for an instance's allocation in every resource class, on the host or on the shared
+    provider that it is allocated from."""
 
     def allows(self, state: 'State', vms: np.ndarray, hosts: np.ndarray,
                others: Chains = ()) -> np.ndarray:
@@ -157,8 +162,8 @@ class Room(Rule):
 
     def linear(self, state: 'State', hosts: np.ndarray,
                vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Free and whole room of each host, float64 (h, k), and what instances need, (v, k). What
-        hosts share is not any one host's: there seems to be enough for all instances."""
+        """Return the free and the total room of each host, float64 (h, k), and the needs of
+        instances, (v, k). Of resources from shared providers each host has more than enough."""
         problem = state.problem
         free, limits = (problem.limits - state.used)[hosts], problem.limits[hosts]
         own = problem.row(hosts[:, None], np.arange(free.shape[1])) == hosts[:, None]
@@ -168,13 +173,15 @@ class Room(Rule):
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class ArrivalLimit(Rule):
-    """No host passes a level of load by what arrives there, where it is not known what leaves.
+    """A limit of a host's load after arrivals, for a policy in which the loads of instances are not
+    known.
 
-    Each arrival counts with the most that it may use, and a departure with nothing.
+    Each arriving instance counts with the most that it may use, and a leaving one with 0.
 
-    scores : float64 (H,), before any move, NaN = not measured
-    weights : float64 (V,); host_scale : float64 (H,), the score of a weight of 1
-    most : float64 (H,), the level
+    scores : float64 (H,), scores before any move, NaN = not measured
+    weights : float64 (V,), the most that each instance may use
+    host_scale : float64 (H,), the score of a weight of 1
+    most : float64 (H,), the limit
     """
 
     policy: str
@@ -195,7 +202,7 @@ class ArrivalLimit(Rule):
             hosts == home[vms])
 
     def _free(self, state: 'State') -> np.ndarray:
-        """Return float64 (H,): the amount that may still arrive."""
+        """Return float64 (H,): the load that may still arrive."""
         moved = np.flatnonzero(state.vm_host != state.problem.vm_host)
         places = state.vm_host[moved]
         return self.most - self.scores - np.bincount(
@@ -209,13 +216,14 @@ class ArrivalLimit(Rule):
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class LoadLimit(Rule):
-    """No host passes a level of load.
+    """A limit of each host's load.
 
-    most : float64 (H, P), inf where nothing is too much
-    what : what that level is, for a person
-    is_passing : only a matter on the way, not of where a search may end
-    by_capacity : the higher of score and capacity value counts; a capacity that is not measured is
-        NaN. Otherwise the score does
+    most : float64 (H, P), the limits; inf for none
+    what : name of the limit in texts
+    is_passing : whether the limit only applies after single moves of a plan, and searches may
+        ignore it
+    by_capacity : whether the higher one of score and capacity value counts (NaN where that is not
+        measured), instead of the score
     """
 
     reason: str = 'threshold'
@@ -226,13 +234,13 @@ class LoadLimit(Rule):
     is_passing: bool = False
 
     def load(self, state: 'State', at: Index | tuple[np.ndarray, ...]) -> np.ndarray:
-        """Return float64 (..., P): the load of hosts that is limited."""
+        """Return float64 (..., P): the load of hosts that counts for the limit."""
         scores = state.scores[at]
         return np.fmax(scores, state.capacity_scores[at]) if self.by_capacity else scores
 
     def projected(self, state: 'State', vms: Index, hosts: Index,
                   others: Chains = ()) -> np.ndarray:
-        """Return float64 (..., P): the load of each host once the instance is there."""
+        """Return float64 (..., P): that load of each host after the instance has arrived."""
         problem, scale = state.problem, state.problem.host_scale[hosts]
         load = self.load(state, hosts) + problem.weights[vms] * scale
         for other, there in others:
@@ -266,11 +274,12 @@ class LoadLimit(Rule):
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class GroupPolicy(Rule):
-    """Server groups that may not be broken: at most so many members at a place, or only to where
-    most of the others are.
+    """Server groups, and rules about several servers, that moves may not break. Members that are
+    kept apart: at most so many in one place. Members that are kept together: a move only to a place
+    with most of the others.
 
     forbids : bool (G,), the groups that the rule is about
-    firm : bool (G,), those that do not give way where a host could not be emptied
+    firm : bool (G,), groups that do not give way even where a host could not be emptied otherwise
     """
 
     is_additive: ClassVar[bool] = False
@@ -282,8 +291,8 @@ class GroupPolicy(Rule):
         return dataclasses.replace(self, forbids=self.forbids & self.firm)
 
     def together_only(self, memberships: 'Memberships') -> 'GroupPolicy':
-        """Return the rule for groups that are kept together only. The hosts of groups that are kept
-        apart depend on the end of the other moves."""
+        """Return the rule only for groups whose members are kept together. Whether members are
+        apart depends on the other moves."""
         return dataclasses.replace(self, forbids=self.forbids & ~memberships.anti)
 
     def why(self, state: 'State', vm: int, host: int) -> str:
@@ -318,8 +327,8 @@ class GroupPolicy(Rule):
 
     def allows_groups(self, state: 'State', groups: np.ndarray, vms: np.ndarray, hosts: np.ndarray,
                       others: Sequence[ArrayMove] = ()) -> np.ndarray:
-        """Return bool (n,): whether each group allows its member on the host. An affinity group is
-        not additive, so its answer for several moves has to be tried."""
+        """Return bool (n,): whether each group allows its member on the host. For groups that are
+        kept together other moves are not counted, because these are not additive."""
         counts, members = state.groups, state.model.memberships
         there, place = counts.on(groups, hosts), members.place(groups, hosts)
         inside = there
@@ -334,7 +343,7 @@ class GroupPolicy(Rule):
 
     def room(self, state: 'State', group: int, hosts: np.ndarray) -> np.ndarray | None:
         """Return intp (n,): the number of further members of a group that the place of each host
-        may have; None if the rule does not keep them apart."""
+        may take; None if the rule does not keep them apart."""
         members = state.model.memberships
         if self.forbids[group] and members.anti[group]:
             return members.most[group] - state.groups.on(np.full(len(hosts), group), hosts)
@@ -345,7 +354,7 @@ class GroupPolicy(Rule):
 
 
 def _wish(group: Group) -> str:
-    """Write what a rule that makes a group wants of its servers."""
+    """Return a text about how an operator's rule wants its servers placed."""
     kind = 'hosts' if group.places is None else 'domains'
     if group.anti:
         return f'keeps servers apart by {kind}'
@@ -356,12 +365,13 @@ def _wish(group: Group) -> str:
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class ReservedRoom(Rule):
-    """In every resource class, what is free on the available hosts in use stays at least
-    ``needed``; where less is free already, a move must not make it less still. Only two kinds of
-    moves change the sum: those that empty a host, and those that come from a host which is not
-    counted.
+    """Free room on the available hosts in use that moves must leave: at least ``needed`` in every
+    resource class. Where less is free already, a move must not make it less.
 
     needed : float64 (C,)
+
+    Only three kinds of moves change the sum: moves that empty a host, moves to an empty host, and
+    moves from a host that is not available.
     """
 
     is_additive: ClassVar[bool] = False
@@ -390,7 +400,7 @@ class ReservedRoom(Rule):
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class CellRoom(Rule):
-    """The NUMA cells of a server must be free in distinct cells of its host."""
+    """Room for the NUMA cells of a server, in distinct NUMA cells of its host."""
 
     is_additive: ClassVar[bool] = False
     reason: str = 'capacity'
@@ -421,7 +431,7 @@ class CellRoom(Rule):
 
     def linear(self, state: 'State', hosts: np.ndarray,
                vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return :meth:`Room.linear` for the cells of a host together."""
+        """Return :meth:`Room.linear` for the NUMA cells of each host together."""
         return _cells(state).sums(hosts, vms)
 
 
@@ -433,7 +443,7 @@ def _cells(state: 'State') -> 'CellUse':
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class CallbackRule(Rule):
-    """A rule that can only be asked, one move at a time, and so is asked last."""
+    """A rule that is a function of one move. It is slow, so it is evaluated last."""
 
     is_additive: ClassVar[bool] = False
     why: Why

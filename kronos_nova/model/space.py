@@ -1,9 +1,8 @@
-"""The part of a model that a search may touch, so small and so flat that whole searches fit into a
-few array operations.
+"""The part of a model that a search works on, as small arrays, so that many assignments are
+searched by a few array operations.
 
-It knows what single moves cost and where they lead, and room as sums. What it leaves out — rooms
-that hosts share, rules that have to be tried out, the order of moves — is decided by
-:meth:`State.delta` when a plan is ordered.
+It has the prices and effects of single moves, and room as sums. Shared providers, rules that are
+not additive and the order of moves are left to :meth:`State.delta` when a plan is ordered.
 """
 
 import functools
@@ -19,31 +18,34 @@ from kronos_nova.model.rules import GroupPolicy
 from kronos_nova.model.state import State
 
 KINDS = 8
-"""Maximum number of scales of hosts with a matrix of their own. Raised, each matrix costs memory
-and time; lowered, more hosts are rated one by one. Clouds have few kinds of hosts."""
+"""Maximum number of host scales, each of which has a matrix of its own. Raised, each matrix costs
+memory and time; lowered, scales that differ more are treated as equal. Clouds have few kinds of
+hosts."""
 ROWS = 256
 """Number of instances whose prices are computed together. Raised, a call takes more memory;
 lowered, there are more calls, each with numpy's overhead. Not measured."""
 NOWHERE = -1
 """Index of the host of a dummy item (no unit). Fixed: no host has a negative index."""
 NEVER = np.float32(1e30)
-"""Stands for a price that cannot be paid: more than any other, and finite, so that what is the
-difference of two of them, or a product with 0, is a number."""
+"""Price of a forbidden move: more than any other price, and finite, so that the difference of two
+such prices, or a product with 0, is a number."""
 
 
 class SearchSpace:
-    """Available hosts and the movable instances on them; h hosts, v instances, and c kinds of room
-    that could run out within the budget. Behind the instances is a dummy item for each host, which
-    weighs nothing and is never moved: both together are the items.
+    """The available hosts that a search may use, and their movable instances: h hosts, v instances,
+    and c kinds of room that could run out within the budget. Instances are followed by a dummy item
+    for each host, without load and never moved; together they are the items.
 
-    hosts, vms : intp, their indexes in the problem; after the hosts, rows may follow that stand for
-        hosts which are not touched
-    home : intp (v,), where each instance is now
-    scores, scale : float64 (h, P); weights : float64 (v + h, P), of the items
-    worst : float64 (P,), the imbalance above which a policy may not end
-    is_free : every instance may go to every host, for nothing
-    room, free : float64 (h, c), of which is left; sizes : float64 (v + h, c); unit : float64
-        (c,), the room of the biggest host
+    hosts, vms : intp, indexes in the problem. Rows of arrays by host may be followed by rows that
+        stand for all hosts that the search does not use
+    home : intp (v,), present host of each instance
+    scores, scale : float64 (h, P)
+    weights : float64 (v + h, P), weights of the items
+    worst : float64 (P,), highest imbalance with which each policy may end
+    is_free : whether every instance may go to every host without a price
+    room, free : float64 (h, c), total and free room
+    sizes : float64 (v + h, c), sizes of the items
+    unit : float64 (c,), room of the largest host
     """
 
     free: np.ndarray
@@ -51,8 +53,8 @@ class SearchSpace:
 
     def __init__(self, state: State, budget: int, hosts: np.ndarray | None = None):
         """
-        :param hosts: the available hosts that may be touched, sorted; None for all. The scores of
-            the others still count
+        :param hosts: the available hosts that the search may use, sorted; None for all. The scores
+            of other hosts still count
         """
         problem = state.problem
         self.state, self.model, self.problem = state, state.model, problem
@@ -81,7 +83,8 @@ class SearchSpace:
         self._rows: dict[int, np.ndarray] = {}
 
     def _set_room(self, budget: int) -> None:
-        """Set the room of the additive rules from the needs of an instance on one host."""
+        """Set room and sizes by the additive rules, for the kinds of room that could run out within
+        the budget."""
         parts = [rule.linear(self.state, self.hosts, self.vms) for rule in self.model.rules
                  if hasattr(rule, 'linear') and not getattr(rule, 'is_passing', False)]
         none = [(np.zeros((len(self.hosts), 0)), np.zeros((len(self.hosts), 0)),
@@ -94,9 +97,9 @@ class SearchSpace:
         self.floor = np.minimum(self.free, 0.0) - TOLERANCE
 
     def _add_untouched(self) -> int:
-        """Add two rows that stand for all untouched hosts: the highest and the lowest score of each
-        policy, without instances, and closed to them. Where hosts are left out, add two more for
-        each of these."""
+        """Add two rows that stand for all other available hosts: the highest and the lowest score
+        of each policy, without instances and closed to them. Where policies leave hosts out, add
+        two more for each of these. Returns the number of rows."""
         others = self.problem.available.copy()
         others[self.hosts] = False
         if not others.any():
@@ -120,10 +123,10 @@ class SearchSpace:
 
     @functools.cached_property
     def kinds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Hosts of about the same scale: (k, P) their scales and (h,) which host is which.
+        """The different scales of hosts, (k, P), and the number of each host's scale, (h,).
 
-        At most :data:`KINDS`; where there are more, similar ones are taken for equal, which only
-        makes the first look coarser.
+        There are at most :data:`KINDS`. Where hosts have more, similar scales count as equal, which
+        only makes the first rating of swaps less exact.
         """
         digits = 6
         while True:
@@ -134,17 +137,16 @@ class SearchSpace:
             digits -= 1
 
     def row(self, vm: int) -> np.ndarray:
-        """Return float64 (h,): the price of moving an instance to each host, 0 at home, inf where
-        it may not go. Room is left out, because a plan may make it."""
+        """Return float64 (h,): the price of moving an instance to each host, 0 for its present
+        host, inf where it may not go. Room is not considered, because a plan may make it."""
         if vm not in self._rows:
             self._rows[vm] = self._table(np.array([vm]))[0]
         return self._rows[vm]
 
     @functools.cached_property
     def prices_at(self) -> np.ndarray | None:
-        """float32 (v + h, h): the rows of all instances with :data:`NEVER` for inf, and behind them
-        of items that cost nothing, one for each host. None if everything may go anywhere for
-        nothing."""
+        """float32 (v + h, h): the prices of all items on all hosts, :data:`NEVER` where an instance
+        may not go; 0 for dummy items. None if all moves are allowed and free."""
         if self.is_free:
             return None
         table = np.zeros((len(self.vms) + len(self.scores), len(self.scores)), dtype=np.float32)
@@ -154,7 +156,7 @@ class SearchSpace:
 
     @functools.cached_property
     def _priced_rows(self) -> np.ndarray:
-        """float32 (n, h): the rows of the instances in ``priced``."""
+        """float32 (n, h): the prices of the instances in ``priced`` on all hosts."""
         rows = np.empty((len(self.priced), len(self.scores)), dtype=np.float32)
         for start in range(0, len(rows), ROWS):
             part = slice(start, start + ROWS)
@@ -163,7 +165,7 @@ class SearchSpace:
 
     @functools.cached_property
     def priced(self) -> np.ndarray:
-        """intp: the instances that may have a price on one of the hosts, or may not go there."""
+        """intp: the instances that may have a price on some host, or may not go to some host."""
         found = self.model.prices.charges(self.vms, self.hosts)
         for rule in self._forbidding:
             found |= rule.narrows(self.vms, self.hosts)
@@ -171,18 +173,16 @@ class SearchSpace:
 
     @functools.cached_property
     def price_rows(self) -> 'PriceRows | None':
-        """The prices of all instances on the hosts; None if everything may go anywhere for
-        nothing."""
+        """The prices of all instances on the hosts; None if all moves are allowed and free."""
         return None if self.is_free else PriceRows(
             self._priced_rows[:, :len(self.hosts)], self.priced, len(self.vms))
 
     def price_change(self, items: Index, sources: Index,
                      hosts: Index) -> np.ndarray | np.float32:
-        """Return float32 (...): the additional cost of having items on one host instead of the
-        other."""
+        """Return float32 (...): the price of items on ``hosts`` less their price on ``sources``."""
         if self.prices_at is None:
             return np.float32(0)
-        # One index is many times as fast as two.
+        # One flat index is many times faster than two.
         prices = self.prices_at.reshape(-1)
         first = np.asarray(items, dtype=np.intp) * len(self.scores)
         return prices.take(first + hosts) - prices.take(first + sources)
@@ -205,21 +205,25 @@ class SearchSpace:
     def is_legal(self, imbalances: np.ndarray, free: np.ndarray) -> np.ndarray:
         """Return bool (n,): whether an end state violates neither policies nor room.
 
-        imbalances : float64 (n, P); free : float64 (n, c, h)
+        :param imbalances: float64 (n, P)
+        :param free: float64 (n, c, h), free room
         """
         legal = (imbalances <= self.worst).all(axis=1)
         return legal & (free >= self.floor.T).all(axis=(1, 2))
 
     def keeps_apart(self, vm: int, host: int, place: np.ndarray) -> bool:
-        """Return whether the instances that moved let one of their server group go to a host.
+        """Return whether the groups that keep an instance apart from others allow it on a host.
 
-        :param place: intp (v or more,), where every instance is, -1 for nowhere
+        :param place: intp (v or more,), host of every instance, -1 for none
         """
         return vm >= len(self.vms) or bool(self._apart(vm, np.array([host]), place)[0])
 
     def allows_host(self, vm: int, place: np.ndarray) -> np.ndarray:
-        """Return bool (h,): hosts that an instance may go to, and its home, for given places of all
-        others. Room is left out."""
+        """Return bool (h,): the present host of an instance and the hosts that it may go to, apart
+        from room.
+
+        :param place: as of :meth:`keeps_apart`
+        """
         allowed = (np.arange(len(self.scores)) < len(self.hosts) if self.is_free
                    else np.isfinite(self.row(vm)))
         return allowed & self._apart(vm, np.arange(len(allowed)), place)
@@ -235,22 +239,23 @@ class SearchSpace:
         return apart
 
     def are_apart(self, place: np.ndarray) -> bool:
-        """Return whether the instances that moved let all of their server groups be where they are.
+        """Return whether all groups that keep instances apart allow the moved instances on their
+        hosts.
 
-        :param place: as before
+        :param place: as of :meth:`keeps_apart`
         """
         return all(self.keeps_apart(int(vm), int(place[vm]), place)
                    for vm in np.flatnonzero(place[:len(self.vms)] != self.home))
 
     def conflicts(self, vm: int) -> frozenset[int]:
-        """Return the other instances of the space that may have to be kept apart from one."""
+        """Return the other instances of the space from which groups keep an instance apart."""
         return frozenset(other for members, _room, _where in self._spacings(vm)
                          for other in members.tolist()) - {vm}
 
     def _spacings(self, vm: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Return for each group that keeps an instance apart its members in the space, the number
-        of members that each place may have, and the place of each host. The last place, of no host,
-        is -1."""
+        """Return (members in the space, maximum number of members in each place, place of each
+        host) for each group that keeps an instance apart from others. The last entry of the places
+        is -1, for no host."""
         return [found for rule in self.spacing
                 for group in self.model.memberships.groups_of(self.vms[vm]).tolist()
                 if (found := self._members_apart(rule, group))]
@@ -285,7 +290,8 @@ class SearchSpace:
 
     def shift(self, scores: np.ndarray, free: np.ndarray, number: np.ndarray, items: np.ndarray,
               sources: np.ndarray, hosts: np.ndarray) -> None:
-        """Take items from ``sources`` to ``hosts``, each in the end state of that number."""
+        """Move items from ``sources`` to ``hosts``, each in the end state at position ``number``,
+        by changing ``scores`` and ``free``."""
         for place, way in ((sources, -1), (hosts, 1)):
             np.add.at(scores.transpose(0, 2, 1), (number, place),
                       way * self.weights[items] * self.scale[place])
@@ -293,17 +299,18 @@ class SearchSpace:
 
 
 class PriceRows:
-    """Prices of instances on hosts, by the rows of those instances that may have any.
+    """Prices of instances on hosts, stored only for the instances that may have any.
 
-    row : intp (v,), of each instance its row, of which the last is that of no price
-    rows : float32 (r, h); columns : float32 (h, r), the same by host
+    row : intp (v,), row of each instance; the last row has no prices
+    rows : float32 (r, h), the prices
+    columns : float32 (h, r), the same prices by host
     """
 
     def __init__(self, rows: np.ndarray, priced: np.ndarray, count: int):
         """
-        :param rows: float32 (n, h), of the instances whose row may be other than 0
+        :param rows: float32 (n, h), prices of the instances that may have any
         :param priced: intp (n,), these instances
-        :param count: v
+        :param count: number of all instances, v
         """
         self.row = np.full(count, len(priced))
         self.row[priced] = np.arange(len(priced))
@@ -319,8 +326,8 @@ class PriceRows:
     def add(self, total: np.ndarray, vms: np.ndarray, hosts: Index) -> None:
         """Add the prices of moves to ``total``, float64 (..., m).
 
-        :param vms: intp (m,) with one host, or (n, 1) with some
-        :param hosts: one, or intp (m,)
+        :param vms: intp (m,) with one host, or (n, 1) with several
+        :param hosts: one host, or intp (m,)
         """
         if isinstance(hosts, int):
             if self._is_charging[hosts]:

@@ -1,4 +1,4 @@
-"""The imbalance of scores of which some hosts at each end are left out, by order statistics."""
+"""The imbalance of policies that leave out some hosts with the highest and lowest scores."""
 
 import numpy as np
 
@@ -6,10 +6,10 @@ import numpy as np
 def ends(scores: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the highest and the lowest score that count, float64 (..., P) each.
 
-    Where fewer than two hosts are left, both are the same.
+    Where fewer than two hosts count, both are equal.
 
     :param scores: float64 (..., P, n), n at least 1
-    :param left_out: intp (P,), hosts left out at each end of each policy
+    :param left_out: intp (P,), number of hosts that each policy leaves out at each end
     """
     count = scores.shape[-1]
     lowest = np.where(count - 2 * left_out < 2, count // 2, left_out)
@@ -20,7 +20,8 @@ def ends(scores: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def imbalances(scores: np.ndarray, left_out: np.ndarray | None) -> np.ndarray:
-    """Return float64 (..., P): the distance between the ends; 0 where fewer than two hosts count.
+    """Return float64 (..., P): the highest less the lowest score that counts; 0 where fewer than
+    two hosts count.
 
     :param scores: float64 (..., P, n)
     :param left_out: as in :func:`ends`; None for no host

@@ -1,4 +1,5 @@
-"""The state that changes while planning: the hosts of instances, and what follows from them."""
+"""The state that planning changes: the hosts of instances, with the loads, room and groups that
+follow."""
 
 import copy
 from collections.abc import Iterable
@@ -16,15 +17,17 @@ from kronos_nova.model.problem import TOLERANCE
 
 
 class State:
-    """A :class:`Model` with some moves done. Mutated by :meth:`move` only; moving back undoes.
+    """A :class:`Model` with some moves made. Only :meth:`move` and :meth:`arrive` change it; a move
+    back undoes a move.
 
     scores, capacity_scores : float64 (H, P)
     used : float64 (H + S, C)
     vm_host : intp (V,)
-    guests : intp (H,), instances on each host, and those that arrive there
-    groups : members of the server groups on each host
-    cells : what is in use of NUMA cells; None where the problem has none
-    origin : intp (V,), the host from which moving each instance is paid for
+    guests : intp (H,), number of instances on each host, with those that are migrating there
+    groups : counters of the server groups' members on hosts
+    cells : use of NUMA cells; None where the problem has none
+    origin : intp (V,), host of each instance at the last :meth:`settle`, from which moves have
+        their prices
     """
 
     def __init__(self, model: Model):
@@ -57,19 +60,18 @@ class State:
         return other
 
     def under(self, model: Model) -> 'State':
-        """Return the same placement as a state of another model, which has the same problem and
-        other rules."""
+        """Return a copy under another model of the same problem, which has other rules."""
         other = self.copy()
         other.model = model
         return other
 
     def settle(self) -> None:
-        """Reset the costs: moves and misplaced members so far cost nothing from now on."""
+        """Restart the count of prices here: moves and misplaced members so far are free."""
         self.origin, self.allowed = self.vm_host.copy(), self.groups.misplaced.copy()
 
     def move(self, vm: int, destination: int) -> int:
-        """Put an instance on another host. Returns the host it left, so that ``move(vm, that)``
-        undoes it."""
+        """Move an instance to another host. Returns the host that it leaves, so that a move there
+        undoes this one."""
         source = int(self.vm_host[vm])
         self._shift(vm, source, -1)
         self._shift(vm, destination, 1)
@@ -77,16 +79,16 @@ class State:
         return source
 
     def chosen_parts(self, vm: int, host: int) -> tuple[int, ...]:
-        """Return the NUMA cells of a host that Nova would choose for an instance; empty where it
-        needs none or does not fit."""
+        """Return the NUMA cells of a host that Nova would choose for an instance; empty where the
+        instance needs none or does not fit."""
         if self.cells is None:
             return ()
         places = self.cells.choose(int(self.cells.cells.kind[vm]), host) or ()
         return tuple(place.cell for place in places)
 
     def slots(self, vm: int, hosts: np.ndarray) -> np.ndarray:
-        """Return float64 (h,): the number of instances like one that fit into the free room of
-        hosts, without other rules. Room that hosts share counts for each of them."""
+        """Return float64 (h,): the number of instances like ``vm`` for which each host has free
+        room, without other rules. Room of a shared provider counts for each of its hosts."""
         problem, demand = self.problem, self.problem.demands[vm]
         needed = np.flatnonzero(demand > 0)
         rows = problem.row(hosts[:, None], needed)
@@ -114,8 +116,8 @@ class State:
         self._extremes = {}
 
     def imbalances(self) -> np.ndarray:
-        """Return float64 (P,): max − min of every policy's scores over the available hosts without
-        those that are left out; 0 where there is none."""
+        """Return float64 (P,): the highest less the lowest score of each policy over the available
+        hosts, without those that it leaves out; 0 without hosts."""
         counted = self.scores[self.problem.available]
         if self.problem.left_out is not None:
             return spans.imbalances(counted.T, self.problem.left_out)
@@ -132,8 +134,7 @@ class State:
             moved, self.origin[moved], self.vm_host[moved]).sum())
 
     def misplacing(self) -> float:
-        """Return the cost of the members of soft groups that were misplaced since
-        :meth:`settle`."""
+        """Return the price of the members of soft groups misplaced since :meth:`settle`."""
         beyond = np.maximum(self.groups.misplaced - self.allowed, 0)
         return float((self.model.prices.soft_group_cost or 0.0) * (beyond @ self.model.breakable))
 
@@ -148,24 +149,27 @@ class State:
 
     @property
     def fill(self) -> np.ndarray:
-        """float64 (H,): how full each host is, in the resource class in which it is fullest."""
+        """float64 (H,): the used part of each host's capacity, in the resource class in which it is
+        largest."""
         hosts = len(self.guests)
         limits = np.maximum(self.problem.limits[:hosts], TOLERANCE)
         return (self.used[:hosts] / limits).max(axis=1, initial=0.0)
 
     def extremes(self, count: int = 3) -> Extremes:
-        """Return the hosts at both ends of each policy. They are cached until the next move."""
+        """Return the most and least loaded hosts of each policy, cached until the next move.
+
+        :param count: number of hosts at each end
+        """
         if count not in self._extremes:
             self._extremes[count] = Extremes(self.problem, self.scores, self.vm_host, count)
         return self._extremes[count]
 
     def delta(self, *moves: Move, model: Model | None = None) -> Delta:
-        """Compute the effect of moves; the one question that planners ask.
+        """Compute the effect of moves, and whether they are allowed.
 
-        :param moves: each a pair of instances and destinations, intp arrays that broadcast to one
-            shape, the same for all of them. One pair asks for single moves, several for moves that
-            are made together: two for exchanges, more for chains. An instance may be in each chain
-            once
-        :param model: by whose rules; by default those of the state's own
+        :param moves: pairs of instances and destinations, intp arrays that broadcast to one common
+            shape. One pair stands for single moves; several for chains, whose moves are made
+            together, such as two for a swap. An instance is at most once in each chain
+        :param model: the model whose rules apply; by default that of the state
         """
         return Delta(self, moves, model)
