@@ -1,8 +1,9 @@
-"""Decides which hosts' metrics are believed.
+"""Checks of metrics against each other and against Nova, by which the metrics of a host are
+believed or not.
 
-Prometheus answers with what exporters tell. An exporter that stopped half way, or that is down
-behind a query which says ``or 0``, makes a full host look empty. Nova knows which servers run on a
-host, and the profile says what they use together: what contradicts these is not believed.
+An exporter that stopped half way, or that is down while its query has ``or 0``, makes a full host
+look empty. Nova knows the servers of a host, and the profile has their loads. Figures that
+contradict these are not believed.
 """
 
 import dataclasses
@@ -23,20 +24,20 @@ SCORE, PROFILE = UNBELIEVED
 SHARED = 1.05
 """Ratio of the sum of a host's profiles to its score from which the profiles are scaled down to the
 score. Raised, moves of servers that share memory (KSM) seem to gain too much; lowered, differences
-between averages at different times change weights. Chosen as the usual difference of two such
-averages."""
+between averages at different times change weights. Chosen as the usual difference of two averages
+over different times."""
 NOTHING = 0.01
 """Sum of the profiles of a host, as a share of the host, from which a score of 0 is a
 contradiction. Raised, hosts with few small servers are believed to be empty; lowered, rounding
-makes hosts unbelieved. A hundredth is less than what one idle server of a host takes."""
+makes hosts unbelieved. Chosen as less than the load of one idle server."""
 LEAST_BELIEVED = 0.5
 """Part of the measured hosts that must be believed for a policy to have data. Raised, one broken
 exporter stops a small aggregate; lowered, plans are made for the few hosts that are left."""
 FAINT = 0.02
 """Least sum of all profiles, as a part of the sum of all scores, for which the profile is in the
 unit of the scores. Raised, clouds whose hosts are busy without their servers have no data; lowered,
-a profile in another unit is accepted. Chosen as twice the hundredth that a profile in a wrong unit
-(percent, thousandths of CPUs, MiB for bytes) amounts to at most."""
+a profile in another unit is accepted. Chosen as twice the largest part that a profile in a wrong
+unit has: a hundredth, for fractions instead of percent."""
 AGAIN = 'it was not believed in the evaluation before; two in a row must be good'
 
 
@@ -45,7 +46,7 @@ class BeliefRules:
     """Conditions for a host's metrics to be believed.
 
     least_known : part (0 to 1) of a host's servers that must have a series in the profile
-    tolerance : share of a host by which the sum of the profiles may be off its score
+    tolerance : share of a host by which the sum of its servers' profiles may exceed its score
     """
 
     least_known: float = 0.8
@@ -54,13 +55,14 @@ class BeliefRules:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Servers:
-    """The instances of an aggregate as one policy's profile has them.
+    """The samples of an aggregate's instances in one policy's profile.
 
-    share : float64 (V,), of the host that each is on; NaN = no sample, or none that can be true
-    seen : bool (V,), whether there is a sample at all
-    counted : bool (V,), whether there has to be one: the instance is active, not in a move, and
-        older than the time that exporters and rates take to show it
-    repeated : bool (V,), whether there are several; None = of none
+    share : float64 (V,), part of its host that each instance uses; NaN = no sample, or an
+        impossible one
+    seen : bool (V,), whether there is a sample, possible or not
+    counted : bool (V,), whether there must be a sample: the instance is active, not in a move, and
+        not too new for exporters and rates
+    repeated : bool (V,), whether there are several samples; None = for no instance
     """
 
     share: np.ndarray
@@ -90,7 +92,7 @@ class Belief:
     def problem(self, scores: np.ndarray, available: np.ndarray) -> str:
         """Return why too few hosts are believed to plan; '' if enough are.
 
-        :param scores: float64 (H,), as they were measured
+        :param scores: float64 (H,), the measured scores
         :param available: bool (H,)
         """
         measured = available & ~np.isnan(scores)
@@ -117,13 +119,12 @@ class Belief:
 
 def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tuple[str, ...],
           rules: BeliefRules, doubted: frozenset[str] = frozenset()) -> Belief:
-    """Hold the answers of a policy's queries against each other and against Nova.
+    """Compare the answers to a policy's queries with each other and with Nova.
 
-    A host whose score is not believed has none: it is no destination and no source, but for
-    drains. Where only the profile is not believed the score stays in force, and the instances
-    there are not moved.
+    A host whose score is not believed is no destination, and no source except in drains. Where only
+    the profile is not believed, the score counts, and the instances of the host are not moved.
 
-    :param names: of the hosts
+    :param names: names of the hosts
     :param doubted: hosts whose score failed in the evaluation before; it is believed once two
         evaluations in a row are good
     """
@@ -151,10 +152,12 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
 
 def faintness(policy: Policy, placed: PlacedInstances, servers: Servers,
               rules: BeliefRules) -> str:
-    """Return the problem where servers account for hardly any load of their hosts; '' otherwise.
+    """Return a text about the problem that servers account for hardly any load of their hosts; ''
+    where they account for enough.
 
-    A profile in another unit than the scores then makes moves promise what they do not do. Relief
-    leaves hosts alone of whose load the servers are a small part, whatever the reason.
+    The profile is then probably in another unit than the scores, and the expected gains of moves
+    are wrong. Relief has no such check, because it leaves hosts alone whose servers are a small
+    part of their load.
     """
     if policy.mode == 'relieve' or policy.vm_profile_query is None:
         return ''
@@ -180,7 +183,8 @@ def _queries(policy: Policy) -> str:
 
 
 def _reserved(policy: Policy) -> str:
-    """Return what makes hosts fuller of memory than their servers, for policies about memory."""
+    """Return the additional text for policies about memory: huge pages make hosts fuller than their
+    servers."""
     if host_sizes.resource(policy) != 'MEMORY_MB':
         return ''
     return ('. Memory in huge pages counts as used on the host also while it is free: add free '
@@ -207,7 +211,7 @@ def _failures(policy: Policy, placed: PlacedInstances, servers: Servers, sums: n
               rules: BeliefRules) -> Iterator[tuple[int, str, str]]:
     """Yield (index of a host, SCORE or PROFILE, reason) of measurements that are not believed.
 
-    :param sums: float64 (H,), of the servers' shares
+    :param sums: float64 (H,), sums of the servers' shares
     """
     scores = placed.scores
     expected = _sums(placed, servers.counted)
@@ -244,8 +248,9 @@ def _failures(policy: Policy, placed: PlacedInstances, servers: Servers, sums: n
 
 def _is_silent(policy: Policy, seen: np.ndarray, expected: np.ndarray, host: int,
                rules: BeliefRules) -> bool:
-    """Return whether too few of a host's servers have a series. With a fallback servers without one
-    are expected: there a host is silent that has none, while on the others most have one."""
+    """Return whether too few of a host's servers have a series. Where the policy has a fallback,
+    servers without a series are expected; a host is then silent if none of its servers has one,
+    while most servers of other hosts have."""
     if not expected[host]:
         return False
     if policy.vm_profile_fallback == 'skip':

@@ -1,18 +1,18 @@
-"""Forecast of the hours to come from the same hours of yesterday and of last week.
+"""Forecasts of loads for the next hours, from the same hours of yesterday and of last week.
 
 A load that has a daily or a weekly pattern is well forecast by its value a season ago: the
 *seasonal naive* forecast, against which all others are measured (Hyndman & Athanasopoulos,
 Forecasting: Principles and Practice, 3rd ed., 5.2). It is not known beforehand which season a load
-follows, nor whether it has one at all. So five simple forecasts are made of each: its present
+follows, nor whether it has one at all. So five simple forecasts are made of each load: its present
 value; its value of yesterday, or of a week ago; and both of these shifted to its present value,
-which follows growth and changes. They are combined with weights inverse to the mean
-square of their errors during the last day (Bates & Granger, The Combination of Forecasts,
-Operational Research Quarterly 20, 1969), for each lead by itself: far ahead the season counts, for
-the next hour the present. That combining simple forecasts is hard to beat is what the
-M-competitions found (Makridakis et al., International Journal of Forecasting 36, 2020).
+which follows growth and changes. They are combined with weights inverse to the mean square of their
+errors during the last day (Bates & Granger, The Combination of Forecasts, Operational Research
+Quarterly 20, 1969). Each lead (hours ahead) has its own weights: for the next hour the present
+counts most, far ahead the season. The M-competitions found that combinations of simple forecasts
+are hard to beat (Makridakis et al., International Journal of Forecasting 36, 2020).
 
-How good the forecast is, is found by making it as if it was each hour of the last day, by weights
-of other hours than that, and holding it against what came. All figures are means of whole hours.
+To judge the forecast, it is repeated for each hour of the last day, with weights from other hours,
+and compared with the actual values. All figures are means of whole hours.
 """
 
 import dataclasses
@@ -30,14 +30,15 @@ WEEK_AGO = 7 * 24 + ORIGINS + 1
 """Number of hours from the first hour of last week that a forecast reads until now: a week, the
 hours of :data:`ORIGINS`, and one more. Fixed by :data:`ORIGINS` and the week."""
 LEAST_KNOWN = 3
-"""Hours of known errors that a forecast needs to have a weight. Raised, forecasts are used later
-after a start; lowered, one lucky hour gives a forecast the weight of a good one. Not measured."""
+"""Least number of hours with known errors for which one of the simple forecasts has a weight.
+Raised, forecasts are used later after a start; lowered, one lucky hour gives it the weight of a
+good one. Not measured."""
 LEAST_ORIGINS = 12
-"""Hours of the last day at which a forecast must have been judged. Raised, forecasts are used later
-after a start; lowered, a forecast that failed at night is used at night. Half a day; not
-measured."""
+"""Least number of hours of the last day for which a forecast must have been judged in order to be
+used. Raised, forecasts are used later after a start; lowered, a forecast that failed at night is
+used at night. Chosen as half a day; not measured."""
 LEAST_ERROR = 1e-6
-"""Square of an error, as a fraction of a host, that every forecast has at least. Raised, good
+"""Lower bound of the mean square error of a simple forecast, as a fraction of a host. Raised, good
 forecasts count as much as moderate ones; lowered, a forecast that was exact for some hours
 outweighs all others. Not measured."""
 WORTH = 0.9
@@ -45,9 +46,9 @@ WORTH = 0.9
 servers are moved for an advantage that may be chance; lowered, useful forecasts are ignored. Not
 measured apart; ``bench days --known`` has the effect of forecasts."""
 FAR_OFF = 3.0
-"""Factor by which the sum of all loads may differ from that of any hour of the last day. Raised, a
-query in another unit counts as load; lowered, a cloud that becomes busy counts as an error. A query
-in percent differs by 100, a query in cores by the cores of a host."""
+"""Factor by which the present sum of all loads may differ from the sums of all hours of the last
+day. Raised, a query in another unit counts as load; lowered, a cloud that becomes busy counts as an
+error. A query in percent differs by 100, a query in cores by the cores of a host."""
 _ROWS = 4096
 """Number of series that are judged together. Raised, a judgement takes more memory; lowered, it
 takes more time. Chosen because a judgement takes some tens of MiB."""
@@ -63,8 +64,8 @@ class PlacedLoads:
     """The hosts of N loads that are forecast.
 
     host : intp (N,)
-    scale : float64 (N,), what a unit of it is of its host's score
-    hosts : how many there are
+    scale : float64 (N,), the score of one unit of the load on its host
+    hosts : number of hosts
     """
 
     host: np.ndarray
@@ -82,11 +83,11 @@ class PlacedLoads:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Judgement:
-    """The quality of a forecast during the last day: the mean distance of the forecast scores of
-    hosts from the measured ones, NaN where too little of the day is known.
+    """The quality of a forecast during the last day: mean absolute errors of hosts' scores, NaN
+    where too little of the day is known.
 
-    error : of the forecast
-    present_error : of the present taken as the forecast
+    error : error of the forecast
+    present_error : error of the present load as the forecast
     """
 
     error: float
@@ -106,7 +107,7 @@ UNKNOWN = Judgement(np.nan, np.nan)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Seasonal:
-    """The forecast of N loads for H hours, the current one first.
+    """The forecast of N loads for H hours, the current hour first.
 
     ahead : float64 (N, H), the forecasts; NaN = only the present load is known
     errors : float32 (N, H, 24), forecast minus actual value, for each hour of the last day; NaN =
@@ -121,7 +122,7 @@ class Seasonal:
     def select(self, rows: np.ndarray) -> 'Seasonal':
         """Return the forecast of some of the loads.
 
-        :param rows: intp (n,), -1 = one of which nothing is known
+        :param rows: intp (n,), -1 = an unknown load
         """
         picked = [np.take(each, rows, axis=0) for each in (
             self.ahead, self.errors, self.present_errors)] if len(self.ahead) else [
@@ -132,13 +133,14 @@ class Seasonal:
         return Seasonal(*picked)
 
     def judged(self, placed: PlacedLoads) -> Judgement:
-        """Judge the forecast by hosts, as if their loads had always been on the present hosts."""
+        """Judge the forecast by the sums of hosts, as if all loads had always been on their present
+        hosts."""
         return _judged(placed.sums(self.errors), placed.sums(self.present_errors),
                        ~np.isnan(self.errors).all(axis=(0, 1)))
 
     def margins(self, placed: PlacedLoads, quantile: float) -> np.ndarray:
-        """Return float64 (N, H): the margin to add to the forecast of each load, so that the loads
-        of hosts stay below forecast and margin in a given part of the hours.
+        """Return float64 (N, H): margins to add to the forecasts of loads, so that the load of a
+        host stays below forecast plus margin in the part ``quantile`` of the hours.
 
         The margin of a host is a quantile of the amounts by which it exceeded its forecast in the
         last day. Each load has a part of it, in proportion to its part in the errors of the host,
@@ -164,8 +166,9 @@ class Seasonal:
 def seasonal(days: np.ndarray, week: np.ndarray) -> Seasonal:
     """Forecast loads.
 
-    :param days: float (N, 49), of the hours until now, the last complete one last; NaN = not known
-    :param week: float (N, 25 + H), of the hours from 193 hours ago on
+    :param days: float (N, 49), loads of the last hours, ending with the last complete one; NaN =
+        not known
+    :param week: float (N, 25 + H), loads of the hours from 193 hours ago on
     """
     horizon = week.shape[1] - ORIGINS - 1
     made = Seasonal(np.empty((len(days), horizon)),
@@ -181,9 +184,8 @@ def seasonal(days: np.ndarray, week: np.ndarray) -> Seasonal:
 
 def _lead(days: np.ndarray, week: np.ndarray,
           lead: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the forecast (n,) of the hour that is ``lead`` hours after the current one. Return
-    also the errors (n, 24) of the forecasts, and of persistence, for the same lead in the last
-    day."""
+    """Return (forecast (n,) of the hour ``lead`` hours after the current one, errors (n, 24) of
+    such forecasts in the last day, errors (n, 24) of the present load as the forecast)."""
     last = days[:, ORIGINS:]
     yesterday = days[:, 1 + lead:ORIGINS + 2 + lead]
     then = week[:, 1 + lead:ORIGINS + 2 + lead]
@@ -194,7 +196,7 @@ def _lead(days: np.ndarray, week: np.ndarray,
     off = forecasts[..., :ORIGINS] - came
     ahead = _combined(forecasts[..., -1:], _weights(off))[:, 0]
     errors = np.empty(came.shape)
-    for half in (0, 1):  # each is judged by the other half
+    for half in (0, 1):  # the hours of each half have weights from the other half
         errors[:, half::2] = _combined(forecasts[..., half:ORIGINS:2],
                                        _weights(off[..., 1 - half::2])) - came[:, half::2]
     present = np.where(np.isnan(errors), np.nan, off[0])
@@ -202,7 +204,8 @@ def _lead(days: np.ndarray, week: np.ndarray,
 
 
 def _weights(off: np.ndarray) -> np.ndarray:
-    """Return float64 (5, n): inverse to the mean square of errors (5, n, t)."""
+    """Return float64 (5, n): the weights of the five simple forecasts, inverse to the mean square
+    of their errors (5, n, t)."""
     known = ~np.isnan(off)
     count = known.sum(axis=-1)
     square = (np.where(known, off, 0.0) ** 2).sum(axis=-1) / np.maximum(count, 1)
@@ -210,8 +213,8 @@ def _weights(off: np.ndarray) -> np.ndarray:
 
 
 def _combined(forecasts: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return float64 (n, t): the weighted mean of the known models of (5, n, t); NaN where only
-    persistence is known."""
+    """Return float64 (n, t): the weighted mean of the known ones of five forecasts (5, n, t); NaN
+    where only the one by the present load is known."""
     weights = np.where(np.isnan(forecasts), 0.0, weights[..., None])
     total, has_season = weights.sum(axis=0), weights[1:].any(axis=0)
     return np.divide((np.nan_to_num(forecasts) * weights).sum(axis=0), total,
@@ -219,9 +222,9 @@ def _combined(forecasts: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def is_of_unit(days: np.ndarray, now: np.ndarray) -> bool:
-    """Return whether the past has the unit of the present. It does not if the sum of loads was more
-    than :data:`FAR_OFF` times the present one in every hour of the last day, or less than that part
-    of it.
+    """Return whether past loads seem to be in the unit of the present ones. They do not if their
+    sum was more than :data:`FAR_OFF` times the present sum in every hour of the last day, or less
+    than a ``FAR_OFF``-th of it in every hour.
 
     :param days: as of :func:`seasonal`
     :param now: float64 (N,), NaN = not known
@@ -236,9 +239,9 @@ def is_of_unit(days: np.ndarray, now: np.ndarray) -> bool:
 
 def judged_highest(said: np.ndarray, days: np.ndarray, horizon: int,
                    placed: PlacedLoads) -> Judgement:
-    """Return how good a forecast of the highest load of the next hours was that others make.
+    """Judge the forecast of an operator's own query for the highest load of the next hours.
 
-    :param said: float (N, 24), as it was each hour of the last day
+    :param said: float (N, 24), the forecast at each hour of the last day
     :param days: as of :func:`seasonal`
     """
     known = ~np.isnan(said) & ~np.isnan(days[:, ORIGINS:-1])
@@ -254,7 +257,7 @@ def judged_highest(said: np.ndarray, days: np.ndarray, horizon: int,
 
 def _judged(errors: np.ndarray, present_errors: np.ndarray, known: np.ndarray,
             least: int = LEAST_ORIGINS) -> Judgement:
-    """Judge a forecast by its errors (hosts, H, t), where t is known."""
+    """Judge a forecast by its errors (hosts, H, t) at the hours t that are known."""
     if not len(errors) or known.sum() < least:
         return UNKNOWN
     return Judgement(float(np.abs(errors[..., known]).mean()),

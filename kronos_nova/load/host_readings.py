@@ -1,4 +1,5 @@
-"""One figure for each host, or the reason why there is no trusted figure."""
+"""Readings: the answer to a query as one figure for each host, with the reasons why it cannot be
+trusted."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -15,9 +16,9 @@ NAMED = 3
 """Maximum number of hosts that a message names; it counts the others. Raised, messages are longer;
 lowered, an operator has fewer examples. Chosen to fit into a line."""
 ROUNDING = 0.1
-"""Share of a host by which a value may be outside [0, 1] because of rates at different times.
-Raised, percentages of idle hosts are accepted; lowered, full hosts are refused. Chosen as the
-tolerance of profiles."""
+"""Share of a host by which a value outside [0, 1] still counts as a rounding error, because rates
+are averages over different times. Raised, the remedy for values in percent is named less often;
+lowered, more often. Chosen as the tolerance of profiles."""
 PERCENT = 100.0
 """Largest value in percent. Fixed by the definition of a percentage."""
 MOST_FULL = 2.0
@@ -29,7 +30,7 @@ CLOCKS = 'compare the clocks of this host and of Prometheus, and look for a cach
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Range:
-    """The range of valid values; both ends are valid, give or take rounding."""
+    """The range of valid values, both ends included, with a tolerance for rounding."""
 
     lowest: float
     highest: float
@@ -51,8 +52,8 @@ class ScoringRules:
     """Conditions for readings to be trusted.
 
     min_coverage : fraction of the available hosts that must have a sample
-    oldest : Unix seconds; an older sample is none
-    newest : Unix seconds; the age of a later sample is not known
+    oldest : Unix seconds; older samples are ignored
+    newest : Unix seconds; a later sample means that clocks differ, so that its age is not known
     """
 
     min_coverage: float = 1.0
@@ -65,8 +66,8 @@ class Readings:
     """The answer of a query for some hosts.
 
     values : float64 (H,), NaN = no sample
-    problems : reasons against any decision by these values; empty for none
-    warnings : texts for an operator that are no reason against a decision
+    problems : reasons why these values must not be used; empty for none
+    warnings : texts for an operator about values that may be used
     coverage : fraction of the available hosts that have a sample
     oldest : Unix seconds of the oldest of these samples; NaN = there is none
     """
@@ -80,10 +81,11 @@ class Readings:
 
 def read(vector: Vector, label: str, hosts: tuple[str, ...], available: np.ndarray,
          allowed: Range, rules: ScoringRules) -> Readings:
-    """Find every host's sample by ``label``.
+    """Read the sample of every host, by the value of ``label``.
 
-    Series of other hosts are other aggregates' and passed over. A host that is not available needs
-    no sample, but a value out of range is a broken query wherever it shows.
+    Series of other hosts are ignored, because they belong to other aggregates. A host that is not
+    available needs no sample, but its value must be in the range, too: otherwise the query is
+    broken.
 
     :param available: bool (H,), the hosts that need a sample
     """
@@ -137,7 +139,7 @@ def _outside(values: np.ndarray, hosts: Sequence[str], allowed: Range) -> Iterat
 
 
 def range_remedy(value: float, allowed: Range) -> str:
-    """Return what to do about a value that is out of range; '' where nothing is known."""
+    """Return a text with the remedy for a value out of range; '' where none is known."""
     if allowed.highest == 1.0 and -ROUNDING <= value <= 1.0 + ROUNDING:
         return ': rates are not exact, take clamp(QUERY, 0, 1)'
     if allowed.highest == 1.0 and 1.0 < value <= PERCENT:

@@ -1,8 +1,8 @@
-"""The unit of a policy's profile, and the sizes of hosts by which it is converted.
+"""The sizes of hosts, by which the profile of a policy is converted to one unit.
 
-The model has weights in one unit for all hosts of an aggregate, and for each host what one unit is
-of its score. A profile of fractions is in another unit on each host as soon as hosts differ in
-size.
+In the model, weights of instances have the same unit on all hosts of an aggregate, and each host
+has the score of one unit. The fractions of a profile mean different amounts on hosts of different
+sizes.
 """
 
 import dataclasses
@@ -21,27 +21,27 @@ from kronos_nova.policies.models import HOST_FRACTION
 from kronos_nova.units import MIB
 
 ALIKE = 1.05
-"""Ratio of two totals up to which hosts have the same size. Raised, the load of a moved server may
-be wrong by as much. Lowered, operators have to configure the sizes of hosts where a few CPUs of
-some hosts are reserved."""
+"""Ratio of two totals up to which hosts count as equally large. Raised, the load of a moved server
+may be wrong by this ratio. Lowered, operators have to configure the sizes of hosts where a few CPUs
+of some hosts are reserved."""
 CLASSES = {'VCPU': ('VCPU', 'PCPU'), 'MEMORY_MB': ('MEMORY_MB',)}
 """Resource classes of placement that are a host's size, by ``vm_profile_resource``."""
 _CPU, _MEMORY = re.compile(r'v?cpus?|cores?'), re.compile(r'mem(ory)?|rss|ram')
 _CONTENTION = re.compile(r'steal|delay|wait(ing)?|stall(ed)?|pressure|psi')
 _COUNT = re.compile(r'count|servers?|instances?|guests?|domains?')
 _USE = re.compile(r'seconds|time|usage|used?|util(i[sz]ation)?|busy|load|idle')
-"""Words of metrics that measure use, and not how many CPUs there are."""
+"""Words in names of metrics that measure use, in contrast to the number of CPUs."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sizes:
     """The sizes of some hosts for one policy.
 
-    values : float64 (H,), in the unit of weights, NaN = not known. Sizes by which fractions are
-        converted are shares of the biggest host, so that weights stay fractions of it
+    values : float64 (H,), in the unit of weights, NaN = not known. Where the profile has fractions,
+        sizes are shares of the largest host, so that weights are fractions of it
     is_of_own_host : whether a sample is a fraction of the instance's host, so that it has to be
         multiplied by the size of that host
-    problem : why the hosts cannot be compared, with the remedy; '' if they can
+    problem : text why the hosts cannot be compared, with the remedy; '' if they can
     """
 
     values: np.ndarray
@@ -55,9 +55,9 @@ class Sizes:
 
 
 def resource(policy: Policy) -> str | None:
-    """Return the resource that a policy measures, VCPU or MEMORY_MB, by ``vm_profile_resource``,
-    else by the words of its name, else by those of the metrics of its query; None where these name
-    none or both."""
+    """Return the resource that a policy measures, VCPU or MEMORY_MB; None where it is not known. It
+    follows from ``vm_profile_resource``, else from the words of the policy's name, else from the
+    metrics in its query."""
     if policy.vm_profile_resource:
         return policy.vm_profile_resource
     name = _words(policy.name)
@@ -112,7 +112,7 @@ def of_flavors(instances: Sequence[Instance], resource_class: str) -> np.ndarray
 def sizes(policy: Policy, hosts: Sequence[Host], queried: np.ndarray) -> Sizes:
     """Return the sizes of hosts for a policy.
 
-    :param queried: float64 (H,), the answer to ``host_capacity_query``; ones without one
+    :param queried: float64 (H,), the answer to ``host_capacity_query``; 1 without such a query
     """
     if policy.host_capacity_query is not None:
         return Sizes(queried)
@@ -131,9 +131,9 @@ def sizes(policy: Policy, hosts: Sequence[Host], queried: np.ndarray) -> Sizes:
 
 
 def unknown(policy: Policy, hosts: Sequence[Host], which: np.ndarray) -> Iterator[str]:
-    """Yield the warning about hosts that have a score and no size, and so are left out.
+    """Yield the warning about hosts that are left out because they have a score but no size.
 
-    :param which: bool (H,)
+    :param which: bool (H,), these hosts
     """
     if which.any():
         names = ', '.join(hosts[number].name for number in np.flatnonzero(which)[:NAMED].tolist())

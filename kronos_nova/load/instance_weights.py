@@ -1,4 +1,4 @@
-"""Computes the weight of each instance from the answer to a profile query."""
+"""The weights of instances, from the answer to a policy's profile query."""
 
 import collections
 import dataclasses
@@ -16,15 +16,15 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.policies import Policy
 
 FULL = 1.05
-"""Part of a host that its instances may seem to use together: all of it, and the difference of two
-averages over different times. Raised, profiles in the wrong unit are noticed later; lowered, full
-hosts are taken for errors. Not measured."""
+"""Part of a host that the sum of its instances' samples may reach: the whole host, plus the
+difference of two averages over different times. Raised, profiles in the wrong unit are noticed
+later; lowered, full hosts are taken for errors. Not measured."""
 
 EXCESS = 1.5
 """Largest sum of the loads of a host's instances, as a multiple of the host's load. Raised, a
-profile that is wrong by the number of vCPUs is not noticed; lowered, differences in time count as
-errors, because guests are measured at other times than hosts, and an instance that has just left
-counts twice. Not measured."""
+profile that is wrong by the number of vCPUs is not noticed; lowered, correct profiles count as
+errors, because guests and hosts are measured at different times, and an instance that has just
+moved counts twice. Not measured."""
 
 
 ProfileSample = tuple[float, str]
@@ -33,13 +33,13 @@ ProfileSample = tuple[float, str]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PlacedInstances:
-    """The instances of an aggregate and the hosts under them.
+    """The instances of an aggregate and their hosts, with one policy's scores and sizes.
 
     instances : sorted by uuid
     vm_host : intp (V,)
-    scores : float64 (H,), the policy's; NaN = not measured
+    scores : float64 (H,), scores of the policy; NaN = not measured
     host_scale : float64 (H,), 1 / size of the host in the unit of weights
-    units : float64 (H,), the weight of a sample of 1 of an instance on the host
+    units : float64 (H,), the weight of an instance on each host whose sample is 1
     """
 
     instances: tuple[Instance, ...]
@@ -53,9 +53,10 @@ class PlacedInstances:
 class Weights:
     """Weights of instances, in a unit that is the same for all hosts.
 
-    values : float64 (V,), NaN = not known, and then the instance does not move
-    doubts : samples that cannot be true, for an operator
-    duplicates : instances with several samples, for an operator; a live migration makes some
+    values : float64 (V,), NaN = not known; such an instance is not moved
+    doubts : texts for an operator about impossible samples
+    duplicates : texts for an operator about instances with several samples, which may come from a
+        live migration
     """
 
     values: np.ndarray
@@ -70,11 +71,11 @@ class Weights:
 
 def by_label(vector: Vector, label: str, host_label: str = '',
              hosts: Collection[str] = ()) -> dict[str, list[ProfileSample]]:
-    """Return the samples of an answer by what a label says, so that many aggregates can look theirs
-    up.
+    """Return {value of a label: its samples} of an answer, in which each aggregate looks up its
+    instances.
 
-    Where series name hosts of the cloud, those of other hosts are left out: two clouds that share a
-    Prometheus have domains of the same names.
+    Where series name hosts of this cloud, series of other hosts are left out, because two clouds
+    that share a Prometheus may have libvirt domains of the same names.
 
     :param hosts: names of all hosts that were read
     """
@@ -88,7 +89,8 @@ def by_label(vector: Vector, label: str, host_label: str = '',
 
 
 def foreign_hosts(vector: Vector, host_label: str, hosts: Collection[str]) -> set[str]:
-    """Return the hosts of another cloud that series name, where others name hosts of this one.
+    """Return the names of other clouds' hosts in the series of an answer; none where no series
+    names a host of this cloud.
 
     :param hosts: names of all hosts that were read
     """
@@ -98,15 +100,16 @@ def foreign_hosts(vector: Vector, host_label: str, hosts: Collection[str]) -> se
 
 def profile(policy: Policy, samples: Mapping[str, list[ProfileSample]], placed: PlacedInstances,
             resting: np.ndarray | None = None) -> Weights:
-    """Weigh every instance by its sample, and those without one as the policy's fallback says.
+    """Compute the weight of every instance from its sample, or by the policy's fallback where it
+    has none.
 
-    A sample that cannot be true (negative, infinite, more than the whole host, given twice, or one
-    of those that are more than their host together) is not replaced by a guess: that instance is
-    left alone.
+    An instance with an impossible sample has no weight, and is not moved: a sample that is
+    negative, infinite, more than the whole host or given twice, and samples whose sum is more than
+    their host.
 
     :param samples: :func:`by_label` ``vm_profile_label``
-    :param resting: bool (V,), instances that are in a move or were moved a short time ago. For a
-        scrape or two both hosts report such an instance, which is no fault
+    :param resting: bool (V,), instances that are in a move or were moved recently. Both hosts may
+        report such an instance for a short time, which is no fault
     """
     values, twice = measured(policy, samples, placed)
     share = values * placed.host_scale[placed.vm_host]
@@ -135,7 +138,7 @@ def profile(policy: Policy, samples: Mapping[str, list[ProfileSample]], placed: 
 
 
 def _left_alone(placed: PlacedInstances, which: np.ndarray, what: str) -> Iterator[str]:
-    """Warn of the profiles for which some instances are not moved."""
+    """Yield the warning about instances that are not moved because of their profiles."""
     if which.any():
         first = placed.instances[int(np.flatnonzero(which)[0])].uuid
         yield (f'the profile of {int(which.sum())} instances {what}, such as that of {first}: '
@@ -144,16 +147,17 @@ def _left_alone(placed: PlacedInstances, which: np.ndarray, what: str) -> Iterat
 
 def unit_problem(policy: Policy, samples: Mapping[str, list[ProfileSample]],
                  placed: PlacedInstances) -> str:
-    """Return the problem where the whole profile is in another unit than the scores; '' for none.
+    """Return a text about the problem that the whole profile is in another unit than the scores; ''
+    for none.
 
-    A profile by vCPU of the instance looks like fractions and is none of the host: a host at 0.5
-    seems to have instances that use 1.4 of it.
+    For example, fractions of the instance's vCPUs look like fractions of the host, but the
+    instances of a host with score 0.5 may then seem to use 1.4 of it.
 
     :param samples: :func:`by_label` ``vm_profile_label``
     """
     values, _wrong = measured(policy, samples, placed)
     share = values * placed.host_scale[placed.vm_host]
-    share = np.where((share >= 0.0) & (share <= 1.0), share, 0.0)  # others are no evidence
+    share = np.where((share >= 0.0) & (share <= 1.0), share, 0.0)  # impossible samples do not count
     sums, scores = _sums(placed, share), np.nan_to_num(placed.scores)
     known = ~np.isnan(placed.scores)
     over = _overfull(placed, share)
@@ -173,8 +177,8 @@ def unit_problem(policy: Policy, samples: Mapping[str, list[ProfileSample]],
 
 
 def _overfull(placed: PlacedInstances, share: np.ndarray) -> np.ndarray:
-    """Return bool (H,): hosts whose instances seem to use more than the host has, and more than is
-    used."""
+    """Return bool (H,): hosts whose instances seem to use more than the host has, and far more than
+    its score."""
     sums = _sums(placed, share)
     return (sums > FULL) & (sums > EXCESS * placed.scores)
 
@@ -185,15 +189,15 @@ def _sums(placed: PlacedInstances, share: np.ndarray) -> np.ndarray:
 
 def measured(policy: Policy, samples: Mapping[str, list[ProfileSample]],
              placed: PlacedInstances) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weights (V,) that samples give, NaN = no sample, and which were given twice
-    (V,)."""
+    """Return float64 (V,), weights by samples, NaN = no sample; and bool (V,), instances with
+    several samples."""
     names = [getattr(instance, policy.vm_profile_label_type) for instance in placed.instances]
     found = [_at(samples.get(name, ()), instance.host)
              for name, instance in zip(names, placed.instances, strict=True)]
     values = np.array([each[0] if each else np.nan for each in found], dtype=float)
     values *= placed.units[placed.vm_host]
     wrong = np.array([len(each) > 1 for each in found], dtype=bool)
-    if len(set(names)) < len(names):  # a sample that several servers share is of none of them
+    if len(set(names)) < len(names):  # samples of a name of several servers are not used
         count = collections.Counter(names)
         shared = np.array([count[name] > 1 for name in names])
         values[shared], wrong[shared] = np.nan, False
@@ -209,8 +213,8 @@ def _at(samples: Sequence[ProfileSample], host: str) -> list[float]:
 
 def shares(policy: Policy, samples: Mapping[str, list[ProfileSample]],
            placed: PlacedInstances) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the shares (V,) of their own hosts that instances use, NaN = not known or not
-    possible, whether there is a sample at all (V,), and whether there are several (V,)."""
+    """Return float64 (V,), the part of its host that each instance uses, NaN = not known or not
+    possible; bool (V,), whether it has a sample; and bool (V,), whether it has several."""
     values, twice = measured(policy, samples, placed)
     share = values * placed.host_scale[placed.vm_host]
     is_possible = (share >= 0.0) & (share <= 1.0) & ~twice

@@ -1,17 +1,18 @@
-"""The likely load of an instance for the next half hour, from its past load.
+"""Running statistics of each instance's load, and its likely load in the next half hour.
 
-Of each instance are kept, all with weights that fall with age: its mean ``μ`` and its variance
-``σ²`` over about a day, its mean ``q`` over about a quarter of an hour, and ``c``, the covariance
-of its load with what ``q`` was just before. Were its load a stationary series with autocovariances
-``γ(k)``, and ``w(k)`` the weights of ``q``, then ``c = Σ w(k) γ(k)``. The same sum is the
-covariance of its load now with its mean over the time to come, by the same weights; so
-``β = c / σ²`` is the slope of the regression of what is to come on what is, and
+For each instance four figures ``μ``, ``σ²``, ``q`` and ``c`` are kept, in which older samples have
+less weight: the mean ``μ`` and the variance ``σ²`` of its load ``x`` over about a day, its mean
+``q`` over about a quarter of an hour, and the covariance ``c`` of ``x`` with ``q`` of the sample
+before. For a stationary load with autocovariances ``γ(k)``, and weights ``w(k)`` of ``q``, ``c = Σ
+w(k) γ(k)``. This is also the covariance of the present load with its mean over the time to come by
+the same weights. So ``β = c / σ²`` is the slope of the regression of the future load on the present
+one, and
 
     E = μ + β (x - μ)
 
-is its best linear prediction. What flickers has ``β`` near 0, and is expected where it mostly is;
-what stays where it goes has ``β`` near 1, and is expected where it is now. As long as little is
-known of an instance, ``β`` is pulled towards :data:`AT_FIRST`.
+is the best linear prediction. A load that changes quickly has ``β`` near 0 and is expected at its
+mean; a load whose changes last has ``β`` near 1 and is expected at its present value. For an
+instance known for a short time, ``β`` is shifted towards :data:`AT_FIRST`.
 """
 
 import dataclasses
@@ -22,8 +23,8 @@ from kronos_nova.units import DAY
 
 SOON = 900.0
 """Seconds in which the weight of a sample in the short-term mean falls to a third. Raised, new load
-is seen later; lowered, noise is taken for load. Of 5, 10, 15 and 30 minutes, a generated week and
-days of PlanetLab together were best with this value."""
+is seen later; lowered, noise is taken for load. Chosen of 5, 10, 15 and 30 minutes as the best one
+on a generated week and days of PlanetLab together."""
 AT_FIRST = 0.5
 """Slope β (no unit) that is assumed of a new instance. Raised, the present load of new instances is
 expected to last; lowered, it is ignored. Chosen between both; not measured."""
@@ -34,8 +35,9 @@ FORGOTTEN = 6 * 3600.0
 """Seconds without a sample after which statistics begin again. Raised, an old level is taken for
 the present one; lowered, an outage of Prometheus forgets all. Not measured."""
 LEAST_VARIANCE = 1e-10
-"""Square of a fraction of a host, below which a load is constant. Fixed: that is 0.00001 of a host.
-Raised, quiet instances have no slope; lowered, rounding of the samples has one."""
+"""Square of a fraction of a host: loads with a smaller variance count as constant. Fixed: it is the
+square of 0.00001 of a host. Raised, more instances count as constant; lowered, rounding of samples
+counts as a change."""
 FIGURES = 5
 """Columns of the statistics of an instance in a policy. Fixed by :class:`LoadStats`, which lists
 them."""
@@ -47,10 +49,10 @@ VARIANCE = 2
 class LoadStats:
     """Statistics of some instances in one policy, in the unit of its profile.
 
-    at : Unix seconds of the last look
+    at : Unix seconds of the last sample
     vms : their uuids, in any order
-    figures : float64 (V, 5), columns: seconds for which it is known, mean, variance, mean of about
-        a quarter of an hour, covariance
+    figures : float64 (V, 5), columns: seconds for which the instance is known, mean, variance, mean
+        of about a quarter of an hour, covariance
     """
 
     at: float = -np.inf
@@ -61,8 +63,8 @@ class LoadStats:
         """Return the statistics with another sample of each instance.
 
         :param now: Unix seconds
-        :param vms: all instances that there are; others are forgotten
-        :param loads: float64 (V,), NaN = not measured, which changes nothing
+        :param vms: all present instances; others are forgotten
+        :param loads: float64 (V,); NaN = not measured, so that the statistics do not change
         """
         elapsed = now - self.at
         known = {} if abs(elapsed) > FORGOTTEN else dict(zip(self.vms, self.figures, strict=True))
@@ -74,8 +76,8 @@ class LoadStats:
         return LoadStats(now, tuple(np.array(vms, dtype=object)[kept]), figures[kept])
 
     def known_seconds(self, vms: tuple[str, ...]) -> np.ndarray:
-        """Return float64 (V,): how long each instance has been known, at most a day; 0 where it is
-        not known."""
+        """Return float64 (V,): the seconds for which each instance has been known, at most a day; 0
+        for an unknown one."""
         return self._slopes(vms, 1.0)[0]
 
     def variances(self, vms: tuple[str, ...]) -> np.ndarray:
@@ -87,8 +89,8 @@ class LoadStats:
         """Return float64 (V,): the expected mean load in the near future; for an instance that is
         not known, its present load.
 
-        :param loads: float64 (V,), now; NaN = not measured, and stays so
-        :param far: of how much of the time to come, in times of about half an hour; 0 is now
+        :param loads: float64 (V,), present loads; NaN = not measured, and stays NaN
+        :param far: distance into the future, as a multiple of about half an hour; 0 is now
         """
         seconds, mean, slope = self._slopes(vms, far)
         return np.where(seconds > 0, mean + slope * (loads - mean), loads)
@@ -97,16 +99,16 @@ class LoadStats:
         """Return float64 (V,): the part of the variance that is not likely to last; 0 where nothing
         is known.
 
-        A load is the sum of a part that lasts, whose variance is the covariance with what comes,
-        and one that does not.
+        A load is the sum of a part that lasts, whose variance is the covariance with the future
+        load, and a part that does not.
         """
         seconds, _mean, slope = self._slopes(vms, far)
         return np.where(seconds > 0, (1.0 - slope) * self.variances(vms), 0.0)
 
     def _slopes(self, vms: tuple[str, ...],
                 far: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return float64 (V,) each: how long an instance has been known, its mean load, and the
-        part of a deviation from that mean that is expected to last."""
+        """Return float64 (V,) each: the seconds for which an instance has been known, its mean
+        load, and the part of a deviation from this mean that is expected to last."""
         known = dict(zip(self.vms, self.figures, strict=True))
         figures = np.array([known.get(vm, _UNKNOWN) for vm in vms]).reshape(-1, FIGURES)
         seconds, mean, variance, _quarter_hour, covariance = figures.T

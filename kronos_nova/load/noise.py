@@ -1,10 +1,10 @@
-"""The imbalance that noise alone makes.
+"""The imbalance that is expected of noise alone.
 
-Hosts whose mean loads are all equal are never seen equal. With *n* of them the distance of the
-highest from the lowest grows with *n*: it is the expected range of *n* normal variables (Tippett,
-Biometrika 17, 1925), which with equal deviations is 3.7 of these for 20 hosts and 5.8 for 320.
+Hosts with equal mean loads rarely have equal loads at one time. The difference of the highest and
+the lowest of *n* hosts grows with *n*. It is the expected range of *n* normal variables (Tippett,
+Biometrika 17, 1925): with equal standard deviations, 3.7 of these for 20 hosts and 5.8 for 320.
 
-Where a share of the hosts is left out at each end, the distance does not grow with *n*.
+Where a share of the hosts is left out at each end, the difference does not grow with *n*.
 """
 
 import numpy as np
@@ -14,11 +14,13 @@ _REACH = 6.0
 coarser; lowered, the tail is missing. With :data:`_STEPS` the error is below a thousandth of the
 range."""
 _STEPS = 240
-"""Number of steps of that sum. Raised, a sum takes longer; lowered, its error grows."""
+"""Number of steps of the sum in :data:`_REACH`. Raised, a sum takes longer; lowered, its error
+grows."""
 _TABLE = np.linspace(-8.0, 8.0, 3201)
 _DENSITY = np.exp(-_TABLE ** 2 / 2)
 _CUMULATED = (np.cumsum(_DENSITY) - _DENSITY / 2) / _DENSITY.sum()
-"""Probability [0, 1] of each place of the table. Fixed by the normal distribution."""
+"""Probability [0, 1] of a normal variable below each value of the table. Fixed by the normal
+distribution."""
 _LEAST = 1e-300
 """Probability (no unit) that stands for 0. Fixed by float64: nearly the smallest number whose
 logarithm is finite."""
@@ -62,7 +64,7 @@ def _expected_span(deviations: np.ndarray, left_out: int) -> float:
 
 
 def _at_most(loads: np.ndarray, deviations: np.ndarray, most: int) -> np.ndarray:
-    """Return float64 (n,): the probability that at most so many hosts are above each of some
+    """Return float64 (n,): the probability that at most ``most`` hosts are above each of some
     loads."""
     count = np.zeros((most + 1, len(loads)))
     count[0] = 1.0
