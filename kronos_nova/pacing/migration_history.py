@@ -1,11 +1,11 @@
 """Expected durations of moves, learnt from past moves.
 
-Two figures hold for all: the seconds that a move takes however little there is to copy, and the
-bandwidth. They are fitted to the moves that ended, in relative errors. The assumed values count as
-one more observation, and outliers count less (Huber). The dirty rate of a guest is estimated from
-the bytes copied beyond its memory. Of the remaining factor, a part is put down to the size, to the
-pair of hosts and to the instance, one after the other: *n* observations of one of them are believed
-by *n* / (*n* + 2) (shrinkage as in empirical Bayes).
+All moves have two figures in common: the seconds before and after copying, and the bandwidth. They
+are fitted to the moves that ended, by relative errors. Their assumed values count as one more
+observation, and outliers count less (Huber). The dirty rate of a guest is estimated from the bytes
+copied beyond its memory. The remaining difference of a duration becomes factors of the memory size,
+of the pair of hosts and of the instance, in this order. With *n* observations, the part *n* / (*n*
++ 2) of an observed difference is used (shrinkage as in empirical Bayes).
 """
 
 import bisect
@@ -25,7 +25,7 @@ from kronos_nova.pacing.precopy import Copy
 
 
 def sharing(tries: Iterable[Mapping]) -> list[float]:
-    """Average, for each move, the number of moves on the busier of its two links while it lasted.
+    """Return for each move the mean number of moves on the busier of its two links during the move.
 
     :param tries: each with ``source``, ``destination``, ``begun`` and ``ended`` in seconds
     """
@@ -40,8 +40,7 @@ def sharing(tries: Iterable[Mapping]) -> list[float]:
 
 
 class _ConcurrencyHistory:
-    """The number of some spans of time that include a moment, summed up over time: a straight line
-    from each beginning or end to the next."""
+    """The number of spans of time that include a moment, and its integral over time."""
 
     def __init__(self, spans: Sequence[tuple[float, float]]):
         """:param spans: (begin, end) of each, in seconds; at least one"""
@@ -85,7 +84,7 @@ LEAST_BANDWIDTH = 1.0
 one move that hung makes all others seem endless. Not measured."""
 SPREAD = 0.2
 """Relative error (no unit) of every observed duration. The assumed values count as an observation
-with an error of 1. Raised, they have more weight for longer; lowered, single moves decide. See
+with an error of 1. Raised, the assumed values have more weight; lowered, single moves decide. See
 ``bench makespan`` for errors."""
 SURE = 0.1
 """Relative error (no unit) of a bandwidth that an operator configured. Raised, past moves correct
@@ -112,9 +111,9 @@ Key = float | str | tuple[str, str]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed:
-    """Figures that hold without past moves.
+    """Figures of migrations that are assumed before there are past moves.
 
-    bandwidth : MiB a second that an operator gave for one migration; None is to be learnt
+    bandwidth : configured MiB a second of one migration; None: learnt from past moves
     """
 
     bandwidth: float | None = None
@@ -126,10 +125,10 @@ class Assumed:
 class Guest:
     """Figures of an instance other than its past moves; None where a figure is not known.
 
-    memory_mb : of its flavor
-    disk_mb : of local disk that is to be copied
-    used_mb : of its memory in use
-    dirty_mb_s : what it writes
+    memory_mb : MiB of memory of its flavor
+    disk_mb : MiB of local disk to be copied
+    used_mb : MiB of memory in use
+    dirty_mb_s : MiB a second that it writes
     """
 
     uuid: str
@@ -140,9 +139,9 @@ class Guest:
 
 
 class MigrationHistory:
-    """Fitted once to the moves that ended; then asked about any number of moves.
+    """Predicts moves by figures that are fitted once to past moves.
 
-    fixed, bandwidth : seconds and MiB a second that fit
+    fixed, bandwidth : fitted seconds before and after copying, and fitted MiB a second
     """
 
     def __init__(self, tries: Iterable[PastTry] = (), assumed: Assumed = Assumed()):
@@ -150,7 +149,8 @@ class MigrationHistory:
         tries = [past for past in tries if past.memory_mb]
         timed = [(past, past.seconds) for past in tries if past.seconds]
         self.fixed, self.bandwidth = _fitted(timed, assumed)
-        # A migration that did not end shows best how much its guest writes.
+        # Failed moves are included: a migration that did not end shows best how much its guest
+        # writes.
         self._written = self._learn_writing(tries)
         self._usual = tuple(statistics.median(each[n] for each in self._written.values())
                             if self._written else default for n, default in ((0, 1.0), (1, 0.0)))
@@ -232,7 +232,8 @@ def _keys(uuid: str, memory_mb: float, source: str,
 
 
 def _fitted(timed: Sequence[tuple[PastTry, float]], assumed: Assumed) -> tuple[float, float]:
-    """Return (seconds, MiB a second) that all moves have in common."""
+    """Return the figures (seconds before and after copying, MiB a second) that fit all moves
+    best."""
     start = np.array([assumed.fixed, 1.0 / (assumed.bandwidth or BANDWIDTH)])
     if not timed:
         return assumed.fixed, assumed.bandwidth or BANDWIDTH

@@ -1,9 +1,10 @@
 """The duration of a live migration: pre-copy as a geometric series of rounds.
 
-The first round copies the memory that is in use while the guest goes on. Each later one copies what
-was written meanwhile, and when that fits into the time for which the guest may be stopped, it is
-stopped and the rest is copied (Clark et al., NSDI 2005). With a guest that writes at a constant
-rate, each round is *r* = dirty rate / bandwidth of the one before it (Akoush et al., MASCOTS 2010).
+The first round copies the memory in use while the guest runs. Each later round copies the memory
+that was written during the round before. Once this can be copied within the allowed downtime, the
+guest is stopped and the rest is copied (Clark et al., NSDI 2005). With a guest that writes at a
+constant rate, each round is *r* = dirty rate / bandwidth of the one before it (Akoush et al.,
+MASCOTS 2010).
 """
 
 import dataclasses
@@ -22,11 +23,11 @@ the computation ends for a guest that writes nearly as fast as it is copied."""
 class MigrationForecast:
     """The expected course of one live migration.
 
-    seconds : from the request to the end; where it does not converge, until as much was copied as
-        there is twice over, and then the guest stops
+    seconds : from the request to the end; of a migration that does not converge, the time in which
+        its memory is copied twice, after which the guest is stopped
     downtime : seconds for which the guest is stopped
-    rounds : how many are copied before that
-    converges : whether what is left ever fits into the downtime that is allowed
+    rounds : number of rounds before the guest is stopped
+    converges : whether the rest can be copied within the allowed downtime
     """
 
     seconds: float
@@ -37,13 +38,13 @@ class MigrationForecast:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """The copy of an instance.
+    """The copy of an instance by a live migration.
 
     memory_mb : MiB of memory in use
     disk_mb : MiB of local disk, copied before the memory
     dirty_mb_s : MiB a second that the guest writes
-    fixed : seconds that it takes however little there is to copy
-    factor : by what the time differs from the model, as far as is known
+    fixed : seconds before and after copying
+    factor : factor by which the duration differs from the model, learnt from past moves
     downtime : seconds for which the guest may be stopped
     """
 
@@ -57,9 +58,10 @@ class Copy:
     def forecast(self, bandwidth: float) -> MigrationForecast:
         """Compute the expected course.
 
-        With *M* memory, *b* bandwidth, *d* dirty rate, *D* downtime and *r* = *d*/*b* there are the
-        fewest rounds *n* for which *M* *r*\\ :sup:`n` ≤ *b* *D*, and the time of these and of the
-        last copy is *M*/*b* · (1 − *r*\\ :sup:`n+1`) / (1 − *r*).
+        Let *M* be the memory, *b* the bandwidth, *d* the dirty rate, *D* the allowed downtime and
+        *r* = *d*/*b*. The number of rounds is the smallest *n* for which *M* *r*\\ :sup:`n` ≤ *b*
+        *D*, and the time of these rounds and of the last copy is *M*/*b* · (1 − *r*\\ :sup:`n+1`) /
+        (1 − *r*).
 
         :param bandwidth: MiB a second, more than 0
         """
@@ -80,9 +82,9 @@ class Copy:
 
 
 def _rounds(whole: float, ratio: float, downtime: float) -> int | None:
-    """Return how many rounds there are before the last copy; None where it never comes.
+    """Return the number of rounds before the last copy; None where the migration does not converge.
 
-    :param whole: seconds that copying all memory once takes
+    :param whole: seconds for copying all memory once
     """
     if whole <= downtime:
         return 0

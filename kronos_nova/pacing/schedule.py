@@ -1,9 +1,8 @@
 """The schedule of a plan: list scheduling of its moves on hosts and links.
 
-A list schedule never lets a slot be idle for which there is a move, and so is at most twice as long
-as the shortest one (Graham, SIAM J. Appl. Math. 1969); which of them it is the order decides. Some
-orders are played through by the predicted durations, that in which the moves were given among them,
-and the shortest is taken.
+A list schedule never leaves a slot idle while a move could use it, so it is at most twice as long
+as the shortest schedule (Graham, SIAM J. Appl. Math. 1969). Several orders of the moves, with the
+given one, are simulated by predicted durations, and the shortest schedule is chosen.
 """
 
 import dataclasses
@@ -29,9 +28,10 @@ class Job:
     """A move to be scheduled.
 
     after : positions of the moves that must have ended before it begins
-    heat : score of the host that it relieves; 0 where load does not matter
-    due : seconds by which it is to have ended
-    is_running : it has begun already, even beyond the limits on concurrent moves
+    heat : score of the host that the move relieves; 0 where load does not matter
+    due : seconds within which the move has to end
+    is_running : whether the move has already begun, even if it exceeds the limits on concurrent
+        moves
     """
 
     instance: str
@@ -76,9 +76,6 @@ def best(jobs: Sequence[Job], caps: Caps, links: Links) -> Timeline:
     Where moves relieve hosts, moves of the hottest host begin first, unless all moves then take
     longer than in the given order. Otherwise the shortest schedule is chosen; where moves have
     deadlines, the one that is the least late.
-
-    Where moves relieve hosts, the hottest goes first as long as the whole is not longer than in the
-    order given. Otherwise the shortest; where moves are due, the one that is the least late.
     """
     floor = _Floor(jobs, caps, links)
     first_come = floor.play(_first_come)
@@ -97,15 +94,15 @@ def first_come(jobs: Sequence[Job], caps: Caps, links: Links) -> Timeline:
 
 
 def lower_bound(jobs: Sequence[Job], caps: Caps, links: Links) -> float:
-    """Return the seconds that any schedule takes at least: the work of the busiest host or link,
-    the work of all slots, or the longest chain of dependent moves."""
+    """Return a lower bound of the seconds of any schedule: the work of the busiest host or link,
+    the work of all moves divided by the total slots, or the longest chain of dependent moves."""
     floor = _Floor(jobs, caps, links)
     return float(max(floor.alone.sum() / caps.total, floor.tails.max(initial=0.0),
                      *(floor.work(True, n).max(initial=0.0) for n in (0, 1))))
 
 
 class _Floor:
-    """The hosts and their slots; the names of operations research are machines and jobs."""
+    """A simulation of moves (jobs) on the slots and links of hosts (machines)."""
 
     def __init__(self, jobs: Sequence[Job], caps: Caps, links: Links):
         self.jobs, self.links, self.total = jobs, links, caps.total
@@ -136,10 +133,11 @@ class _Floor:
         return min(self.links.stream, *(self.link[ends[n]] for ends in self.ends_at))
 
     def work(self, some: np.ndarray | bool, side: int) -> np.ndarray:
-        """Return float64 (hosts,): the least seconds that some moves take on each host, by its
-        slots and by its link.
+        """Return float64 (hosts,): a lower bound of the seconds that some moves take on each host,
+        by its slots and its link.
 
-        :param some: bool (n,)
+        :param some: bool (n,), these moves; True for all
+        :param side: 0 for sources, 1 for destinations
         """
         slots = np.minimum(self.slots[side], np.maximum(self._on(side), 1))
         return np.maximum(self._on(side, self.alone * some) / slots,
@@ -151,7 +149,7 @@ class _Floor:
         return np.bincount(self.ends_at[side], weights=what, minlength=len(self.link))
 
     def play(self, rule: 'Rule') -> Timeline:
-        """Run the moves by a rule. The rule orders those that may begin, given those that run."""
+        """Simulate all moves. The rule chooses the next one of the moves that may begin."""
         count = len(self.jobs)
         begins, ends = np.full(count, np.nan), np.full(count, np.nan)
         # For each move, the seconds until it copies, and the part of the copying that is left.
@@ -199,7 +197,7 @@ class _Floor:
     def bandwidth(self, moves: np.ndarray, under_way: np.ndarray, more: int = 0) -> np.ndarray:
         """Return float64: the bandwidth of each move, an equal share of its links.
 
-        :param more: how many more moves are on each link than run
+        :param more: number of moves on each link in addition to the running ones
         """
         share = np.full(len(moves), float(self.links.stream))
         for side in (0, 1):
@@ -209,15 +207,15 @@ class _Floor:
         return share
 
     def _seconds(self, going: np.ndarray, under_way: np.ndarray) -> np.ndarray:
-        """Return float64: the seconds of copying of each move that copies, if no other move begins
-        or ends."""
+        """Return float64: the seconds of copying that each copying move takes in all, if no other
+        move begins or ends."""
         return np.array([max(self.jobs[n].copy.seconds(bandwidth) - self.fixed[n], TOLERANCE)
                          for n, bandwidth in zip(going, self.bandwidth(going, under_way),
                                                  strict=True)])
 
     def bottleneck(self, may: np.ndarray, waits: np.ndarray) -> np.ndarray:
-        """Return float64: the time that each move's busier host, or the moves that wait for it,
-        will take."""
+        """Return float64: for each move that may begin, the remaining seconds of the busier of its
+        hosts, or of the moves that wait for it if this is longer."""
         found = self.tails[may]
         for side in (0, 1):
             found = np.maximum(found, self.work(waits, side)[self.ends_at[side][may]])
@@ -246,9 +244,9 @@ def _tails(jobs: Sequence[Job], alone: np.ndarray) -> np.ndarray:
 
 
 Rule = Callable[[_Floor, np.ndarray, np.ndarray, np.ndarray], int]
-"""(floor, intp (n,) moves that may begin, bool (m,) what is in progress, bool (m,) what waits) to
-the position of the next to begin. ``_free_links`` spares slots, where these are scarce;
-``_bottleneck`` keeps the busiest link in use."""
+"""(floor, intp (n,) moves that may begin, bool (m,) moves in progress, bool (m,) moves that wait)
+to the position of the next move to begin. ``_free_links`` suits scarce slots: moves get free links.
+``_bottleneck`` suits scarce bandwidth: the busiest link stays in use."""
 
 
 def _first_come(_floor: _Floor, _may: np.ndarray, _under_way: np.ndarray,

@@ -1,4 +1,4 @@
-"""Slots: moves that may start besides those in progress, within the limits on concurrent moves."""
+"""Slots: the number of further moves that may start within the limits on concurrent moves."""
 
 import collections
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from kronos_nova.objects.move import Caps
 
 
 class Move(Protocol):
-    """A move of an instance from host to host."""
+    """A move of an instance from one host to another."""
 
     @property
     def instance_uuid(self) -> str: ...
@@ -19,7 +19,8 @@ class Move(Protocol):
 
 
 class ConcurrencySlots:
-    """Counts the moves in progress against the caps. An instance has at most one move at a time."""
+    """Counts moves in progress and compares them with the limits. An instance has at most one move
+    at a time."""
 
     def __init__(self, caps: Caps, in_flight: Iterable[Move]):
         self.caps = caps
@@ -34,7 +35,7 @@ class ConcurrencySlots:
         return len(self.instances) >= self.caps.total
 
     def enter(self, move: Move) -> bool:
-        """Count a move in, if a slot is free for it."""
+        """Count a move as in progress if a slot is free for it. Returns whether it is."""
         fits = (not self.is_full and move.instance_uuid not in self.instances and
                 self.sources[move.source] < self.caps.sources.get(
                     move.source, self.caps.per_source) and
