@@ -1,7 +1,8 @@
-"""The wishes of an operator: the policies file, validated.
+"""The policies file, in which an operator configures load policies, rules and buffers: models,
+validation and loading.
 
-Its names are imported when they are used: pydantic and the models take a third of the time of a
-command that only looks at windows.
+Names are imported when they are first used, because pydantic and the models take a third of the
+time of a command that only reads windows.
 """
 
 import importlib
@@ -23,7 +24,7 @@ __all__ = ('Buffer', 'MigrationQueries', 'OperatorRule', 'Policy', 'PolicySet', 
 HOMES = {'Buffer': 'buffers', 'MigrationQueries': 'models', 'OperatorRule': 'rules', 'Policy':
          'models', 'PolicySet': 'models', 'load': 'loader',
          'load_for_request': 'loader', 'parse': 'loader'}
-"""The module of each name."""
+"""The module in which each name is defined."""
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""The model of a buffer: room for new servers that is to be there at any time."""
+"""The model of a buffer: room for new servers that is kept free at any time."""
 
 import math
 import re
@@ -10,8 +10,8 @@ MOST_BUFFERS = 50
 """Maximum number of buffers in a file. Raised, a file can make each evaluation longer; lowered, a
 large cloud cannot have a buffer for each aggregate and flavor."""
 MOST_NAME = 100
-"""Maximum number of characters of a name. Raised, lines of reports are longer; lowered, names say
-less."""
+"""Maximum number of characters of a buffer's name. Raised, lines of reports are longer; lowered,
+names say less."""
 PERCENT = re.compile(r'(\d{1,3})%')
 
 
@@ -25,7 +25,7 @@ def _key(about: str, **rules: object) -> object:
 
 
 class Buffer(pydantic.BaseModel):
-    """Room for new servers of a flavor in an aggregate."""
+    """A buffer: room for new servers of a flavor that is kept free in an aggregate."""
 
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid')
 
@@ -52,13 +52,14 @@ class Buffer(pydantic.BaseModel):
 
     @property
     def is_part(self) -> bool:
-        """True where ``keep`` is a percentage of the servers that would fit."""
+        """True where ``keep`` is a percentage instead of a number of servers."""
         return not isinstance(self.keep, int)
 
     def wanted(self, most: int) -> int:
-        """Return how many new servers are to fit.
+        """Return the number of new servers for which room is kept.
 
-        :param most: how many would fit if there were no servers; only a part depends on it
+        :param most: number of servers that would fit into the empty aggregate; only a percentage
+            depends on it
         """
         if isinstance(self.keep, int):
             return self.keep

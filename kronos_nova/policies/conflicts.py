@@ -1,5 +1,5 @@
-"""Problems of rules in the cloud as it is: rules that select nothing, or that contradict each other
-or server groups."""
+"""Problems of operators' rules in the present cloud: rules that select nothing, or that contradict
+each other or server groups."""
 
 import collections
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ from kronos_nova.policies.selection import Selections
 
 def conflicts(found: Selections, snapshot: Snapshot,
               levels: Sequence[str]) -> dict[str, list[str]]:
-    """Return {rule: sentences about its faults, for a person}.
+    """Return {name of a rule: sentences about its problems}.
 
-    :param levels: of failure domains, the largest first
+    :param levels: levels of failure domains, the largest first
     """
     levels = (*levels, HOST)
     result: dict[str, list[str]] = collections.defaultdict(list)
@@ -52,7 +52,7 @@ def _alone(each: Selection, found: Selections, levels: Sequence[str]) -> Iterato
 
 def _no_host(found: Selections,
              snapshot: Snapshot) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield sets of rules that leave no host to some servers, with a sentence each."""
+    """Yield (names of rules, sentence) for rules that together leave no host to some servers."""
     rules_of = collections.defaultdict(list)
     static = [each for each in found if each.rule.relation in (MUST, MUST_NOT)]
     for number, each in enumerate(static):
@@ -69,13 +69,13 @@ def _no_host(found: Selections,
 
 def _pairs(found: Selections,
            levels: Sequence[str]) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield pairs of rules that cannot hold together, with a sentence each."""
+    """Yield (names of two rules, sentence) for pairs of rules that cannot both hold."""
     apart = [each for each in found if each.rule.keep_apart and each.rule.level in levels]
     joined = [each for each in found if (each.rule.keep_together or each.rule.at_most_hosts)
               and each.rule.level in levels]
     for one in joined:
         for other in apart:
-            # Hosts that share a small domain share the large one around it.
+            # Hosts of one small domain, such as a rack, are also in one larger domain.
             if levels.index(one.rule.level) < levels.index(other.rule.level):
                 continue
             both = max((len(first & second) for first in one.parts for second in other.parts),
@@ -88,7 +88,7 @@ def _pairs(found: Selections,
 
 def _groups(found: Selections,
             snapshot: Snapshot) -> Iterator[tuple[tuple[str], str]]:
-    """Yield rules that contradict a server group, with a sentence each."""
+    """Yield (name of a rule, sentence) for rules that contradict a server group."""
     for group in snapshot.server_groups:
         members = frozenset(group.members)
         for each in found:

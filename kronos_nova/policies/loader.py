@@ -1,4 +1,4 @@
-"""Reads the policies file, and tells everything that is wrong with it at once."""
+"""Reading of the policies file. An error names all problems of the file at once."""
 
 import functools
 import os
@@ -16,14 +16,15 @@ from kronos_nova.policies import models
 
 MAX_BYTES = 1 << 18
 """Maximum bytes of a policies file. Raised, a faulty file takes longer; lowered, the files of large
-clouds are refused. PyYAML takes 20 s of the processor for a megabyte of short values."""
+clouds are refused. Chosen because PyYAML takes 20 s of a processor for a megabyte of short
+values."""
 
 MOST_POLICIES = 100
 """Maximum number of policies in a file. Raised, each evaluation may take longer; lowered, the files
 of some clouds are refused. Chosen as far more than the metrics of a host."""
 MOST_PROBLEMS = 50
-"""Maximum number of problems in a message. Raised, a message fills a screen; lowered, a file is
-checked more often until it is right. Not measured."""
+"""Maximum number of problems that an error names. Raised, it fills a screen; lowered, a file is
+corrected in more steps. Not measured."""
 
 _LONGEST_NAME = 63
 """Maximum number of characters of a name in a message. Raised, messages are longer; lowered, long
@@ -31,8 +32,8 @@ names are cut. Not measured."""
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML without what a policies file has no use for: repeated keys, and aliases, with which a
-    small file can unfold to an enormous one."""
+    """A YAML loader that refuses repeated keys, and aliases, by which a small file can expand to an
+    enormous one."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -63,8 +64,8 @@ class _Loader(yaml.SafeLoader):
 def load(path: str | os.PathLike[str]) -> models.PolicySet:
     """Return the policies of a file.
 
-    :raises PolicyError: it cannot be read, or something in it is wrong; the message has one line a
-        problem, each with its place in the file
+    :raises PolicyError: the file cannot be read, or has problems; the message has a line for each,
+        with its place in the file
     """
     path = pathlib.Path(path)
     if path.exists() and not path.is_file():  # a FIFO would block
@@ -80,10 +81,10 @@ def load(path: str | os.PathLike[str]) -> models.PolicySet:
 
 
 def load_for_request(path: str | os.PathLike[str]) -> models.PolicySet:
-    """Return the policies of a file for a request of an operator. A request is refused without
-    them, because they have the rules of operators.
+    """Return the policies of a file for a request of an operator. Without the file a request is
+    refused, because the rules of operators are in it.
 
-    :raises PoliciesUnreadable: it cannot be read, or something in it is wrong
+    :raises PoliciesUnreadable: the file cannot be read, or has problems
     """
     try:
         return load(path)
@@ -93,8 +94,8 @@ def load_for_request(path: str | os.PathLike[str]) -> models.PolicySet:
 
 @functools.lru_cache(maxsize=2)
 def _parsed(content: bytes, path: str) -> models.PolicySet:
-    """Parse the text of a file; the last result is cached, because each cycle reads the file and it
-    seldom changes."""
+    """Parse the text of a file. Results are cached, because each cycle reads the file and it rarely
+    changes."""
     return parse(content, path)
 
 
@@ -126,7 +127,7 @@ _IN_YAML = {'dataclass_type': _A_MAPPING, 'dict_type': _A_MAPPING, 'model_type':
             'list_type': 'must be a list', 'tuple_type': 'must be a list',
             'string_type': 'must be a text', 'missing': 'is missing',
             'extra_forbidden': 'is not a key that there is here'}
-"""{pydantic's code of an error: words of a YAML file in place of Python's}"""
+"""{code of an error of pydantic: text in the words of YAML instead of Python}"""
 
 
 def _error(path: str | os.PathLike[str], problems: Sequence[str]) -> exception.PolicyError:

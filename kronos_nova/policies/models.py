@@ -15,13 +15,14 @@ from kronos_nova.policies.rules import OperatorRule
 from kronos_nova.policies.rules import repeated_names
 
 WEIGHT_TOLERANCE = 1e-6
-"""Difference of a sum of weights from 1 (no unit) that counts as none. Raised, weights that do not
-add up pass; lowered, weights such as three thirds are refused. Not measured."""
+"""Largest difference of the sum of weights from 1 (no unit) that is accepted. Raised, weights that
+do not add up pass; lowered, weights such as three thirds are refused. Not measured."""
 _LARGEST = 10**9
-"""Largest whole number as a weight (no unit). Fixed: larger ones are not exact as floats, and no
-weight is above 1."""
+"""Largest whole number (no unit) that is summed up as a weight. Fixed: larger ones are no exact
+floats; weights above 1 are refused anyway."""
 _ROUNDING = 1e-9
-"""Part of a host that counts as rounding. Fixed by float64."""
+"""Part of a host that is added before numbers of hosts are rounded down. Fixed by the rounding
+errors of float64."""
 
 LABEL = r'^[a-zA-Z_][a-zA-Z0-9_]*$'
 
@@ -32,7 +33,7 @@ HOST_FRACTION, ABSOLUTE, SCORE = 'host_fraction', 'absolute', 'score'
 def _key(default: Any = ..., /, *, about: str, **rules: Any) -> Any:
     """Make a field of a policy, with its description.
 
-    :param about: what it is for, as reStructuredText: the documentation and the JSON schema have it
+    :param about: the description in reStructuredText, for the documentation and the JSON schema
     """
     return pydantic.Field(default, description=' '.join(about.split()), **rules)
 
@@ -42,12 +43,12 @@ def _query(default: Any = ..., /, *, about: str) -> Any:
 
 
 LONGEST_HORIZON = 12
-"""Maximum hours of a forecast. Raised, a forecast takes more memory; lowered, a night cannot be
-foreseen. Nothing is planned further ahead."""
+"""Maximum number of hours of a forecast. Raised, a forecast takes more memory; lowered, it does not
+reach over a night. Chosen because nothing is planned further ahead."""
 
 
 class Forecast(pydantic.BaseModel):
-    """Settings of the forecast of the hours to come."""
+    """Settings of a policy's forecast for the next hours."""
 
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False)
 
@@ -88,10 +89,12 @@ class Forecast(pydantic.BaseModel):
 
 
 class Policy(pydantic.BaseModel):
-    """One measure of load, and what imbalance of it is worth a migration.
+    """A policy: one measure of load, with the queries for it and the imbalance from which servers
+    are moved.
 
-    Figures are fractions of a host, 0 to 1. With ``host_capacity_query`` the profile is absolute
-    instead, in the unit of that query, and an instance weighs less on a bigger host.
+    Scores are fractions of a host, 0 to 1, and so are profiles by default. With
+    ``host_capacity_query`` the profile is in the unit of that query, and the same instance is a
+    smaller part of a larger host.
     """
 
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False)
@@ -223,7 +226,7 @@ class Policy(pydantic.BaseModel):
 
     @property
     def is_forecast_by_vm(self) -> bool:
-        """Return whether the forecast is of instances, and not of hosts."""
+        """Return whether instances are forecast, instead of hosts."""
         return (self.vm_profile_query is not None and self.forecast is not None
                 and not self.forecast.host_query)
 
@@ -253,9 +256,10 @@ class Policy(pydantic.BaseModel):
         return self
 
     def left_out(self, hosts: int) -> int:
-        """Return how many hosts at each end do not count in the imbalance.
+        """Return the number of hosts with the highest scores, and of as many with the lowest, that
+        do not count in the imbalance.
 
-        :param hosts: the available ones
+        :param hosts: number of available hosts
         """
         return math.floor((1.0 - self.imbalance_over) * hosts + _ROUNDING)
 
@@ -290,7 +294,7 @@ class MigrationQueries(pydantic.BaseModel):
 
 
 class PolicySet(pydantic.BaseModel):
-    """All policies of a file, in the file's order."""
+    """The content of a policies file."""
 
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid')
 
@@ -320,24 +324,25 @@ class PolicySet(pydantic.BaseModel):
 
     @property
     def active(self) -> tuple[Policy, ...]:
-        """The enabled policies, by name: their order in the file means nothing."""
+        """The enabled policies, sorted by name."""
         return tuple(sorted((p for p in self.policies if p.enabled), key=lambda p: p.name))
 
     @property
     def mode(self) -> str:
-        """``spread``, ``pack`` or ``relieve``."""
+        """The mode of all policies: ``spread``, ``pack`` or ``relieve``."""
         return self.policies[0].mode
 
     @property
     def budget(self) -> int:
-        """Moves that a cycle may plan in an aggregate."""
+        """Maximum number of moves that a cycle plans in an aggregate."""
         return max(policy.max_migrations_per_cycle for policy in self.active)
 
 
 def contradictions(rows: list[dict]) -> Iterator[str]:
-    """Yield the problems of policies taken together, apart from the problems of each.
+    """Yield the problems of several policies together. Those of single policies are found
+    elsewhere.
 
-    :param rows: policies as mappings, with anything in them
+    :param rows: policies as mappings, whose values have not been checked
     """
     names: list[str] = [row['name'] for row in rows if isinstance(row.get('name'), str)]
     repeated = sorted({name for name in names if names.count(name) > 1})
@@ -357,6 +362,6 @@ def contradictions(rows: list[dict]) -> Iterator[str]:
 
 
 def _can_be_summed(weight: Any) -> bool:
-    """Return whether it is a number, and none that no float holds; either is said of the policy
-    itself."""
+    """Return whether a weight is a number that a float can hold. Other weights are reported as
+    problems of their policies."""
     return isinstance(weight, float) or (isinstance(weight, int) and abs(weight) <= _LARGEST)

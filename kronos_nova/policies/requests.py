@@ -1,9 +1,9 @@
-"""Operators' rules at the moment in which Nova chooses a host for a server: a boot, a resize, an
-evacuation.
+"""Rules of operators in Nova's scheduler, which apply when Nova chooses a host for a boot, a resize
+or an evacuation.
 
-Nova's scheduler knows less of a server than an evaluation does. Rules that select by name, tag or
-metadata are left to evaluations, and so are rules about several servers that do not select them by
-a server group.
+Nova's scheduler knows less about a server than an evaluation. So rules that select servers by name,
+tag or metadata apply only in evaluations, as do rules about several servers that are not selected
+by a server group.
 """
 
 import dataclasses
@@ -28,8 +28,8 @@ from kronos_nova.policies.selection import is_joint
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedServer:
-    """A server as Nova's scheduler knows it. ``groups`` are uuid and name of its server group,
-    ``others`` the hosts of the other members."""
+    """The properties of a server that Nova's scheduler knows. ``groups`` are the uuid and the name
+    of its server group, ``others`` the hosts of the group's other members."""
 
     uuid: str = ''
     project: str = ''
@@ -41,10 +41,10 @@ class RequestedServer:
 
 
 class RequestRules:
-    """The rules that can be heeded when Nova chooses a host.
+    """The rules that can be applied when Nova chooses a host.
 
-    :param aggregates: all there are, with their hosts
-    :param levels: of failure domains, the largest first
+    :param aggregates: all aggregates, with their hosts
+    :param levels: levels of failure domains, the largest first
     """
 
     def __init__(self, rules: Iterable[OperatorRule] = (), aggregates: Iterable[Aggregate] = (),
@@ -58,7 +58,8 @@ class RequestRules:
         self._rules = [_Rule(rule, self) for rule in rules if _is_known_at_a_request(rule)]
 
     def place(self, host: str, level: str) -> tuple[str, ...]:
-        """Return the domain of a host. A host without a domain is a domain of its own."""
+        """Return the failure domain of a host at a level. A host without a domain is a domain of
+        its own."""
         found = self._domains.get(host, {})
         if level == HOST or level not in found:
             return HOST, host
@@ -78,7 +79,7 @@ class RequestRules:
                 } if rules else set()
 
     def costs(self, server: RequestedServer, hosts: Iterable[str]) -> list[float]:
-        """Return the cost of a server on each host, by the preferences of rules."""
+        """Return the cost of a server on each host, by rules that only should hold."""
         rules = [rule for rule in self._rules if not rule.is_firm and rule.selects(server)]
         return [sum(rule.rule.price for rule in rules if not rule.wants(host)) for host in hosts]
 
@@ -96,13 +97,13 @@ def _fits(words: Iterable[str] | None) -> Callable[[str], object]:
     None, every value matches."""
     if words is None:
         return bool
-    # A value may be called as a pattern is written.
+    # A name may contain the characters of a pattern, so each word also matches itself.
     return re.compile('|'.join(f'{fnmatch.translate(word)}|{re.escape(word)}\\Z' for word in words)
                       ).match
 
 
 class _Rule:
-    """A rule as it is asked at requests. What it says of a host is worked out once."""
+    """One rule, evaluated for requests. Its result for each host is cached."""
 
     def __init__(self, rule: OperatorRule, among: RequestRules):
         self.rule, self._among = rule, among
@@ -129,7 +130,7 @@ class _Rule:
         return is_there or len(there) < (self.rule.at_most_hosts or 1)
 
     def wants(self, host: str) -> bool:
-        """Return whether the rule would have its servers on a host."""
+        """Return whether the rule wants its servers on a host."""
         found = self._wants.get(host)
         if found is None:
             found = self._wants[host] = self._is_named(host) == (
@@ -146,7 +147,7 @@ class _Rule:
 
 
 def _checks(servers: ServerSelector) -> Iterable[Callable[[RequestedServer], object]]:
-    """Yield a check of each key of a selector."""
+    """Yield, for each key of a selector, a function that checks a server."""
     if servers.uuid is not None:
         fits_uuid = _fits(servers.uuid)
         yield lambda server: fits_uuid(server.uuid)

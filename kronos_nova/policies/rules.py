@@ -1,4 +1,4 @@
-"""The models of an operator's rules: which servers may be where, and when they may move."""
+"""The models of operators' rules: on which hosts servers may be, and when they may move."""
 
 import re
 from typing import Annotated
@@ -19,7 +19,7 @@ large cloud cannot have all of its rules. Chosen as more than twice the 200 that
 measures."""
 
 HOST = 'host'
-"""The level of the smallest domain: every host is one."""
+"""The lowest level of failure domains, at which every host is a domain."""
 
 DEFAULT_COST = 0.02
 """Cost of violating a preference for one server, in combined imbalance (no unit), where the rule
@@ -40,13 +40,13 @@ _UUID = re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}', re.IGNORECASE)
 Words = Annotated[tuple[Annotated[str, pydantic.Field(min_length=1)], ...],
                   pydantic.Field(min_length=1, max_length=MOST_NAMES),
                   pydantic.BeforeValidator(_as_list)]
-"""Names, or one name."""
+"""A list of names, or one name."""
 
 
 def _key(default: Any = None, /, *, about: str, **rules: Any) -> Any:
     """Make a key of a rule.
 
-    :param about: what it is for, as reStructuredText: the documentation and the JSON schema have it
+    :param about: the description in reStructuredText, for the documentation and the JSON schema
     """
     return pydantic.Field(default, description=' '.join(about.split()), **rules)
 
@@ -56,7 +56,7 @@ class _Strict(pydantic.BaseModel):
 
 
 class ServerSelector(_Strict):
-    """The servers that a rule is about: those that every given key selects."""
+    """The servers that a rule is about. A server has to match all given keys."""
 
     uuid: Words | None = _key(about="""
         Uuids of servers.""")
@@ -94,16 +94,16 @@ class ServerSelector(_Strict):
 
     @property
     def is_of_owners(self) -> bool:
-        """Return whether the owners of servers decide which are selected: by what they set, while
-        no project or server is listed. What owners of one project set must hold neither a host that
-        is emptied nor the servers of another project."""
+        """Return whether the owners of servers decide which servers are selected: the rule selects
+        by tags, metadata or names that owners set, and lists neither projects nor uuids. Such a
+        rule must not keep a host from being emptied, nor affect the servers of another project."""
         named_groups = (word for word in self.server_group or () if not _UUID.fullmatch(word))
         return not (self.project or self.uuid) and bool(
             self.metadata or self.tag or self.name or any(named_groups))
 
 
 class Places(_Strict):
-    """Hosts of a rule: those that any given key names."""
+    """The hosts that a rule names. A host has to match one of the given keys."""
 
     hosts: Words | None = _key(about="""
         Names of hosts, or patterns.""")
@@ -132,7 +132,7 @@ RELATIONS = (MUST, MUST_NOT, SHOULD, SHOULD_NOT, TOGETHER, APART, AT_MOST, NEVER
 
 
 class OperatorRule(_Strict):
-    """One rule: some servers, and one relation."""
+    """A rule of an operator: the servers that it selects, and one relation that applies to them."""
 
     name: str = _key(..., pattern=r'^[a-z0-9][a-z0-9_-]{0,62}$', about="""
         Lower case letters, digits, ``-`` and ``_``; unique. Reports and explanations use it.""")
@@ -202,29 +202,29 @@ class OperatorRule(_Strict):
 
     @property
     def level(self) -> str:
-        """The level of domains that servers are kept together or apart by."""
+        """The level of failure domains at which servers are kept together or apart."""
         return self.keep_together or self.keep_apart or HOST
 
     @property
     def domain_levels(self) -> tuple[str, ...]:
-        """The levels of failure domains that the rule is about."""
+        """The levels of failure domains that the rule names."""
         if self.level != HOST:
             return (self.level,)
         return tuple(self.places.domain or ()) if self.places else ()
 
     @property
     def price(self) -> float:
-        """Return the cost of a server on a host that the rule does not want."""
+        """The cost of a server on a host where the rule does not want it."""
         return DEFAULT_COST if self.cost is None else self.cost
 
     @property
     def open_times(self) -> windows.Windows:
-        """Return when the servers may be moved."""
+        """The windows in which the servers may be moved."""
         return windows.parse(self.move_only or ())
 
     @property
     def yields(self) -> bool:
-        """Return whether it gives way where a host could not be emptied otherwise."""
+        """Return whether the rule gives way where a host could not be emptied otherwise."""
         return self.servers.is_of_owners
 
 
@@ -235,7 +235,7 @@ def _listed(names: list[str]) -> str:
 def repeated_names(rows: list[dict]) -> list[str]:
     """List the names that more than one rule has.
 
-    :param rows: rules as mappings, with anything in them
+    :param rows: rules as mappings, whose values have not been checked
     """
     names: list[str] = [row['name'] for row in rows if isinstance(row.get('name'), str)]
     return sorted({name for name in names if names.count(name) > 1})

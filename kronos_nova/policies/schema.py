@@ -1,10 +1,10 @@
-"""The policies file as a JSON schema, for editors and pipelines: made of the models that the loader
-checks it by.
+"""The JSON schema of the policies file, for editors and pipelines. It is made from the models of
+the loader.
 
-What a schema cannot say, the loader alone says: names are unique, a target is below its high mark,
-one file has one mode, and the weights of the enabled policies sum to 1. In one thing the schema is
-stricter: the loader takes numbers in quotes too, as templates write them, and one name where a list
-of names is expected.
+A schema cannot express some checks, which only the loader makes: names are unique, a target is
+below its high mark, one file has one mode, and the weights of the enabled policies sum to 1. The
+schema is stricter in two cases: the loader also accepts numbers in quotes, as templates write them,
+and one name in place of a list of names.
 """
 
 import json

@@ -29,12 +29,12 @@ Uuids = frozenset[str]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The selection of a rule.
+    """The servers and hosts that a rule selects.
 
-    servers : uuids
-    hosts : names of the hosts that its relation names; empty where it names none
-    parts : uuids of the servers that are kept together, apart or on few hosts, each part by
-        itself; none where the rule does no such thing
+    servers : uuids of the servers
+    hosts : names of the hosts that the relation names; empty where it names none
+    parts : for a rule that keeps servers together, apart or on few hosts, the sets of uuids to each
+        of which this applies; empty for other rules
     """
 
     rule: OperatorRule
@@ -43,7 +43,7 @@ class Selection:
     parts: tuple[Uuids, ...]
 
     def wants(self, host: str) -> bool:
-        """Return whether a rule that names hosts would have its servers on a host."""
+        """Return whether a rule that names hosts wants its servers on a host."""
         return (host in self.hosts) == (self.rule.relation in (MUST, SHOULD))
 
 
@@ -71,7 +71,7 @@ class Selections:
 
     @functools.cached_property
     def placed(self) -> dict[str, tuple[int, ...]]:
-        """Uuid of each instance that rules place, to their positions in ``placing``."""
+        """{instance uuid: positions in ``placing`` of the rules that select it}."""
         found: dict[str, tuple[int, ...]] = {}
         for number, each in enumerate(self.placing):
             for uuid in each.servers:
@@ -79,9 +79,8 @@ class Selections:
         return found
 
     def sets_of(self, uuids: tuple[str, ...]) -> tuple[list[int], list[tuple[int, ...]]]:
-        """Return a number for each instance, and the sets of rules by that number. A set is a tuple
-        of positions in ``placing``; number 0 is the set without rules. The last answer is
-        cached."""
+        """Return the number of each instance's set of rules, and these sets by number. A set is a
+        tuple of positions in ``placing``; number 0 is the empty set. The last result is cached."""
         if self._sets is None or self._sets[0] is not uuids:
             sets: dict[tuple[int, ...], int] = {(): 0}
             number_of = {uuid: sets.setdefault(self.placed[uuid], len(sets))
@@ -91,18 +90,19 @@ class Selections:
 
     @functools.cached_property
     def host_of(self) -> dict[str, str]:
-        """Uuid of each instance to the name of its host."""
+        """{instance uuid: name of its host}."""
         return {} if self._snapshot is None else {
             each.uuid: each.host for each in self._snapshot.instances}
 
     @functools.cached_property
     def arriving(self) -> dict[str, str]:
-        """Uuid of each instance that is on its way to a host, to the name of that."""
+        """{uuid of a migrating instance: name of its destination}."""
         return {} if self._snapshot is None else {
             move.instance_uuid: move.destination for move in self._snapshot.moves_under_way}
 
     def places(self, level: str) -> dict[str, domains.Place]:
-        """Map each host to its domain of a level; a host without one is a domain of its own."""
+        """Return {host: its failure domain at a level}. A host without a domain is a domain of its
+        own."""
         if level not in self._places:
             self._places[level] = {} if self._snapshot is None else {
                 host.name: (HOST, host.name) if level == HOST else
@@ -110,7 +110,7 @@ class Selections:
         return self._places[level]
 
     def violated(self) -> dict[str, Uuids]:
-        """Map each rule that is violated to the servers that have to move, or should."""
+        """Return {name of a violated rule: uuids of the servers that must, or should, move}."""
         found = {each.rule.name: frozenset(self._misplaced(each)) for each in self._all}
         return {name: wrong for name, wrong in found.items() if wrong}
 
@@ -132,7 +132,7 @@ class Selections:
 
 
 def is_joint(rule: OperatorRule) -> bool:
-    """Return whether a rule is about where its servers are with regard to each other."""
+    """Return whether a rule keeps its servers together, apart or on few hosts."""
     return bool(rule.keep_together or rule.keep_apart or rule.at_most_hosts)
 
 
@@ -143,7 +143,8 @@ def _selection(rule: OperatorRule, index: '_Index') -> Selection:
 
 
 def _parts(rule: OperatorRule, servers: Uuids, index: '_Index') -> tuple[Uuids, ...]:
-    """Split the servers of a rule by project, where it is about each project by itself."""
+    """Return the sets of servers that a rule keeps together or apart. A rule whose servers are
+    selected by their owners applies to each project separately."""
     if not is_joint(rule):
         return ()
     if not rule.servers.is_of_owners:
@@ -155,7 +156,8 @@ def _parts(rule: OperatorRule, servers: Uuids, index: '_Index') -> tuple[Uuids, 
 
 
 class _Index:
-    """A snapshot by what rules select by; each kind is made when a rule needs it."""
+    """Indexes of a snapshot's servers and hosts by the values that rules select by. Each index is
+    made when a rule needs it."""
 
     def __init__(self, snapshot: Snapshot):
         self._snapshot = snapshot
@@ -169,7 +171,7 @@ class _Index:
         return {each.uuid: each.project_id or '' for each in self._snapshot.instances}
 
     def servers(self, wanted: ServerSelector) -> Uuids:
-        """Return the servers that all keys together select."""
+        """Return the servers that match all keys of a selector."""
         found: list[set[str]] = [] if wanted.uuid is None else [
             self._projects.keys() & wanted.uuid]
         found += [self._by(name).matching(words) for name, words in (
@@ -183,7 +185,7 @@ class _Index:
         return frozenset(functools.reduce(operator.and_, found))
 
     def hosts(self, wanted: Places) -> frozenset[str]:
-        """Return the hosts that any key names."""
+        """Return the hosts that match any key."""
         found: set[str] = set()
         if wanted.hosts:
             found |= self._by('host').matching(wanted.hosts)
@@ -202,7 +204,7 @@ class _Index:
         return self._known[name]
 
     def _pairs(self, kind: str, key: str) -> Iterable[tuple[str, str]]:
-        """Return the values of a kind, each with the server or the host that has it."""
+        """Return (value, server or host that has it) pairs for a kind of values."""
         snapshot = self._snapshot
         if kind == 'host':
             return ((host.name, host.name) for host in snapshot.hosts)
@@ -246,12 +248,12 @@ _OF_SERVERS: dict[str, Callable[[Iterable[Instance], str], _Pairs]] = {
     'metadata': lambda instances, key: (
         (each.metadata[key], each.uuid) for each in instances if key in each.metadata),
 }
-"""From instances and a key to the values by which a kind of key selects servers."""
+"""{kind: function of (instances, key) to (value, server uuid) pairs}."""
 
 
 class _Values:
-    """Index of servers or hosts by a value. A pattern is compared only with values that begin as it
-    does."""
+    """Index of servers or hosts by value. A pattern is compared only with values that have its
+    literal beginning."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]):
         self._having: dict[str, list[str]] = {}
@@ -266,8 +268,8 @@ class _Values:
         return sorted(self._having)
 
     def matching(self, words: Iterable[str]) -> set[str]:
-        """Return the keys with a value that equals one of the words or matches one of the
-        patterns."""
+        """Return the servers or hosts with a value that equals one of the words or matches one of
+        the patterns."""
         return {having for word in words for value in (word, *self._values(word))
                 for having in self._having.get(value, ())}
 
@@ -280,6 +282,6 @@ class _Values:
         beginning = self._sorted[
             bisect.bisect_left(self._sorted, begin):
             bisect.bisect_right(self._sorted, begin, key=lambda value: value[:len(begin)])]
-        # Every name that begins so fits where nothing else is asked.
+        # A pattern such as "gpu-*" matches every value with this beginning.
         return beginning if word == f'{begin}*' else filter(
             re.compile(fnmatch.translate(word)).match, beginning)

@@ -27,7 +27,7 @@ FORM = 'AGGREGATE; CRON; MINUTES[; TIME ZONE]'
 LONGEST_MINUTES = 31 * 24 * 60
 """Maximum minutes of a window. Fixed: a window of more than a month is always open."""
 
-# croniter takes more than cron does, random times among it.
+# croniter accepts more than cron, such as random times.
 _FIELD = re.compile(r'[0-9*/,#L?-]+|[a-z0-9,*/-]{1,60}', re.ASCII | re.IGNORECASE)
 _RANDOM = re.compile(r'(^|,)[hr](\W|$)', re.ASCII | re.IGNORECASE)
 _LONGEST_CRON = 200
@@ -35,11 +35,11 @@ _LONGEST_CRON = 200
 lowered, long lists are refused. Not measured."""
 
 _YEARS = 9
-"""Years in which a cron expression must match once. Fixed: where a leap day is skipped there are
-eight years between two."""
+"""Number of years within which a cron expression must match once. Fixed: two leap days are up to
+eight years apart."""
 _BEFORE = datetime.datetime(2024, 1, 1)
 
-# No clock is put back or forward by more.
+# No clock change is larger than this.
 _CLOCK_CHANGE = datetime.timedelta(hours=3)
 _AROUND = datetime.timedelta(days=1)
 _SECOND = datetime.timedelta(seconds=1)
@@ -49,7 +49,8 @@ _YEAR_OF_DAYS = 400
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Window:
-    """A time that comes again: ``minutes`` from every time that the cron expression names."""
+    """A recurring maintenance window: it opens at every time of the cron expression, for
+    ``minutes``."""
 
     aggregate: str
     cron: str
@@ -79,13 +80,13 @@ class Window:
         return opens
 
     def clock_changes(self, now: float) -> Iterator[datetime.datetime]:
-        """Yield the moments (UTC) within a year at which it is open while the clock of its time
-        zone is changed. It is then an hour longer or shorter than it looks."""
+        """Yield the clock changes (UTC) of its time zone within a year during which the window is
+        open. By the clock it is then an hour longer or shorter."""
         yield from (change for change in self._changes(now) if self._is_open_at(change))
 
     def late_openings(self, now: float) -> Iterator[datetime.datetime]:
-        """Yield the moments (UTC) within a year at which its clock is put forward over the time at
-        which it was to open. It opens that much later by the clock."""
+        """Yield the clock changes (UTC) within a year that skip the time at which the window would
+        open. It then opens later by the clock."""
         for change in self._changes(now):
             before, after = self.clock_around(change)
             opens = self._starts(before - _SECOND).get_next(datetime.datetime)
@@ -94,16 +95,16 @@ class Window:
 
     def clock_around(self, change: datetime.datetime) -> tuple[datetime.datetime,
                                                                datetime.datetime]:
-        """Return what the clock shows when it is changed, as it was and as it is from then on.
+        """Return the local times immediately before and after a clock change.
 
-        :param change: by :meth:`clock_changes` or :meth:`late_openings`
+        :param change: a moment from :meth:`clock_changes` or :meth:`late_openings`
         """
         zone = zoneinfo.ZoneInfo(self.zone)
         was = (change - _SECOND).astimezone(zone).replace(tzinfo=None, fold=0) + _SECOND
         return was, change.astimezone(zone).replace(tzinfo=None, fold=0)
 
     def _changes(self, now: float) -> Iterator[datetime.datetime]:
-        """Yield the moments (UTC) within a year at which the clock of its time zone is changed."""
+        """Yield the clock changes (UTC) of its time zone within a year."""
         zone = zoneinfo.ZoneInfo(self.zone)
         for day in range(_YEAR_OF_DAYS):
             early = datetime.datetime.fromtimestamp(now, datetime.UTC) + day * _AROUND
@@ -121,7 +122,8 @@ class Window:
         return self.is_open(change.timestamp() - 1) or self.is_open(change.timestamp() + 1)
 
     def _margin(self, now: float) -> datetime.timedelta:
-        """Return how far from ``now`` on the clock a start may be that is near to it in time."""
+        """Return the largest difference that a nearby clock change makes between local times and
+        real durations; 0 without one."""
         zone = zoneinfo.ZoneInfo(self.zone)
         moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
         offsets = {(moment + by).astimezone(zone).utcoffset() for by in (-_AROUND, _AROUND)}
@@ -134,7 +136,8 @@ class Window:
             tzinfo=None, fold=0)
 
     def _starts(self, local: datetime.datetime) -> 'croniter.croniter':
-        """Return the times of the cron expression, from a local time on in both directions."""
+        """Return an iterator over the times of the cron expression, forwards and backwards from a
+        local time."""
         import croniter
         return croniter.croniter(self.cron, local)
 
@@ -144,7 +147,7 @@ class Window:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Windows:
-    """All windows; an aggregate that none names is always open."""
+    """The maintenance windows of all aggregates. An aggregate without a window is always open."""
 
     windows: tuple[Window, ...] = ()
 
@@ -165,9 +168,9 @@ class Windows:
 
 
 def may_start(conf: cfg.ConfigOpts, aggregate: str, now: datetime.datetime) -> bool:
-    """Return whether moves of an aggregate may be started, as the configuration says by now.
+    """Return whether moves of an aggregate may be started now, by ``[kronos] maintenance_window``.
 
-    :raises ConfigurationError: some windows are wrong
+    :raises ConfigurationError: some windows are invalid
     """
     windows = parse(conf.kronos.maintenance_window)
     return windows.is_open(aggregate, now.timestamp())
@@ -176,7 +179,7 @@ def may_start(conf: cfg.ConfigOpts, aggregate: str, now: datetime.datetime) -> b
 def parse(lines: Iterable[str]) -> Windows:
     """Read ``AGGREGATE; CRON; MINUTES[; TIME ZONE]`` lines.
 
-    :raises ConfigurationError: some are wrong; the message names each of them
+    :raises ConfigurationError: some are invalid; the message names each of them
     """
     windows, wrong = [], []
     for line in lines:
