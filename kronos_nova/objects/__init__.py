@@ -1,7 +1,8 @@
-"""The values that the parts of Kronos hand to each other: frozen, standard library only.
+"""The value objects that the parts of Kronos pass to each other. They are immutable and need only
+the standard library.
 
-One module a noun: :mod:`snapshot <kronos_nova.objects.snapshot>` is what was read of the cloud,
-:mod:`metrics <kronos_nova.objects.metrics>` what was read of its load, :mod:`plan
-<kronos_nova.objects.plan>` what was decided and why, :mod:`move <kronos_nova.objects.move>` how a
-decision fares.
+Each module has one subject. Examples: :mod:`snapshot <kronos_nova.objects.snapshot>` is the cloud
+at one moment, :mod:`metrics <kronos_nova.objects.metrics>` its load, :mod:`plan
+<kronos_nova.objects.plan>` decisions with their reasons, :mod:`move <kronos_nova.objects.move>` the
+progress of a move.
 """

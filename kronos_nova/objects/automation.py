@@ -11,20 +11,20 @@ OBSERVE = 'observe'
 APPROVE = 'approve'
 AUTO = 'auto'
 LEVELS = (OFF, OBSERVE, APPROVE, AUTO)
-"""Each permits what the one before permits, and more."""
+"""Levels of automation, each of which permits more than the one before."""
 
 WITHOUT_APPROVAL = (OFF, OBSERVE)
 """Levels at which no plan is started, approved or not."""
 
 EVERY = '*'
-"""In the place of an aggregate's name: all of them."""
+"""Stands for all aggregates in place of an aggregate's name."""
 
 # Kinds of switches.
 LEVEL = 'level'
 REPAIR_LEVEL = 'repair_level'
 PAUSE = 'pause'
 OF_LEVELS = (LEVEL, REPAIR_LEVEL)
-"""Kinds of switches of which an aggregate has one at most."""
+"""Kinds of switches that set a level. An aggregate has at most one of each."""
 
 # Purposes of plans.
 BALANCE = 'balance'
@@ -47,11 +47,11 @@ def lower(one: str, other: str) -> str:
 
 
 def repair_order(level: str, repairs: str) -> str:
-    """Return when violated rules are repaired: with equal levels in the plan that does all else,
-    otherwise in a plan of their own. What may be carried out with less approval goes first.
+    """Return when violated rules are repaired: with equal levels, in the same plan as everything
+    else; otherwise in a plan of their own, and the plan with the higher level comes first.
 
-    :param level: of the aggregate
-    :param repairs: of its repairs
+    :param level: level of the aggregate
+    :param repairs: level of its repairs
     """
     if level == repairs:
         return TOGETHER
@@ -60,16 +60,16 @@ def repair_order(level: str, repairs: str) -> str:
     return FIRST if lower(level, repairs) == level else LAST
 
 
-# The values of a pause, as what was done.
+# Words of the log for the values of a pause.
 _DONE = {'pause': 'Paused', 'stop': 'Stopped', '': 'Resumed'}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
-    """A switch that a command has set, for an aggregate or for :data:`EVERY` one.
+    """A level or a pause that an operator has set, for one aggregate or for :data:`EVERY` one.
 
     kind : LEVEL, REPAIR_LEVEL or PAUSE
-    value : of a level its name; of a pause ``pause`` or ``stop``, the command
+    value : name of the level; for a pause the command, ``pause`` or ``stop``
     """
 
     kind: str
@@ -100,12 +100,12 @@ class Switch:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
-    """The levels of nova.conf.
+    """The automation levels that nova.conf sets.
 
-    level : of every aggregate that has none of its own
-    levels : by aggregate
-    ceiling : the highest level that a command may set
-    repairs : of repairs of violated rules; None for the level of their aggregate
+    level : level of every aggregate that is not in ``levels``
+    levels : aggregate to its level
+    ceiling : the highest level in force, whatever commands set
+    repairs : level of repairs of violated rules; None for the level of their aggregate
     """
 
     level: str = OBSERVE
@@ -159,12 +159,12 @@ class Switches:
         """Return the level of an aggregate, or with REPAIR as ``purpose`` the level of its repairs
         of violated rules. It is never above the ceiling of nova.conf.
 
-        A level set for the aggregate goes before one set for all, and that before nova.conf's. But
-        one that is set for all does not raise an aggregate to which nova.conf gives a level of its
-        own: that level is meant for this aggregate.
+        A level set for the aggregate takes precedence over one set for all aggregates, and this
+        over nova.conf. But a level set for all does not raise an aggregate above its own level in
+        nova.conf.
 
-        Repairs have the level of their aggregate unless nova.conf or a command gives them one.
-        Nothing is repaired in an aggregate that is off.
+        Repairs have the level of their aggregate unless nova.conf or a command sets one for them.
+        In an aggregate with the level ``off`` nothing is repaired.
         """
         if purpose == REPAIR:
             return self._repair_level(aggregate, defaults)
@@ -187,7 +187,8 @@ class Switches:
         return lower(found, defaults.ceiling)
 
     def planning_level(self, aggregate: str, defaults: Defaults, purpose: str = BALANCE) -> str:
-        """Return the level by which plans are made. A paused aggregate is only observed."""
+        """Return the level at which plans are made: at most ``observe`` while the aggregate is
+        paused."""
         level = self.level(aggregate, defaults, purpose)
         return lower(level, OBSERVE) if self.pause(aggregate) else level
 
@@ -197,16 +198,16 @@ class Switches:
                             self.planning_level(aggregate, defaults, REPAIR))
 
     def hold(self, aggregate: str) -> str | None:
-        """Return why moves of the aggregate have to wait, whatever plan they are of."""
+        """Return why moves of all plans of the aggregate have to wait; None if they do not."""
         pause = self.pause(aggregate)
         return f'Kronos is paused: {pause}' if pause else None
 
     def refusal(self, aggregate: str, defaults: Defaults, purpose: str,
                 is_approved: bool) -> str | None:
-        """Return why moves of a plan may not be started any more, however long they wait.
+        """Return why moves of a plan may never be started any more; None if they may be.
 
-        What an operator ordered, by a drain or for room, is done at every level; below ``auto``
-        other plans need an approval, below ``approve`` none runs.
+        Drains and moves that make ordered room run at every level. Other plans need an approval
+        below ``auto``, and do not run below ``approve``.
         """
         level = self.level(aggregate, defaults, purpose)
         if purpose in ORDERED or level == AUTO or (level == APPROVE and is_approved):

@@ -3,14 +3,14 @@
 import dataclasses
 import datetime
 
-CLAIMED = 'claimed'     # made by Nova itself
+CLAIMED = 'claimed'     # made during Nova's own claim
 PREPARED = 'prepared'   # made ahead of a move, before Nova knows of it
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """The amounts of a claim: whole cores, MiB, GiB, addresses of PCI devices, and the instance's
-    NUMA topology as the JSON of Nova's object, None where it has none."""
+    """The amounts of a claim: vCPUs, MiB of memory, GiB of disk, addresses of PCI devices, and the
+    instance's NUMA topology as the JSON of Nova's object; None where it has no topology."""
 
     vcpus: int
     memory_mb: int
@@ -21,8 +21,9 @@ class Amount:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """One row. ``resize_target`` tells the room that a move arrives in from the room that the
-    instance has; both may be on one node. ``created_at`` has a zone."""
+    """A claim of an instance on a node. ``resize_target`` is True for the room into which a move
+    brings the instance, and False for the room that it already has; one node may have both claims.
+    ``created_at`` has a time zone."""
 
     host: str
     node: str
@@ -40,6 +41,7 @@ class Claim:
         return self.node, self.instance_uuid, self.resize_target
 
     def says_the_same_as(self, other: 'Claim | None') -> bool:
-        """Return whether ``other`` needs no write: ids and times are the first writer's."""
+        """Return whether ``other`` differs at most in its id and time, so that it need not be
+        written."""
         return other is not None and dataclasses.replace(
             self, id=other.id, created_at=other.created_at) == other

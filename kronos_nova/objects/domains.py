@@ -12,20 +12,21 @@ from kronos_nova.objects.snapshot import Aggregate
 from kronos_nova.objects.snapshot import Host
 
 APART = 'kronos:apart'
-"""Server metadata: the level of failure domains by which the members of the server's group are
-apart, such as ``rack``; after :data:`SOFT` as a preference."""
+"""Key of server metadata: the level of failure domains, such as ``rack``, at which the members of
+the server's group are kept apart. With the prefix :data:`SOFT` it is a preference."""
 SOFT = 'soft-'
 
 Place = tuple[str, ...]
-"""A domain with the larger ones that it is in: rack r1 of room a is not rack r1 of room b."""
+"""A failure domain, preceded by the larger ones around it: rack r1 of room a is not rack r1 of room
+b."""
 
 
 def stated(aggregates: Iterable[Aggregate],
            keys: Sequence[str]) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Collect what the aggregates of each host say, sorted: one domain a level, unless they
-    contradict each other.
+    """Return {host: {level: domains that the metadata of its aggregates state, sorted}}. There is
+    one domain a level, unless aggregates contradict each other.
 
-    :param keys: of the metadata, the largest domains first
+    :param keys: keys of the metadata (levels), the largest domains first
     """
     found: dict[str, dict[str, set[str]]] = collections.defaultdict(dict)
     for aggregate in aggregates:
@@ -39,9 +40,9 @@ def stated(aggregates: Iterable[Aggregate],
 
 def domains_of_hosts(aggregates: Iterable[Aggregate],
                      keys: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Map each host to its domain of every level that its aggregates state.
+    """Return {host: {level: its domain}}, as the metadata of its aggregates state.
 
-    Where aggregates contradict each other, the domain that sorts first holds.
+    Where aggregates contradict each other, the first domain in sorted order is used.
 
     :param keys: as for :func:`stated`
     """
@@ -50,7 +51,7 @@ def domains_of_hosts(aggregates: Iterable[Aggregate],
 
 
 def place(host: Host, level: str) -> Place | None:
-    """Return the domain of a host, None where it has none of that level."""
+    """Return the domain of a host at a level; None where it has none."""
     if level not in host.domains:
         return None
     levels = list(host.domains)
@@ -58,7 +59,7 @@ def place(host: Host, level: str) -> Place | None:
 
 
 def counts(hosts: Iterable[Host]) -> tuple[tuple[str, int], ...]:
-    """Return (level, number of domains) of some hosts, the largest domains first."""
+    """Return (level, number of domains) of the domains of some hosts, the largest domains first."""
     found: dict[str, set[Place]] = collections.defaultdict(set)
     for host in hosts:
         levels = tuple(host.domains)
@@ -80,5 +81,5 @@ def hosts_in(hosts: Iterable[Host], domain: str) -> list[str]:
 
 
 def names(domains: Mapping[str, str]) -> str:
-    """Write the domains of a host in a line, the largest first."""
+    """Return a text with the domains of a host, the largest first."""
     return ', '.join(f'{level}={name}' for level, name in domains.items())

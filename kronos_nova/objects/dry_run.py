@@ -1,4 +1,5 @@
-"""Verdicts about a planned move before it begins."""
+"""Dry runs: the question to Nova's scheduler or placement whether a planned move would be
+permitted."""
 
 import collections
 import dataclasses
@@ -12,12 +13,12 @@ from kronos_nova.objects.snapshot import Instance
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Verdict:
-    """At most one of ``refused`` and ``unasked`` is not empty.
+    """The answer to a dry run. At most one of ``refused`` and ``unasked`` is not empty.
 
-    refused : why the move would not be let happen
-    unasked : why that is not known; the move may be made, and is refused then if at all
-    without : the part of the question that was left out, because only the moves before it decide on
-        that; empty for a question about all
+    refused : reason why the move would be refused
+    unasked : reason why there is no answer; the move may still be made, and Nova may refuse it then
+    without : the part of the question that was left out because it depends on earlier moves; empty
+        where nothing was
     """
 
     refused: str = ''
@@ -30,7 +31,7 @@ ROOM = 'the room that moves before it make'
 NO_ROOM_YET = 'placement gives nothing there until moves before it have made room'
 CHANGES_YET = 'a filter refuses the host because of servers that come or leave before'
 KNOWN_LATER = frozenset((NO_ROOM_YET, CHANGES_YET))
-"""Reasons for no answer that end when the moves before the asked one are done."""
+"""Reasons for no answer that no longer apply once the earlier moves have ended."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,7 @@ class Before:
 
     arriving : instances that come to the destination earlier
     leaving : instances that have left the destination, because the move waits for that
-    alike : how many of those that come are of the same kind
+    alike : number of arriving instances of the same kind as the moved one
     """
 
     arriving: tuple[Instance, ...] = ()
@@ -47,8 +48,8 @@ class Before:
     alike: int = 0
 
     def wanted(self, amounts: Mapping[str, int]) -> dict[str, int]:
-        """Return the amounts by resource class that the destination must have free today, so that
-        there is room when the move runs; at least 1."""
+        """Return {resource class: amount, at least 1} that must be free on the destination now, so
+        that there is room when the move runs."""
         if not self.leaving:
             return dict(amounts)
         net: collections.Counter[str] = collections.Counter()
@@ -63,8 +64,8 @@ NOTHING_BEFORE = Before()
 
 
 class DryRun(Protocol):
-    """Asks the service that decides on a live migration whether it would permit it. Changes
-    nothing."""
+    """Asks Nova's scheduler or placement whether it would permit a live migration, without changing
+    anything."""
 
     def __call__(self, move: PlannedMove, instance: Instance, destination: Host,
                  before: Before = NOTHING_BEFORE) -> Verdict:
@@ -73,5 +74,6 @@ class DryRun(Protocol):
 
 def not_asked(move: PlannedMove, instance: Instance, destination: Host,
               before: Before = NOTHING_BEFORE) -> Verdict:
-    """Return the DryRun of a process that has no scheduler, such as a replay."""
+    """Agree to every move: the DryRun of a process without a scheduler, such as a replay. Returns
+    that verdict."""
     return AGREED

@@ -15,10 +15,10 @@ NEVER = 'never'
 ONLY_EVACUATE = 'only-evacuate'
 ALWAYS = 'always'
 WORDS = (NEVER, ONLY_EVACUATE, ALWAYS)
-"""Each permits more than the one before."""
+"""Words that restrict the moves of a server, each of which permits more than the one before."""
 
 KEY = 'kronos:move'
-"""Server metadata or flavor extra spec with one of the words above."""
+"""Key of server metadata or of a flavor extra spec, whose value is one of :data:`WORDS`."""
 
 LIVE_STATUSES = 'ACTIVE', 'PAUSED'
 """Statuses in which Nova migrates an instance live (``nova.compute.api.API.live_migrate``)."""
@@ -26,25 +26,25 @@ LIVE_STATUSES = 'ACTIVE', 'PAUSED'
 COLD_STATUSES = 'ACTIVE', 'SHUTOFF'
 """Statuses in which Nova migrates an instance cold (``nova.compute.api.API.resize``)."""
 
-# What a move is for.
+# Purposes of a move.
 TO_BALANCE = 'balance'
 TO_EVACUATE = 'evacuate'
 
-# Who has a say.
+# Sources of restrictions.
 PROJECT = 'project'
 FLAVOR = 'flavor'
 METADATA = 'metadata'
 
 HEEDED = frozenset({(PROJECT, TO_BALANCE), (PROJECT, TO_EVACUATE), (FLAVOR, TO_BALANCE),
                     (FLAVOR, TO_EVACUATE), (METADATA, TO_BALANCE)})
-"""(who, for what), of all that there is. Metadata is the tenant's, who has no say in whether a host
-can be emptied."""
+"""All possible pairs of (source of a restriction, purpose of a move). Metadata does not apply where
+a host is emptied, because tenants set it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class OptOut:
-    """Projects whose instances stay (``never``) or only leave hosts that are disabled
-    (``only_evacuate``); and of :data:`HEEDED` what is heeded here."""
+    """Restrictions that nova.conf sets: projects whose instances are never moved, projects whose
+    instances only leave disabled hosts, and the pairs of :data:`HEEDED` that apply."""
 
     never_projects: frozenset[str] = frozenset()
     only_evacuate_projects: frozenset[str] = frozenset()
@@ -52,18 +52,18 @@ class OptOut:
 
 
 def heeded(hints: Iterable[str]) -> frozenset[tuple[str, str]]:
-    """Parse ``[kronos] move_hints``: each hint is a source of metadata, for all kinds of moves, or
-    followed by a colon and a kind."""
+    """Parse ``[kronos] move_hints`` to pairs of :data:`HEEDED`. Each hint is a source for all
+    purposes, or a source, a colon and a purpose."""
     parts = [hint.partition(':') for hint in hints]
     return frozenset((who, verb) for who, verb in HEEDED
                      if any(who == name and wanted in ('', verb) for name, _colon, wanted in parts))
 
 
 def may(instance: Instance, opt_out: OptOut, verb: str) -> bool:
-    """Return whether no source of metadata forbids to move an instance for that.
+    """Return whether no source forbids to move an instance for a purpose.
 
-    The strictest word counts, so no source can permit what another forbids. A word that is none of
-    :data:`WORDS` means ``never``: a wish is there, and a move cannot be undone.
+    The strictest word counts. A word that is not one of :data:`WORDS` means ``never``, because some
+    restriction was intended.
     """
     words = (word.strip().lower() for who, word in _said(instance, opt_out)
              if (who, verb) in opt_out.heeded)
@@ -83,8 +83,9 @@ def _said(instance: Instance, opt_out: OptOut) -> Iterator[tuple[str, str]]:
 
 
 def movability(instance: Instance) -> Movability:
-    """Return how Nova can move an instance in its present status, and Nova's reason against a live
-    migration. Nova ignores locks for administrators."""
+    """Return whether Nova can move an instance live, cold or not at all in its present status, with
+    Nova's reason against a live migration. Locks do not count, because Nova ignores them for
+    administrators."""
     if instance.live.can == IMMOVABLE or instance.status in LIVE_STATUSES and (
             instance.live.can == LIVE or instance.status in COLD_STATUSES):
         return instance.live
@@ -103,13 +104,14 @@ def in_words(instance: Instance, reason: str) -> str:
 
 def obstacle(instance: Instance, opt_out: OptOut, verb: str,
              statuses: Collection[str] = LIVE_STATUSES, may_stop: bool = False) -> str | None:
-    """Return why an instance may not be moved for that: a word of
-    :data:`~kronos_nova.objects.plan.SKIP_REASONS`, or None.
+    """Return why an instance may not be moved for a purpose, a word of
+    :data:`~kronos_nova.objects.plan.SKIP_REASONS`; None if it may be.
 
-    To empty a host is an operator's wish: a lock is not in its way.
+    Where a host is emptied, a lock does not count, because an operator ordered it.
 
-    :param statuses: in which Nova may have it; only one that stopped is migrated cold
-    :param may_stop: one that runs is migrated cold too
+    :param statuses: Nova's statuses in which it may be moved; only a stopped instance is migrated
+        cold
+    :param may_stop: whether a running instance may be migrated cold, too
     """
     if instance.status not in statuses:
         return 'not_active'

@@ -12,7 +12,7 @@ PROPOSED = 'proposed'
 """The moves were shown, and an operator has to approve them."""
 REQUESTED = 'requested'
 MAKING = 'making'
-"""Its moves are in progress. The room is kept from now on."""
+"""The moves that make the room are in progress. The room is kept from this state on."""
 HELD = 'held'
 USED = 'used'
 RELEASED = 'released'
@@ -21,18 +21,18 @@ FAILED = 'failed'
 """No moves make the room, or its moves have failed too often."""
 
 WANTED = (REQUESTED, MAKING)
-"""States in which an evaluation looks for the room."""
+"""States in which evaluations plan the room."""
 KEPT = (MAKING, HELD)
 """States in which the room is kept from other servers."""
 OPEN = (PROPOSED, REQUESTED, MAKING, HELD)
 
 FILTER, ALLOCATIONS = KEEPERS = ('filter', 'allocations')
-"""Keepers of room from other servers: KronosFilter in nova-scheduler, or allocations in placement
-of consumers that stand for the servers to come."""
+"""Mechanisms that keep room free from other servers: KronosFilter in nova-scheduler, or allocations
+in placement of consumers that stand for the expected servers."""
 
 HOLD_TRANSITIONS: Mapping[str, frozenset[str]] = {
     PROPOSED: frozenset((REQUESTED, RELEASED, EXPIRED)),
-    # Back to proposed: the cloud has changed, and the moves are more than were approved.
+    # Back to proposed: the cloud has changed, and more moves are needed than were approved.
     REQUESTED: frozenset((PROPOSED, MAKING, HELD, FAILED, RELEASED, EXPIRED)),
     # Back to making: a move has failed, and others make the room.
     MAKING: frozenset((PROPOSED, MAKING, HELD, USED, FAILED, RELEASED, EXPIRED)),
@@ -42,9 +42,9 @@ HOLD_TRANSITIONS: Mapping[str, frozenset[str]] = {
 changes a state."""
 
 KRONOS = 'kronos'
-"""The name in the place of an operator's, of room for servers that found no host."""
+"""Value of ``requested_by`` where Kronos itself requested room, for servers that found no host."""
 ANY = ''
-"""The aggregate of a wish for which none is chosen yet."""
+"""Value of ``aggregate`` while none is chosen for the request."""
 
 CHOICE_SECONDS = 3_600
 """Seconds for which a request for room waits for an aggregate in which moves can make it. Raised, a
@@ -65,22 +65,22 @@ number of tries of a move."""
 class Hold:
     """Room for new servers of one shape, and its progress.
 
-    aggregate : in which room is made; :data:`ANY` while none is chosen
-    project_id : whose servers may use the room; '' for those of any project with the flavor
-    availability_zone : of the hosts that count; '' for any
-    moves, memory_mb : the most moves, and MiB to copy, that an operator has approved
-    is_forced : whether its moves may make it worse which hosts may be lost
-    hold_seconds : how long the room is kept once it is there
-    hosts : host to how many servers it has room for
+    aggregate : aggregate in which the room is made; :data:`ANY` while none is chosen
+    project_id : project whose servers may use the room; '' for any project
+    availability_zone : zone in which the room has to be; '' for any
+    moves, memory_mb : maximum number of moves, and of MiB to copy, that an operator has approved
+    is_forced : whether moves are made even if the loss of some hosts is then no longer covered
+    hold_seconds : seconds for which the room is kept once it exists
+    hosts : host to the number of servers for which it has the room
     known : uuids of the servers of the flavor that were on these hosts before
-    used : uuid of each server that came since to its host
-    plan_uuid : of the newest plan of moves; '' for none
-    plans : how many plans were made
+    used : uuid of each server that has arrived since to its host
+    plan_uuid : uuid of the newest plan of moves; '' for none
+    plans : number of plans made
     keeper : one of :data:`KEEPERS`; '' while nothing is kept
-    consumers : uuid of each consumer in placement that stands for a server to come, to its host;
-        written down before its allocation is made, and until it is removed
-    problem : why it is not there, for an operator
-    expires_at : when it ends if nothing happens
+    consumers : uuid of each consumer in placement that stands for an expected server, to its host;
+        recorded before the allocation is made, and until it is removed
+    problem : text why the room does not exist or cannot be used
+    expires_at : time at which the hold ends unless its state changes
     """
 
     uuid: str

@@ -1,4 +1,4 @@
-"""Names of what plans compare between a server and a host before Nova is asked."""
+"""Names of the checks of a server against a host that plans make without a request to Nova."""
 
 TRAITS = 'traits'
 AGGREGATES = 'aggregates'
@@ -8,4 +8,5 @@ CPU = 'cpu'
 NUMA = 'numa'
 ALL_CHECKS = (TRAITS, AGGREGATES, IMAGE, HYPERVISOR, CPU, NUMA)
 MOVING_CHECKS = frozenset((HYPERVISOR, CPU))
-"""Checks that are about a running guest: Nova restarts and boots servers without them."""
+"""Checks that only apply to a running guest. Nova does not make them when it restarts or boots a
+server."""

@@ -1,4 +1,4 @@
-"""The hosts of an aggregate as an evaluation saw them."""
+"""The hosts of an aggregate in an evaluation, with their loads and numbers of servers."""
 
 import collections
 import dataclasses
@@ -14,12 +14,12 @@ UP, DISABLED, DOWN, FORCED_DOWN = 'up', 'disabled', 'down', 'forced down'
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class HostLoad:
-    """A host, whether it is ``up``, ``disabled``, ``down`` or ``forced down``, and how many servers
-    it has.
+    """A host in an evaluation: its state (``up``, ``disabled``, ``down`` or ``forced down``), its
+    number of servers and its scores.
 
-    ``servers_after`` and the second of each two figures are what the plan of that evaluation leads
-    to. ``scores`` : {policy: (before, after)}, fractions; a policy that has no data of the host is
-    not there. ``domains`` : level to failure domain, the largest first.
+    ``servers_after`` is the number of servers after the plan of the evaluation. ``scores`` maps a
+    policy to (score before, score after the plan), without policies that have no data of the host.
+    ``domains`` maps a level to the failure domain of the host, the largest first.
     """
 
     name: str
@@ -31,7 +31,8 @@ class HostLoad:
 
 
 class HostLoads:
-    """The hosts of a snapshot and how many servers each has, counted once for all aggregates."""
+    """Makes the HostLoads of aggregates. Servers of a snapshot's hosts are counted once for all
+    aggregates."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -63,8 +64,8 @@ def state(service: Service) -> str:
 
 
 def to_json(loads: list[HostLoad]) -> str:
-    """Return a short form, because there may be thousands of hosts: [[name, state, servers, servers
-    after, scores]]. The domains follow where there are any."""
+    """Return JSON in a short form, because there may be thousands of hosts: [[name, state, servers,
+    servers after, scores]], with the domains at the end where there are any."""
     return json.dumps([[load.name, load.state, load.servers, load.servers_after, {
         policy: [round(value, 4), round(after, 4)]
         for policy, (value, after) in load.scores.items()},
@@ -72,7 +73,7 @@ def to_json(loads: list[HostLoad]) -> str:
 
 
 def name_in_json(name: str) -> str:
-    """Return how :func:`to_json` writes the name of a host."""
+    """Return the name of a host as :func:`to_json` writes it."""
     return json.dumps(name)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 # States of a maintenance.
 RUNNING = 'running'
 STOPPED = 'stopped'
-"""Nothing new is begun; it can be resumed."""
+"""No further host is begun. The maintenance can be resumed."""
 DONE = 'done'
 
 # States of a host in it, in order.
@@ -19,7 +19,8 @@ RETURNING = 'returning'
 """Serviced; its nova-compute has to report before it is released."""
 FINISHED = 'finished'
 FAILED = 'failed'
-"""Its hook failed. It stays disabled, and nothing goes on before an operator resumes."""
+"""The hook of the host failed. The host stays disabled, and the maintenance waits until an operator
+resumes it."""
 LEFT_OUT = 'left out'
 """The host was released before it was serviced."""
 
@@ -30,12 +31,12 @@ AT_WORK = (DRAINING, HOOK, RETURNING)
 class MaintenanceOptions:
     """Options of a maintenance.
 
-    batch : hosts at a time, where as many can be empty at once
-    hook : a command that services the host named in its environment, or None to wait for
+    batch : maximum number of hosts that are serviced at the same time
+    hook : command that services the host named in its environment; None: the maintenance waits for
         ``maintenance done``
-    keep_spare : hosts' worth of room that stays free
-    unmovable : as :class:`kronos_nova.drain.states.Drain` has it
-    force : whether hosts are also emptied after which others could not be lost any more
+    keep_spare : number of hosts whose worth of room stays free
+    unmovable : as of :class:`kronos_nova.drain.states.Drain`
+    force : whether a host is emptied even if the loss of others is then no longer covered
     """
 
     batch: int = 1
@@ -53,7 +54,7 @@ class Maintenance:
     """A maintenance and its progress.
 
     hosts : host to its state, in the order in which they are serviced
-    runner : the process that runs it, heard of last at ``runner_at``
+    runner : the process that runs the maintenance, whose last sign of life was at ``runner_at``
     """
 
     uuid: str
@@ -74,9 +75,9 @@ class Maintenance:
         return len(self.in_state(FINISHED))
 
     def expected_end(self, now: datetime.datetime) -> datetime.datetime | None:
-        """Predict the end: the hosts that are left take as long as those before them did.
+        """Return the expected end, if the remaining hosts take as long as the others did.
 
-        :returns: None where it does not run, or no host is serviced yet
+        :returns: None where it is not running, or no host is serviced yet
         """
         left = len(self.in_state(WAITING, *AT_WORK))
         if self.state != RUNNING or not self.serviced or not left:

@@ -13,7 +13,7 @@ HOST_CAPACITY = 'host_capacity'
 HISTORY = 'history'
 FORECAST = 'forecast'
 
-# Of no policy, but of what is asked for moves.
+# Queries for figures about moves, which belong to no policy.
 MIGRATION = '_migration'
 DIRTY_RATE = 'dirty_rate'
 USED_MEMORY = 'used_memory'
@@ -23,8 +23,8 @@ OF_MIGRATION = DIRTY_RATE, USED_MEMORY, LINK
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MetricQuery:
-    """One query of a policy. ``kind`` is one of the words above; a recorded source answers by
-    policy and kind. ``policy`` is :data:`MIGRATION` where it is of none."""
+    """A query of a policy. ``kind`` is one of the words above. ``policy`` is :data:`MIGRATION` for
+    a query without a policy. Recorded answers are found by policy and kind."""
 
     policy: str
     kind: str
@@ -32,8 +32,9 @@ class MetricQuery:
 
 
 class Sample(NamedTuple):
-    """One series of an instant vector; ``value`` may be NaN or infinite, ``timestamp`` in Unix
-    seconds. A tuple, which is made in a fifth of the time: a profile has one an instance."""
+    """One series of an instant vector. ``value`` may be NaN or infinite, ``timestamp`` is in Unix
+    seconds. It is a tuple because a profile has a sample for each instance, and tuples are made
+    five times faster."""
 
     labels: Mapping[str, str]
     value: float
@@ -42,8 +43,8 @@ class Sample(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Vector:
-    """An answer. ``warnings`` are the source's own (Thanos names the stores that did not answer
-    there)."""
+    """The answer to an instant query. ``warnings`` are those of the source, such as Thanos' list of
+    stores that did not answer."""
 
     samples: tuple[Sample, ...]
     warnings: tuple[str, ...] = ()
@@ -80,7 +81,8 @@ class Matrix:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Times:
-    """Moments of a range query in Unix seconds, ``first`` and ``last`` included."""
+    """Times of a range query in Unix seconds: from ``first`` to ``last``, both included, every
+    ``step``."""
 
     first: float
     last: float

@@ -1,13 +1,14 @@
-"""The meaning of a Nova migration record, with the state, the hosts and the age of its instance.
+"""The meaning of a Nova migration record, which follows from its status and the state and host of
+its instance.
 
-A record alone says little. Nova has no transaction over record and instance, and a service that
-dies between two writes leaves a record ``running`` or ``finished`` for ever. Nova 33 and 34 hold to
-these rules:
+The status alone is not enough. Nova writes record and instance in different transactions, and a
+service that dies in between leaves a record ``running`` or ``finished`` for ever. In Nova 33 and
+34:
 
 * The API sets ``task_state`` before there is a record, and the compute that ends a migration clears
-  it. A record of a migration in progress without a ``task_state`` of its instance is left over.
+  it. So the record of a migration in progress is stale if its instance has no ``task_state``.
 * ``VERIFY_RESIZE`` (vm_state ``resized``) lasts from ``finished`` to the confirmation or the
-  revert. A record that is ``finished``, of an instance in another state that is not busy, can be
+  revert. A ``finished`` record of an instance in another vm_state without a ``task_state`` can be
   neither confirmed nor reverted.
 * An instance is at its source or at its destination. An instance at a third host was evacuated.
 
@@ -30,14 +31,15 @@ import dataclasses
 from kronos_nova.objects import migration_status
 
 MOVES = 'moves'
-"""The instance is on its way, or about to be: it takes room at both ends, and is busy."""
+"""The instance is migrating, or about to: it needs room on both hosts, and is busy."""
 
 WAITS = 'waits'
-"""The instance is at the destination; the source keeps room until it is confirmed or reverted."""
+"""The instance is on the destination, and the source keeps its room until the migration is
+confirmed or reverted."""
 
 STALE = 'stale'
-"""No one acts on the record any more: it takes no room and blocks nothing. Of the last seconds of a
-migration that ends well it may be said too, so only an old record is to be ended."""
+"""No service acts on the record any more: it needs no room and blocks nothing. A migration may look
+like this in its last seconds, too, so only an old record may be ended."""
 
 OVER = 'over'
 
@@ -47,7 +49,8 @@ RESIZED = 'resized'
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceNow:
-    """The state of an instance that decides; ``host`` is None while the instance has none."""
+    """The fields of an instance that decide on the meaning. ``host`` is None while the instance has
+    no host."""
 
     host: str | None
     vm_state: str | None
@@ -57,7 +60,7 @@ class InstanceNow:
 
 def meaning(status: str | None, source: str | None, destination: str | None,
             instance: InstanceNow | None) -> str:
-    """Return what a record means.
+    """Return the meaning of a migration record.
 
     :param destination: None while Nova has not chosen one
     :param instance: None where Nova has no such instance

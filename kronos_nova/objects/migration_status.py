@@ -9,10 +9,11 @@ COLD = 'migration'
 """Types of migrations; a resize is another."""
 
 ACCEPTED = 'accepted'
-"""The first of all: only the API or a conductor has it in hand."""
+"""The first status, while only the API or a conductor handles the migration."""
 NOT_COPIED = ('queued', 'preparing')
 COPIED = ('running', 'running (post-copy)')
-"""Statuses of a live migration that a nova-compute runs: before the guest is copied, and while."""
+"""Statuses of a live migration in nova-compute: before the guest is copied (:data:`NOT_COPIED`),
+and during the copy."""
 
 COMPLETED, ERROR, CANCELLED = 'completed', 'error', 'cancelled'
 SUCCEEDED = (COMPLETED, 'done')
@@ -24,12 +25,13 @@ SETTLED = (CONFIRMED, 'reverted')
 ENDED = frozenset((*SUCCEEDED, *FAILED, *SETTLED))
 
 LEAVING = (ACCEPTED, *NOT_COPIED, *COPIED, 'post-migrating', 'pre-migrating', 'migrating')
-"""The instance is still counted where it was."""
+"""Statuses in which the instance still counts on its source."""
 
 ARRIVED = (FINISHED, 'confirming', 'reverting')
-"""Resized or migrated cold: the instance is at the destination, the source keeps room for it."""
+"""Statuses of a resize or cold migration whose instance is on the destination while the source
+keeps its room."""
 
 NOT_LET_GO_OF = ('post-migrating', *ARRIVED)
-"""The instance may be at the destination, and the source is needed still."""
+"""Statuses in which the instance may be on the destination, and the source is still needed."""
 
 UNDER_WAY = (*LEAVING, *ARRIVED)

@@ -2,8 +2,8 @@
 shares.
 
 The reasons are those of ``nova.compute.api.API.live_migrate``, of Nova's conductor
-(``LiveMigrationTask``) and of libvirt's driver in Nova 33 and 34. All of them say no wherever the
-server is to go, and none of them is a filter of the scheduler.
+(``LiveMigrationTask``) and of libvirt's driver in Nova 33 and 34. They do not depend on the
+destination, and none is a filter of the scheduler.
 """
 
 import dataclasses
@@ -20,13 +20,13 @@ VPMEM_SERVICE = 51
 VDPA_SERVICE = 63
 VTPM_SERVICE = 72
 COLD_WITH_SHARES_SERVICE = 74
-"""Versions of nova-compute (no unit) since which Nova permits a move of each kind, if no older
+"""Least versions of nova-compute (no unit) with which Nova permits a move of each kind, if no older
 nova-compute is in the cell. Fixed by ``nova.compute.api`` and ``nova.conductor.tasks.live_migrate``
 of Nova 34."""
 
 MEDIATED_QEMU = 8_001_000
-"""Version of QEMU (no unit) since which libvirt's driver migrates mediated devices live, as Nova
-counts versions. Fixed by ``MIN_MDEV_LIVEMIG_QEMU_VERSION`` of Nova 33 and 34."""
+"""Least version of QEMU (no unit), as Nova counts versions, with which libvirt's driver migrates
+mediated devices live. Fixed by ``MIN_MDEV_LIVEMIG_QEMU_VERSION`` of Nova 33 and 34."""
 
 ACCELERATOR = 'accel:device_profile'
 ACCELERATOR_PORTS = frozenset(('accelerator-direct', 'accelerator-direct-physical'))
@@ -60,10 +60,11 @@ REASONS = frozenset((
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Devices:
-    """The parts of a server that Nova's database has and its public API does not.
+    """Facts about a server that decide on its movability and are in Nova's database but not in its
+    public API.
 
     has_fixed_device : a PCI device of the flavor is not ``live_migratable``
-    port_types : vnic types of the ports, as far as they decide
+    port_types : vnic types of its ports that matter for movability
     has_share : a share is attached
     has_numa : the server has a NUMA topology
     """
@@ -89,7 +90,7 @@ class Where:
     hypervisor_version: int | None = None
 
     def is_older(self, service: int) -> bool:
-        """Return whether a nova-compute of the cell is known to be older than that version."""
+        """Return whether some nova-compute of the cell is known to be older than a version."""
         return self.oldest_service is not None and self.oldest_service < service
 
 
@@ -100,11 +101,12 @@ def movability(extra_specs: Mapping[str, str], image: Mapping[str, str],
                resources: Mapping[str, int], devices: Devices = NO_DEVICES,
                where: Where = NOWHERE, has_launched: bool = True,
                power_state: int | None = None) -> Movability:
-    """Return how Nova can move a server. The reasons against any move come first.
+    """Return whether Nova can move a server live, cold or not at all. Reasons against any move come
+    first.
 
     :param image: its image's properties, none where they are not known
     :param resources: its allocations by resource class
-    :param has_launched: whether it ran ever
+    :param has_launched: whether it has ever run
     :param power_state: of a server that is active or paused, None where that is not known
     """
     why = _bound(extra_specs, image, devices, where, has_launched)
@@ -116,7 +118,7 @@ def movability(extra_specs: Mapping[str, str], image: Mapping[str, str],
 
 def _bound(extra_specs: Mapping[str, str], image: Mapping[str, str], devices: Devices,
            where: Where, has_launched: bool) -> str:
-    """Return why Nova moves the server in no way, empty for no reason."""
+    """Return why Nova cannot move the server at all; '' if it can."""
     if extra_specs.get(ACCELERATOR):
         return IN_A_FLAVOR
     if devices.port_types & ACCELERATOR_PORTS:
@@ -134,7 +136,7 @@ def _bound(extra_specs: Mapping[str, str], image: Mapping[str, str], devices: De
 def _only_cold(extra_specs: Mapping[str, str], image: Mapping[str, str],
                resources: Mapping[str, int], devices: Devices, where: Where,
                power_state: int | None) -> str:
-    """Return why Nova does not migrate the server live, empty for no reason."""
+    """Return why Nova does not migrate the server live; '' if it does."""
     if devices.has_share:
         return SHARES
     if requirements.has_tpm(extra_specs, image):

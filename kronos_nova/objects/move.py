@@ -17,29 +17,34 @@ ABANDONED = 'abandoned'
 
 TERMINAL = frozenset((COMPLETED, FAILED, ABANDONED))
 IN_FLIGHT = (DISPATCHED, CHECKING, CLAIMING, MIGRATING, VERIFYING)
-"""The states of moves that count against the caps of moves at once."""
+"""States of moves that count for the limits on concurrent moves."""
 
 NOT_BEGUN = (PLANNED, DISPATCHED)
-"""The states without a worker. A move that is given up there leaves no trace in Nova."""
+"""States in which no worker has begun with the move. A move that is given up in one leaves no trace
+in Nova."""
 
 REFUSED = 'PreFlightError'
 """Error type of a move that failed because it was refused before anything had changed."""
 
 
 def request_id(move_uuid: str) -> str:
-    """Return the request id with which Nova is asked for a move. It is in the log lines of every
-    service about the move."""
+    """Return the request id of the request to Nova for a move. It is in the log lines of every
+    service about this move."""
     return f'req-{move_uuid}'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MoveRecord:
-    """A move as the journal has it. ``created_at`` is when it was planned, ``checked_at`` when it
-    was last held against the load there is. Memory of a migration is in bytes, None where the
-    hypervisor's driver does not say; what was processed is all that was copied, again and again.
-    ``group`` is a number that it shares with the moves of its plan without which it does not help.
-    Of moves that are due, that of the lowest ``position`` goes first; what was expected of a move
-    is None where nothing was."""
+    """A move in the journal.
+
+    created_at : time at which it was planned
+    checked_at : time at which it was last compared with the present load
+    memory_total, memory_remaining, memory_processed : bytes of the migration, with pages that were
+        copied again in the last; None where the hypervisor's driver does not report them
+    group : number that it shares with moves of its plan that only help together; None for none
+    position : of moves that are due, the one with the lowest position goes first
+    expected_seconds, expected_downtime : None where nothing was predicted
+    """
 
     uuid: str
     plan_uuid: str
@@ -82,9 +87,9 @@ class MoveRecord:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
-    """Moves that may run at once: in all, out of one host, into one host.
+    """Limits on concurrent moves: in all, out of one host, and into one host.
 
-    sources : hosts of which another number may leave at once
+    sources : host to its own limit of moves out of it, where this differs
     """
 
     total: int

@@ -1,7 +1,7 @@
-"""Payloads of notifications, with versions, in the form of Nova's own.
+"""Notifications and their payloads, versioned and in the form of Nova's notifications.
 
-A field that is added makes a new minor version, one that goes or changes its meaning a new major
-one. The tests hold every payload to its version.
+An added field makes a new minor version; a removed field, or one with a new meaning, a new major
+version. Tests check that each payload matches its version.
 """
 
 import dataclasses
@@ -41,8 +41,9 @@ are larger; lowered, fewer servers are named. Not measured."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlanPayload:
-    """A plan: ``purpose`` is ``balance``, ``repair`` or ``drain``, ``moves`` counts those begun by
-    state, ``reason`` tells why it ended or what was left out."""
+    """The payload about a plan. ``purpose`` is ``balance``, ``repair`` or ``drain``, ``moves`` has
+    the number of begun moves by state, ``reason`` tells why the plan ended or which moves were left
+    out."""
 
     VERSION: ClassVar[str] = '1.0'
 
@@ -66,8 +67,8 @@ class PlanPayload:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MovePayload:
-    """A move: ``final`` tells whether no other try follows, ``detail`` why it is in its state.
-    ``request_id`` is the one under which Nova is asked."""
+    """The payload about a move. ``final`` is True if no retry follows, ``detail`` tells why the
+    move is in its state, ``request_id`` is that of the request to Nova."""
 
     VERSION: ClassVar[str] = '1.0'
 
@@ -97,8 +98,8 @@ class MovePayload:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AutomationPayload:
-    """A change of a switch: ``kind`` is ``level`` or ``pause``; of a pause, ``value`` is ``pause``
-    or ``stop``. An empty value ended it. Aggregate ``*`` is every one."""
+    """The payload about a change of a level or a pause, by ``kind``. ``value`` is the level, or
+    ``pause`` or ``stop``; '' where the level or pause has ended. Aggregate ``*`` stands for all."""
 
     VERSION: ClassVar[str] = '1.0'
 
@@ -112,8 +113,8 @@ class AutomationPayload:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class DrainPayload:
-    """The drain of a host. ``blocked`` is {uuid: reason} of up to 20 servers that have to stay;
-    ``blocked_count`` is the number of all of them."""
+    """The payload about the drain of a host. ``blocked`` is {uuid: reason} of up to 20 servers that
+    cannot leave; ``blocked_count`` is their total number."""
 
     VERSION: ClassVar[str] = '1.0'
 
@@ -153,12 +154,12 @@ class Notification:
 
     @property
     def priority(self) -> str:
-        """Return which of oslo.messaging's priorities, and so which queue."""
+        """The priority of oslo.messaging, which decides on the queue."""
         return 'error' if self.event_type == MOVE_ERROR else 'info'
 
     @property
     def payload(self) -> dict:
-        """Return the payload as it is sent."""
+        """The payload as it is sent."""
         data = {'notification_uuid': self.uuid, 'sequence': self.sequence,
                 **self.body['kronos_object.data']}
         return {**self.body, 'kronos_object.data': data}
@@ -167,7 +168,7 @@ class Notification:
 def move_payload(move: Any, instance_name: str | None = None, detail: str = '') -> MovePayload:
     """Make the payload of a move.
 
-    :param move: a MoveRecord, or what has the same attributes
+    :param move: a MoveRecord, or an object with the same attributes
     """
     own = {'move_uuid', 'instance_name', 'request_id', 'final', 'detail'}
     return MovePayload(
@@ -182,13 +183,14 @@ def names(payload: Any) -> list[str]:
 
 
 def primitive(payload: Any) -> dict:
-    """Return a payload in the form of Nova's, with ``kronos`` in the place of ``nova``."""
+    """Return a payload in the form of Nova's payloads, with ``kronos`` instead of ``nova`` in the
+    names."""
     return {'kronos_object.name': type(payload).__name__, 'kronos_object.namespace': 'kronos',
             'kronos_object.version': payload.VERSION, 'kronos_object.data': data(payload)}
 
 
 def data(payload: Any) -> dict:
-    """Return the fields of a payload as JSON has them."""
+    """Return the fields of a payload as values of JSON."""
     return {name: _plain(getattr(payload, name)) for name in names(payload)}
 
 

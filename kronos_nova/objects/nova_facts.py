@@ -1,18 +1,20 @@
-"""Facts about Nova and placement that Kronos relies on."""
+"""Microversions of Nova and placement that Kronos needs."""
 
 COMPUTE_INVENTORY = '2.73'
-"""From 2.69 on Nova names what it cannot read because a cell is down, where before it left it out
-in silence; 2.88 and later ask every host for its uptime when hypervisors are listed."""
+"""Microversion of Nova for reading the cloud. From 2.69 on Nova names the servers that it cannot
+read because a cell is down, instead of leaving them out. From 2.88 on it asks every host for its
+uptime when hypervisors are listed, so this is lower."""
 
 COMPUTE_IMAGES = '2.98'
-"""Version from which lists of servers show the properties of their images that Nova knows. Lower,
-rules by an image's properties select nothing."""
+"""Microversion of Nova from which lists of servers show properties of their images. With a lower
+one, rules by image properties select nothing."""
 
 COMPUTE_EXECUTION = '2.84'
-"""2.59 gives migrations their uuid, 2.65 aborts queued ones, 2.84 tells why an event failed."""
+"""Microversion of Nova for moves. From 2.59 on migrations have a uuid, from 2.65 on queued ones can
+be aborted, from 2.84 on failed events have their reason."""
 
 COMPUTE_MIGRATIONS = '2.59'
-"""Migrations by uuid, and the type of each, since then."""
+"""Microversion of Nova from which migrations have a uuid and a type."""
 
 PLACEMENT_ALLOCATIONS = (1, 38)
 """Microversion of placement (no unit) in which consumers have types. Fixed by placement; moves work

@@ -1,7 +1,7 @@
-"""NUMA cells: what hosts have in each, and what servers need of distinct ones.
+"""NUMA cells of hosts, and the parts of servers that need distinct cells.
 
-Names and meaning are those of ``nova.objects.NUMACell`` and ``nova.objects.InstanceNUMACell``, with
-counts in place of the numbers of CPUs.
+Names have the meaning of those in ``nova.objects.NUMACell`` and ``nova.objects.InstanceNUMACell``,
+but CPUs are counted instead of listed.
 """
 
 import dataclasses
@@ -17,8 +17,8 @@ others."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Pages:
-    """Memory pages of one size in a cell: how many there are, are in use, and are kept from
-    servers."""
+    """Memory pages of one size in a cell: the numbers of all, of used ones, and of those reserved
+    so that servers do not get them."""
 
     total: int
     used: int = 0
@@ -27,8 +27,9 @@ class Pages:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class NumaCell:
-    """A NUMA cell of a host. ``cpus`` are shared by servers, ``pinned_cpus`` belong to one each.
-    ``pages`` maps sizes in KiB; empty where the hypervisor does not say them."""
+    """A NUMA cell of a host. ``cpus`` are shared by servers, each of ``pinned_cpus`` belongs to one
+    server. ``pages`` maps page sizes in KiB to their pages; empty where the hypervisor does not
+    report them."""
 
     id: int
     memory_mb: int
@@ -51,10 +52,10 @@ def emptied(cell: NumaCell) -> NumaCell:
 class InstanceCell:
     """The part of a server that needs a cell of its own.
 
-    ``cpus`` are pinned or shared. A part of a server with both kinds (``mixed``) is pinned, and
-    ``shared_cpus`` are the others, also where these are 0; of another server that is None.
-    ``page_kb`` is a size in KiB, one of :data:`SMALL`, :data:`LARGE` and :data:`ANY`, or None where
-    the server does not ask for a size.
+    ``cpus`` are pinned or shared. In a server with both kinds of CPUs (``mixed``), ``cpus`` are the
+    pinned ones and ``shared_cpus`` the others, possibly 0; for other servers ``shared_cpus`` is
+    None. ``page_kb`` is a size in KiB, one of :data:`SMALL`, :data:`LARGE` and :data:`ANY`, or None
+    where the server does not ask for a size.
     """
 
     cpus: int
@@ -65,15 +66,15 @@ class InstanceCell:
 
 
 LEGACY, REQUIRED, PREFERRED, SOCKET = POLICIES = ('legacy', 'required', 'preferred', 'socket')
-"""Policies for the distance of a device from the cells of a server: on one of them or on no cell,
-on one of them, anywhere, on a socket of one of them
-(``nova.objects.fields.PCINUMAAffinityPolicy``)."""
+"""Policies for the cell of a device relative to the cells of its server: one of them or no cell,
+one of them, any, a socket of one of them (``nova.objects.fields.PCINUMAAffinityPolicy``)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """Equal devices of a host. ``cell`` is the number of the NUMA cell that they are on, None for
-    none. ``resource_class`` is that of placement, None where placement does not count them."""
+    """A pool of equal devices of a host. ``cell`` is the number of their NUMA cell; None where they
+    are on none. ``resource_class`` is that of placement; None where placement does not count
+    them."""
 
     alias: str
     total: int
@@ -92,12 +93,13 @@ class Device:
 
 
 DEDICATED, MIXED = 'dedicated', 'mixed'
-"""CPU policies of servers all or some of whose CPUs are pinned."""
+"""CPU policies of servers: all CPUs are pinned, or some."""
 PAGE_SIZES = {'small': SMALL, 'large': LARGE, 'any': ANY}
 UNIT_KB = {'k': 1, 'm': 1 << 10, 'g': 1 << 20, 't': 1 << 30}
 """KiB of each unit of a page size. Fixed by the units."""
 NUMBER = re.compile(r'[0-9]{1,12}')
-"""An amount in an extra spec. More digits are more than any host has, and are not read."""
+"""Pattern of an amount in an extra spec. Numbers of more digits exceed any host, and are
+ignored."""
 PAGE_SIZE = re.compile(r'([0-9]{1,12})\s*([kmgt])i?b?', re.IGNORECASE)
 CPU_RANGE = re.compile(r'(\^?)([0-9]{1,12})(?:-([0-9]{1,12}))?')
 MOST_CPUS = 8192
@@ -107,8 +109,9 @@ cells. Chosen as the limit of Linux for one host."""
 
 
 def page_size(extra_specs: Mapping[str, str], image: Mapping[str, str]) -> int | None:
-    """Return the page size that a server asks for, as ``page_kb`` of :class:`InstanceCell`; None
-    for none, or for one that Nova refuses. The image decides where the flavor permits any size."""
+    """Return the page size that a server requests, as ``page_kb`` of :class:`InstanceCell`; None
+    for none, or for one that Nova refuses. The image decides where the flavor leaves the size
+    open."""
     wanted = _page_kb(extra_specs.get('hw:mem_page_size'))
     if wanted in (LARGE, ANY) and image.get('hw_mem_page_size'):
         return _page_kb(image['hw_mem_page_size'])
@@ -125,15 +128,16 @@ def _page_kb(text: str | None) -> int | None:
 
 
 def number_in(text: str) -> int | None:
-    """Return the number in an extra spec; None where there is none."""
+    """Return the value of an extra spec as a number; None where it is no number."""
     return int(text) if NUMBER.fullmatch(text) else None
 
 
 def of_flavor(vcpus: int, memory_mb: int,
               extra_specs: Mapping[str, str]) -> tuple[InstanceCell, ...]:
-    """Return the cells that servers of a flavor need, as
+    """Return the parts that need cells of servers of a flavor, as
     ``nova.virt.hardware.numa_get_constraints`` computes them for an image without properties. Empty
-    for a flavor that Nova refuses, or that has more CPUs than any host."""
+    for a flavor without a topology, and for one that Nova refuses or that has more CPUs than any
+    host."""
     policy = extra_specs.get('hw:cpu_policy')
     if 'resources:PCPU' in extra_specs:
         policy = DEDICATED
@@ -142,7 +146,7 @@ def of_flavor(vcpus: int, memory_mb: int,
         return ()
     found = number_in(nodes)
     count = 1 if found is None else found
-    # Each part has a CPU at least.
+    # Each part has at least one CPU.
     if count > vcpus or vcpus > MOST_CPUS:
         return ()
     cpus, memory = _parts(vcpus, memory_mb, count, extra_specs)

@@ -1,4 +1,4 @@
-"""Decisions and their reasons: plans, moves, instances that stayed, and the report of a cycle."""
+"""Plans and the report of a cycle: moves with their reasons, and instances that stayed."""
 
 import dataclasses
 import datetime
@@ -16,7 +16,7 @@ SPREAD = 'spread'
 PACK = 'pack'
 MAKE_ROOM = 'make_room'
 BY_LOAD = (RELIEVE, SPREAD, PACK)
-"""Phases that make no sense without knowing the load."""
+"""Phases that are only possible where the load is known."""
 
 # Outcomes of an aggregate in a cycle.
 PLANNED = 'planned'
@@ -25,7 +25,8 @@ COOLING = 'cooling'
 NO_DATA = 'no_data'
 NO_MOVE = 'no_move'
 DRAINING = 'draining'
-"""Only in the record of the last evaluation: hosts of the aggregate are being emptied."""
+"""Hosts of the aggregate are being emptied. This outcome is only in the record of the last
+evaluation."""
 FAILED = 'failed'
 BLIND = (NO_DATA, FAILED)
 """Outcomes after which it is not known whether something should move."""
@@ -44,17 +45,17 @@ too. Fixed by the definition of a fraction."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Contention:
-    """Numbers of hosts of an aggregate that are hot in a policy, and of servers on hosts that are
-    full in one."""
+    """The number of an aggregate's hosts that are hot in some policy, and of servers on hosts that
+    are full in some policy."""
 
     hot_hosts: int
     contended_servers: int
 
     @classmethod
     def of_hosts(cls, hosts: Iterable[tuple[int, float]]) -> 'Contention':
-        """Count both.
+        """Count hot hosts and servers on full hosts.
 
-        :param hosts: the servers of each host, and its highest score of all policies
+        :param hosts: (number of servers, highest score in any policy) of each host
         """
         known = tuple(hosts)
         return cls(hot_hosts=sum(score > HOT_SCORE for _servers, score in known),
@@ -62,13 +63,13 @@ class Contention:
 
 
 REPLAYED = datetime.timedelta(days=28)
-"""Time whose moves are undone in a comparison with no moves. Raised, servers are compared with
-places that they would have left for other reasons; lowered, a move whose gain lasts is forgotten.
-Chosen: four weeks have each day of a week as often, and moves are kept singly for longer by
-default."""
+"""Time whose moves are left out to estimate the load without moves, in days. Raised, servers are
+assumed on hosts that they would have left for other reasons; lowered, moves with a lasting gain are
+forgotten. Chosen because four weeks have every weekday equally often, and the journal keeps single
+moves for longer by default."""
 
 
-# Why an instance stayed.
+# Reasons why an instance stayed.
 SKIP_REASONS = ('cooldown', 'quarantine', 'locked', 'excluded', 'busy', 'not_active', 'no_profile',
                 'group', 'capacity', 'zone', 'isolation', 'reserve', 'failover', 'returning',
                 'rule', 'refused', 'endless', 'cap', 'threshold', 'no_gain', 'budget', 'late')
@@ -76,8 +77,8 @@ SKIP_REASONS = ('cooldown', 'quarantine', 'locked', 'excluded', 'busy', 'not_act
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class NextBest:
-    """The move that would have been made in the place of another, had that one not been there:
-    after it alone the combined imbalance is ``combined_after``."""
+    """The best alternative to a planned move. ``combined_after`` is the combined imbalance after it
+    instead of that move."""
 
     instance_uuid: str
     destination: str
@@ -89,19 +90,18 @@ class NextBest:
 class PlannedMove:
     """One live migration of a plan.
 
-    ``order`` counts from 1: taken one after the other in this order, every hard constraint holds
-    after every move. ``group`` is a number that it shares with the moves without which it does not
-    help, None where it helps alone. ``depends_on`` are the orders of the moves that must have ended
-    well before this one may start. ``combined_after`` is the combined imbalance once it is done,
-    None for a move that was planned without looking at load.
-    ``project_id`` is whose instance is moved, ``caused_by`` the uuid of another instance whose load
-    the move is put down to, or ''. ``benefits`` are the projects of what stays on the host that the
-    move relieves, those with most load first; none where it does not relieve one.
-    ``next_best`` is None where nothing else was permitted.
+    ``order`` counts from 1; in this order every hard constraint holds after every move. ``group``
+    is a number that it shares with moves that only help together; None where it helps alone.
+    ``depends_on`` are the orders of the moves that must have succeeded before it may start.
+    ``combined_after`` is the combined imbalance after it; None for a move that was planned without
+    load. ``project_id`` is the project of the instance. ``caused_by`` is the uuid of another
+    instance whose load caused the move; '' for none. ``benefits`` are the projects with servers on
+    the host that the move relieves, those with most load first; none where it relieves no host.
+    ``next_best`` is None where no other move was permitted.
 
-    ``begins_after`` is when it is its turn, in seconds from the start of the plan,
-    ``expected_seconds`` what it then takes, and ``expected_downtime`` for how many of them the
-    guest is stopped; None where it was not computed.
+    ``begins_after`` is its expected start in seconds from the start of the plan,
+    ``expected_seconds`` its expected duration, and ``expected_downtime`` the seconds for which the
+    guest is stopped; None where they were not computed.
     """
 
     order: int
@@ -125,9 +125,9 @@ class PlannedMove:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Skip:
-    """Instances that were considered and stayed, all for the same ``reason`` (one of
-    :data:`SKIP_REASONS`). ``count`` is how many; a report that is kept short has no more.
-    ``details`` are (uuid, line for a person) of those of which more is to be said."""
+    """Instances that stayed for the same ``reason`` (one of :data:`SKIP_REASONS`). ``count`` is
+    their number; short reports have only this. ``details`` are (uuid, additional text) of some of
+    them."""
 
     reason: str
     instances: tuple[str, ...] = ()
@@ -142,8 +142,8 @@ class Skip:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """An instance whose move to some hosts Nova refused, and the reason for the last host.
-    ``is_final`` tells that no other host was tried then."""
+    """An instance whose move to some hosts Nova refused, and the reason of the last refusal.
+    ``is_final`` is True if no further hosts were tried."""
 
     instance_uuid: str
     hosts: tuple[str, ...]
@@ -153,8 +153,8 @@ class Refusal:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Immovable:
-    """An instance that Nova does not migrate live whatever its status: ``can`` is ``cold`` or
-    ``no``, ``why`` is Nova's reason."""
+    """An instance that Nova does not migrate live in any status. ``can`` is ``cold`` or ``no`` (no
+    move at all), ``why`` is Nova's reason."""
 
     instance_uuid: str
     can: str
@@ -163,8 +163,8 @@ class Immovable:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Unplaced:
-    """An instance that has to leave its host and for which there is no place. ``is_proven``: there
-    is no plan that moves it and all others; otherwise none was found."""
+    """An instance that has to leave its host and finds no place. ``is_proven`` is True if no plan
+    could move it and all others; otherwise none was found."""
 
     instance_uuid: str
     why: str
@@ -179,9 +179,9 @@ UNBELIEVED = 'score', 'profile'
 class UnbelievedHost:
     """A host whose metrics a policy does not believe.
 
-    ``what`` is ``score`` where the host is neither a destination nor a source, but for drains;
-    ``profile`` where its score stays in force and only its servers are not moved.
-    ``is_failing`` tells that this evaluation found it so; else one before did.
+    With ``what`` ``score`` the host is neither a destination nor, except in drains, a source. With
+    ``profile`` its score counts and only its servers are not moved. ``is_failing`` is True if a
+    check failed in this evaluation; otherwise one failed in the evaluation before.
     """
 
     host: str
@@ -192,16 +192,17 @@ class UnbelievedHost:
 
 
 FORECAST_USED, FORECAST_NOT_USED = 'used', 'not_used'
-"""States of a forecast: the hours to come are planned for, or the present alone."""
+"""States of a forecast: plans consider the hours to come, or only the present."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastReport:
     """The result of a policy's forecast. ``detail`` says why it is not used.
 
-    ``error`` is by how much the scores of hosts were off during the last day, on average,
-    ``present_error`` by how much they were off the present; both None where that is not known.
-    ``imbalance`` is the highest of the hours to come before any move, None where it is not used.
+    ``error`` is the mean error of the forecast of hosts' scores during the last day,
+    ``present_error`` that of the present score taken as the forecast; None where not known.
+    ``imbalance`` is the highest imbalance of the hours to come before any move; None where the
+    forecast is not used.
     """
 
     state: str
@@ -213,13 +214,12 @@ class ForecastReport:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyReport:
-    """A policy in an aggregate. ``state`` is ``ok`` or ``no_data``; then ``detail`` says why and
-    the figures are None.
+    """The result of a policy in an aggregate. ``state`` is ``ok`` or ``no_data``; with ``no_data``,
+    ``detail`` says why and the imbalances are None.
 
-    ``coverage`` is the fraction of the available hosts with a sample, ``sample_age`` how many
-    seconds old the oldest of these was, None where there was none. ``noise`` is the imbalance that
-    is to be expected of these hosts where what lasts is equal on all of them, None where it is not
-    known how much loads vary.
+    ``coverage`` is the fraction of the available hosts with a sample, ``sample_age`` the age of the
+    oldest of these samples in seconds; None without samples. ``noise`` is the expected imbalance of
+    hosts with equal likely loads; None where variances are not known.
     """
 
     name: str
@@ -236,7 +236,8 @@ class PolicyReport:
 
     @property
     def is_below_noise(self) -> bool:
-        """Return whether the threshold cannot be kept to, however even the hosts are."""
+        """Return whether the threshold is so low that noise exceeds it even where hosts have equal
+        likely loads."""
         return self.noise is not None and self.noise > self.threshold
 
     @property
@@ -258,7 +259,8 @@ class HostScore:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class BufferRoom:
-    """A buffer before any move: how many servers of its flavor were to fit, and how many did."""
+    """A buffer before any move: the number of servers of its flavor that should fit, and that
+    fit."""
 
     name: str
     flavor: str
@@ -268,15 +270,14 @@ class BufferRoom:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LossReport:
-    """Hosts of an aggregate, or the failure domains that they are in, by what became of their
-    servers if each were lost alone.
+    """The verdicts on the loss of each host of an aggregate, or of each failure domain, as counts.
 
-    ``level`` is that of the failure domains, or '' for single hosts. All servers restart
-    elsewhere (``fits``), do not (``does_not_fit``), or it is not known (``not_found``); of
-    ``not_judged`` nothing was asked, for lack of time. Of those that fit, ``in_order`` also do
-    in Nova's own order and ``not_in_order`` do not; of the rest that was not asked. ``worst`` names
-    the loss after which most servers restart nowhere, ``why`` says which; '' where there is none.
-    ``judged_at`` is in Unix seconds.
+    ``level`` is the level of the failure domains, '' for single hosts. After a loss all servers
+    restart elsewhere (``fits``), cannot (``does_not_fit``), or no way was found (``not_found``).
+    ``not_judged`` losses were not examined for lack of time. Of those that fit, servers of
+    ``in_order`` also fit in the order in which Nova restarts them, those of ``not_in_order`` do
+    not; the rest was not examined for this. ``worst`` names the loss after which most servers
+    restart nowhere, ``why`` tells which servers; '' for none. ``judged_at`` is in Unix seconds.
     """
 
     level: str
@@ -293,9 +294,9 @@ class LossReport:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SlotReport:
-    """Numbers of further servers of a flavor that fit: ``now``, and at least ``after_loss`` of any
-    one host once its servers have restarted, None where these do not all restart or that is not
-    known."""
+    """The number of further servers of a flavor that fit: ``now``, and at least ``after_loss``
+    after the loss of any one host and the restart of its servers elsewhere. ``after_loss`` is None
+    where these do not all restart, or where it is not known."""
 
     flavor: str
     now: int
@@ -304,15 +305,18 @@ class SlotReport:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateReport:
-    """The result of a cycle for one aggregate (or the pool of hosts in none).
-    ``broken_groups`` counts the server groups with a hard policy that were broken before it.
-    ``notes`` say more about the plan; in contrast to ``warnings`` they ask nothing of an operator.
-    ``unbelieved`` are the hosts whose metrics are not believed, ``immovable`` the instances that
-    Nova does not migrate live. ``without_moves`` is the contention that there would be without the
-    moves of the last weeks, None where that is not known. ``purpose`` is that of its plan:
-    ``balance``, or ``repair`` of violated rules alone. ``domains`` are (level, number of failure
-    domains) of its hosts, the largest domains first. ``losses`` are the verdicts on the loss of its
-    hosts, none where these were not judged; ``slots`` are those of the flavors that are watched.
+    """The result of a cycle for one aggregate, or for the pool of hosts in none.
+
+    broken_groups : number of hard server groups that were broken before the cycle
+    notes : additional texts about the plan; in contrast to ``warnings`` they require no action
+    unbelieved : hosts whose metrics are not believed
+    immovable : instances that Nova does not migrate live
+    without_moves : contention that there would be without the moves of the last weeks; None where
+        not known
+    purpose : purpose of the plan, ``balance``, or ``repair`` of violated rules alone
+    domains : (level, number of failure domains) of its hosts, the largest domains first
+    losses : verdicts on the loss of its hosts; empty where they were not judged
+    slots : slots of the flavors that ``slot_flavors`` names
     """
 
     name: str
@@ -341,14 +345,14 @@ class AggregateReport:
     slots: tuple[SlotReport, ...] = ()
 
     def to_json(self) -> str:
-        """Return the latest report as it is stored: every reason, but of the scores only the
-        numbers of ``hosts`` and of ``hot_hosts``."""
+        """Return the report as JSON for the record of the last evaluation, with the numbers of
+        ``hosts`` and ``hot_hosts`` instead of scores."""
         kept = dataclasses.asdict(dataclasses.replace(self, host_scores=(), without_moves=None))
         return json.dumps(kept | hosts_of(self.host_scores), sort_keys=True)
 
     def to_summary_json(self) -> str:
-        """Return the report as it is stored with its plan. Of the instances that stayed, only the
-        number by reason is stored."""
+        """Return the report as JSON for the record of its plan, with the number of instances that
+        stayed by reason."""
         short = dataclasses.asdict(dataclasses.replace(
             self, host_scores=(), not_moved=(), immovable=(), without_moves=None))
         counted = [{'reason': skip.reason, 'count': skip.count}
@@ -366,7 +370,7 @@ class AggregateReport:
 
 
 def counts_in(text: str) -> dict[str, int]:
-    """Return the counts of :meth:`AggregateReport.to_json`: ``hosts``, ``hot_hosts``,
+    """Return the counts in a text of :meth:`AggregateReport.to_json`: ``hosts``, ``hot_hosts``,
     ``broken_groups``, ``unbelieved`` hosts and ``immovable`` instances. A count that another
     release did not write is 0."""
     raw = json.loads(text)
@@ -382,7 +386,8 @@ def servers_of(moves: Iterable[PlannedMove]) -> set[str]:
 
 
 def hosts_of(scores: Iterable[HostScore]) -> dict[str, int]:
-    """Return how many ``hosts`` scores are of, and how many of these are hot in a policy."""
+    """Return the number of ``hosts`` that have scores, and of ``hot_hosts``, which are hot in some
+    policy."""
     return {'hosts': len({score.host for score in scores}),
             'hot_hosts': len({score.host for score in scores if score.value > HOT_SCORE})}
 
@@ -406,7 +411,8 @@ def _value(name: str, value: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CycleReport:
-    """One evaluation of every aggregate in scope. ``planning_seconds`` leaves out the reading."""
+    """The report of one evaluation of every aggregate in scope. ``planning_seconds`` does not
+    include reading the cloud."""
 
     planning_seconds: float
     aggregates: tuple[AggregateReport, ...] = field(default_factory=tuple)
@@ -421,25 +427,27 @@ DONE = 'done'
 EXPIRED = 'expired'
 REJECTED = 'rejected'
 VOID = 'void'
-"""Nothing of it can be done any more, or its aggregate is off; the reason is kept."""
+"""State of a plan of which no move can be made any more, or whose aggregate is off. The reason is
+recorded."""
 SUPERSEDED = 'superseded'
-"""The cloud has changed so that another plan is better, none is needed, or a drain goes first."""
+"""State of a plan that was withdrawn because another plan is better, none is needed any more, or a
+drain goes first."""
 STOPPED = 'stopped'
-"""An operator stopped Kronos before it was started."""
+"""State of a plan that was not started because an operator stopped Kronos."""
 
 APPROVABLE = (PROPOSED, OBSERVED)
 """States of plans that can be approved."""
 OPEN = (PROPOSED, APPROVED, EXECUTING)
-"""A plan in one of these keeps its aggregate from being planned again."""
+"""States of a plan during which its aggregate is not planned again."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRecord:
-    """A plan as the journal has it.
+    """A plan in the journal.
 
-    ``report`` is the AggregateReport as JSON, with what stayed counted by reason; None where it is
-    no longer kept. ``detail`` is why an approved plan is not started yet. An observed plan was made
-    ``times_seen`` times, at ``last_seen_at`` last.
+    ``report`` is the AggregateReport as JSON, by :meth:`AggregateReport.to_summary_json`; None
+    where it is no longer kept. ``detail`` tells why an approved plan is not started yet. An
+    observed plan was made ``times_seen`` times, the last time at ``last_seen_at``.
     """
 
     uuid: str

@@ -1,4 +1,4 @@
-"""A change that heals allocations, as the journal keeps it."""
+"""Repairs of allocations in the journal."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -12,10 +12,11 @@ UNDONE = 'undone'
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """A finding, and the allocations of its consumers before and after.
+    """A repair of wrong allocations: the evidence, and the allocations of the consumers before and
+    after it.
 
-    ``before`` and ``after`` are bodies of ``POST /allocations``; the generations in them are of the
-    moment and long past.
+    ``before`` and ``after`` are bodies of ``POST /allocations``. The consumer generations in them
+    are out of date.
     """
 
     kind: str

@@ -16,10 +16,11 @@ COMPARED = ('hw_architecture', 'img_hv_type', 'hw_vm_mode', 'img_hv_requested_ve
 
 OLD_NAMES = {'architecture': 'hw_architecture', 'hypervisor_type': 'img_hv_type',
              'vm_mode': 'hw_vm_mode', 'hypervisor_version_requires': 'img_hv_requested_version'}
-"""Names that :data:`COMPARED` had once and images may still have."""
+"""Old names of the properties in :data:`COMPARED`, which images may still have."""
 
 TRAIT = re.compile(r'trait([a-zA-Z0-9_-]{0,64}):([A-Z0-9_]{1,255})')
-"""An extra spec or a property that asks for a trait, of the group of that name where it has one."""
+"""Pattern of an extra spec or property that requests a trait. The first part is the name of the
+request group, '' for none."""
 
 MEMORY_TRAITS = {'amd-sev': 'HW_CPU_X86_AMD_SEV', 'amd-sev-es': 'HW_CPU_X86_AMD_SEV_ES',
                  'amd-sev-snp': 'HW_CPU_X86_AMD_SEV_SNP', 'intel-tdx': 'HW_CPU_X86_INTEL_TDX'}
@@ -28,7 +29,7 @@ TPM_VERSIONS = {'1.2': 'COMPUTE_SECURITY_TPM_1_2', '2.0': 'COMPUTE_SECURITY_TPM_
 ADDRESS_MODES = {'passthrough': 'COMPUTE_ADDRESS_SPACE_PASSTHROUGH',
                  'emulate': 'COMPUTE_ADDRESS_SPACE_EMULATED'}
 TRUE = frozenset(('1', 't', 'true', 'on', 'y', 'yes'))
-"""Words that Nova takes for true, in lower case."""
+"""Words that Nova reads as true, in lower case."""
 
 
 def requirements(extra_specs: Mapping[str, str], image: Mapping[str, str],
@@ -36,8 +37,9 @@ def requirements(extra_specs: Mapping[str, str], image: Mapping[str, str],
     """Return the requirements of a server.
 
     :param image: its image's properties, none where they are not known
-    :param member_of: uuids of aggregates, of each part one at least
-    :param cpu_model: of the guest, empty for that of its host
+    :param member_of: sets of aggregate uuids; the host has to be in at least one aggregate of each
+        set
+    :param cpu_model: named CPU model of the guest; '' where it has that of its host
     """
     wanted, forbidden = set(), set()
     for key, value in extra_specs.items():
@@ -78,7 +80,8 @@ def encrypted_memory(extra_specs: Mapping[str, str], image: Mapping[str, str]) -
 
 
 def _implied(extra_specs: Mapping[str, str], image: Mapping[str, str]) -> Iterator[str]:
-    """Yield the traits that other words of the flavor or the image require."""
+    """Yield the traits that follow from other extra specs of the flavor or properties of the
+    image."""
     if has_tpm(extra_specs, image):
         version = _either(extra_specs, image, 'tpm_version') or ''
         yield TPM_VERSIONS.get(version, TPM_VERSIONS['1.2'])

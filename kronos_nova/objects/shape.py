@@ -10,14 +10,15 @@ from kronos_nova.objects.numa import Device
 from kronos_nova.objects.numa import InstanceCell
 
 SPEC = re.compile(r'resources:([A-Z0-9_]+)')
-"""Keys of extra specs that ask placement for an amount of a resource class."""
+"""Pattern of the extra specs that request an amount of a resource class from placement."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A flavor, or the size of a server without one. Memory in MiB, disk in GiB. ``id`` is that of
-    the flavor, '' where there is none. ``resources`` is what placement is asked for by a server of
-    it, ``cells`` its needs of NUMA cells, by its extra specs where they are not given."""
+    """The size and needs of new servers: a flavor, or a size without one. Memory is in MiB, disk in
+    GiB. ``id`` is the id of the flavor; '' for none. ``resources`` are the amounts that such a
+    server requests from placement, ``cells`` its parts that need NUMA cells; both follow from the
+    other fields where they are not given."""
 
     name: str
     vcpus: int

@@ -26,7 +26,8 @@ OWN_METADATA = 'kronos:'
 
 
 HYPERVISOR_TYPES = frozenset(('QEMU', 'KVM'))
-"""Hypervisor types of hosts that libvirt runs. Nova says QEMU, also with KVM; older drivers KVM."""
+"""Hypervisor types of hosts with libvirt's driver. Nova reports QEMU, even with KVM; older versions
+reported KVM."""
 
 
 def is_supported(hypervisor_type: str) -> bool:
@@ -36,9 +37,9 @@ def is_supported(hypervisor_type: str) -> bool:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceInventory:
-    """One resource class of a provider, as placement keeps it. All but the ratio are in the class's
-    own unit; ``min_unit``, ``max_unit`` and ``step_size`` are what one consumer may be allocated,
-    None where that is not known."""
+    """The inventory of one resource class of a provider in placement. Amounts are in the unit of
+    the class. ``min_unit``, ``max_unit`` and ``step_size`` limit the amount of one consumer; None
+    where not known."""
 
     total: int
     reserved: int = 0
@@ -88,8 +89,8 @@ class Service:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Cpu:
-    """The processors of a host as its hypervisor describes them: ``compute_nodes.cpu_info``.
-    ``features`` are sorted, those of the model included."""
+    """The processors of a host, from ``compute_nodes.cpu_info``. ``features`` are sorted, with
+    those of the model."""
 
     arch: str
     model: str
@@ -98,15 +99,14 @@ class Cpu:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """A compute node. ``uuid`` is also its root resource provider's; ``inventory`` maps resource
-    class to inventory; ``used`` maps it to what all consumers together are allocated on the
-    provider tree, None where only the instances' own allocations are known. ``domains`` maps a
-    level of failure domains, such as ``rack``, to the domain of the host, the largest level
-    first.
+    """A compute node. ``uuid`` is also that of its root resource provider. ``inventory`` maps a
+    resource class to its inventory, ``used`` to the allocations of all consumers on the provider
+    tree; None where only the allocations of instances are known. ``domains`` maps a level of
+    failure domains, such as ``rack``, to the domain of the host, the largest level first.
 
-    ``traits`` are those of the whole provider tree, sorted. ``traits``, ``cpu`` and
-    ``hypervisor_version`` (Nova's whole number, 9000000 for 9.0.0) are None where they are not
-    known. So are ``cells`` and ``pools`` (of devices); a host without any has an empty one.
+    ``traits`` are those of the whole provider tree, sorted. ``traits``, ``cpu``,
+    ``hypervisor_version`` (Nova's whole number, 9000000 for 9.0.0), ``cells`` and ``pools`` (of
+    devices) are None where they are not known; for a host without cells or pools they are empty.
     """
 
     name: str
@@ -126,8 +126,8 @@ class Host:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SharedProvider:
-    """A resource provider that several hosts share, such as a storage pool; ``hosts`` are their
-    names. ``inventory`` and ``used`` as a :class:`Host` has them."""
+    """A sharing resource provider, such as a storage pool; ``hosts`` are the names of the hosts
+    that share it. ``inventory`` and ``used`` are as of :class:`Host`."""
 
     uuid: str
     hosts: tuple[str, ...]
@@ -143,9 +143,9 @@ IMMOVABLE = 'no'
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Movability:
-    """The way in which Nova can move a server, whatever its status: ``can`` is :data:`LIVE`,
-    :data:`COLD` or :data:`IMMOVABLE`; ``why`` is Nova's reason against a live migration, empty for
-    none."""
+    """The way in which Nova can move a server, without regard to its status. ``can`` is
+    :data:`LIVE`, :data:`COLD` or :data:`IMMOVABLE`; ``why`` is Nova's reason against a live
+    migration, '' for none."""
 
     can: str
     why: str = ''
@@ -158,10 +158,10 @@ MOVES_LIVE = Movability(can=LIVE)
 class Requirements:
     """The needs of a server that a host must meet, apart from room.
 
-    ``traits`` and ``forbidden`` are sorted. Of each part of ``member_of`` (uuids of aggregates) the
-    host is in one at least. ``image`` has the image properties that Nova compares with hosts.
-    ``cpu_model`` is the named model of the guest's processors; empty for that of its host, with
-    which Nova compares destinations then.
+    ``traits`` and ``forbidden`` are sorted. The host has to be in at least one aggregate of each
+    part of ``member_of`` (uuids). ``image`` has the image properties that Nova compares with hosts.
+    ``cpu_model`` is the named CPU model of the guest; '' where it has that of its host, with which
+    Nova then compares destinations.
     """
 
     traits: tuple[str, ...] = ()
@@ -193,15 +193,15 @@ class Image:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """A server. ``name`` is its libvirt domain; ``resources`` is what it is allocated on its host's
-    provider tree, ``shared_resources`` what on providers that the host shares with others.
+    """A server. ``name`` is its libvirt domain. ``resources`` are its allocations on the provider
+    tree of its host, ``shared_resources`` those on sharing providers.
 
     Memory in MiB, disk in GiB. ``launched_at`` is in Unix seconds, None where it is not known.
     ``flavor`` and ``image`` are None where they are not known.
 
-    ``cells`` are its needs of NUMA cells, empty for none. ``on_cells`` are the numbers of the cells
-    in which these are met now, ``on_pages`` the sizes of its pages there in KiB; None and empty
-    where that is not known. ``devices`` are those it needs of pools.
+    ``cells`` are its parts that need NUMA cells, empty for none. ``on_cells`` are the numbers of
+    their present cells, ``on_pages`` the sizes of their pages in KiB; None and empty where not
+    known. ``devices`` are the devices that it needs.
     """
 
     uuid: str
@@ -233,7 +233,7 @@ class Instance:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
-    """A host aggregate; ``hosts`` are host names, in no order that means anything."""
+    """A host aggregate. ``hosts`` are host names, in no particular order."""
 
     name: str
     uuid: str
@@ -257,8 +257,8 @@ class ServerGroup:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MoveUnderWay:
     """A migration in progress, requested by Kronos or by any user. The instance is still listed on
-    ``source``; what it needs on ``destination`` is in the ``used`` of that host, where that is
-    known, and of the providers that it shares.
+    ``source``. Its needs on ``destination`` are included in ``used`` of that host, where this is
+    known, and of the sharing providers.
     """
 
     instance_uuid: str
@@ -268,9 +268,9 @@ class MoveUnderWay:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Everything a cycle reads of Nova and placement. ``taken_at`` is ISO 8601, UTC. ``unread``
-    maps aggregates (or the pool) to what an operator must know of hosts that could not be read.
-    ``flavors`` are read for what is asked about room alone."""
+    """Everything that a cycle reads from Nova and placement. ``taken_at`` is ISO 8601, UTC.
+    ``unread`` maps aggregates (or the pool) to a text for an operator about hosts that could not be
+    read. ``flavors`` are only read for questions about room."""
 
     taken_at: str
     hosts: tuple[Host, ...]
@@ -285,10 +285,10 @@ class Snapshot:
     def with_moves_under_way(self, moves: Iterable[MoveUnderWay]) -> 'Snapshot':
         """Return a copy with further moves in progress, and with their use of their destinations.
 
-        Left out is a move of an instance that has one already or is not (any more) on its source,
-        and one to a host that is not here.
-        An instance that holds nothing on its source's tree holds it on its destination's already:
-        there its allocation went when the migration took over the one on the source.
+        Moves are left out whose instance already has one or is not on the source, or whose
+        destination is not in the snapshot. An instance without allocations on the provider tree of
+        its source has them on that of its destination already, because the migration has taken over
+        those on the source.
         """
         instances = {instance.uuid: instance for instance in self.instances}
         known = {host.name: host for host in self.hosts}
@@ -344,10 +344,9 @@ def pools_of(hosts: Iterable[Host],
 
 def _more(instance: Instance, before: Mapping[str, str],
           after: Mapping[str, str]) -> Iterator[tuple[str, int]]:
-    """Yield (resource class, amount) that a move of an instance will allocate in addition to what
-    it has.
+    """Yield (resource class, amount) of the additional allocations for a move of an instance.
 
-    :param before, after: what is shared on the hosts of the move, as :func:`pools_of` has it
+    :param before, after: shared providers of the source and the destination, as by :func:`pools_of`
     """
     yield from instance.resources.items()
     if instance.resources:
@@ -357,7 +356,7 @@ def _more(instance: Instance, before: Mapping[str, str],
 
 
 def _using(provider: Any, more: Mapping[str, int]) -> Any:
-    """Return the host or the shared provider with more in use, where its use is known."""
+    """Return a host or a shared provider with additional amounts in use, if its use is known."""
     if not more or provider.used is None:
         return provider
     used = collections.Counter(provider.used)

@@ -1,4 +1,5 @@
-"""A live migration that some conductor worker prepares, until Nova's computes have it."""
+"""The preparation of a live migration in a conductor worker, until it hands the migration over to
+nova-compute."""
 
 import dataclasses
 import datetime
@@ -6,7 +7,7 @@ import datetime
 ANNOUNCED = 'announced'
 BEGUN = 'begun'
 HANDED_OVER = 'handed over'
-# The words that rows have carried since the first version.
+# Values that are stored in the database, kept since the first version.
 EXPIRED = 'forsaken'
 ORPHANED = 'lost'
 
@@ -23,8 +24,8 @@ class Task:
     HANDED_OVER once the request to the source compute is about to be sent. After the worker was
     found dead, ANNOUNCED becomes EXPIRED and the others become ORPHANED.
 
-    ``migration_uuid`` is made up while there is no migration (UNBEGUN). ``beat_at`` is the worker's
-    last sign of life.
+    ``migration_uuid`` is a random one while Nova has no migration yet (UNBEGUN). ``beat_at`` is the
+    worker's last sign of life.
     """
 
     migration_uuid: str

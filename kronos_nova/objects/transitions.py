@@ -25,13 +25,12 @@ PLAN_TRANSITIONS: Mapping[str, frozenset[str]] = {
 """The life of a plan: the states that may follow each. Only the journal changes a state."""
 
 MOVE_TRANSITIONS: Mapping[str, frozenset[str]] = {
-    # Failed: a try of it failed, and there is no time for another.
+    # Failed: a try failed, and there is no time for a retry.
     move.PLANNED: frozenset((move.DISPATCHED, move.FAILED, move.ABANDONED)),
-    # Back to planned: no worker took it on.
-    # Abandoned: an operator stopped Kronos.
+    # Back to planned: no worker accepted it. Abandoned: an operator stopped Kronos.
     move.DISPATCHED: frozenset((move.CHECKING, move.PLANNED, move.ABANDONED)),
-    # Back to planned: its worker ended or asked for a retry.
-    # To verifying: an earlier try, taken for lost, has brought it to the destination.
+    # Back to planned: its worker ended or asked for a retry. To verifying: an earlier try that
+    # counted as lost has moved the instance to the destination.
     move.CHECKING: frozenset((move.CLAIMING, move.MIGRATING, move.VERIFYING, move.PLANNED,
                               move.FAILED, move.ABANDONED)),
     move.CLAIMING: frozenset((move.MIGRATING, move.PLANNED, move.FAILED, move.ABANDONED)),
