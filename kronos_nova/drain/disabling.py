@@ -1,4 +1,5 @@
-"""Services of drained hosts: disabled first, and enabled at the end."""
+"""The nova-compute services of drained hosts: a drain disables them first and enables them at its
+release."""
 
 import dataclasses
 import datetime
@@ -27,23 +28,25 @@ RUNNING, OFF = 'ACTIVE', 'SHUTOFF'
 """Statuses of a server before and after it is stopped."""
 
 UNCONFIRMED = 'VERIFY_RESIZE'
-"""Status of a server that waits for its resize to be confirmed or reverted. Nova starts none."""
+"""Status of a server that waits for its resize to be confirmed or reverted. Nova does not start
+such a server."""
 
 WHO = 'the drain service'
-"""Beside the moves that it gives up, in the journal."""
+"""Author in the journal of moves that this service gives up."""
 
 PREFIX = 'kronos drain'
-"""Begins the reason with which Kronos disables a service, and by which it knows its own again."""
+"""Beginning of the disabled reason of services that Kronos disables, by which it recognises
+them."""
 
 
 HA_REASONS = ('Masakari', 'instanceha')
-"""Beginnings of the reasons with which services for high availability disable a nova-compute; the
-default of ``[kronos_executor] ha_disabled_reasons``."""
+"""Beginnings of the disabled reasons that services for high availability set; the default of
+``[kronos_executor] ha_disabled_reasons``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Timer:
-    """A deadline by this process's own clock, which no one sets."""
+    """A deadline by the monotonic clock of this process."""
 
     deadline: datetime.datetime
     ends_at: float
@@ -54,7 +57,8 @@ class DrainService:
     run it at the same time, because repeated steps have no effect.
 
     :param executor_ports: ExecutorPorts
-    :param ha_reasons: gives the beginnings of the reasons that high availability writes
+    :param ha_reasons: returns the beginnings of the disabled reasons that services for high
+        availability set
     :param ha: HighAvailability
     """
 
@@ -73,7 +77,7 @@ class DrainService:
         self._timers: dict[str, _Timer] = {}
 
     def tick(self) -> None:
-        """Bring the services of hosts to what their drains need.
+        """Disable, check or enable the services of hosts, as their drains need.
 
         :raises DBError: the control database cannot be reached
         """
@@ -100,8 +104,8 @@ class DrainService:
             self._see_what_is_left_of_it(drain)
 
     def _timer(self, drain: drains.Drain, deadline: datetime.datetime) -> _Timer:
-        """Return the timer of a drain. It is started when this process first sees the deadline: a
-        step of the shared clock after that changes nothing."""
+        """Return the timer of a drain. It starts when this process first reads the deadline, so
+        that later changes of the shared clock have no effect."""
         known = self._timers.get(drain.uuid)
         if known is not None and known.deadline == deadline:
             return known
@@ -126,13 +130,13 @@ class DrainService:
             LOG.info('Host %s is drained by order of %s%s', drain.host, drain.requested_by,
                      f': {drain.reason}' if drain.reason else '')
         elif self.drains.get(drain.uuid).state in drains.OPENED:
-            # It was released while Nova was asked to disable it.
+            # The drain was released during the request to Nova to disable the host.
             self._open(drain)
 
     def _leave_alone(self, drain: drains.Drain) -> None:
-        """Keep a service for high availability from acting on a host that is rebooted during its
-        drain. A setting of an operator stays. The row is written first, so that the setting is
-        cleared later even if this worker dies before it is made."""
+        """Tell the service for high availability not to act on a host that is rebooted during its
+        drain, unless an operator has done so. This is recorded first, so that it is reverted later
+        even if this worker dies in between."""
         is_wanted = drain.is_unwatched or self.ha.is_watched(drain.host)
         if is_wanted and self.drains.note(drain, drains.ACTIVE, is_unwatched=True):
             self.ha.watch(drain.host, False)
@@ -142,8 +146,8 @@ class DrainService:
             self.ha.watch(drain.host, True)
 
     def _see_what_is_left_of_it(self, drain: drains.Drain) -> None:
-        """Follow changes after the last move. An operator who enables the host by hand wants it to
-        be used. An empty host may get servers again: a cold migration off it may be reverted."""
+        """Check the host again. If an operator has enabled it by hand, the drain ends. If an empty
+        host has servers again, such as after a reverted cold migration, the drain continues."""
         now, seen_at = self._seconds(), self._seen_at[drain.uuid]
         if seen_at is not None and now - seen_at < LOOK_AGAIN_SECONDS:
             return
@@ -152,7 +156,8 @@ class DrainService:
         if service is not None and service.status == 'enabled':
             self._end_opened(drain)
         elif drain.state == drains.EMPTY:
-            # Migrations that are not confirmed are on other hosts, and the tenant confirms them.
+            # Servers with unconfirmed migrations are on other hosts, and their tenants confirm
+            # them.
             self._go_on_with(drain, sum(
                 not (server.is_unsettled or drain.has_stopped(server.uuid, server.status))
                 for server in self.hosts.servers_on(drain.host)))
@@ -184,9 +189,9 @@ class DrainService:
             Cycles(self.drains.database).expedite(drain.aggregate)
 
     def _start_again(self, drain: drains.Drain) -> bool:
-        """Start the servers that a drain has stopped, wherever they are by now.
+        """Start the servers that a drain has stopped, on their present hosts.
 
-        :returns: whether none is left to be started
+        :returns: whether all of them are started
         """
         known = self.drains.get(drain.uuid).stopped
         if not known:
@@ -255,9 +260,9 @@ class DrainService:
 
     def _open(self, drain: drains.Drain) -> None:
         """Enable a host that a drain disabled. A host that an operator has since disabled for
-        another reason stays disabled. A host that a service for high availability has disabled is
-        enabled: the service takes a reboot during a drain for a failure, and replaces the reason of
-        the drain."""
+        another reason stays disabled. A host that a service for high availability has since
+        disabled is enabled, because such a service mistakes a reboot during a drain for a failure
+        and replaces the disabled reason."""
         self._watch_again(drain)
         service = self.hosts.service(drain.host)
         if service is None:

@@ -1,4 +1,4 @@
-"""Checks, begins and releases drains for commands and the API."""
+"""Checks, start and release of drains, for commands and the API."""
 
 import collections
 import dataclasses
@@ -36,12 +36,12 @@ from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.room import holding
 
 Checked = tuple[str, list[drains.Drain], planning.DrainPlan]
-"""An aggregate, the drains that are wanted in it, and how they would go."""
+"""(aggregate, requested drains of its hosts, plan for them)"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """The way in which hosts are to be emptied; see :class:`kronos_nova.drain.states.Drain`."""
+    """The options of a request to drain hosts; see :class:`kronos_nova.drain.states.Drain`."""
 
     who: str
     reason: str = ''
@@ -61,10 +61,10 @@ class Wish:
 
 
 class Checker:
-    """Checks whether hosts can be emptied, all at once, and chooses destinations.
+    """Checks whether hosts can all be emptied, and plans the moves.
 
-    :param read: gives the cloud as it is now
-    :param planner_ports: gives what planning reaches out to
+    :param read: reads the present cloud
+    :param planner_ports: makes the PlannerPorts
     """
 
     def __init__(self, conf: cfg.ConfigOpts, database: Database, read: Callable[[], Snapshot],
@@ -76,11 +76,12 @@ class Checker:
 
     def check(self, wanted: Iterable[drains.Drain],
               snapshot: Snapshot | None = None) -> tuple[Snapshot, list[Checked]]:
-        """Return (Snapshot, [(aggregate, its Drains, DrainPlan)]).
+        """Plan some drains without starting them. Returns (Snapshot, [(aggregate, its Drains,
+        DrainPlan)]).
 
-        :param wanted: without aggregates
-        :param snapshot: the cloud as it is now; None reads it
-        :raises NotInScope: a host is none that Kronos looks after
+        :param wanted: the drains, whose aggregates are not yet set
+        :param snapshot: the present cloud; None reads it
+        :raises NotInScope: a host is in no aggregate that Kronos plans
         :raises PoliciesUnreadable: the policies file cannot be read
         """
         snapshot, by_aggregate = snapshot or self._read(), collections.defaultdict(list)
@@ -104,10 +105,10 @@ class Checker:
             for name, found in sorted(by_aggregate.items())]
 
     def lowered_failover(self, snapshot: Snapshot, checked: Iterable[Checked]) -> str:
-        """Return why hosts are drained with force only: others could not be lost any more; '' where
-        they can, or the options do not ask.
+        """Return why hosts may only be drained by force: after it, the loss of other hosts is no
+        longer covered. '' where it is, or where no option requires it.
 
-        :param checked: as :meth:`check` gives it
+        :param checked: result of :meth:`check`
         """
         hosts = {each.host for _name, found, _plan in checked for each in found}
         lost = loss_rule.lost_by_emptying(
@@ -124,7 +125,7 @@ class Checker:
         return policies.load_for_request(self.conf.kronos.policies_file)
 
     def seconds(self, moves: Iterable[PlannedMove], parallel: int | None) -> float | None:
-        """Return how long some moves of plans may take; None where there are none."""
+        """Return the expected seconds of some planned moves; None without moves."""
         conf = self.conf
         caps = dataclasses.replace(ExecutorOptions.from_conf(conf).caps, sources={
             move.source: parallel for move in moves} if parallel else {})
@@ -134,9 +135,9 @@ class Checker:
 
 
 def hosts_of_domain(snapshot: Snapshot, domain: str) -> list[str]:
-    """Return the hosts of a failure domain, by name.
+    """Return the names of the hosts of a failure domain, sorted.
 
-    :param domain: such as ``rack=r3``; with larger domains, ``room=a,rack=r3``, a host is in all
+    :param domain: such as ``rack=r3``; ``room=a,rack=r3`` is rack r3 of room a
     :raises RequestRefused: no host is in it
     """
     found = domains.hosts_in(snapshot.hosts, domain)
@@ -149,7 +150,7 @@ def hosts_of_domain(snapshot: Snapshot, domain: str) -> list[str]:
 
 
 def down(snapshot: Snapshot, hosts: Iterable[str]) -> list[str]:
-    """Return the hosts whose servers cannot be migrated off them, as their nova-compute is down."""
+    """Return those of the hosts whose servers cannot be migrated because nova-compute is down."""
     wanted, full = {*hosts}, {server.host for server in snapshot.instances}
     return [host.name for host in snapshot.hosts
             if host.name in wanted & full and host.service.state != 'up']
@@ -157,15 +158,15 @@ def down(snapshot: Snapshot, hosts: Iterable[str]) -> list[str]:
 
 def begin(database: Database, snapshot: Snapshot, checked: Iterable[Checked],
           force: bool = False, lowered: str = '') -> list[drains.Drain]:
-    """Have hosts emptied, all or none.
+    """Request the drains of hosts, all or none, and return them.
 
-    :param checked: as :meth:`Checker.check` gives it
-    :param force: drain hosts that nothing can leave, and the last hosts of an aggregate
-    :param lowered: what :meth:`Checker.lowered_failover` says of them
-    :raises HostDown: nothing can be migrated off one of them
-    :raises DrainPending: one of them is being drained, or waits to be released
-    :raises DrainRefused: nothing can leave, an aggregate would have no host left, or others could
-        not be lost any more
+    :param checked: result of :meth:`Checker.check`
+    :param force: whether hosts are drained even where a check refuses it
+    :param lowered: result of :meth:`Checker.lowered_failover`
+    :raises HostDown: nova-compute of a host is down, so that no server can be migrated off it
+    :raises DrainPending: a host is being drained, or waits to be released
+    :raises DrainRefused: without force: no server can leave, an aggregate would have no host left,
+        or losses of other hosts would no longer be covered
     """
     wanted = [each for _name, found, _plan in checked for each in found]
     for host in down(snapshot, [each.host for each in wanted]):
@@ -185,8 +186,8 @@ def drained(database: Database) -> set[str]:
 
 
 def refusal(snapshot: Snapshot, checked: Iterable[Checked], drained: Collection[str]) -> str:
-    """Return why hosts are drained with force only: nothing can leave, or an aggregate would have
-    no host left; '' where neither is so.
+    """Return why hosts may only be drained by force: no server can leave them, or an aggregate
+    would have no host left. '' where neither holds.
 
     :param drained: names of hosts that are drained already
     """
@@ -195,7 +196,7 @@ def refusal(snapshot: Snapshot, checked: Iterable[Checked], drained: Collection[
         return without
     for _name, found, plan in checked:
         hosts = {each.host for each in found}
-        # A server that is on its way elsewhere, or is to be stopped, is not blocked.
+        # A server that is migrating elsewhere, or will be stopped, is not blocked.
         left = sum(plan.left[host] for host in hosts)
         if left and left == sum(len(plan.blocked.get(host, ())) for host in hosts):
             return f'No server can leave {", ".join(sorted(hosts))}.'
@@ -204,7 +205,7 @@ def refusal(snapshot: Snapshot, checked: Iterable[Checked], drained: Collection[
 
 def without_hosts(snapshot: Snapshot, checked: Iterable[Checked],
                   drained: Collection[str]) -> str:
-    """Return which aggregate would have no host left that takes servers, in a sentence; '' for
+    """Return a sentence about an aggregate that would have no host left that takes servers; '' for
     none.
 
     :param drained: names of hosts that are drained already
@@ -220,8 +221,8 @@ def without_hosts(snapshot: Snapshot, checked: Iterable[Checked],
 def releasable(database: Database, host: str) -> drains.Drain:
     """Return the newest drain of a host if it may be released.
 
-    :raises DrainNotFound: Kronos has not drained it
-    :raises HostInService: a maintenance is servicing it
+    :raises DrainNotFound: Kronos has not drained the host
+    :raises HostInService: a maintenance is servicing the host
     """
     found, current = Drains(database).latest(host), Maintenances(database).current()
     if found is None:
@@ -235,8 +236,9 @@ def releasable(database: Database, host: str) -> drains.Drain:
 
 
 def release(known: Drains, drain: drains.Drain, who: str) -> None:
-    """Have a worker enable a host that was drained, and end the moves of that drain."""
-    # Released ones too: a worker may have died between the call to Nova and the record of it.
+    """Request the release of a drained host, and end the moves of the drain. A worker enables the
+    host."""
+    # Even a released drain: a worker may have died between the call to Nova and its record.
     known.end(drain, (*drains.ACTIVE, *drains.OVER, drains.RELEASED), drains.RELEASING,
               known.database.utcnow(), who)
 

@@ -1,10 +1,11 @@
-"""Plans how drained hosts are emptied.
+"""Plans that empty drained hosts.
 
-The planner is the one of every cycle, and what keeps no server on a disabled host keeps none here.
-Servers of other hosts give way where a host could not be emptied otherwise. It is given a
-DrainRequest, no history but quarantines and refused moves, and how full hosts are by what is
-allocated as one more measure, which is never missing. Room, hard server groups, zones, isolation
-and Nova's own filters hold as ever; soft groups give way, which to Nova are a preference.
+Drains are planned as an evaluation plans, with a DrainRequest and without cooldowns; only
+quarantines and refused moves count. Reasons that do not keep a server on a disabled host do not
+keep one on a drained host either. Servers of other hosts make room where a host could not be
+emptied otherwise. The allocated part of each host is an additional policy, whose load is always
+known. Room, hard server groups, zones, isolation and Nova's filters hold; soft groups give way,
+because to Nova they are a preference.
 """
 
 import collections
@@ -52,8 +53,8 @@ allocation overrules a measured load; lowered, hosts of equal load are filled un
 measured."""
 
 ANY_IMBALANCE = 1e6
-"""Threshold, as a fraction of a host, that no imbalance exceeds. Fixed: a host that is drained is
-not balanced."""
+"""Threshold of all policies in a drain, as a fraction of a host. Fixed: more than any imbalance,
+because a drain does not balance."""
 
 WITHOUT_END = 100_000
 """Maximum number of moves of a drain. Fixed: more than a search finds within the time limit of a
@@ -80,12 +81,12 @@ WORDS = {
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class DrainRequest:
-    """Empty some hosts, whether or not they are disabled, and no other.
+    """The request to empty some hosts, disabled or not, and no others.
 
     sources : names of the hosts
-    include_stopped : those of them that stopped servers leave, too
+    include_stopped : those of the hosts whose stopped servers leave, too
     avoid : names of other hosts that take no server
-    give_up : uuids of servers that are not moved any more
+    give_up : uuids of servers that are no longer moved
     restart : uuids of running servers that are migrated cold
     """
 
@@ -114,14 +115,14 @@ class DrainRequest:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class DrainPlan:
-    """The moves that can be made for the drains of an aggregate now.
+    """The present plan for all drains of an aggregate.
 
     report : the moves, as a report without policies
-    kinds : uuid of each server that is migrated cold to the kind of its move
-    left : how many servers are on each of the hosts, without those that its drain has stopped
-    blocked : host to the servers that stay, with why
-    to_stop : host to the servers that stay and are stopped once no others are left, with why
-    interrupted : host to the running servers that are migrated cold, with why
+    kinds : uuid of each server that is migrated cold to the kind of its move (COLD or RESTART)
+    left : host to its number of servers, without those that its drain has stopped
+    blocked : host to {uuid of a server that stays: reason}
+    to_stop : host to {uuid of a server that is stopped once no others are left: reason}
+    interrupted : host to {uuid of a running server that is migrated cold: reason}
     """
 
     report: AggregateReport
@@ -145,14 +146,14 @@ def plan(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
          refused_hosts: Mapping[str, Mapping[str, str]] | None = None) -> DrainPlan:
     """Plan the drains of one aggregate.
 
-    Hosts that are to be emptied later are used only when nothing can be moved without them.
+    Hosts that are to be emptied later take servers only if no move is possible otherwise.
 
-    :param policies: what measures the load of destinations, and the rules of operators
+    :param policies: the policies for the load of destinations, and the rules of operators
     :param failures: server uuid to the errors of its moves since the drains began
-    :param tries: tell how long moves take
-    :param measurements: those of the evaluation that this is a part of; by default new ones
-    :param quarantines: uuid to seconds left, of servers that do not give way
-    :param refused_hosts: server uuid to host to the error, of moves that Nova refused lately
+    :param tries: past moves, from which durations are learnt
+    :param measurements: measurements of the evaluation; by default new ones
+    :param quarantines: uuid to seconds left, of servers that are not moved to make room
+    :param refused_hosts: server uuid to {host: error} of moves that Nova refused recently
     """
     history = PlanningHistory(tries=tuple(tries), quarantines=quarantines or {},
                               refused_hosts=refused_hosts or {})
@@ -167,7 +168,7 @@ def plan(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
 
 _WhyByHost = dict[str, dict[str, str]]
-"""Host to server to a reason."""
+"""{host: {server uuid: reason}}"""
 
 
 class _Case:
@@ -199,7 +200,7 @@ class _Case:
         reasons = {uuid: skip.reason for skip in report.not_moved for uuid in skip.instances}
         details = {uuid: why for skip in report.not_moved for uuid, why in skip.details}
         unplaced = {each.instance_uuid: each.why for each in report.unplaced}
-        # Servers that are still on their way to a host have to leave it too.
+        # Servers that are migrating to a host have to leave it, too.
         left.update(move.destination for move in self.snapshot.moves_under_way
                     if move.destination in self.hosts and not self._is_on(move))
         for uuid, server in self.servers.items():
@@ -227,8 +228,8 @@ class _Case:
 
     def _unmovable(self, options: EngineOptions, now: float) -> dict[str, str]:
         """Return {uuid: Nova's reason} of the running servers that Nova cannot migrate live and
-        that an operator permits to be interrupted. A tenant's lock, a maintenance window and a rule
-        that holds a server stay in force."""
+        that are interrupted with an operator's permission. Locked servers, servers held by a rule,
+        and all servers outside maintenance windows are not."""
         if not options.windows.is_open(self.aggregate, now):
             return {}
         found = {uuid: eligibility.movability(server) for uuid, server in self.servers.items()
@@ -279,8 +280,8 @@ class _Case:
                                                 task_state=server.task_state)
 
     def _why_uninterrupted(self, server: Instance) -> str:
-        """Return the reason, for a person, why a server is not interrupted although an operator
-        permits it."""
+        """Return the additional text why a server that Nova cannot migrate live is not interrupted;
+        '' for none."""
         if self._treatment(server) == states.LEAVE:
             return f'; rule {self.ruled.treatments[server.uuid].rule} leaves it' if (
                 server.uuid in self.ruled.treatments) else ''
@@ -301,7 +302,7 @@ class _Case:
 
     def _report(self, policies: PolicySet, options: EngineOptions,
                 planner_ports: PlannerPorts, avoided: Collection[str]) -> AggregateReport:
-        # No move of a drain has to gain anything: a group that may be broken costs nothing.
+        # Moves of a drain need no gain, so breaking a soft group has no price.
         soft_group_cost = None if options.soft_group_cost is None else 0.0
         wanted = dataclasses.replace(
             options, evacuate_disabled_hosts=True, enforce_hard_affinity=False,
@@ -353,10 +354,10 @@ class _Treatment:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Ruled:
-    """Servers to which rules of operators apply.
+    """The rules of operators that apply to servers in a drain.
 
     treatments : {uuid: treatment of a server that Nova does not migrate live}
-    held : {uuid: why the server stays even on a host that is emptied}
+    held : {uuid: reason why the server stays even on a host that is emptied}
     """
 
     treatments: Mapping[str, _Treatment]
@@ -364,8 +365,8 @@ class _Ruled:
 
     @classmethod
     def made(cls, selections: Selections, aggregate: str, now: float) -> '_Ruled':
-        """Make them. Of several rules about a server that cannot move, the one that interrupts it
-        least holds."""
+        """Collect the rules. Of several treatments of one server, the one that interrupts it least
+        applies."""
         treatments: dict[str, _Treatment] = {}
         for each in selections:
             what = each.rule.unmovable
@@ -380,10 +381,10 @@ class _Ruled:
 
 
 class _WithRoom(MetricsReader):
-    """A MetricsReader that also knows how much of each host is allocated.
+    """A MetricsReader with the additional policy for the allocated part of each host.
 
-    :param reader: of the operator's policies
-    :param room: MetricsReader of what is allocated
+    :param reader: MetricsReader for the operator's policies
+    :param room: MetricsReader for allocated resources
     """
 
     def __init__(self, reader: MetricsReader, room: MetricsReader) -> None:
@@ -407,7 +408,7 @@ class _WithRoom(MetricsReader):
 
 
 def _policies(policies: PolicySet) -> PolicySet:
-    """Return the operator's policies as measures without limits, and the measure of allocated
+    """Return the operator's policies without their limits, and the policy for allocated
     resources."""
     room = Policy(name=ROOM, mode='spread', weight=ROOM_WEIGHT, threshold=1.0, imbalance_query=ROOM,
                   vm_profile_query=ROOM, vm_profile_label='uuid', vm_profile_unit='score',
@@ -426,7 +427,7 @@ def _policies(policies: PolicySet) -> PolicySet:
 def in_scope(snapshot: Snapshot, scopes: Sequence[str], host: str) -> str:
     """Return the aggregate in which a host is drained: the first one in scope with the host.
 
-    :raises NotInScope: there is no such host, or none of them has it
+    :raises NotInScope: the host does not exist, or is in no aggregate in scope
     """
     if host not in {each.name for each in snapshot.hosts}:
         raise exception.NotInScope(

@@ -1,4 +1,4 @@
-"""Progress of the drains of an aggregate in a cycle: moves, and how far the drains are."""
+"""Drains in an evaluation: their plans are started, and the progress of each is recorded."""
 
 import collections
 import dataclasses
@@ -34,7 +34,7 @@ LOG = logging.getLogger(__name__)
 
 
 class HostDrains:
-    """Plans drains, and writes plans and progress down; a Requester of evaluations.
+    """The Requester of evaluations that plans drains, and records plans and progress.
 
     :param cycle_ports: CyclePorts
     :param policies: PolicySet
@@ -75,8 +75,8 @@ class HostDrains:
 
     def persist(self, snapshot: Snapshot, aggregate: str, wanted: list[Drain],
                 outcome: planning.DrainPlan) -> None:
-        """Start the moves, unless moves of an earlier plan run or Kronos is paused, and record the
-        progress of each host."""
+        """Start the plan, unless an earlier plan of the aggregate runs or Kronos is paused, and
+        record the progress of each drain."""
         now, hold = self.utcnow(), self.cycle_ports.switches.read().hold(aggregate)
         running = [plan.uuid for plan in self.cycle_ports.journal.running_plans()
                    if plan.aggregate == aggregate]
@@ -154,13 +154,13 @@ class HostDrains:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Causes for which the drains of an aggregate may wait.
+    """Facts for which the drains of an aggregate may have to wait.
 
-    hold : why no move is started, '' where moves are
-    running : uuids of the plans of the aggregate that run
-    own : the moves of Kronos in progress
-    unconfirmed : those of them whose server is on another host already
-    of_others : migrations in progress that Kronos did not ask for
+    hold : reason why no move is started; '' where moves are
+    running : uuids of the aggregate's running plans
+    own : moves of Kronos in progress
+    unconfirmed : those of them whose server is already on another host
+    of_others : migrations in progress that Kronos did not request
     """
 
     hold: str
@@ -171,7 +171,8 @@ class Waiting:
 
 
 def waits_for(drain: Drain, waiting: Waiting) -> str:
-    """Name everything that a drain waits for, apart from blocked servers; '' for nothing."""
+    """Return a text with everything that a drain waits for, apart from blocked servers; '' for
+    nothing."""
     return '; '.join(_reasons(drain, waiting))
 
 
@@ -196,8 +197,8 @@ def _reasons(drain: Drain, waiting: Waiting) -> Iterator[str]:
 
 
 def _unconfirmed(snapshot: Snapshot, own: Iterable[MoveRecord]) -> list[MoveRecord]:
-    """Return the moves whose server is on its destination already. Until a cold move is confirmed,
-    its source has to stay."""
+    """Return the moves in progress whose server is already on its destination. Their sources are
+    needed until the migrations are confirmed."""
     hosts = {server.uuid: server.host for server in snapshot.instances}
     return [move for move in own
             if hosts.get(move.instance_uuid, move.source) != move.source]

@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from dataclasses import field
 
 REQUESTED = 'requested'
-"""The service is not disabled yet."""
+"""A worker has not disabled the nova-compute service yet."""
 DRAINING = 'draining'
 BLOCKED = 'blocked'
-"""The servers that are left have no destination or may not be moved; planned again each cycle."""
+"""The remaining servers have no destination or may not be moved. Each cycle plans the drain
+again."""
 EMPTY = 'empty'
 OVERDUE = 'overdue'
-"""Given up: its deadline has passed."""
+"""The drain was given up because its deadline has passed."""
 RELEASING = 'releasing'
-"""The service is not enabled again yet."""
+"""A worker has not enabled the nova-compute service again yet."""
 RELEASED = 'released'
 
 ACTIVE = (REQUESTED, DRAINING, BLOCKED)
@@ -58,26 +59,27 @@ are stopped until the host is released."""
 STOPPING = 'stopping'
 STOPPED = 'stopped'
 STARTING = 'starting'
-"""States of a server that a drain stops: Nova is asked to stop it, it was off, Nova is asked to
-start it."""
+"""States of a server that a drain stops: the stop is requested, the server is off, the start is
+requested."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
     """A request to empty a host, and its progress.
 
-    parallel : moves at once off this host, or None for ``max_concurrent_per_source``
-    keep_spare : hosts' worth of room that has to stay free
+    parallel : maximum number of concurrent moves off this host; None for
+        ``max_concurrent_per_source``
+    keep_spare : number of hosts whose worth of room has to stay free
     avoid : hosts that are to be emptied later, and take servers only if no other host can
-    servers : how many were on the host when it was first looked at
-    left : how many were when it was last, at ``looked_at``
-    blocked : uuid of each server that stays to why
-    waits_for : what has to happen before the host can be emptied further, '' for nothing
+    servers : number of servers on the host at its first check
+    left : number of servers at its last check, at ``looked_at``
+    blocked : uuid of each server that stays to the reason
+    waits_for : text with everything that the drain waits for; '' for nothing
     unmovable : one of :data:`UNMOVABLE`
-    to_stop : uuids of servers that are to be stopped now: none but they are left
+    to_stop : uuids of servers to be stopped now, because no others are left
     stopped : uuid of each server that the drain has stopped to its state
-    is_ours : whether the host was disabled for this drain, and by nothing else before
-    is_unwatched : whether a service for high availability was asked to leave the host alone
+    is_ours : whether the host was enabled before this drain disabled it
+    is_unwatched : whether the service for high availability was asked not to act on the host
     """
 
     uuid: str
@@ -106,5 +108,6 @@ class Drain:
     is_unwatched: bool = False
 
     def has_stopped(self, uuid: str, status: str) -> bool:
-        """Return whether a server was stopped by the drain. Its host counts as empty."""
+        """Return whether a server is off because the drain stopped it. Such servers do not keep the
+        host from being empty."""
         return uuid in self.stopped and status == 'SHUTOFF'
