@@ -1,4 +1,5 @@
-"""Room in a cloud: how many more servers fit, which hosts may fail, and how room is made.
+"""Room in a cloud: the number of further servers that fit, the hosts whose loss is covered, and
+moves that make room.
 
-Everything here is by what is allocated, not by load.
+All of it is computed from allocations, not from load.
 """

@@ -1,4 +1,5 @@
-"""Room for new servers that is to be there at any time: where it is, and the moves that make it."""
+"""Buffers, which keep room for new servers at any time: the hosts of the room, and moves that make
+lost room again."""
 
 import dataclasses
 from collections.abc import Collection
@@ -19,10 +20,11 @@ from kronos_nova.room.slots import SlotCounter
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class BufferState:
-    """A buffer in a cloud.
+    """A buffer and the room found for it in a cloud.
 
-    wanted : new servers that are to fit
-    hosts : host to how many of them it has room for; fewer than wanted in all where it is lost
+    wanted : number of new servers that should fit
+    hosts : host to the number of these servers for which it has room; fewer in all than wanted
+        where room is lost
     """
 
     buffer: Buffer
@@ -32,7 +34,7 @@ class BufferState:
 
     @property
     def found(self) -> int:
-        """Return how many of the wanted servers fit."""
+        """The number of the wanted servers that fit."""
         return sum(self.hosts.values())
 
     @property
@@ -42,11 +44,12 @@ class BufferState:
 
 def reserve(snapshot: Snapshot, rules: ConstraintRules, buffers: Iterable[tuple[Buffer, Shape]],
             packs: bool = False) -> tuple[Snapshot, list[BufferState]]:
-    """Look for the room of buffers, each on the hosts that have most of it, and count it as in use.
+    """Find the room of buffers, on the hosts with most room for each, and count it as used.
 
-    :param buffers: of aggregates that the snapshot has, in the order in which they are served
-    :param packs: whether Nova fills NUMA cells that are in use first
-    :returns: (the snapshot with their room in use, the states in the same order)
+    :param buffers: buffers of aggregates in the snapshot, in the order in which they get their room
+    :param packs: whether Nova fills NUMA cells in use first
+    :returns: (the snapshot, in which this room counts as used; the states of the buffers in the
+        same order)
     """
     states = []
     for buffer, shape in buffers:
@@ -62,13 +65,14 @@ def reserve(snapshot: Snapshot, rules: ConstraintRules, buffers: Iterable[tuple[
 
 def plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState, limits: Limits,
          pinned: Collection[str]) -> RoomPlan | None:
-    """Plan moves after which more of the wanted servers of a buffer fit: all of them, or as many as
-    the budget of moves makes room for. None where there are no such moves.
+    """Plan moves after which more of the wanted servers of a buffer fit, all of them if the budget
+    of moves suffices. None where no such moves are found.
 
-    :param snapshot: with the room of other buffers in use, and not that of this one
+    :param snapshot: the cloud, in which the room of other buffers counts as used
     """
     inside = making.within(snapshot, state.buffer.aggregate)
-    # A file may ask for any number. Moves make room for no more servers than empty hosts take.
+    # The policies file may want any number, but moves make room for no more servers than fit on
+    # empty hosts.
     count = min(state.wanted, _most(inside, rules, state.shape))
     while count > state.found:
         found = making.plan(inside, rules, state.shape, count, limits, pinned)
@@ -83,7 +87,7 @@ def plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState, limits:
 
 
 def _most(snapshot: Snapshot, rules: ConstraintRules, shape: Shape) -> int:
-    """Return how many servers of a shape fit on the hosts if these have none."""
+    """Return the number of servers of a shape that would fit on the hosts if these were empty."""
     empty = dataclasses.replace(snapshot, instances=(), moves_under_way=(), hosts=tuple(
         dataclasses.replace(host, used=None if host.used is None else {},
                             cells=host.cells and tuple(map(numa.emptied, host.cells)))
@@ -92,8 +96,8 @@ def _most(snapshot: Snapshot, rules: ConstraintRules, shape: Shape) -> int:
 
 
 def _fullest_first(by_host: Mapping[str, int], count: int) -> Iterable[tuple[str, int]]:
-    """Yield (host, servers whose room is kept there). The hosts with the most room come first, then
-    by name, so that few hosts are closed to other servers."""
+    """Yield (host, number of servers whose room is kept there). Hosts with most room come first, so
+    that few hosts are closed to other servers."""
     for host, slots in sorted(by_host.items(), key=lambda each: (-each[1], each[0])):
         if count and slots:
             yield host, min(slots, count)

@@ -25,7 +25,7 @@ def plan(snapshot: Snapshot, rules: ConstraintRules, loss: Loss, limits: Limits,
     found. The caller has to judge whether the loss is covered after them, because servers that no
     host takes, and servers that Nova does not restart, are left out here.
 
-    :param snapshot: of the hosts whose servers may give way, the lost ones among them
+    :param snapshot: the lost hosts, and the hosts whose servers may move to make room
     :param pinned: uuids of servers that do not move
     """
     lost = {*loss.hosts}

@@ -1,4 +1,4 @@
-"""The moves after which most new servers of a shape fit."""
+"""Plans that join fragments of free room, so that more new servers of a shape fit."""
 
 import dataclasses
 from collections.abc import Collection
@@ -22,16 +22,17 @@ from kronos_nova.room.slots import SlotCounter
 from kronos_nova.room.slots import Slots
 
 PER_MOVE = 2
-"""Number of slots that are searched for each move. Raised, a program takes longer; lowered, moves
-that make several slots are missed. Few moves make more than two; not measured."""
+"""Number of additional slots that a program looks for, for each move of the budget. Raised, a
+program takes longer; lowered, moves that make several slots are missed. Few moves make more than
+two; not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Defragmented:
     """A plan that joins fragments of free room.
 
-    moves : in an order in which they may run
-    before, after : slots without the moves and after them
+    moves : the moves, in an order in which they are possible
+    before, after : slots before and after the moves
     """
 
     moves: tuple[RoomMove, ...]
@@ -41,7 +42,8 @@ class Defragmented:
 
 def plan(snapshot: Snapshot, rules: ConstraintRules, shape: Shape, limits: Limits,
          pinned: Collection[str] = (), project_id: str = '') -> Defragmented:
-    """Plan the moves, at most ``limits.budget``.
+    """Plan at most ``limits.budget`` moves after which more servers of a shape fit; none where no
+    plan adds slots.
 
     :param pinned: uuids of servers that do not move
     """

@@ -1,10 +1,10 @@
-"""Failover: whether the servers of hosts that fail can all be restarted on the others.
+"""Failover: whether the servers of lost hosts can all restart on the other hosts.
 
-A restart takes room at its destination and frees none that others may use, so the order matters
-to nothing but what a scheduler without a plan chooses (:mod:`kronos_nova.room.nova_order`). Which
-instance goes where is a packing problem. First-fit decreasing by the tightest host (Panigrahy et
-al. 2011) places most; what it cannot place is decided by the integer program that the evacuator
-uses (:mod:`kronos_nova.model.program`).
+A restart takes room on its destination and frees none, so the order of restarts matters only if a
+scheduler chooses the hosts one by one (:mod:`kronos_nova.room.nova_order`). Choosing the hosts of
+all instances is a packing problem. Mostly, placing the largest first, each on the tightest host
+(Panigrahy et al. 2011), succeeds; otherwise the integer program of :mod:`kronos_nova.model.program`
+decides.
 """
 
 import collections
@@ -38,7 +38,7 @@ from kronos_nova.room import nova_order
 from kronos_nova.room import whole
 
 FITS, DOES_NOT, NOT_FOUND = VERDICTS = ('fits', 'does_not_fit', 'not_found')
-"""A placement is known; none exists; none was found and none is excluded."""
+"""Verdicts: a placement of all servers was found; it is proven that none exists; neither."""
 
 EVACUATED = frozenset(('ACTIVE', 'SHUTOFF', 'ERROR'))
 """Statuses of the servers that Nova evacuates (``nova.compute.api.API.evacuate``)."""
@@ -48,8 +48,8 @@ NODES = 2_000
 are :data:`NOT_FOUND`, and a full cloud takes longer; lowered, the opposite."""
 SECONDS = 10.0
 """Maximum seconds of one integer program on an idle machine, for models with slow nodes. Raised,
-slow models are decided more often; lowered, more verdicts are :data:`NOT_FOUND`. Other programs end
-by :data:`NODES`."""
+these models are decided more often; lowered, more verdicts are :data:`NOT_FOUND`. Other programs
+are limited by :data:`NODES` first."""
 
 
 CUTS = 8
@@ -64,8 +64,8 @@ class LossVerdict:
 
     lost : names of the hosts that fail
     verdict : one of :data:`VERDICTS`
-    placement : instance uuid to the name of the host it restarts on; empty where not all fit
-    left : instance uuid to why it finds none
+    placement : instance uuid to the name of the host on which it restarts; empty where not all fit
+    left : instance uuid to the reason why it finds no host
     """
 
     lost: tuple[str, ...]
@@ -75,14 +75,14 @@ class LossVerdict:
 
 
 class Failover:
-    """The hosts of one model, judged one after the other.
+    """Judges losses of a model's hosts.
 
-    Of the model count the rules that Nova's scheduler has as well: those that give way where a host
-    is emptied, and room that is kept in reserve, do not.
+    Only the rules of the model apply that Nova's scheduler has as well. Rules that give way where a
+    host is emptied, and reserved room, do not.
     """
 
     def __init__(self, model: Model, instances: Iterable[Instance]):
-        """:param instances: those of the model; others are ignored"""
+        """:param instances: instances of the model; others are ignored"""
         rules = [rule for rule in model.for_emptying.rules if not isinstance(rule, ReservedRoom)]
         groups = [rule for rule in rules if isinstance(rule, GroupPolicy)]
         anti = model.memberships.anti
@@ -97,8 +97,7 @@ class Failover:
         self._instances = {instance.uuid: instance for instance in instances}
         self._host = {name: host for host, name in enumerate(self.problem.hosts)}
         self._on_host = _members(self.problem.vm_host, len(self.problem.hosts))
-        # Room that hosts do not share, and groups, are counted here. All other rules have to be
-        # evaluated.
+        # True if counting room and group members is enough, without evaluating rules one by one.
         self._is_simple = self.problem.provider is None and all(
             rule.is_additive and not isinstance(rule, CallbackRule) for rule in self._others)
 
@@ -107,7 +106,7 @@ class Failover:
         return [host for host, vms in enumerate(self._on_host) if len(vms)]
 
     def servers(self, host: int) -> int:
-        """Return how many servers are on a host."""
+        """Return the number of servers on a host."""
         return len(self._on_host[host])
 
     def index(self, name: str) -> int:
@@ -126,9 +125,8 @@ class Failover:
         """Judge the loss of some hosts.
 
         :param lost: indexes of the hosts that fail together
-        :param known: a placement of the same hosts, from before the cloud changed; it is kept where
-            it still holds
-        :param seconds: limit of one integer program; 0 solves none
+        :param known: an earlier placement for the same loss, which is used if it is still valid
+        :param seconds: time limit of one integer program; 0 solves none
         """
         vms, hosts, permitted = self._question(lost)
         refused = self._refused(vms)
@@ -144,13 +142,14 @@ class Failover:
                 else self._proved(lost, vms, hosts, permitted, min(seconds, SECONDS)))
 
     def _refused(self, vms: np.ndarray) -> dict[int, str]:
-        """Return {instance that Nova does not restart, whatever the room: why}."""
+        """Return {instance: reason} of the instances that Nova does not restart even with room."""
         statuses = ((vm, self._instances[self.problem.vms[vm]].status) for vm in vms.tolist())
         return {vm: f'Nova evacuates no server that is {status}' for vm, status in statuses
                 if status not in EVACUATED}
 
     def place_most(self, lost: Sequence[int]) -> dict[str, str]:
-        """Return a placement of the servers of lost hosts that fit, the largest first."""
+        """Return {uuid: host} for those servers of lost hosts that fit if the largest are placed
+        first."""
         vms, hosts, permitted = self._question(lost)
         permitted[np.isin(vms, list(self._refused(vms)))] = False
         placed = self._pack(vms, hosts, permitted, is_partial=True) or {}
@@ -200,8 +199,8 @@ class Failover:
             left={problem.vms[vm]: why for vm, why in sorted(left.items())})
 
     def _together(self, vms: np.ndarray, lost: Sequence[int]) -> list[AllowedHosts]:
-        """Return the rules for groups that are kept together: at the place of most members that are
-        not lost, else anywhere."""
+        """Return the rules for groups that are kept together: their members restart in the place
+        with most remaining members, or anywhere without such a place."""
         found = []
         every = np.arange(len(self.problem.hosts))
         for group, inside in self._kept_together(vms):
@@ -227,8 +226,8 @@ class Failover:
 
     def _permitted(self, vms: np.ndarray, hosts: np.ndarray,
                    together: Iterable[Rule]) -> np.ndarray:
-        """Return bool (v, h): hosts that each instance may go to by every rule but room and groups
-        that are kept apart."""
+        """Return bool (v, h): hosts that each instance may go to by all rules except those about
+        room and groups that are kept apart."""
         permitted = np.ones((len(vms), len(hosts)), dtype=bool)
         for rule in (*self._others, *together):
             if not isinstance(rule, Room):
@@ -237,9 +236,11 @@ class Failover:
 
     def _pack(self, vms: np.ndarray, hosts: np.ndarray,
               permitted: np.ndarray, is_partial: bool = False) -> dict[int, int] | None:
-        """Place instances, the largest first, each where the least room is left.
+        """Place instances, the largest first, each on the host with least room left. Returns
+        {instance: host}.
 
-        :param is_partial: leave out those that find no place; else None is returned
+        :param is_partial: whether instances without a place are left out; otherwise None is
+            returned
         """
         free, rooms = self._free[hosts].copy(), _GroupRooms(self, hosts)
         use = self._cell_use()
@@ -276,9 +277,9 @@ class Failover:
         return np.asarray(fits[:, hosts].all(axis=0))
 
     def _items(self, vms: np.ndarray, scale: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield the positions of instances that go to one host together, the largest first. These
-        are the members of a group that has to stay together and is on no other host; all other
-        instances are single."""
+        """Yield the positions of instances that have to go to one host together, the largest sum
+        first. These are members of groups that are kept together; all other instances are
+        single."""
         item = np.arange(len(vms))
         for _group, inside in self._kept_together(vms):
             item[np.isin(item, item[inside])] = item[inside].min()
@@ -289,8 +290,8 @@ class Failover:
                 yield np.flatnonzero(item == first)
 
     def _is_possible(self, placed: Mapping[int, int]) -> bool:
-        """Return whether every rule but groups permits a placement, one instance after the
-        other."""
+        """Return whether all rules except those about groups permit a placement, one instance after
+        the other."""
         trial = self.state.under(_with(self.model, tuple(self._others)))
         for vm, host in placed.items():
             if not trial.delta((vm, host)).feasible:
@@ -300,7 +301,8 @@ class Failover:
 
     def _place_again(self, vms: np.ndarray, hosts: np.ndarray, permitted: np.ndarray,
               known: Mapping[str, str]) -> dict[int, int] | None:
-        """Return a known placement if it is one of these instances and still valid."""
+        """Return a known placement if it has all of these instances and is still valid; None
+        otherwise."""
         at = np.full(len(self.problem.hosts) + 1, -1)
         at[hosts] = np.arange(len(hosts))
         places = at[[self._host.get(known.get(self.problem.vms[vm], ''), -1)
@@ -322,9 +324,9 @@ class Failover:
 
     def _bounds(self, vms: np.ndarray, hosts: np.ndarray,
                 permitted: np.ndarray) -> dict[int, str]:
-        """Return why instances can be placed by no order of moves: each that finds no host even
-        alone; else all, where they need more together than is free. Empty where neither is
-        known."""
+        """Return {instance: reason} where it is proven by sums that not all can be placed: the
+        instances that find no host even alone, else all if they need more together than is free.
+        Empty without such a proof."""
         if self.problem.provider is not None:
             return {}
         problem, free = self.problem, np.maximum(self._free[hosts], 0.0)
@@ -350,7 +352,8 @@ class Failover:
 
     def _proved(self, lost: Sequence[int], vms: np.ndarray, hosts: np.ndarray,
                 permitted: np.ndarray, seconds: float) -> LossVerdict:
-        """Judge by an integer program, in which instances that go to one host together are one."""
+        """Judge a loss by an integer program, in which instances that go to one host together are
+        one instance."""
         items = list(self._items(vms, np.ones(self._free.shape[1])))
         first = np.sort(vms[[item[0] for item in items]])
         state = self._merged(vms, hosts, permitted, items)
@@ -399,8 +402,8 @@ class Failover:
 
     def _merged(self, vms: np.ndarray, hosts: np.ndarray, permitted: np.ndarray,
                 items: Iterable[np.ndarray]) -> State:
-        """Return the state in which one instance stands for all that go to one host together. It
-        needs as much as all of them, and may go where all of them may."""
+        """Return a state in which one instance stands for all that go to one host together. It
+        needs as much as all of them, and may go to the hosts that all of them may go to."""
         demands = self.problem.demands.copy()
         kind = np.zeros(len(self.problem.vms), dtype=np.intp)
         allowed = [np.ones(len(self.problem.hosts), dtype=bool)]
@@ -420,14 +423,14 @@ def failover_of(snapshot: Snapshot, rules: ConstraintRules) -> Failover:
 
 
 class _GroupRooms:
-    """Numbers of further members of each group kept apart that each host may take."""
+    """The number of further members that each host may take of each group that is kept apart."""
 
     def __init__(self, failover: Failover, hosts: np.ndarray):
         self._failover, self._hosts = failover, hosts
         self._room: dict[int, np.ndarray] = {}
 
     def allow(self, vms: np.ndarray) -> np.ndarray:
-        """Return bool (h,): hosts that instances may go to together."""
+        """Return bool (h,): hosts that some instances may go to together."""
         allowed = np.ones(len(self._hosts), dtype=bool)
         for group, count in self._groups(vms):
             allowed &= self._room[group] >= count
@@ -436,7 +439,7 @@ class _GroupRooms:
     def occupy(self, vms: np.ndarray, host: int) -> None:
         """Count instances that were placed on a host.
 
-        :param host: a position in the hosts
+        :param host: position of the host in the hosts
         """
         for group, count in self._groups(vms):
             self._room[group][host] -= count

@@ -1,4 +1,4 @@
-"""Held room: the cloud in which everything else is planned, where held room counts as in use."""
+"""Held room: the cloud in which held room counts as used, and the servers that use it."""
 
 import collections
 import dataclasses
@@ -20,12 +20,12 @@ from kronos_nova.room import whole
 
 def with_held(snapshot: Snapshot, holds: Iterable[Hold], packs: bool = False,
               allocated: Collection[str] | None = None) -> Snapshot:
-    """Return the cloud with the room of holds counted as used: resources, and NUMA cells as Nova
-    would choose them. Cells that a hold needs and that are not free yet are not counted.
+    """Return the cloud, in which the room of holds counts as used: resources, and NUMA cells as
+    Nova would choose them. Cells of a hold that are not free yet do not count.
 
-    :param packs: whether Nova fills NUMA cells that are in use first
-    :param allocated: consumers of holds whose allocations the snapshot has seen in placement; None
-        for all of them
+    :param packs: whether Nova fills NUMA cells in use first
+    :param allocated: consumers of holds whose allocations are included in the use of the snapshot's
+        hosts; None for all
     """
     seen = {host.name for host in snapshot.hosts if host.used is not None}
     for hold in holds:
@@ -39,10 +39,10 @@ def with_held(snapshot: Snapshot, holds: Iterable[Hold], packs: bool = False,
 
 def with_taken(snapshot: Snapshot, shape: Shape, places: Mapping[str, int],
                packs: bool = False) -> Snapshot:
-    """Return the cloud with room for servers of a shape counted as used.
+    """Return the cloud, in which room for servers of a shape counts as used.
 
-    :param places: host to how many servers
-    :param packs: as above
+    :param places: host to the number of servers
+    :param packs: as of :func:`with_held`
     """
     index = {host.name: number for number, host in enumerate(snapshot.hosts)}
     taken = [shapes.instance(shape, f'{shapes.NEW}{host}/{number}', host, '')
@@ -58,8 +58,8 @@ def with_taken(snapshot: Snapshot, shape: Shape, places: Mapping[str, int],
 
 
 def _with_less(host: Host, amounts: Mapping[str, int]) -> Host:
-    """Return the host with less room. More counts as used, or as reserved where the use follows
-    from its instances."""
+    """Return the host with less room: amounts are added to its use, or to its reserved amounts
+    where the use is the sum of its instances."""
     if host.used is not None:
         return whole.with_used(host, amounts)
     return dataclasses.replace(host, inventory={
@@ -69,9 +69,9 @@ def _with_less(host: Host, amounts: Mapping[str, int]) -> Host:
 
 
 def used_by(hold: Hold, snapshot: Snapshot) -> dict[str, str]:
-    """Return {uuid of a server that came into the room of a hold: host}, at most as many on each
-    host as it has room for. A server still counts after it has left or ended, because its room is
-    not kept again."""
+    """Return {uuid of a server that uses the room of a hold: host}, at most as many on each host as
+    the hold has room there. A server counts even after it has left or was deleted, because its room
+    is not kept again."""
     used, left = dict(hold.used), hold.left()
     for each in sorted(snapshot.instances, key=lambda each: each.uuid):
         flavor = each.flavor.name if each.flavor else ''
@@ -83,9 +83,9 @@ def used_by(hold: Hold, snapshot: Snapshot) -> dict[str, str]:
 
 
 def problem_of(hold: Hold, snapshot: Snapshot) -> str:
-    """Return why servers cannot come into all of the room of a hold at present; '' where they can.
+    """Return why new servers cannot use all of the room of a hold at present; '' where they can.
 
-    :param snapshot: with the hosts of its aggregate, if there is such an aggregate
+    :param snapshot: the cloud, with the hosts of the hold's aggregate if it still exists
     """
     hosts = {host.name: host for host in snapshot.hosts}
     try:
@@ -99,8 +99,8 @@ def problem_of(hold: Hold, snapshot: Snapshot) -> str:
 
 
 def known_in(hold: Hold, hosts: Iterable[str], snapshot: Snapshot) -> list[str]:
-    """Return the uuids of the servers that must not be mistaken for users of the room: those that
-    were known before, and those that are on some hosts now and do not use it."""
+    """Return the uuids of the servers that do not use the room of a hold: those known before, and
+    those of its flavor that are on its hosts already."""
     names = set(hosts)
     return sorted({*hold.known, *(
         each.uuid for each in snapshot.instances if each.host in names and each.flavor

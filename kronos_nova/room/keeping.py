@@ -1,4 +1,4 @@
-"""Ways to keep room from other servers, by what a flavor asks for."""
+"""The choice of how room is kept from other servers, which depends on the flavor."""
 
 import re
 
@@ -7,18 +7,18 @@ from kronos_nova.objects.hold import FILTER
 from kronos_nova.objects.shape import Shape
 
 COUNTED = frozenset(('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB'))
-"""Resource classes that nova-scheduler's own records of hosts have."""
+"""Resource classes that nova-scheduler counts for each host, so that KronosFilter can keep them."""
 ALIAS, PROFILE = 'pci_passthrough:alias', 'accel:device_profile'
-"""Extra specs that ask for devices of which placement is not asked by the flavor."""
+"""Extra specs for devices that are not requested from placement by the flavor."""
 GROUPED = re.compile(r'resources[a-zA-Z0-9_-]{1,64}:[A-Z0-9_]+')
-"""Extra specs that ask placement for resources in groups of their own."""
+"""Pattern of extra specs that request resources from placement in named request groups."""
 
 
 def keeper_of(shape: Shape, is_filtered: bool) -> tuple[str, str]:
-    """Return what keeps room for servers of a shape, and why nothing does.
+    """Return the mechanism that keeps room for servers of a shape, or the reason why none can.
 
-    An allocation holds amounts, also those of VGPUs and custom classes, and no NUMA cells;
-    KronosFilter holds cells, and no more amounts than nova-scheduler knows.
+    Allocations keep all amounts, such as VGPUs and custom classes, but no NUMA cells. KronosFilter
+    keeps NUMA cells, but only the amounts that nova-scheduler counts.
 
     :param is_filtered: whether KronosFilter is enabled in nova-scheduler
     :returns: (keeper, ''), or ('', problem and remedy)

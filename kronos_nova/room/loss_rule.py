@@ -1,4 +1,4 @@
-"""The rule that moves lower no verdict: what could be lost before them may be lost after them."""
+"""The rule that moves leave every loss covered that was covered before."""
 
 import itertools
 from collections.abc import Callable
@@ -23,14 +23,16 @@ from kronos_nova.room.losses import LossMemory
 
 
 class LossRule:
-    """The losses that are known to fit before some moves, and whether they do after others.
+    """Finds the losses of hosts that are covered after given moves: all servers of the lost hosts
+    restart elsewhere.
 
-    :param snapshot: before any move
-    :param rules: about servers that restart elsewhere
-    :param hosts: how many hosts may be lost together; 0: none
-    :param domains: how many failure domains of one level may be; 0: none
+    :param snapshot: the cloud before any move
+    :param rules: rules for servers that restart elsewhere
+    :param hosts: number of hosts whose common loss is to be covered; 0 for none
+    :param domains: number of failure domains of one level whose common loss is to be covered; 0 for
+        none
     :param memory: placements of earlier evaluations
-    :param left: seconds that are left; without any, no loss counts as one that fits
+    :param left: returns the seconds that are left; once none are, no further loss counts as covered
     """
 
     def __init__(self, snapshot: Snapshot, rules: ConstraintRules, hosts: int, domains: int,
@@ -46,7 +48,7 @@ class LossRule:
                 among: Sequence[Loss] | None = None) -> list[Loss]:
         """Return the losses that are proven to be covered after moves.
 
-        :param among: those that are judged; None for all
+        :param among: the losses that are judged; None for all
         """
         return [loss for loss, each in self._judged(moves, among).items()
                 if each.verdict is not None and each.verdict.verdict == FITS]
@@ -68,11 +70,11 @@ class LossRule:
 
 
 def cut(rule: LossRule, moves: Sequence[PlannedMove]) -> dict[int, str]:
-    """Choose moves to leave out, so that the others leave no fewer losses covered. Moves that empty
-    a host are never left out: the verdicts count as they are after these.
+    """Choose moves to leave out, so that all losses stay covered that are covered after the moves
+    that empty hosts. These are never left out.
 
-    :param moves: of a plan, in its order
-    :returns: order of each that is left out, to what could not be lost any more with it
+    :param moves: moves of a plan, in its order
+    :returns: {order of a move that is left out: text about the loss that it would uncover}
     """
     kept, gone = list(moves), dict[int, str]()
     required = [move for move in moves if move.phase == plans.EVACUATE]
@@ -84,7 +86,7 @@ def cut(rule: LossRule, moves: Sequence[PlannedMove]) -> dict[int, str]:
         optional = [move for move in kept if move.phase != plans.EVACUATE]
         if not lost or not optional:
             return gone
-        # The shortest plan that lowers a verdict; its last move is the one that does.
+        # Find the shortest beginning after which a loss is uncovered: its last move is the cause.
         low, high = 0, len(optional)
         while high - low > 1:
             middle = (low + high) // 2
@@ -120,7 +122,8 @@ def _last_of_each(moves: Iterable[PlannedMove]) -> list[PlannedMove]:
 
 
 def _together(single: Sequence[Loss], hosts: int, domains: int) -> Iterator[Loss]:
-    """Yield the losses of up to so many hosts, and of up to so many failure domains of a level."""
+    """Yield the common losses of up to ``hosts`` hosts, and of up to ``domains`` failure domains of
+    a level."""
     levels: dict[str, list[Loss]] = {}
     for loss in single:
         levels.setdefault(loss.level, []).append(loss)

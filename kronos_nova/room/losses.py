@@ -1,4 +1,4 @@
-"""The losses that a cloud is prepared for, or is not: each host alone, and each failure domain."""
+"""Losses of single hosts and of failure domains, and judgement of whether they are covered."""
 
 import dataclasses
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class Loss:
     """Hosts that fail together.
 
     level : a level of failure domains, or :data:`HOST`
-    name : of the host, or of the domain with the larger ones that it is in
+    name : name of the host, or of the domain preceded by the larger ones around it
     hosts : names of the hosts
     """
 
@@ -33,7 +33,7 @@ class Loss:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedLoss:
-    """A loss with what is known of it.
+    """A loss and its verdict.
 
     verdict : None where there was no time to judge it
     in_order : whether all servers also restart in Nova's own order; None where that was not judged
@@ -46,9 +46,10 @@ class JudgedLoss:
 
 @dataclasses.dataclass(slots=True)
 class LossMemory:
-    """The placements of earlier rounds, and the round in which each loss was last judged.
+    """The placements found in earlier rounds of judging, and the round in which each loss was last
+    judged.
 
-    Hosts that changed nothing for a placement keep it: the placement is checked and not made again.
+    A known placement that is still valid need not be searched again.
     """
 
     placements: dict[tuple[str, ...], Mapping[str, str]] = dataclasses.field(default_factory=dict)
@@ -57,7 +58,7 @@ class LossMemory:
     rounds: int = 0
 
     def forget_but(self, losses: Iterable[Loss]) -> None:
-        """Drop the verdicts on other losses."""
+        """Drop everything about other losses."""
         kept = {loss.hosts for loss in losses}
         for table in (self.placements, self.judged, self.ordered):
             for hosts in table.keys() - kept:
@@ -68,8 +69,8 @@ def of_hosts(hosts: Iterable[Host], names: Collection[str]) -> list[Loss]:
     """Return the possible losses of hosts of an aggregate: each host alone, and each failure domain
     of one of the hosts, with all hosts of the domain.
 
-    :param hosts: of the cloud
-    :param names: of the hosts of the aggregate
+    :param hosts: all hosts of the cloud
+    :param names: names of the aggregate's hosts
     """
     found = [Loss(level=HOST, name=name, hosts=(name,)) for name in sorted(names)]
     members: dict[tuple[str, domains.Place], list[str]] = {}
@@ -88,12 +89,12 @@ def of_hosts(hosts: Iterable[Host], names: Collection[str]) -> list[Loss]:
 
 def judged(failover: Failover, losses: Sequence[Loss], memory: LossMemory,
            left: Callable[[], float]) -> dict[Loss, JudgedLoss]:
-    """Judge losses until the time is over: first those that waited longest, hosts before failure
-    domains.
+    """Judge losses until the time is over. Those that were not judged for longest come first, hosts
+    before failure domains.
 
-    :param memory: of earlier rounds; this one is added
-    :param left: seconds that are left
-    :returns: in the order of the losses
+    :param memory: results of earlier rounds, to which those of this round are added
+    :param left: returns the seconds that are left
+    :returns: the results in the order of ``losses``
     """
     memory.rounds += 1
     found = {loss: JudgedLoss(loss=loss) for loss in losses}
@@ -112,7 +113,8 @@ def judged(failover: Failover, losses: Sequence[Loss], memory: LossMemory,
 
 def ordered(failover: Failover, losses: Mapping[Loss, JudgedLoss], memory: LossMemory,
             left: Callable[[], float]) -> dict[Loss, JudgedLoss]:
-    """Judge of losses that fit whether they do in Nova's own order; the rest as :func:`judged`."""
+    """Judge for covered losses whether all servers also restart in Nova's order. Parameters are as
+    of :func:`judged`."""
     found = dict(losses)
     for loss in _longest_first([loss for loss, each in losses.items()
                                 if each.verdict and each.verdict.verdict == FITS], memory.ordered):

@@ -1,7 +1,7 @@
-"""The moves after which new servers of a shape fit.
+"""Plans that make room for new servers of a shape.
 
-New servers are instances that have to leave a host which is not there, so the evacuator finds the
-moves: other servers give way where that is needed, those with the least memory.
+New servers are instances of an imaginary host that they have to leave. The planner moves other
+servers to make room where that is needed, those with the least memory.
 """
 
 import dataclasses
@@ -28,8 +28,8 @@ CUT = 'the time limit of a plan was over before a place was found; there may be 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RoomMove:
-    """A move that makes room: names of hosts, memory in MiB. ``depends_on`` are the positions, from
-    0, of the moves that have to end well before this one begins."""
+    """A move that makes room. ``depends_on`` are the positions, from 0, of the moves that have to
+    succeed before it begins."""
 
     instance_uuid: str
     source: str
@@ -42,10 +42,10 @@ class RoomMove:
 class RoomPlan:
     """A plan that makes room for new servers.
 
-    moves : in an order in which they may run
-    hosts : names of the hosts on which the new servers find room, one for each
-    missing : why others of them find none; each reason once
-    is_proven : whether no plan makes room for more of them
+    moves : the moves, in an order in which they are possible
+    hosts : the host of each new server that finds room
+    missing : reasons why other new servers find no room, each once
+    is_proven : whether it is proven that no plan makes room for more of them
     """
 
     moves: tuple[RoomMove, ...]
@@ -55,7 +55,7 @@ class RoomPlan:
 
     @property
     def memory_mb(self) -> int:
-        """The memory that is copied, in MiB."""
+        """The memory to copy in MiB."""
         return sum(move.memory_mb for move in self.moves)
 
 
@@ -64,7 +64,7 @@ def plan(snapshot: Snapshot, rules: ConstraintRules, shape: Shape, count: int, l
     """Plan room for new servers in one cell: the cell where most of them find room, then the one
     with the least memory to copy.
 
-    :param snapshot: of the hosts that may take them and whose servers may give way
+    :param snapshot: the hosts that may take the new servers, and whose own servers may move
     :param pinned: uuids of servers that do not move
     """
     found = [_plan(snapshot, cell, rules, shape, count, dataclasses.replace(limits, unplaced={}),
@@ -114,10 +114,10 @@ def pinned(snapshot: Snapshot, rules: ConstraintRules, opt_out: OptOut) -> list[
 
 def moves_of(problem: Problem, steps: Iterable[Step],
              only_thought_of: Collection[str] = ()) -> tuple[RoomMove, ...]:
-    """Return the moves of servers that exist. None of them waits for another server, which only
-    takes room.
+    """Return the moves of existing servers. Steps of imaginary servers are left out, because they
+    only take room.
 
-    :param only_thought_of: uuids of servers that exist and are left out too
+    :param only_thought_of: uuids of existing servers whose moves are left out, too
     """
     steps = tuple(steps)
     real = [number for number, step in enumerate(steps)

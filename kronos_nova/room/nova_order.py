@@ -1,14 +1,14 @@
-"""Destinations of restarting servers if Nova's scheduler chooses them one after the other, as for
-Masakari.
+"""Restarts of a lost host's servers as Masakari requests them, with hosts that Nova's scheduler
+chooses one after the other.
 
-Masakari evacuates the servers of a host that failed without naming destinations: those with the
-metadata ``HA_Enabled`` first, then as Nova lists them, the newest first
-(``masakari.engine.drivers.taskflow.host_failure``). The scheduler sends each to the candidate with
-the highest sum of weights (``nova.scheduler.weights``), of which the free memory, VCPUs and disk
-count here, with Nova's default multipliers.
+Masakari evacuates the servers of a failed host without naming destinations: those with the metadata
+``HA_Enabled`` first, then in the order in which Nova lists them, the newest first
+(``masakari.engine.drivers.taskflow.host_failure``). The scheduler chooses the host with the highest
+sum of weights (``nova.scheduler.weights``). Here only the weights of free memory, VCPUs and disk
+count, with Nova's default multipliers.
 
-Groups that are kept together are restarted by their members on other hosts alone: to Nova a member
-still is on the host that failed (``nova.scheduler.utils.setup_instance_group``).
+A group that is kept together restarts only if it has members on other hosts, because to Nova the
+other members are still on the failed host (``nova.scheduler.utils.setup_instance_group``).
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from kronos_nova.model.problem import TOLERANCE
 from kronos_nova.objects.snapshot import Instance
 
 WEIGHED = ('VCPU', 'MEMORY_MB', 'DISK_GB')
-"""Resource classes of which Nova's scheduler weighs the free amount."""
+"""Resource classes whose free amounts Nova's scheduler weighs."""
 HA_ENABLED = 'HA_Enabled'
 """Key of the server metadata by which Masakari chooses servers."""
 
@@ -37,16 +37,18 @@ def in_order(instances: Sequence[Instance]) -> list[int]:
 
 def restarts(order: Sequence[int], demands: np.ndarray, free: np.ndarray, classes: Sequence[str],
              may: Callable[[int, Mapping[int, int]], np.ndarray]) -> dict[int, int] | None:
-    """Place instances as the scheduler would; None where one finds no host.
+    """Place instances as the scheduler would. Returns {position: host}; None where an instance may
+    find no host.
 
     One placement suffices where each instance has more possible hosts than instances are placed
     before it. Otherwise the instances must find hosts both with and without the weight of
     operations in progress, by which Nova avoids hosts that it has just chosen.
 
-    :param order: positions of the instances, as they are placed
-    :param demands: float64 (v, C)
-    :param free: float64 (h, C)
-    :param may: (position, {position: host} of those placed) to bool (h,), by all but room
+    :param order: positions of the instances, in the order in which they are placed
+    :param demands: float64 (v, C), needs of the instances
+    :param free: float64 (h, C), free amounts of the hosts
+    :param may: (position, {position: host} of the placed instances) to bool (h,), hosts permitted
+        by all rules except room
     """
     alone = [int(np.count_nonzero(_fits(demands[vm], free) & may(vm, {}))) for vm in order]
     ways = [_chosen(order, demands, free, classes, may, avoid) for avoid in (False, True)]

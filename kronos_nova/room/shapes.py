@@ -1,4 +1,4 @@
-"""Servers that do not exist yet, in a cloud as it is."""
+"""Imaginary new servers, which are added to a snapshot in order to plan for them."""
 
 import dataclasses
 import re
@@ -18,14 +18,14 @@ NEW = '\0new '
 """Prefix of the names of hosts and instances that stand for new servers. NUL, because no host can
 have such a name."""
 TEXT = re.compile(r'([0-9]{1,9}):([0-9]{1,9})(?::([0-9]{1,9}))?')
-"""A size: VCPUs, MiB and perhaps GiB. Nine digits are a PiB of memory, and fit into the arrays of
-the model."""
+"""Pattern of a size: VCPUs, MiB of memory and optionally GiB of disk. Nine digits are a PiB of
+memory, and fit into the arrays of the model."""
 
 
 def parse(text: str) -> Shape:
     """Parse a shape such as ``4:8192:40``: VCPUs, MiB and optionally GiB.
 
-    :raises RequestRefused: it is not such a text
+    :raises RequestRefused: the text is no such shape
     """
     found = TEXT.fullmatch(text)
     if not found or not int(found[1]) or not int(found[2]):
@@ -38,10 +38,10 @@ def parse(text: str) -> Shape:
 
 def with_new(snapshot: Snapshot, shapes: Iterable[Shape], count: int = 1,
              project_id: str = '') -> tuple[Snapshot, list[str], list[list[str]]]:
-    """Return the cloud with new servers, which are on a host of their own in each cell.
+    """Return the cloud with new servers on an imaginary host in each cell.
 
-    :param count: of each shape and cell
-    :returns: (snapshot, names of the hosts, for each shape the uuids of its servers)
+    :param count: number of servers for each shape and cell
+    :returns: (snapshot, names of the imaginary hosts, for each shape the uuids of its servers)
     """
     # A snapshot without hosts has one cell, whose name is not known.
     shapes, cells = list(shapes), sorted({host.cell for host in snapshot.hosts}) or ['']
@@ -55,7 +55,7 @@ def with_new(snapshot: Snapshot, shapes: Iterable[Shape], count: int = 1,
 
 
 def is_new(uuid: str) -> bool:
-    """Return whether an instance does not exist."""
+    """Return whether an instance is an imaginary new server."""
     return uuid.startswith(NEW)
 
 
@@ -75,7 +75,7 @@ def instance(shape: Shape, uuid: str, host: str, project_id: str) -> Instance:
 
 
 def named(names: Sequence[str], flavors: Iterable[Shape]) -> list[Shape]:
-    """Return the shapes of flavors and texts, by name.
+    """Return the shapes of some names, each of a flavor or a text as of :func:`parse`.
 
     :raises RequestRefused: a name is neither
     """

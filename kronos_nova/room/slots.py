@@ -22,21 +22,21 @@ from kronos_nova.room.failover import FITS
 from kronos_nova.room.failover import LossVerdict
 
 CPUS = frozenset(('VCPU', 'PCPU'))
-"""Resource classes of which fragments are counted."""
+"""Resource classes whose fragments are counted."""
 CELLS = 'NUMA cells'
-"""Stands for what is short where there would be enough if it were in one cell."""
+"""Value of ``short`` where hosts have enough resources, but not within NUMA cells."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Slots:
     """The number of servers of one shape that fit without any move.
 
-    by_host : name of each host that may take such servers to how many its own room holds
-    total : of all, also by what hosts share
-    unusable : resource class to what is free on these hosts, or in what they share, and of no use
-        to servers of the shape
-    short : the resource class of which the next one finds too little on most hosts, or in what
-        they share, or :data:`CELLS`; '' where no host may take one
+    by_host : name of each host that may take such servers to the number for which it has room
+    total : number of servers that fit in all, with the limits of sharing providers
+    unusable : resource class to the amount that stays free on these hosts and their sharing
+        providers when they are full of such servers
+    short : resource class of which most hosts, or a sharing provider, have too little for a further
+        server, or :data:`CELLS`; '' where no host may take one
     """
 
     shape: Shape
@@ -47,8 +47,8 @@ class Slots:
 
     @property
     def fragment_rate(self) -> float:
-        """The part of the free CPUs, on hosts that may take such servers, that is no room for
-        one; 0 where no CPU is free."""
+        """The unusable part of the free CPUs on hosts that may take such servers; 0 where no CPU is
+        free."""
         free = lost = 0.0
         for name in CPUS & self.unusable.keys():
             lost += self.unusable[name]
@@ -59,15 +59,15 @@ class Slots:
 class SlotCounter:
     """Counts slots in one cloud.
 
-    free : float64 (H + S, C), of each provider of the problem
-    cells : what is in use of NUMA cells; None where no server needs any
+    free : float64 (H + S, C), free amounts of each provider of the problem
+    cells : use of NUMA cells; None where no server needs any
     """
 
     def __init__(self, snapshot: Snapshot, rules: ConstraintRules, wanted: Sequence[Shape],
                  hosts: Iterable[str] | None = None, project_id: str = ''):
         """
-        :param hosts: names of those that count; None for all
-        :param project_id: whose servers are to fit
+        :param hosts: names of the hosts that count; None for all
+        :param project_id: project of the new servers
         """
         cloud, emptied, new = shapes.with_new(snapshot, wanted, project_id=project_id)
         self.shapes, self.model = wanted, whole.model_of(cloud, rules, emptied)
@@ -86,14 +86,14 @@ class SlotCounter:
     def within(self, hosts: Iterable[str]) -> 'SlotCounter':
         """Return a copy in which only some hosts count.
 
-        :param hosts: names of those
+        :param hosts: names of these hosts
         """
         other = copy.copy(self)
         other._counts = self._counts & np.isin(self.problem.hosts, list(hosts))
         return other
 
     def _permitted(self, vms: Iterable[int]) -> np.ndarray:
-        """Return bool (H,): hosts that may take one of some instances. Room is left out."""
+        """Return bool (H,): hosts that may take at least one of some instances, apart from room."""
         every, found = np.arange(len(self.problem.hosts)), np.zeros(len(self._counts), dtype=bool)
         for vm in vms:
             may = self.problem.available.copy()
@@ -104,7 +104,7 @@ class SlotCounter:
         return found
 
     def slots(self, shape: int) -> Slots:
-        """Return the slots of the shape with a number."""
+        """Return the slots of the shape at a position."""
         problem, demand = self.problem, self.problem.demands[self._new[shape][0]]
         needed = np.flatnonzero(demand > 0)
         hosts = np.flatnonzero(self._allowed[shape] & self._counts)
@@ -134,7 +134,7 @@ class SlotCounter:
 
     def _in_cells(self, shape: int, hosts: np.ndarray) -> np.ndarray:
         """Return float64 (h,): the number of servers of a shape that the NUMA cells of hosts hold;
-        inf where cells do not matter."""
+        inf where no cells are needed."""
         if self.cells is None or not any(isinstance(each, CellRoom) for each in self.model.rules):
             return np.full(len(hosts), np.inf)
         kind = int(self.cells.cells.kind[self._new[shape][0]])
@@ -169,11 +169,11 @@ class SlotCounter:
 
 
 def _within(counts: np.ndarray, rows: np.ndarray, fit: np.ndarray, own: np.ndarray) -> float:
-    """Return how many fit if each pool that hosts share holds what it can.
+    """Return the number of servers that fit if each sharing provider limits the sum over its hosts.
 
-    :param counts: float64 (h,), what hosts hold themselves
+    :param counts: float64 (h,), number of servers that fit by the hosts' own room
     :param rows: intp (h,), the provider of a class; fit : float64 (h,), how many it has room for
-    :param own: bool (h,), whether it is the host itself
+    :param own: bool (h,), whether the provider is the host itself
     """
     total = float(counts[own].sum())
     for row in np.unique(rows[~own]):
@@ -186,7 +186,7 @@ def after_losses(counter: SlotCounter, verdicts: Sequence[LossVerdict]) -> list[
     """Return the fewest slots of each shape that are left after hosts have failed and their servers
     have restarted; None where not all servers restart.
 
-    :param verdicts: on each set of hosts that may fail
+    :param verdicts: verdicts on each set of hosts that may fail
     """
     numbers = range(len(counter.shapes))
     if any(verdict.verdict != FITS for verdict in verdicts):

@@ -1,4 +1,4 @@
-"""The time at which an aggregate will be full, by the slots of the past."""
+"""The trend of an aggregate's slots: the time until it is full."""
 
 import collections
 import dataclasses
@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Iterable
 
 LEAST_DAYS = 7
-"""Number of days for which the slots have to be known. Raised, a trend is reported later; lowered,
-a weekend counts as a trend. Chosen as a week."""
+"""Least number of days with known slots for a trend. Raised, a trend is reported later; lowered, a
+weekend counts as a trend. Chosen as a week."""
 SURE = 2.0
 """Least trend, as a multiple of its standard error. Raised, fewer trends are reported; lowered,
 chance counts as a trend. Chosen so that a cloud without a trend has one reported in one of twenty
@@ -17,10 +17,10 @@ cases."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """In how many days nothing fits any more.
+    """The expected time until no further server fits.
 
-    days : from the last day that is known
-    error : days, by twice the standard error of the slope
+    days : number of days from the last day with known slots
+    error : uncertainty in days, by twice the standard error of the slope
     """
 
     days: float
@@ -28,8 +28,8 @@ class Trend:
 
 
 def full_in(points: Iterable[tuple[float, float]]) -> Trend | None:
-    """Find when no server fits any more, by a straight line through the means of days. None where
-    fewer than :data:`LEAST_DAYS` days are known, or where slots do not become fewer for certain.
+    """Return the trend, by a straight line through the daily means. None where fewer than
+    :data:`LEAST_DAYS` days are known, or where it is not certain that slots decrease.
 
     :param points: (time in days, slots)
     """

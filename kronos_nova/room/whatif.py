@@ -1,4 +1,5 @@
-"""A cloud as it would be after changes that are only thought of."""
+"""The cloud after hypothetical changes: other allocation ratios, new hosts, lost hosts, new
+servers."""
 
 import dataclasses
 import re
@@ -34,12 +35,12 @@ that one text may have and one more."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Changes of a cloud that are supposed, made in this order.
+    """Hypothetical changes of a cloud, which are made in this order.
 
     ratio : texts such as ``VCPU=8``: the allocation ratio of a resource class on all hosts
-    add : texts such as ``2:like=compute1``: so many empty hosts like one
+    add : texts such as ``2:like=compute1``: two new empty hosts like compute1
     lose : names of hosts that fail together, or failure domains such as ``rack=r3``
-    boot : texts such as ``3:m1.large`` or ``3:4:8192``: so many new servers
+    boot : texts such as ``3:m1.large`` or ``3:4:8192``: three new servers
     """
 
     ratio: Sequence[str] = ()
@@ -53,10 +54,10 @@ class Changed:
     """The cloud after hypothetical changes, and their outcome.
 
     snapshot : the cloud after the changes
-    left : uuid of each server of a lost host that does not restart, to why
-    not_booted : names of shapes to how many of the new servers find no room
+    left : uuid of each server of a lost host that does not restart to the reason
+    not_booted : name of a shape to the number of its new servers that find no room
     restarted : uuid of each other server of a lost host to the host on which it restarts
-    added : name of each new host to that of the host that it is like
+    added : name of each new host to the name of its model
     """
 
     snapshot: Snapshot
@@ -68,10 +69,10 @@ class Changed:
 
 def changed(snapshot: Snapshot, rules: ConstraintRules, changes: Changes,
             flavors: Callable[[], Iterable[Shape]], project_id: str = '') -> Changed:
-    """Make changes to a cloud.
+    """Return the cloud after hypothetical changes.
 
-    :raises RequestRefused: a text is not of the form that is needed
-    :raises HostNotFound: a host that is named is not there
+    :raises RequestRefused: a text of a change is invalid
+    :raises HostNotFound: a named host does not exist
     """
     for texts, pattern, what in ((changes.add, ADDED, 'hosts'), (changes.boot, BOOTED, 'servers')):
         _refuse_many(texts, pattern, what)
@@ -129,8 +130,7 @@ def _with_ratio(snapshot: Snapshot, text: str) -> Snapshot:
 
 
 def _with_hosts(snapshot: Snapshot, text: str) -> tuple[Snapshot, dict[str, str]]:
-    """Return the cloud with new hosts, and {name of a new host: name of the host that it is
-    like}."""
+    """Return the cloud with new hosts, and {name of a new host: name of its model}."""
     found = _parsed(ADDED, text, 'add', 'COUNT:like=HOST')
     count, model = int(found[1]), _named(snapshot, found[2])
     known = {host.name for host in snapshot.hosts}
@@ -171,8 +171,8 @@ def hosts_of(snapshot: Snapshot, names: Iterable[str]) -> list[str]:
 
 def _without(snapshot: Snapshot, rules: ConstraintRules,
              names: Iterable[str]) -> tuple[Snapshot, dict[str, str], dict[str, str]]:
-    """Return the cloud without some hosts, with their servers restarted on others. Where not all
-    fit, those are restarted that find a host when the largest go first.
+    """Return the cloud without some hosts, whose servers have restarted on others. Where not all
+    fit, the largest are placed first.
 
     :returns: (the cloud, ``left``, ``restarted``) of :class:`Changed`
     """
@@ -210,7 +210,7 @@ def _with_arrived(snapshot: Snapshot, arrived: list[Instance], packs: bool) -> S
 
 
 def _holding(host: Host, more: Iterable[Instance]) -> Host:
-    """Return the host with the resources of further instances in use."""
+    """Return the host, in which the resources of additional instances count as used."""
     for each in more:
         host = whole.with_used(host, each.resources)
     return host
@@ -219,7 +219,7 @@ def _holding(host: Host, more: Iterable[Instance]) -> Host:
 def _with_servers(snapshot: Snapshot, rules: ConstraintRules, text: str,
                   flavors: Callable[[], Iterable[Shape]],
                   project_id: str) -> tuple[Snapshot, str, int]:
-    """Return the cloud with new servers, each where Nova's scheduler sends it by free resources."""
+    """Return the cloud with new servers, each on the host with most slots left."""
     found = _parsed(BOOTED, text, 'boot', 'COUNT:FLAVOR')
     count, [shape] = int(found[1]), shapes.named([found[2]], flavors())
     counter = SlotCounter(snapshot, rules, [shape], project_id=project_id)

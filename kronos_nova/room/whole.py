@@ -1,4 +1,4 @@
-"""The model of a whole cloud by what is allocated, without any load."""
+"""The model of a whole cloud by allocations, without load."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -18,16 +18,17 @@ from kronos_nova.objects.snapshot import is_supported
 from kronos_nova.policies.selection import Selections
 
 ALLOCATED = 'allocated'
-"""Name of the only measure: how full a host is, in the resource class in which it is fullest."""
+"""Name of the only policy: the used part of a host's capacity, in the resource class in which it is
+largest."""
 
 
 def model_of(snapshot: Snapshot, rules: ConstraintRules,
              emptied: Sequence[str] = (), pinned: Sequence[str] = ()) -> Model:
-    """Make the model of all supported hosts, and of the instances on them. Soft server groups give
-    way in it: Nova starts a server also where its group does not want it. Of the rules of operators
-    those count that name hosts.
+    """Make the model of all supported hosts and their instances. Soft server groups give way,
+    because Nova starts a server even where a soft group does not want it. Of the rules of
+    operators, only those that name hosts apply.
 
-    :param emptied: names of hosts that all instances are to leave
+    :param emptied: names of hosts that all instances have to leave
     :param pinned: uuids of instances that do not move
     """
     hosts = tuple(sorted((host for host in snapshot.hosts
@@ -69,7 +70,8 @@ def _problem(snapshot: Snapshot, hosts: tuple[Host, ...], emptied: frozenset[str
 
 
 def with_used(host: Host, amounts: Mapping[str, int], sign: int = 1) -> Host:
-    """Return the host with more, or less, in use, where its use is known."""
+    """Return the host with amounts added to its use, or with ``sign`` -1 subtracted, if its use is
+    known."""
     if host.used is None:
         return host
     used = dict(host.used)
