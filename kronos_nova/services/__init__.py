@@ -1,1 +1,2 @@
-"""The functions behind the operations of the contract, one noun a module."""
+"""The functions that carry out the operations of the contract. Each module has the operations of
+one noun."""

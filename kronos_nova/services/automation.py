@@ -44,7 +44,7 @@ def pause(context: Context, request: contract.Scope) -> contract.Automation:
 def resume(context: Context, request: contract.Resume) -> contract.Resumed:
     """End the pauses and stops of an aggregate or of all aggregates.
 
-    :raises NotInScope: nothing was paused, and Kronos does not look after such an aggregate
+    :raises NotInScope: nothing was paused, and the aggregate is not one that Kronos plans
     """
     # Pending stops are removed first, because they would otherwise take effect after the resume.
     pending = switching.resume_pending(context.conf, request.aggregate,
@@ -52,7 +52,7 @@ def resume(context: Context, request: contract.Resume) -> contract.Resumed:
     ended = switching.resume(context.conf, context.database,
                              _switch(context, request, automation.PAUSE, ''), request.everyone,
                              is_done=bool(pending))
-    # A file may still exist after its stop is in the database.
+    # The file of a pending stop may still exist after the stop is in the database.
     gone = dict.fromkeys((*pending, *ended))
     return contract.Resumed(**_facts(context.conf, context.database),
                             ended=[contract.Pause.made_from(each) for each in gone])

@@ -1,4 +1,5 @@
-"""The dependencies of service functions."""
+"""The context in which a service function runs: its caller, the configuration, and access to the
+cloud."""
 
 import dataclasses
 import datetime
@@ -24,12 +25,13 @@ if typing.TYPE_CHECKING:    # importing numpy takes most of the time of a comman
 class Context:
     """The caller of a service function, and the functions that open what it needs.
 
-    who : the caller, as it is stored with each change
-    read_cloud : returns the cloud as it is now; only drains and room need it
-    read_flavors : returns Nova's flavors; only room needs them
-    host_api : returns the port to single hosts; only the occupancy of a host needs it
-    planner_ports : returns what planning reaches out to
-    room_allocations : returns what keeps room in placement; only the release of room needs it
+    who : name of the caller, which is stored with each change
+    read_cloud : reads the present cloud; only drains and room need it
+    read_flavors : reads Nova's flavors; only room needs them
+    host_api : makes the HostApi, which accesses single hosts; only the occupancy of a host needs it
+    planner_ports : makes the PlannerPorts, the sources that planning uses
+    room_allocations : makes the RoomAllocations, which keep room in placement; only the release of
+        room needs it
     """
 
     conf: cfg.ConfigOpts

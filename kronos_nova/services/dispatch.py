@@ -1,4 +1,4 @@
-"""Runs an operation of the contract, for the API and for commands alike."""
+"""The function that checks a request and runs its operation, for the API and for commands."""
 
 import datetime
 import importlib
@@ -22,12 +22,12 @@ MODULES = {'status': 'status', 'aggregates': 'status', 'hosts': 'hosts', 'plans'
            'moves': 'moves', 'servers': 'servers', 'automation': 'automation',
            'quarantine': 'quarantine', 'evaluations': 'evaluations', 'drains': 'drains',
            'maintenance': 'maintenance', 'report': 'report', 'room': 'room'}
-"""The module of each noun. It is imported when it is needed: importing all of them is most of the
-time that a command takes."""
+"""The module of each noun in names of operations. A module is imported when it is first needed,
+because importing all of them takes most of a command's time."""
 
 UNANSWERED = (exception.InventoryError, exception.NovaClientError, exception.MetricsError)
-"""Errors that say that something which Kronos needs does not answer. Any other is a refusal, or a
-fault of Kronos."""
+"""Errors for services that do not answer: Nova, placement or Prometheus. Any other error is a
+refusal, or a fault of Kronos."""
 
 
 def function_of(operation: Operation) -> Callable[[Context, Request], Response | None]:
@@ -52,7 +52,7 @@ def run(operation: Operation, context: Context, request: Request) -> Response | 
 
 
 def check(values: Mapping[str, object]) -> None:
-    """Refuse what cannot be stored or shown, whatever the operation.
+    """Refuse values that cannot be stored or shown, for all operations.
 
     :param values: the fields of a request, by name
     :raises OutOfBounds: a text has characters that end lines or move the cursor, or a time is not

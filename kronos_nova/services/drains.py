@@ -29,10 +29,11 @@ def show(context: Context, request: contract.OneDrain) -> contract.Drain:
 def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBegun:
     """Begin to drain hosts.
 
-    :raises NotInScope: Kronos does not look after one of the hosts
-    :raises HostDown: nothing can be migrated off one of them
-    :raises DrainPending: one of them is being drained, or waits to be released
-    :raises DrainRefused: nothing can leave, or an aggregate would have no host left
+    :raises NotInScope: a host is in no aggregate that Kronos plans
+    :raises HostDown: nova-compute of a host is down, so that no server can be migrated off it
+    :raises DrainPending: a host is being drained, or waits to be released
+    :raises DrainRefused: no server can leave, an aggregate would have no host left, or losses of
+        other hosts would no longer be covered
     :raises RequestRefused: the deadline is over, no host is named, or the policies file cannot be
         read
     """
@@ -104,7 +105,7 @@ def occupied(context: Context, request: OneHost) -> contract.Occupancy:
 def _occupancy(service, servers, drain):
     if not [each for each in servers
             if drain is None or not drain.has_stopped(each.uuid, each.status)]:
-        # The drain may not have disabled the host yet, or a server is still on its way to it.
+        # The drain may not have disabled the host yet, or a server is still migrating to it.
         return contract.NOT_EMPTY if drain and drain.state in drains.ACTIVE else contract.EMPTY
     if service.state != 'up':
         return contract.DOWN

@@ -15,8 +15,8 @@ from kronos_nova.services import plans as plan_service
 from kronos_nova.services.context import Context
 
 MOST_POINTS = 480
-"""Maximum number of points of a history. Raised, answers are larger; lowered, short peaks are drawn
-wider. Chosen as one point for every other pixel of a wide drawing."""
+"""Maximum number of points of a history. Raised, answers are larger; lowered, short peaks seem
+longer. Chosen as one point for every other pixel of a wide drawing."""
 
 
 def show(context: Context, request: OneAggregate) -> contract.Evaluation:
@@ -58,7 +58,7 @@ def _host(load, scored_by):
 
 
 def history(context: Context, request: contract.ShowHistory) -> contract.History:
-    """Return the evaluations of an aggregate in a time.
+    """Return the imbalances of an aggregate in its evaluations within a time.
 
     :raises NotInScope: Kronos does not look after such an aggregate
     """

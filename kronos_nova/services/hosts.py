@@ -1,4 +1,4 @@
-"""Hosts: list and show them, as the last evaluations found them."""
+"""Hosts: list and show them, with the facts of the last evaluations."""
 
 import collections
 from collections.abc import Collection
@@ -23,9 +23,9 @@ def list_hosts(context: Context, request: contract.ListHosts) -> contract.Hosts:
 
 
 def show(context: Context, request: OneHost) -> contract.Host:
-    """Return a host as the last evaluations found it.
+    """Return a host with the facts of the last evaluations.
 
-    :raises HostNotFound: no evaluation found such a host
+    :raises HostNotFound: the host was in no evaluation
     """
     in_scope = {*aggregates.aggregates_in_scope(context.conf)}
     loads = {aggregate: load for aggregate, load in evaluations.Evaluations(

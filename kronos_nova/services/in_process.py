@@ -16,7 +16,8 @@ from kronos_nova.services.context import Context
 
 
 class InProcessClient:
-    """Takes and returns what :class:`kronos_client.http.HttpClient` does."""
+    """A client with the interface of :class:`kronos_client.http.HttpClient` that runs operations in
+    its own process."""
 
     def __init__(self, context: Context):
         self._context = context
@@ -25,13 +26,14 @@ class InProcessClient:
         """Run an operation in this process, and translate its errors.
 
         :raises Refused: the operation is refused
-        :raises StopPending: it is stopped without the control database
+        :raises StopPending: the moves are stopped without the control database
         :raises Unreachable: the control database, Nova or Prometheus does not answer
         """
         context = self._context
         try:
             if getattr(request, 'deadline', None):
-                # The user typed a time of this host's clock.
+                # The user gave a time by the clock of this host, which must agree with that of the
+                # database.
                 context.database.utcnow.check()
             _refuse_outside_contract(operation, request)
             return dispatch.run(operation, context, request)
@@ -48,7 +50,7 @@ class InProcessClient:
 def _refuse_outside_contract(operation: Operation, request: Request) -> None:
     """Refuse requests that the API refuses, because structs do not validate their values.
 
-    :raises Refused: a field is out of the bounds that the contract gives
+    :raises Refused: a field is out of the bounds of the contract
     """
     try:
         msgspec.convert(msgspec.to_builtins(request, builtin_types=(datetime.datetime,)),

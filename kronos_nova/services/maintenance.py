@@ -14,8 +14,9 @@ from kronos_nova.services.context import Context
 
 SILENT = datetime.timedelta(seconds=30)
 """Time without a sign of life after which another process may run a maintenance. Raised, a
-maintenance whose process died waits longer; lowered, one that reads a large cloud is taken from a
-process that lives. Chosen as several looks of a run."""
+maintenance whose process died waits longer; lowered, it is taken over while its process lives and
+reads a large cloud. Chosen as several times the interval between two checks of a running
+maintenance."""
 
 
 def show(context: Context, _request: Request) -> contract.Maintenance:
@@ -46,7 +47,7 @@ def done(context: Context, request: OneHost) -> contract.Maintenance:
     """Record that a host was serviced.
 
     :raises MaintenanceNotFound: none is in progress
-    :raises HostInService: its hook runs, or it does not wait to be serviced
+    :raises HostInService: the hook of the host runs, or the host does not wait to be serviced
     """
     maintenances = Maintenances(context.database)
     found, host = maintenances.open(), request.host
@@ -64,7 +65,7 @@ def done(context: Context, request: OneHost) -> contract.Maintenance:
 
 
 def is_run(context: Context, found: m.Maintenance) -> bool:
-    """Return whether a process that lives runs a maintenance."""
+    """Return whether a living process runs a maintenance."""
     return found.runner is not None and found.runner_at >= context.utcnow() - SILENT
 
 

@@ -22,7 +22,7 @@ def list_moves(context: Context, request: contract.ListMoves) -> contract.Moves:
     :raises MoveNotFound: the marker is not the uuid of a move
     :raises ServerNotFound: no server of that name or uuid is known
     :raises ServerAmbiguous: several servers have that name
-    :raises NotInScope: no move is found, and Kronos does not look after the aggregate
+    :raises NotInScope: no move is found, and the aggregate is not one that Kronos plans
     """
     named = request.server or request.instance
     found = move_queries.moves(
@@ -60,7 +60,8 @@ def abort(context: Context, request: contract.OneMove) -> None:
 
 def views(database: Database, found: Collection[moves.MoveRecord],
           cls: type[contract.Move] = contract.Move, **more: object) -> list[contract.Move]:
-    """Return the moves with names, progress and estimated ends."""
+    """Return moves in the form of the contract, with names of servers, progress and estimated
+    ends."""
     observed = functools.cache(journal.Journal(database, 'observer').durations)
     now = database.utcnow()
     names = server_names.ServerNames(database).read(move.instance_uuid for move in found)

@@ -1,4 +1,4 @@
-"""Servers by the names that people type."""
+"""Look-up of servers by name or uuid, and of the reasons why they stayed."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ def uuid_of(context: Context, server: str) -> str:
     """Return the uuid of a server that Kronos knows.
 
     :param server: its name or its uuid
-    :raises ServerNotFound: names, moves, quarantines and the last evaluations have no such server
+    :raises ServerNotFound: no record of Kronos has such a server
     :raises ServerAmbiguous: several servers have that name
     """
     found = server_names.ServerNames(context.database).find(server)
@@ -31,8 +31,8 @@ def uuid_of(context: Context, server: str) -> str:
 
 
 class Stay(NamedTuple):
-    """The reason why a server stayed in the last evaluation of its aggregate. ``detail`` is more
-    about it, for a person, or ''."""
+    """The reason why a server stayed in the last evaluation of its aggregate. ``detail`` is an
+    additional text; '' for none."""
 
     reason: str
     aggregate: str
@@ -40,7 +40,8 @@ class Stay(NamedTuple):
 
 
 def stay_of(database: Database, uuid: str) -> Stay | None:
-    """Return why the last evaluation left the server; None if none did."""
+    """Return why the last evaluation did not move a server; None if no evaluation gives a
+    reason."""
     for aggregate, report in _reports_that_name(database, uuid):
         for skip in report.not_moved:
             if uuid in skip.instances:
@@ -49,8 +50,8 @@ def stay_of(database: Database, uuid: str) -> Stay | None:
 
 
 def immovable(database: Database, uuid: str) -> plans.Immovable | None:
-    """Return Nova's reason against a live migration of the server at the last evaluation; None
-    where there is none."""
+    """Return how Nova can move a server and its reason against a live migration, as of the last
+    evaluation; None where Nova migrates it live."""
     return next((each for _aggregate, report in _reports_that_name(database, uuid)
                  for each in report.immovable if each.instance_uuid == uuid), None)
 

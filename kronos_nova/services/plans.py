@@ -17,7 +17,7 @@ def list_plans(context: Context, request: contract.ListPlans) -> contract.Plans:
     """Return plans, page by page.
 
     :raises PlanNotFound: the marker is not the uuid of a plan
-    :raises NotInScope: the aggregate has no plan, and Kronos does not look after it
+    :raises NotInScope: the aggregate has no plan, and is not one that Kronos plans
     """
     found = pagination.plans(context.database, request.limit, request.marker,
                              aggregate=request.aggregate, state=request.state,
@@ -43,8 +43,8 @@ def approve(context: Context, request: contract.ApprovePlan) -> contract.Approve
 
     :raises PlanNotFound: there is no such plan
     :raises PlanNotWaiting: the plan is not proposed
-    :raises RequestRefused: the plan has no move of such a number, both lists are given, or it
-        waits and the level of its aggregate permits no approved plan
+    :raises RequestRefused: the plan has no move of a given number, both lists are given, or the
+        level of its aggregate permits no approved plan
     """
     journal = context.journal()
     plan = journal.plan(request.plan)
@@ -87,9 +87,9 @@ def stayed(reason: str, count: int) -> contract.Stayed:
 
 
 def planned(move: plans.PlannedMove, names: dict[str, str]) -> contract.PlannedMove:
-    """Make the move of the contract.
+    """Return a planned move in the form of the contract.
 
-    :param names: of servers, by uuid
+    :param names: names of servers, by uuid
     """
     return contract.PlannedMove.made_from(
         move, instance_name=names.get(move.instance_uuid), depends_on=list(move.depends_on),

@@ -1,4 +1,4 @@
-"""Servers in quarantine: list them, end one."""
+"""Quarantines of servers: list them, end one."""
 
 from kronos_client.contract import quarantine as contract
 from kronos_client.contract.base import Request

@@ -1,4 +1,5 @@
-"""Sums of moves and of loads, and comparisons with the time before the first move and no moves."""
+"""The report: sums of moves and loads, and comparisons with the time before the first move and with
+the load without moves."""
 
 import collections
 import dataclasses
@@ -18,10 +19,10 @@ YEAR = datetime.timedelta(days=365)
 
 UNMOVED = ('unmoved_hot_seconds', 'unmoved_contended_seconds')
 LOADS = ('observed_seconds', 'hot_seconds', 'contended_seconds', *UNMOVED)
-"""Sums of loads that a report has, by the names of their fields."""
+"""Fields of a report that are sums of loads."""
 
 Key = tuple[str | None, str | None, str | None]
-"""Month, project and aggregate of a sum; None where sums are not by that."""
+"""(month, project, aggregate) of a sum; None for each by which sums are not grouped."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -33,9 +34,9 @@ class _Sums:
 
 
 def show(context: Context, request: contract.ShowReport) -> contract.Report:
-    """Return sums of moves and loads over the days of a time.
+    """Return the sums of moves and loads within a time.
 
-    :raises NotInScope: nothing is found, and Kronos does not look after the aggregate
+    :raises NotInScope: nothing is found, and the aggregate is not one that Kronos plans
     """
     until = request.until or context.utcnow()
     since = request.since or clock.earlier(until, YEAR)
@@ -46,7 +47,7 @@ def show(context: Context, request: contract.ShowReport) -> contract.Report:
         since, until, request.by, project_id=request.project, aggregate=request.aggregate))
     _add_dropped(found, known.moves(
         *days, request.by, project_id=request.project, aggregate=request.aggregate))
-    # Hosts are of no project.
+    # Hosts, and so their loads, belong to no project.
     if contract.PROJECT not in request.by and not request.project:
         _add_loads(found, known.loads(*days, request.by, request.aggregate))
     if request.aggregate and not found:
@@ -68,7 +69,7 @@ def _add_dropped(found, dropped: Iterable[db_sums.MoveSum]):
 
 
 def _added(found, each: db_sums.MoveSum) -> _Sums:
-    """Add a sum to those of its key."""
+    """Add a sum to the sums of its key, and return these."""
     sums = found[each.month, each.project, each.aggregate]
     sums.moves.update({name: getattr(each, name) for name in db_sums.FIGURES})
     return sums
@@ -102,8 +103,8 @@ def _view(key, sums):
 
 
 def _comparison(known, request, days) -> contract.Comparison:
-    """Return the days after the day of the first move, and as many before it; that day counts for
-    neither."""
+    """Return the comparison of the load in the days after the first move with that in as many days
+    before it. The day of the first move belongs to neither."""
     first = known.first_move(request.aggregate)
     if request.project:
         return _uncompared('Hosts are of no project: loads are not compared for one.')
@@ -138,10 +139,10 @@ def _uncompared(explanation):
 
 def _load(loads, days, covered='observed_seconds', hot='hot_seconds',
           contended='contended_seconds') -> contract.LoadOfTime | None:
-    """Return minutes a day of an aggregate; None where no time is covered.
+    """Return the hot and contended minutes a day; None where no time is covered.
 
     :param loads: one sum, or none
-    :param covered: sum of the time for which the other two are known
+    :param covered: field with the time for which the other two fields are known
     """
     [total] = loads or [None]
     seconds = total and getattr(total, covered)

@@ -1,4 +1,5 @@
-"""Room: what fits, what restarts, and what would make room, in the cloud as it is now."""
+"""Room: servers that fit, servers that restart after a loss, hypothetical changes, and requests for
+room."""
 
 import collections
 import dataclasses
@@ -39,11 +40,11 @@ MOVES = 100_000
 """Maximum number of moves that make room. Fixed: more than a search finds within the time limit of
 a plan."""
 HISTORY = datetime.timedelta(days=28)
-"""Time whose counts make a trend. Raised, a change of pace is seen later; lowered, single weeks
-count more. Chosen: four weeks have each day of a week as often."""
+"""Time whose slots are used for a trend. Raised, a change of the trend is seen later; lowered,
+single weeks count more. Chosen because four weeks have every weekday equally often."""
 RELEASES = 10
 """Maximum number of tries to release room whose state changes in the meantime. Raised, a command
-takes longer; lowered, it fails. An evaluation changes the state a few times."""
+takes longer; lowered, it fails. Chosen because an evaluation changes the state only a few times."""
 
 
 def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capacity:
@@ -77,8 +78,8 @@ def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capac
 
 def _after_moves(context: Context, request: contract.ShowCapacity, asked: '_Asked',
                  wanted: Sequence[Shape]) -> dict[int, int]:
-    """Return how many servers of each shape fit after the moves that may be made for it; empty
-    where none may."""
+    """Return {number of a shape: servers that fit after moves for this shape}; empty where the
+    request permits no moves."""
     from kronos_nova.room import defragmenting  # imported late, as above
     if request.moves is None:
         return {}
@@ -96,7 +97,7 @@ def check_failover(context: Context, request: contract.CheckFailover) -> contrac
     """Return whether all servers of hosts would restart elsewhere if each host were lost.
 
     :raises NotInScope: there is no such aggregate
-    :raises HostNotFound: Nova has no such host, or the aggregate does not
+    :raises HostNotFound: a host does not exist, or is not in the aggregate
     """
     from kronos_nova.room import failover  # imported late, as above
     asked = _cloud(context, request)
@@ -124,8 +125,7 @@ def check(context: Context, request: contract.CheckRoom) -> contract.Room:
 
 def _checked(context: Context,
              request: contract.CheckRoom) -> tuple[contract.Room, Shape, '_Asked']:
-    """Return the moves that make room, the shape that they are for, and the cloud, with the errors
-    of :func:`check`."""
+    """Return (result of :func:`check`, shape of the new servers, cloud)."""
     from kronos_nova.room import making  # imported late, as above
     asked, shape, rules = _wanted(context, request)
     plan = making.plan(
@@ -199,7 +199,8 @@ def _scope(context: Context, aggregate: str | None) -> 'EngineOptions':
 
 def _wanted(context: Context, request: contract.CheckRoom | contract.ShowFragments
             ) -> tuple['_Asked', Shape, 'ConstraintRules']:
-    """Return the cloud, the wanted servers, and the rules about servers that move for them.
+    """Return the cloud, the shape of the new servers, and the rules for servers that move to make
+    room for them.
 
     :raises NotInScope: there is no such aggregate
     :raises RequestRefused: there is no such flavor
@@ -211,9 +212,9 @@ def _wanted(context: Context, request: contract.CheckRoom | contract.ShowFragmen
 
 
 def _limits(context: Context, moves: int, parts: int = 1) -> 'Limits':
-    """Return the limits of a plan of so many moves, from now on.
+    """Return the limits of a plan with at most ``moves`` moves, whose time begins now.
 
-    :param parts: of the time limit of a plan, of which this plan has one
+    :param parts: number of plans that share the time limit of one plan
     """
     from kronos_nova.cycle import options as engine_options  # imported late, as above
     from kronos_nova.planners.base import Limits
@@ -223,7 +224,7 @@ def _limits(context: Context, moves: int, parts: int = 1) -> 'Limits':
 
 
 def _pinned(context: Context, snapshot: Snapshot, rules: 'ConstraintRules') -> list[str]:
-    """Return the uuids of the servers that do not move."""
+    """Return the uuids of the servers that do not move to make room."""
     from kronos_nova.cycle import options as engine_options  # imported late, as above
     from kronos_nova.room import making
     return making.pinned(snapshot, rules, engine_options.from_conf(context.conf).opt_out)
@@ -240,9 +241,9 @@ def _named_moves(moves: Sequence['RoomMove | PlannedMove'],
 class _Asked:
     """The cloud that a question is about.
 
-    snapshot : after the changes
-    before : without them
-    operator_rules : those of the policies file
+    snapshot : the cloud after hypothetical changes
+    before : the cloud before the changes
+    operator_rules : rules of operators in the policies file
     flavors : returns Nova's flavors, which are read once
     """
 
@@ -288,9 +289,10 @@ def _cloud(context: Context, request: contract.Changes) -> _Asked:
 
 def _rules(context: Context, operator_rules: Sequence['OperatorRule'], snapshot: Snapshot,
            moves: bool = False):
-    """Return the rules of the model.
+    """Return the rules by which room is computed.
 
-    :param moves: also those about servers that move; else those about servers that are started
+    :param moves: whether rules that only concern moves apply, too; otherwise only those for servers
+        that are started
     """
     from kronos_nova.constraints.base import ConstraintRules  # imported late, as above
     from kronos_nova.cycle.options import packs_numa_cells
@@ -304,8 +306,7 @@ def _rules(context: Context, operator_rules: Sequence['OperatorRule'], snapshot:
 
 
 def _trends(context: Context, request: contract.ShowCapacity) -> dict[str, 'Trend']:
-    """Return {flavor: time at which no server of it fits any more} of an aggregate without
-    changes."""
+    """Return {flavor: trend of its slots} of an aggregate; empty for a request with changes."""
     from kronos_nova.room import trend  # imported late, as above
     if request.aggregate is None or request.project or any(
             (request.ratio, request.add, request.lose, request.boot)):
@@ -327,11 +328,11 @@ def _slots(found, after, trend, after_moves):
 
 
 def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
-    """Begin to make room for new servers, and keep it for them.
+    """Request room for new servers, which is made and then kept for them.
 
-    :raises NotInScope: there is no such aggregate, or Kronos does not look after it
-    :raises RequestRefused: there is no such flavor, no aggregate is named and several are in
-        scope, or other hosts could not be lost any more
+    :raises NotInScope: the aggregate does not exist, or is not one that Kronos plans
+    :raises RequestRefused: there is no such flavor, no aggregate is named and several are in scope,
+        or losses of hosts would no longer be covered
     """
     from kronos_nova.cycle import aggregates  # imported late, as above
     from kronos_nova.room import keeping
@@ -368,7 +369,7 @@ def _refuse_lowering(context: Context, moves: Sequence[contract.RoomMove],
                      snapshot: Snapshot) -> None:
     """Refuse moves after which fewer losses of hosts are covered.
 
-    :raises RequestRefused: after the moves hosts could not be lost any more that can be lost now
+    :raises RequestRefused: after the moves some losses would no longer be covered
     """
     from kronos_nova import policies  # imported late, as above
     from kronos_nova.cycle import loss_rule
@@ -390,9 +391,9 @@ def _refuse_lowering(context: Context, moves: Sequence[contract.RoomMove],
 
 
 def _aggregate(name: str | None, in_scope: Sequence[str]) -> str:
-    """Return the aggregate in which room is made.
+    """Return the aggregate in which room is made: the named one, or the only one in scope.
 
-    :raises NotInScope: Kronos does not look after it
+    :raises NotInScope: Kronos does not plan the named one
     :raises RequestRefused: none is named, and several are in scope
     """
     if name is None and len(in_scope) == 1:
@@ -415,7 +416,7 @@ def list_rooms(context: Context, request: contract.ListRooms) -> contract.Holds:
 
 
 def show(context: Context, request: contract.OneRoom) -> contract.Hold:
-    """Return the room that is made or kept.
+    """Return a hold, which is a request for room or the kept room.
 
     :raises HoldNotFound: there is no such room
     """
@@ -426,7 +427,7 @@ def approve(context: Context, request: contract.OneRoom) -> contract.Hold:
     """Approve the moves that make room.
 
     :raises HoldNotFound: there is no such room
-    :raises HoldNotWaiting: it does not wait for approval
+    :raises HoldNotWaiting: the room does not wait for approval
     """
     store = holds.Holds(context.database)
     found = store.get(request.room)
@@ -441,7 +442,7 @@ def release(context: Context, request: contract.OneRoom) -> contract.Hold:
     """Release room, so that other servers may use it.
 
     :raises HoldNotFound: there is no such room
-    :raises HoldNotWaiting: it has ended
+    :raises HoldNotWaiting: the hold has ended
     """
     store = holds.Holds(context.database)
     for _try in range(RELEASES):
@@ -456,8 +457,8 @@ def release(context: Context, request: contract.OneRoom) -> contract.Hold:
 
 
 def _give_back(context: Context, found: hold.Hold) -> None:
-    """Remove the allocations of room that has ended at once. Its consumers stay recorded until an
-    evaluation has checked them."""
+    """Immediately remove the allocations of a hold that has ended. Its consumers stay recorded
+    until an evaluation has checked them."""
     if not found.consumers:
         return
     try:

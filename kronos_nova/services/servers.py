@@ -1,4 +1,4 @@
-"""Servers: explain why one was moved or stays."""
+"""Servers: list them, and explain why one was moved or stays."""
 
 from kronos_client.contract import reasons
 from kronos_client.contract import servers as contract
@@ -24,7 +24,7 @@ to see that a server is moved too often. Chosen so that a screen shows them."""
 def list_servers(context: Context, request: contract.ListServers) -> contract.Servers:
     """Return servers, page by page.
 
-    :raises ServerNotFound: there is no such server as the marker
+    :raises ServerNotFound: the marker is not the uuid of a known server
     """
     found = server_names.ServerNames(context.database).page(
         request.limit, request.marker, request.name or '')
@@ -65,7 +65,8 @@ def explain(context: Context, request: contract.ExplainServer) -> contract.Expla
 
 
 def _stay_of_all(context: Context, uuid: str) -> known_names.Stay | None:
-    """Return why the last evaluation moved nothing, of a server of which it says nothing."""
+    """Return why the last evaluation moved no server at all, for a server without a reason of its
+    own; None if it made a plan."""
     aggregate = server_names.ServerNames(context.database).aggregate(uuid)
     last = cycles.Cycles(context.database).of_aggregate(aggregate) if aggregate else None
     if last is None or last.outcome in (None, plans.PLANNED):
@@ -74,7 +75,8 @@ def _stay_of_all(context: Context, uuid: str) -> known_names.Stay | None:
 
 
 def _planned(context, uuid):
-    """Return (PlannedMove, uuid of its plan) of a plan that waits or runs, or (None, None)."""
+    """Return (planned move of a server in an open plan, uuid of the plan); (None, None) without
+    one."""
     for plan in context.journal().open_plans():
         if plan.report and uuid in plan.report:
             for move in plans.AggregateReport.from_json(plan.report).moves:
@@ -84,7 +86,8 @@ def _planned(context, uuid):
 
 
 def _explained(context, found):
-    """Return the moves with the gains that their plans expected, and the best alternatives."""
+    """Return moves in the form of the contract, with the imbalances that their plans expected and
+    the best alternatives."""
     journal = context.journal()
     of_moves = {uuid: journal.plan(uuid) for uuid in {move.plan_uuid for move in found}}
     as_planned = {uuid: {move.order: move for move in plans.AggregateReport.from_json(

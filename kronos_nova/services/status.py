@@ -1,4 +1,4 @@
-"""The state of Kronos: conditions, aggregates and hosts."""
+"""The status of Kronos: its problems, and the state of each aggregate."""
 
 import msgspec
 
@@ -37,7 +37,7 @@ def show_aggregate(context: Context, request: contract.OneAggregate) -> contract
 
 
 def _cloud(conf):
-    """Return the name of the cloud, None where nova.conf has none."""
+    """Return the name of the cloud; None where nova.conf has none."""
     return conf.kronos_api.cloud_name or conf.kronos_nova.region_name
 
 

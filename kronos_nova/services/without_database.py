@@ -18,10 +18,11 @@ from kronos_nova.operations import switching
 
 
 class WithoutDatabase:
-    """Takes what :class:`kronos_nova.services.in_process.InProcessClient` does.
+    """Runs the operations that are possible without the control database; the interface is that of
+    :class:`kronos_nova.services.in_process.InProcessClient`.
 
     :param who: the caller
-    :param error: what the database answered
+    :param error: the error of the database
     """
 
     def __init__(self, conf, who: str, error: db_exc.DBError):
@@ -32,11 +33,11 @@ class WithoutDatabase:
     def call(self, operation: Operation, request: Request) -> NoReturn:
         """Run an operation without the control database where that is possible.
 
-        :raises StopPending: it is stopped
+        :raises StopPending: the operation was a stop, which is made
         :raises Unreachable: the operation needs the control database
         :raises KronosException: the operation is refused
         """
-        # A request that a database would refuse in any case is refused without one too.
+        # A request that the database would refuse in any case is refused here, too.
         if operation is contract.STOP and not isinstance(self._error, db_exc.DBDataError):
             self._stop(request)
         said = [error_text(self._error)]
