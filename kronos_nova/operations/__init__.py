@@ -1,1 +1,1 @@
-"""Operations that operators ask of Kronos, by a command or over the API."""
+"""The logic of operations that operators request by a command or over the API."""

@@ -1,4 +1,4 @@
-"""Approval: the moves of a proposed plan that may run."""
+"""Approval of a proposed plan, or of some of its moves."""
 
 import datetime
 from collections.abc import Sequence
@@ -11,17 +11,17 @@ from kronos_nova.objects import plan as plans
 
 def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.datetime,
             skip: Sequence[int] = (), only: Sequence[int] = ()) -> Approved:
-    """Let a plan run, without some of its moves or with nothing but some.
+    """Approve a plan: all moves, all but some, or only some.
 
-    :param plan: as it was read, with its report
-    :param skip: orders of moves that are left out, and with them those that depend on them and
-        their groups
-    :param only: orders of moves that are made, and with them those that they depend on and their
-        groups
-    :raises PlanNotFound: no such plan
-    :raises PlanNotWaiting: it is not proposed any more
-    :raises RequestRefused: it has no move of such a number, both are given, or every move is left
-        out
+    :param plan: the plan with its report
+    :param skip: orders of moves that are left out; moves that depend on these, and moves of their
+        groups, are left out, too
+    :param only: orders of moves that are made; moves that these depend on, and moves of their
+        groups, are made, too
+    :raises PlanNotFound: there is no such plan
+    :raises PlanNotWaiting: the plan is no longer proposed
+    :raises RequestRefused: the plan has no move of a given number, both lists are given, or every
+        move is left out
     """
     if skip and only:
         raise exception.RequestRefused(

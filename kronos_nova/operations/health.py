@@ -17,25 +17,24 @@ HOT = 25.0
 DRAINS = 15.0
 GROUPS = 10.0
 DATA = 10.0
-"""Points that each kind of problem costs at most (no unit). Their sum is :data:`BEST`, so that an
+"""Maximum points that each kind of problem costs (no unit). Their sum is :data:`BEST`, so that an
 aggregate with all problems has a score of 0. Raised, one kind hides the others; lowered, the others
 hide it. Not measured."""
 
 MANY = 0.25
 """Part of the hosts that must be hot for all points of :data:`HOT` to be lost. Raised, few hot
-hosts cost less; lowered, more. Where a quarter of the hosts has next to nothing left, capacity
-helps and balancing does not."""
+hosts cost less; lowered, more. Chosen because balancing does not help where a quarter of the hosts
+is hot."""
 
 
 def score(aggregate: Aggregate, hosts: Mapping[str, int],
           drained: Iterable[DrainState]) -> float | None:
-    """Return a score from 0 to 100; None where it is not known, because no evaluation was made or
-    the last one failed.
+    """Return a score from 0 to 100; None without an evaluation, or where the last one failed.
 
-    Lost are 40 for an imbalance of twice its threshold or more, in the worst policy, and for less
-    in proportion; 25 for a quarter of hot hosts or more, and for fewer in proportion; 15 for a
-    host in the aggregate that cannot be emptied although it is to be; 10 for a broken server group
-    with a hard policy; 10 for policies without data, in proportion.
+    Points are lost as follows: up to 40 for the imbalance of the worst policy, all at twice its
+    threshold; up to 25 for hot hosts, all at a quarter of the hosts; 15 for a drained host that
+    cannot be emptied; 10 for a broken server group with a hard policy; up to 10 for policies
+    without data.
 
     :param hosts: ``hosts``, ``hot_hosts`` and ``broken_groups`` of the last evaluation
     """
@@ -53,7 +52,8 @@ def score(aggregate: Aggregate, hosts: Mapping[str, int],
 
 
 def _excess(policy):
-    """Return 0 for a figure at its threshold or below, 1 at twice the threshold or above."""
+    """Return 0 for an imbalance at its threshold or below, 1 at twice the threshold or above, and a
+    value in proportion between them."""
     if policy.imbalance is None or policy.imbalance <= policy.threshold:
         return 0.0
     if not policy.threshold:

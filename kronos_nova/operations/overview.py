@@ -1,4 +1,4 @@
-"""The present state of Kronos, as facts, for commands, the API and metrics."""
+"""The overview of Kronos' present state, for commands, the API and metrics."""
 
 import collections
 import dataclasses
@@ -33,18 +33,18 @@ from kronos_nova.operations import switching
 from kronos_nova.policies import windows
 
 OVERDUE_INTERVALS = 3
-"""Number of consecutive evaluations that may be missed before that is reported as a problem.
-Raised, a stopped engine is reported later; lowered, one slow evaluation is reported. Not
-measured."""
+"""Number of consecutive evaluations that may be missed before a problem is reported. Raised, a
+stopped engine is reported later; lowered, one slow evaluation is reported. Not measured."""
 
 FAR_ABOVE = 2.0
 """Imbalance, as a multiple of its threshold, from which a plan that waits for approval is a
 warning. Raised, operators see later that an approval is missing; lowered, each proposal is a
-warning. Chosen as for the health score, in which an imbalance of twice the threshold loses all of
-its points."""
+warning. Chosen as in the health score, in which twice the threshold costs all points for
+imbalance."""
 
 LEVEL_OFF = 'the level is off: nothing is planned'
-"""The reason of an aggregate that is not evaluated; that of its last evaluation is outdated."""
+"""Reason shown for an aggregate with the level ``off``, instead of the outdated one of its last
+evaluation."""
 
 MOST_PARSED = 100
 """Maximum number of parsed reports in the cache. Raised, a process takes more memory, half a MiB
@@ -54,7 +54,7 @@ aggregates of a large cloud."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """The state of Kronos. ``problems`` are the worst first."""
+    """The state of Kronos. ``problems`` are sorted, the worst first."""
 
     at: datetime.datetime
     database_revision: str
@@ -104,7 +104,7 @@ class Observer:
 
     def aggregates(self, last: Sequence[models.CycleRow],
                    now: datetime.datetime) -> list[status.Aggregate]:
-        """Return the aggregates of :meth:`read`, for a caller that needs no more.
+        """Return only the aggregates of :meth:`read`.
 
         :raises ConfigurationError: nova.conf names a level or a window that there is not
         """
@@ -168,7 +168,8 @@ class Observer:
     def _workers(self, now):
         dead_before = now - _seconds(self.conf.kronos_executor.worker_timeout)
         return [status.Worker(name=name, role=role, heard_at=heard_at,
-                              # A time far in the future was written by a wrong clock.
+                              # A time far in the future comes from a wrong clock, so such a worker
+                              # is not alive.
                               is_alive=dead_before <= heard_at <= now + (now - dead_before))
                 for name, role, heard_at in self.journal.workers(now - FORGOTTEN_AFTER)]
 
@@ -200,7 +201,7 @@ class Observer:
                 status.MaintainedHost(host=host, state=state)
                 for host, state in found.hosts.items()])
 
-    # -- what is wrong
+    # -- problems
 
     def _problems(self, aggregates, workers, drained, switches, now):
         yield from self._silence(workers)
@@ -228,8 +229,8 @@ class Observer:
                 remedy='Synchronise the clock of that host (chrony, ntpd).')
 
     def _waiting_plan(self, aggregate, now):
-        """Yield the condition of the plan that waits for approval. It is a warning once the plan
-        has blocked an aggregate that is far above a threshold."""
+        """Yield the problem that a plan waits for approval. It is a warning if the aggregate is far
+        above a threshold and the plan has waited long, otherwise a notice."""
         plan = aggregate.plan
         if plan is None or plan.state != plans.PROPOSED:
             return
@@ -312,7 +313,8 @@ class Observer:
 
 
 def _lost(name, losses):
-    """Yield the condition of hosts whose servers would not all restart elsewhere."""
+    """Yield the problem that hosts or failure domains exist whose servers would not all restart
+    elsewhere."""
     if not losses.does_not_fit:
         return
     many = 'hosts' if losses.level is None else f'domains of level {losses.level}'
@@ -340,7 +342,7 @@ def _pause(switch):
 
 
 def reports(last: Iterable[models.CycleRow]) -> dict[str, plans.AggregateReport]:
-    """Return {aggregate: findings of its last evaluation that left a report}."""
+    """Return {aggregate: report of its last evaluation}, without aggregates that have no report."""
     return {row.aggregate: _parsed(row.report)[0] for row in last if row.report}
 
 
@@ -353,14 +355,14 @@ def hosts_measured(last: Iterable[models.CycleRow]) -> dict[str, dict[str, int]]
 
 @functools.lru_cache(maxsize=MOST_PARSED)
 def _parsed(text):
-    """Parse a saved report into (AggregateReport, the number of its hosts). The result is cached,
-    because a report names every server that stayed and only changes with an evaluation."""
+    """Parse a saved report into (AggregateReport, its counts). The result is cached, because
+    reports are large and only change with an evaluation."""
     return plans.AggregateReport.from_json(text), plans.counts_in(text)
 
 
 def report_of(last):
-    """Return the report of the last evaluation; None before the first. An evaluation whose process
-    died has no report, so the one before it is used."""
+    """Return the report of an aggregate's last evaluation; None before the first. If the process of
+    the last evaluation died, the report of the one before is used and marked as failed."""
     if last is None or not (last.report or last.outcome == plans.FAILED):
         return None
     report = (_parsed(last.report)[0] if last.report else
@@ -373,9 +375,9 @@ def report_of(last):
 
 
 def reason(report: plans.AggregateReport | None) -> str:
-    """Return why an evaluation ended as it did, in words.
+    """Return a text why an evaluation had its outcome.
 
-    :param report: None where there was none
+    :param report: None where there was no evaluation
     """
     if report is None:
         return 'not evaluated yet'

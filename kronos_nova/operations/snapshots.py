@@ -1,4 +1,5 @@
-"""Snapshots in a folder: their list, one as a file, and the replay of one with other policies."""
+"""Recorded snapshots in a folder: list them, pack one into a file, and replay one with other
+policies."""
 
 import dataclasses
 import datetime
@@ -23,12 +24,12 @@ MOST_LISTED = 1000
 found. Chosen as three weeks of a snapshot every half hour."""
 
 LARGEST_META = 2 ** 16
-"""Maximum bytes of a file that describes a snapshot. Raised, a damaged file takes more memory;
-lowered, nothing changes until the four short entries no longer fit. Not measured."""
+"""Maximum bytes that are read of the file that describes a snapshot. Raised, a damaged file takes
+more memory; lowered, nothing changes until the four short entries no longer fit. Not measured."""
 
 LONGEST_PROBLEM = 2000
-"""Maximum number of characters of an error. For a wrong policies file it has a line for each fault.
-Raised, an error fills a screen; lowered, faults are cut off. Not measured."""
+"""Maximum number of characters of a replay's error, which has a line for each fault of a policies
+file. Raised, an error fills a screen; lowered, faults are cut off. Not measured."""
 
 TOO_LARGE = 70
 """Exit code (no unit) of a replay whose memory does not suffice. Fixed by sysexits.h
@@ -47,8 +48,8 @@ try:
 except (MemoryError, ImportError):
     os._exit({TOO_LARGE})
 """
-"""Program of a replay: a process of its own, with bounded time and memory, at low priority. A
-snapshot that makes it work hard slows neither the cloud's services nor other requests."""
+"""Program of a replay. It runs as a process of its own with limited time and memory and at low
+priority, so that a demanding snapshot does not slow down other services and requests."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +68,9 @@ class RecordedSnapshot:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Input that differs from that of the time when the snapshot was taken; None is as it was.
+    """Changes of a snapshot's input for a replay; None for no change.
 
-    policies : the whole file of policies, as JSON has it
+    policies : the content of a policies file
     """
 
     policies: Mapping | None = None
@@ -81,9 +82,10 @@ class Change:
 class SnapshotFolder:
     """The snapshots in a folder.
 
-    :param folder: that has a folder for each, as kronos-record writes it; None: there are none
-    :param seconds: that a replay may take
-    :param memory: MiB that it may use
+    :param folder: folder with a folder for each snapshot, as kronos-record writes it; None for no
+        snapshots
+    :param seconds: time limit of a replay
+    :param memory: MiB that a replay may use
     :param program: module whose ``main`` is that of ``kronos-replay``
     """
 
@@ -113,8 +115,7 @@ class SnapshotFolder:
         return sorted(found, key=lambda each: each.taken_at, reverse=True)[:MOST_LISTED]
 
     def packed(self, name: str):
-        """Pack a snapshot into a compressed tar archive. Returns it as a file that is open for
-        reading.
+        """Pack a snapshot into a compressed tar archive. Returns it as an open file.
 
         :raises SnapshotNotFound: there is none of that name
         """
@@ -126,13 +127,14 @@ class SnapshotFolder:
         return file
 
     def replay(self, name: str, change: Change) -> dict:
-        """Plan again for a snapshot. Returns the form that ``kronos-replay -f json`` writes.
+        """Replay a snapshot with changes. Returns the result in the form of ``kronos-replay -f
+        json``.
 
         :raises SnapshotNotFound: there is none of that name
-        :raises RequestRefused: the policies, the planner or the snapshot are wrong
+        :raises RequestRefused: the policies, the planner or the snapshot are invalid
         :raises OutOfBounds: the policies are nested too deep
         :raises ReplayBusy: another replay is in progress
-        :raises ReplayTooLarge: it takes longer, or more memory, than it may
+        :raises ReplayTooLarge: the replay exceeds its time or memory
         """
         folder = self._find(name)
         if not self._turn.acquire(blocking=False):
@@ -166,7 +168,7 @@ class SnapshotFolder:
 
     def _find(self, name):
         folder = self._folder and self._folder / name
-        # A name with a slash in it would lead elsewhere.
+        # A name with a slash would be a path outside of the folder.
         if folder is None or '/' in name or name in ('', '.', '..') \
                 or not (folder / META).is_file():
             raise exception.SnapshotNotFound(snapshot=boundary.shown(name))

@@ -20,7 +20,7 @@ from kronos_nova.objects import plan as plans
 def refuse_unknown(conf, aggregate: str, is_single: bool = False) -> None:
     """Refuse an aggregate that Kronos does not plan.
 
-    :param is_single: whether one is meant; otherwise ``*`` is every one
+    :param is_single: whether it must be one aggregate; otherwise ``*`` stands for all
     :raises NotInScope: Kronos looks after no aggregate of that name
     """
     known = aggregates.aggregates_in_scope(conf)
@@ -35,9 +35,9 @@ def refuse_unknown(conf, aggregate: str, is_single: bool = False) -> None:
 def set_level(conf, database, switch: automation.Switch) -> None:
     """Set a level of automation.
 
-    :param switch: of kind LEVEL or REPAIR_LEVEL
+    :param switch: a Switch of kind LEVEL or REPAIR_LEVEL
     :raises NotInScope: Kronos looks after no such aggregate
-    :raises RequestRefused: nova.conf permits no such level
+    :raises RequestRefused: nova.conf does not permit this level
     """
     refuse_unknown(conf, switch.aggregate)
     ceiling = levels.defaults(conf).ceiling
@@ -53,7 +53,7 @@ def set_level(conf, database, switch: automation.Switch) -> None:
 
 
 def _void_waiting(conf, database, switch):
-    """End the plans that wait where the level permits no approved plan any more."""
+    """End the waiting plans of aggregates whose level no longer permits approved plans."""
     levels_in_force, defaults = switches.SwitchBoard(database).read(), levels.defaults(conf)
     journal = Journal(database, switch.set_by)
     for aggregate, purpose in {(plan.aggregate, plan.purpose) for plan in (
@@ -78,13 +78,13 @@ def pause(conf, database, switch: automation.Switch) -> None:
 
 def resume(conf, database, who: automation.Switch, everyone: bool,
            is_done: bool = False) -> list[automation.Switch]:
-    """End pauses and stops of the caller: of one aggregate, or all.
+    """End pauses and stops of one aggregate, or of all.
 
-    :param who: of kind PAUSE without a value
-    :param everyone: end those of others too
-    :param is_done: whether others ended that the database does not have
+    :param who: a Switch of kind PAUSE without a value, with the aggregate and the caller
+    :param everyone: whether pauses and stops that others have set end, too
+    :param is_done: whether pending stops, which are not in the database, have already ended
     :returns: the Switches that ended
-    :raises NotInScope: there was none, and Kronos does not look after such an aggregate
+    :raises NotInScope: nothing ended, and the aggregate is not one that Kronos plans
     """
     gone = switches.SwitchBoard(database).resume(_dated(database, who), everyone)
     if not gone and not is_done:
@@ -93,7 +93,9 @@ def resume(conf, database, who: automation.Switch, everyone: bool,
 
 
 def stop(conf, database, switch: automation.Switch, let_finish: bool) -> stopping.Stopped:
-    """Pause, and end the moves that are planned and in progress.
+    """Set a stop: pause, and end planned moves and moves in progress.
+
+    :param let_finish: whether moves in progress are not ended
 
     :raises NotInScope: Kronos looks after no such aggregate
     """
@@ -107,10 +109,10 @@ def _dated(database, switch: automation.Switch) -> automation.Switch:
 
 
 def stop_without_database(conf, switch: automation.Switch, let_finish: bool) -> list[str]:
-    """Stop by a file on this host and a message to all executors; they write it into the control
-    database as soon as that answers.
+    """Set a stop by a file on this host and a message to all executors. These record it in the
+    control database as soon as it answers.
 
-    :returns: sentences about what was not reached
+    :returns: sentences about the file or the broker, if one of them was not reached
     :raises NotInScope: Kronos looks after no such aggregate
     :raises ConfigurationError: neither the file could be written nor the message sent
     """
@@ -125,7 +127,8 @@ def stop_without_database(conf, switch: automation.Switch, let_finish: bool) -> 
 
 
 def resume_pending(conf, aggregate: str, set_by: str | None) -> list[automation.Switch]:
-    """Take back stops that the control database does not have yet, if this host has one."""
+    """Revoke stops that are not in the control database yet, if this host has one, and return
+    them."""
     if not pending_stops.for_conf(conf).read():
         return []
     return [stop.switch for stop in resume_without_database(conf, aggregate, set_by)[0]]
@@ -133,10 +136,11 @@ def resume_pending(conf, aggregate: str, set_by: str | None) -> list[automation.
 
 def resume_without_database(conf, aggregate: str, set_by: str | None) -> tuple[
         list[pending_stops.PendingStop], list[str]]:
-    """Take back stops that the control database does not have yet.
+    """Revoke stops that are not in the control database yet.
 
-    :param set_by: who gave them, or None for those of everyone
-    :returns: those of this host, and sentences about what was not reached
+    :param set_by: operator whose stops are revoked; None for all operators
+    :returns: the stops of this host, and sentences about the file or the broker if one was not
+        reached
     """
     stops = pending_stops.for_conf(conf)
     gone: list[pending_stops.PendingStop] = []
@@ -173,7 +177,8 @@ def _fan_out(conf, method, **arguments):
 
 
 def _choose_threads():
-    """Have oslo.messaging work in threads: commands hide eventlet, which it takes by default."""
+    """Make oslo.messaging use threads instead of eventlet, its default, which commands do not
+    load."""
     from oslo_service import backend
     with contextlib.suppress(backend.exceptions.BackendAlreadySelected):
         backend.init_backend(backend.BackendType.THREADING)
