@@ -1,4 +1,4 @@
-"""The results of earlier cycles that a cycle depends on."""
+"""The history that a cycle depends on: earlier moves, cooldowns and results of earlier cycles."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -8,14 +8,14 @@ from dataclasses import field
 from kronos_nova.objects.plan import AggregateReport
 
 INDEFINITE = -1
-"""Seconds of a quarantine without an end. Fixed: no quarantine has negative seconds."""
+"""Seconds that stand for a quarantine without an end. Fixed: no quarantine has negative seconds."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PastMove:
-    """A completed migration; ``ended_at`` in Unix seconds. ``has_emptied``: Kronos emptied the
-    source with it, so that the instance may return once the source takes servers again. ``is_own``:
-    Kronos asked for it, whatever its end in the journal."""
+    """A completed live migration. ``ended_at`` is in Unix seconds. ``has_emptied`` is True if
+    Kronos emptied the source with it, so that the instance may return once the source takes servers
+    again. ``is_own`` is True if Kronos requested it."""
 
     instance_uuid: str
     source: str
@@ -30,9 +30,9 @@ class PastTry:
     """A move of Kronos that has ended, completed or failed.
 
     seconds : duration from the request to the end; None if the move failed or the time is not known
-    lasted : the same duration, also of a failed move; None if not known
-    processed_mb : MiB of memory that were copied, including repeated copies, and that were left to
-        copy; None if not known
+    lasted : duration from the request to the end, of failed moves too; None if not known
+    processed_mb : MiB of memory that were copied, including repeated copies, plus those that were
+        left to copy; None if not known
     sharing : mean number of moves of Kronos on the busier of the two links while it lasted
     expected : seconds that the plan predicted; None without a prediction
     """
@@ -53,17 +53,19 @@ class PastTry:
 class PlanningHistory:
     """The cooldowns in force, and the recent past.
 
-    under_way : aggregate to the words for a plan that is approved or runs there
-    proposals : aggregate to the AggregateReport of the plan that waits for approval there
-    aggregates, instances : name or uuid to the seconds of cooldown left; 0 and less is over
-    spread : aggregate to the seconds for which its load is not spread again; 0 and less is over
-    refused : uuid to seconds left, of instances that Nova lets go nowhere
-    refused_hosts : uuid to host to the error, of moves that failed because they were refused before
-        they began
+    under_way : aggregate to a text about its plan that is approved or runs
+    proposals : aggregate to the AggregateReport of its plan that waits for approval
+    aggregates, instances : name or uuid to the seconds left of its cooldown; it is over at 0 or
+        less
+    spread : aggregate to the seconds left until its load may be spread again; 0 or less: it may be
+    refused : uuid to seconds left, of instances that rest because Nova refused every tried host
+    refused_hosts : uuid to {host: error}, of moves that Nova refused to begin
     quarantines : uuid to seconds left, or :data:`INDEFINITE`
-    imbalanced : aggregate to how many cycles in a row before this one found it imbalanced
-    moves : migrations that ended within the longest window one looks back
-    tries : moves of Kronos that ended within the window that tells what a move costs
+    imbalanced : aggregate to the number of consecutive cycles, before this one, in which it was
+        imbalanced
+    moves : completed live migrations of the time that ``no_return_window`` and ``server_grace``
+        need
+    tries : moves of Kronos that ended within ``experience_window``, from which durations are learnt
     projects_moved : project to the number of moves of its instances in the last day, without moves
         that emptied hosts
     instances_moved : instance uuid to the number of its moves in the last week, without moves that
@@ -71,12 +73,12 @@ class PlanningHistory:
     instances_moved_today : as ``instances_moved``, in the last day
     load_stats : aggregate to policy to the LoadStats of its instances
     endless : uuids of instances whose live migration would not end
-    doubted : aggregate to (policy, host) of what failed in the evaluation before this one; see
+    doubted : aggregate to (policy, host) of scores that failed in the evaluation before; see
         :mod:`kronos_nova.load.belief`
     caused : uuid of an instance to the number of moves of other instances in the last day that its
         load caused
-    homes : instance uuid to its host and the one on which it would be without moves for load; None
-        where that is not known
+    homes : instance uuid to (its host, the host on which it would be without moves for load); None
+        where not known
     """
 
     under_way: Mapping[str, str] = field(default_factory=dict)
@@ -100,10 +102,10 @@ class PlanningHistory:
     homes: Mapping[str, tuple[str, str]] | None = None
 
     def clamped(self, aggregate: float, instance: float, quarantine: float) -> 'PlanningHistory':
-        """Return a copy in which nothing lasts longer than the durations (seconds) that are
-        configured now.
+        """Return a copy in which cooldowns and quarantines last at most as long as configured now
+        (seconds).
 
-        :param quarantine: -1 lets any duration stand; an indefinite quarantine always stands
+        :param quarantine: with -1 quarantines are not shortened; indefinite ones never are
         """
         return dataclasses.replace(
             self,
@@ -116,8 +118,8 @@ class PlanningHistory:
         return self.aggregates.get(aggregate, 0) > 0
 
     def hold_on(self, instance_uuid: str) -> str | None:
-        """Return ``quarantine``, ``cooldown``, ``refused`` or ``endless`` where one of them applies
-        to the instance; None otherwise."""
+        """Return why the history keeps an instance from being moved: ``quarantine``, ``cooldown``,
+        ``refused`` or ``endless``; None if it does not."""
         left = self.quarantines.get(instance_uuid, 0)
         if left > 0 or left == INDEFINITE:
             return 'quarantine'
