@@ -1,4 +1,4 @@
-"""Takes the names out of a snapshot and leaves everything that a plan depends on.
+"""Anonymisation of a snapshot: names are replaced, and everything that a plan depends on stays.
 
 Pseudonyms are numbered in the order of what they replace, separately for every kind of thing.
 Planners decide ties by names and uuids, so the anonymised snapshot gives the same plan under
@@ -36,8 +36,8 @@ from kronos_nova.record.writer import Taken
 
 _WORD = re.compile(r'[^\s,;:=<>()\[\]{}"\'|/]+')
 
-# Keys that Nova or Kronos give a meaning to. After a prefix of Nova's, operators write what they
-# like: other words there are replaced, and the prefix stays.
+# Keys that have a meaning to Nova or Kronos, which stay. After a prefix of Nova's, operators may
+# write any word: other words there are replaced, and the prefix stays.
 _HW = ('boot_menu|cpu_(cores|dedicated_mask|max_cores|max_sockets|max_threads|policy|realtime|'
        'realtime_mask|sockets|thread_policy|threads)|emulator_threads_policy|ephemeral_encryption|'
        'ephemeral_encryption_format|hide_hypervisor_id|locked_memory|mem_encryption|'
@@ -80,12 +80,12 @@ _PLAIN = re.compile(r'-?\d{1,7}(\.\d{1,7})?|true|false|yes|no|on|off|required|fo
 
 
 def anonymise(taken: Taken, policies: PolicySet) -> Taken:
-    """Return the snapshot with names, uuids and projects replaced consistently.
+    """Return the snapshot, in which names, uuids and projects are replaced by pseudonyms.
 
-    What no plan depends on is left out: server metadata that is not Kronos', reasons for which
-    hosts were disabled, labels that no policy uses, PromQL.
+    Data on which no plan depends is left out: server metadata that Kronos does not read, disabled
+    reasons of hosts, labels that no policy uses, PromQL.
 
-    :param policies: what ``taken.policies`` says
+    :param policies: the parsed ``taken.policies``
     """
     names = _Names(taken.snapshot)
     anonymised = dataclasses.replace(
@@ -146,7 +146,7 @@ def _uuids(kind) -> Callable[[int], str]:
 
 
 class _Names:
-    """A table of pseudonyms for each kind of thing."""
+    """The pseudonyms of all names and ids of a snapshot, in a table for each kind."""
 
     def __init__(self, snapshot: Snapshot):
         hosts, instances = snapshot.hosts, snapshot.instances
@@ -181,14 +181,14 @@ class _Names:
         self._words, self._keys = {}, {}
 
     def is_original(self, word: str) -> bool:
-        """Return whether it is a name or an id of this cloud; one that is also a pseudonym, or as
-        short as a number, tells nothing."""
+        """Return whether a word is a name or an id of this cloud. Words that are also pseudonyms or
+        plain numbers reveal nothing and do not count."""
         return (word in self._anything and word not in self._pseudonyms
                 and not _PLAIN.fullmatch(word))
 
     def in_text(self, text: str) -> str:
-        """Replace each word of a value, so that equal words stay equal; numbers and the operators
-        of Nova's filters stay."""
+        """Return a value with each word replaced, equal words by equal ones. Numbers and the
+        operators of Nova's filters stay."""
         return _WORD.sub(lambda word: self._word(word[0]), text)
 
     def _word(self, word):
@@ -225,7 +225,7 @@ class _Names:
 
 
 def _devices(snapshot):
-    """Yield the pools of hosts, and what instances and flavors need of them."""
+    """Yield all device pools of hosts, and all devices that instances and flavors need."""
     for host in snapshot.hosts:
         yield from host.pools or ()
     for row in (*snapshot.instances, *snapshot.flavors):
@@ -372,8 +372,8 @@ def _policies(policies, snapshot, names):
 
 
 def _rules(selections, names):
-    """Yield each rule that selects something. One that holds for each project by itself becomes
-    several."""
+    """Yield each rule that selects servers, with pseudonyms. A rule that applies to each project
+    separately becomes several."""
     for number, found in enumerate(selections, 1):
         rule, hosts = found.rule, sorted(names.host[host] for host in found.hosts)
         wish = getattr(rule, rule.relation)
@@ -393,7 +393,7 @@ def _rules(selections, names):
 
 
 def _unasked(tree):
-    """Return a copy with another word for every query."""
+    """Return a copy in which every query is replaced by a word."""
     if isinstance(tree, dict):
         return {key: 'anonymised' if key.endswith('_query') else _unasked(value)
                 for key, value in tree.items()}

@@ -1,4 +1,4 @@
-"""The past that a plan depends on: ``history.json``."""
+"""The file ``history.json`` of a snapshot: the planning history, without cooldowns."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -18,11 +18,11 @@ NAME = 'history.json'
 
 PLAIN = ('imbalanced', 'spread', 'refused', 'refused_hosts', 'projects_moved', 'caused',
          'instances_moved', 'instances_moved_today')
-"""Parts of a PlanningHistory that JSON has as they are."""
+"""Fields of a PlanningHistory that are written to JSON without conversion."""
 
 
 def as_object(history: PlanningHistory) -> dict[str, Any]:
-    """Make the object that the file has; parts that are empty are left out."""
+    """Return the content of the file as an object of JSON. Empty parts are left out."""
     found: dict[str, Any] = {name: dict(getattr(history, name)) for name in PLAIN}
     found |= {
         'load_stats': {aggregate: {policy: _of_stats(stats) for policy, stats in policies.items()}
@@ -34,9 +34,9 @@ def as_object(history: PlanningHistory) -> dict[str, Any]:
 
 
 def planning_history(read: schema.History, **cooldowns: Mapping[str, float]) -> PlanningHistory:
-    """Make a PlanningHistory of what the file has.
+    """Make a PlanningHistory from the content of the file.
 
-    :param cooldowns: further parts
+    :param cooldowns: fields that the file does not have
     """
     return PlanningHistory(
         load_stats={aggregate: {policy: _stats(stats) for policy, stats in policies.items()}

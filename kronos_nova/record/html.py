@@ -1,4 +1,4 @@
-"""Writes reports as one page for a browser, which needs nothing but itself."""
+"""Reports of replays as one HTML file that needs no other files."""
 
 import json
 
@@ -11,23 +11,23 @@ from kronos_nova.objects.plan import CycleReport
 from kronos_nova.objects.snapshot import Snapshot
 
 LISTED = 200
-"""Maximum number of instances that are named for each reason to stay. Raised, pages are larger;
-lowered, fewer instances are named. Not measured."""
+"""Maximum number of instances that are named for each reason why instances stay. Raised, pages are
+larger; lowered, fewer instances are named. Not measured."""
 
 
 class Page:
-    """Collects reports, and writes them. Keeps of each no more than the page shows, for a day has
-    hundreds."""
+    """Collects reports and writes them as a page. Only the data that the page shows is kept,
+    because a day may have hundreds of reports."""
 
     def __init__(self):
         self._cycles = []
 
     def add(self, label: str, snapshot: Snapshot, report: CycleReport, note: str = ''):
-        """Add one more report, in the order of time.
+        """Add a report; reports are added in the order of time.
 
-        :param label: what to call it in a day's list
-        :param snapshot: what the report was made from
-        :param note: where the options come from
+        :param label: name of the report in the list of a day
+        :param snapshot: the snapshot that was planned
+        :param note: sentence about the source of the options
         """
         self._cycles.append(_embedded({**_cycle(label, snapshot, report), 'note': note}))
 

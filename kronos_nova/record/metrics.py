@@ -1,4 +1,4 @@
-"""Answers queries from a snapshot's files."""
+"""A metrics source that answers queries from a snapshot's files."""
 
 import functools
 import pathlib
@@ -16,8 +16,8 @@ _NEEDED = {metrics.IMBALANCE: 'imbalance_query', metrics.CAPACITY: 'capacity_que
 
 
 class RecordedMetrics:
-    """The answers that were recorded, whatever the PromQL is now: what was asked is known by policy
-    and kind."""
+    """The recorded answers of a snapshot. They are found by policy and kind, and do not depend on
+    the present PromQL."""
 
     def __init__(self, folder: pathlib.Path):
         self._folder = folder
@@ -26,7 +26,7 @@ class RecordedMetrics:
     def query(self, query: MetricQuery) -> Vector:
         """Return the recorded vector; empty for a profile that was not recorded.
 
-        :raises MetricsError: what was recorded is Prometheus' own error
+        :raises MetricsError: the recorded answer is an error of Prometheus
         """
         return self._read(query.policy, query.kind)
 
@@ -48,7 +48,7 @@ class RecordedMetrics:
     def check(self, policies: PolicySet):
         """Read every answer that the policies need.
 
-        :raises SnapshotError: some are missing or no answers at all; one line each
+        :raises SnapshotError: answers are missing or invalid; one line for each
         """
         problems = Problems(self._folder)
         for policy in policies.active:

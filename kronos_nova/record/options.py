@@ -1,4 +1,4 @@
-"""The options in force when a snapshot was taken: ``options.json``."""
+"""The file ``options.json`` of a snapshot: the options in force when it was taken."""
 
 import json
 import pathlib
@@ -14,13 +14,13 @@ from kronos_nova.record.problems import Problems
 NAME = 'options.json'
 
 RecordedOptions = Mapping[str, Mapping[str, Any]]
-"""Group to option to value, as JSON has them."""
+"""{group: {option: value}}, with values of JSON."""
 
 
 def in_force(conf: cfg.ConfigOpts) -> dict[str, dict[str, Any]]:
-    """Read the options of Kronos that are no secrets.
+    """Return all options of Kronos except secrets.
 
-    :param conf: on which :func:`kronos_nova.conf.register_opts` was called
+    :param conf: the configuration, on which :func:`kronos_nova.conf.register_opts` was called
     """
     return {module.GROUP.name: {opt.dest: conf[module.GROUP.name][opt.dest]
                                 for opt in module.OPTS if not opt.secret}
@@ -28,9 +28,9 @@ def in_force(conf: cfg.ConfigOpts) -> dict[str, dict[str, Any]]:
 
 
 def apply(conf: cfg.ConfigOpts, recorded: RecordedOptions, folder: pathlib.Path) -> None:
-    """Set options as they were recorded, also those that have another name by now.
+    """Set the recorded options, including those that have been renamed since.
 
-    :raises SnapshotError: an option does not exist or has an impossible value; one line each
+    :raises SnapshotError: an option does not exist or has an impossible value; one line for each
     """
     problems, known = Problems(folder), known_options()
     for group, values in recorded.items():

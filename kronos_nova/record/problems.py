@@ -1,4 +1,4 @@
-"""All that is wrong with a snapshot."""
+"""Collection of a snapshot's problems, which are reported in one error."""
 
 import pathlib
 
@@ -10,7 +10,7 @@ are not named. Not measured."""
 
 
 class Problems:
-    """Collects what is wrong, each with its file and path."""
+    """Collects the problems of a snapshot, each with its file and path."""
 
     def __init__(self, folder: pathlib.Path):
         self._folder = folder
@@ -19,14 +19,14 @@ class Problems:
     def add(self, place: str, problem: str):
         """Add a problem.
 
-        :param place: file and path in it, '' for the whole folder
+        :param place: file and path in the file; '' for the whole folder
         """
         self._lines.append(f'{place}: {problem}' if place else problem)
 
     def raise_if_any(self):
         """Raise one error that lists the problems that were added.
 
-        :raises SnapshotError: something was added
+        :raises SnapshotError: a problem was added
         """
         if not self._lines:
             return

@@ -1,4 +1,4 @@
-"""Reads a snapshot folder, and tells everything that is wrong with it at once."""
+"""Reading of a snapshot folder. An error names all problems of the folder at once."""
 
 import collections
 import dataclasses
@@ -21,7 +21,8 @@ from kronos_nova.record.problems import Problems
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """A snapshot folder. ``taken_at`` in Unix seconds; ``metrics`` are read when asked for.
+    """The content of a snapshot folder. ``taken_at`` is in Unix seconds; ``metrics`` are read when
+    they are first needed.
 
     :ivar options: None where they were not recorded
     :ivar has_history: whether the time before the snapshot was recorded
@@ -39,7 +40,7 @@ class Recording:
 def read(folder) -> Recording:
     """Return the snapshot in a folder.
 
-    :raises SnapshotError: it is not one; the message has one line a problem
+    :raises SnapshotError: the folder is no valid snapshot; the message has a line for each problem
     """
     folder = pathlib.Path(folder)
     problems = Problems(folder)

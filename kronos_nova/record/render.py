@@ -1,4 +1,4 @@
-"""Reports for programs and for people."""
+"""Output of replays: JSON for programs, tables for people."""
 
 import collections
 import dataclasses
@@ -25,13 +25,14 @@ screen; lowered, names are cut off. Not measured."""
 
 
 class Replayed(NamedTuple):
-    """A snapshot that was replayed.
+    """A replayed snapshot.
 
-    :ivar name: of its folder
-    :ivar options: where the options come from, a word for programs
-    :ivar note: the same as a sentence for people
-    :ivar changed: the cloud after changes that the report is of; None for the recorded cloud
-    :ivar loads: before and after these
+    :ivar name: name of its folder
+    :ivar options: source of the options, a word for programs
+    :ivar note: source of the options, a sentence for people
+    :ivar changed: the cloud after hypothetical changes, which was planned; None where the recorded
+        cloud was
+    :ivar loads: loads before and after the changes
     """
 
     name: str
@@ -43,8 +44,8 @@ class Replayed(NamedTuple):
 
 
 def as_object(replayed: Replayed) -> dict:
-    """Make the object of JSON, format 1. But for ``planning_seconds`` it depends on the input
-    alone."""
+    """Return a replay as an object of JSON, format 1. Everything except ``planning_seconds``
+    depends only on the input."""
     report = replayed.report
     return {'format': FORMAT, 'options': replayed.options, 'notes': [replayed.note],
             'planning_seconds': report.planning_seconds,
@@ -60,7 +61,7 @@ def _changes(changed: Changed, loads: tuple[SupposedLoad, ...]) -> dict[str, Any
 
 
 def day_as_object(day: list[Replayed]) -> dict:
-    """Make the object of several snapshots, each with its folder's name."""
+    """Return several replays as an object of JSON, each with its folder's name."""
     return {'format': FORMAT, 'snapshots': [
         {'snapshot': each.name, **as_object(each)} for each in day]}
 
@@ -88,7 +89,7 @@ def _aggregate(report: AggregateReport):
 
 
 def print_tables(replayed: Replayed, console: Console):
-    """Print where the options come from, and a few tables an aggregate."""
+    """Print the source of the options, and tables for each aggregate."""
     report = replayed.report
     console.print(_shown(replayed.note))
     if replayed.changed is not None:
@@ -110,7 +111,7 @@ def print_tables(replayed: Replayed, console: Console):
 
 
 def _print_changes(changed: Changed, loads: tuple[SupposedLoad, ...], console: Console) -> None:
-    """Print the outcome of changes, and the load before and after them."""
+    """Print the outcome of hypothetical changes, and the load before and after them."""
     for uuid, why in changed.left.items():
         console.print(_shown(f'Does not restart: {uuid}: {why}'))
     for flavor, count in changed.not_booted.items():
@@ -125,7 +126,8 @@ def _print_changes(changed: Changed, loads: tuple[SupposedLoad, ...], console: C
 
 
 def print_day(day: list[Replayed], console: Console):
-    """Print where the options come from, and a table with a row an aggregate of a snapshot."""
+    """Print the source of the options, and a table with a row for each aggregate of each
+    snapshot."""
     notes = collections.Counter(each.note for each in day)
     for note, count in sorted(notes.items()):
         console.print(_shown(note if len(notes) == 1 else f'{count} of {len(day)}: {note}'))
@@ -151,7 +153,7 @@ def _policies(report):
 
 
 def _detail(row):
-    """Return why there is no data, or no forecast where there should be one."""
+    """Return why a policy has no data, or why its forecast is not used; '' for none."""
     if row.forecast and row.forecast.state != FORECAST_USED:
         return f'planned without its forecast: {row.forecast.detail}'
     return row.detail
@@ -184,8 +186,8 @@ def _add(table, *cells):
 
 
 def _shown(foreign):
-    """Make a foreign name safe for the terminal: without control characters, and with markup as
-    plain text."""
+    """Return a foreign text that is safe for the terminal: without control characters and
+    markup."""
     return Text(boundary.shown(foreign, LONGEST))
 
 

@@ -1,4 +1,4 @@
-"""Runs the engine's own planning on a snapshot."""
+"""Replay: planning as in an evaluation, on a snapshot."""
 
 import dataclasses
 import pathlib
@@ -24,8 +24,8 @@ from kronos_nova.room.whatif import Changes
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Durations:
-    """Seconds that cooldowns may last now; longer ones in the snapshot are shortened. -1 lets any
-    quarantine stand."""
+    """Maximum seconds of cooldowns and quarantines; longer ones in the snapshot are shortened. With
+    -1 quarantines are not shortened."""
 
     aggregate: float
     instance: float
@@ -33,17 +33,17 @@ class Durations:
 
 
 def folders(path) -> tuple[pathlib.Path, ...]:
-    """Return the snapshot in ``path``; if it is none, the snapshots in its folders, sorted by name,
-    which usually is a time."""
+    """Return the folder ``path`` if it is a snapshot; otherwise the snapshot folders in it, sorted
+    by name (usually a time)."""
     path = pathlib.Path(path)
     inside = () if (path / 'meta.json').exists() else sorted(path.glob('*/meta.json'))
     return tuple(meta.parent for meta in inside) or (path,)
 
 
 def read(folder, policies_file=None) -> tuple[Recording, PolicySet]:
-    """Read a snapshot, with its own policies or another file's.
+    """Read a snapshot, with its own policies or those of another file.
 
-    :raises ConfigurationError: any of it is wrong; the message lists everything that is
+    :raises ConfigurationError: the snapshot or the policies have problems; the message lists all
     """
     folder = pathlib.Path(folder)
     wrong = []
@@ -61,11 +61,11 @@ def read(folder, policies_file=None) -> tuple[Recording, PolicySet]:
 
 def replay(recording: Recording, chosen: PolicySet, options: EngineOptions,
            durations: Durations) -> CycleReport:
-    """Return the report of a cycle at the moment the snapshot was taken.
+    """Return the report of a cycle at the time at which the snapshot was taken.
 
-    Samples of any age count: they are as old as the recording.
+    Samples of any age are used, because they are as old as the recording.
 
-    :raises ConfigurationError: an aggregate or planner that is asked for does not exist
+    :raises ConfigurationError: a configured aggregate or planner does not exist
     """
     history = recording.history.clamped(durations.aggregate, durations.instance,
                                         durations.quarantine)
@@ -75,8 +75,8 @@ def replay(recording: Recording, chosen: PolicySet, options: EngineOptions,
 
 def suppose(recording: Recording, chosen: PolicySet, options: EngineOptions, durations: Durations,
             changes: Changes) -> tuple[Changed, Supposed]:
-    """Return the recorded cloud after changes and its load, with the arguments and errors of
-    :func:`replay`.
+    """Return the recorded cloud after hypothetical changes, and its evaluation. Other parameters
+    are as of :func:`replay`.
 
     :raises ConfigurationError: a change cannot be made, or as :func:`replay`
     """

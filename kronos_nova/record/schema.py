@@ -1,4 +1,4 @@
-"""The files of a snapshot, formats 1 to 3.
+"""The schema of a snapshot's files, formats 1 to 3.
 
 The additions of formats 2 and 3 are optional, so one model reads all three.
 """
@@ -248,7 +248,8 @@ class Cooldowns(_Strict):
 
 
 class Options(pydantic.RootModel):
-    """Group to option to value; the options themselves check the values."""
+    """The content of ``options.json``: {group: {option: value}}. Values are checked by the options
+    themselves."""
 
     model_config = pydantic.ConfigDict(strict=True, frozen=True)
 
@@ -303,7 +304,7 @@ class Doubt(_Strict):
 
 
 class History(_Strict):
-    """See :class:`kronos_nova.cooldown.PlanningHistory`."""
+    """The content of ``history.json``; see :class:`kronos_nova.cooldown.PlanningHistory`."""
 
     load_stats: dict[Text, dict[Text, LoadStats]] = {}
     moves: list[PastMove] = []

@@ -1,4 +1,4 @@
-"""Writes what a cycle would read into a snapshot folder."""
+"""Writing of a snapshot folder, with everything that a cycle would read."""
 
 import dataclasses
 import json
@@ -25,27 +25,27 @@ from kronos_nova.record.options import RecordedOptions
 
 QUERIES = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile_query',
            metrics.CAPACITY: 'capacity_query', metrics.HOST_CAPACITY: 'host_capacity_query'}
-"""Kind of a question to the field of a policy that has its PromQL."""
+"""{kind of a query: field of a policy with its PromQL}."""
 
 OPTIONAL = frozenset((
     'used', 'min_unit', 'max_unit', 'step_size', 'shared_resources', 'launched_at', 'domains',
     'flavor', 'image', 'tags', 'traits', 'cpu', 'hypervisor_version', 'live', 'cpu_model',
     'requires', 'cells', 'pools', 'on_cells', 'on_pages', 'devices', 'shared_cpus', 'page_kb',
     'resource_class'))
-"""Keys that are left out where they say nothing but the default of their object."""
+"""Keys that are left out where they have the default of their object."""
 
 KEYS = {'resource_class': 'class'}
-"""Keys of a snapshot that are no names of attributes in Python."""
+"""Keys of a snapshot that differ from the names of attributes."""
 
 OPTIONAL_TABLES = {'moves_under_way': 'instance_uuid', 'shared_providers': 'uuid',
                    'flavors': 'name'}
-"""Tables that are left out when they are empty, and what each is sorted by."""
+"""{table that is left out when it is empty: key by which it is sorted}."""
 
 NO_COOLDOWNS = {'aggregate_cooldowns': {}, 'instance_cooldowns': {}, 'instance_quarantines': {}}
 
 
 class BodySource(Protocol):
-    """A metrics source that also gives its answers as they came."""
+    """A metrics source that also returns the unparsed bodies of its answers."""
 
     def body(self, query: MetricQuery) -> bytes:
         """Return the body of the answer to a query.
@@ -59,9 +59,9 @@ class Taken:
     """Everything of a snapshot, before it is written.
 
     :ivar policies: the text of the policies file
-    :ivar bodies: by policy and kind, the bodies of Prometheus' answers
-    :ivar options: those in force, or None if they are not recorded
-    :ivar history: what is known of the time before, or None if that is not recorded
+    :ivar bodies: (policy, kind) to the body of Prometheus' answer
+    :ivar options: options in force; None where they are not recorded
+    :ivar history: the planning history; None where it is not recorded
     """
 
     snapshot: Snapshot
@@ -83,8 +83,8 @@ def questions(policies: PolicySet) -> Iterator[MetricQuery]:
 
 
 def bodies(source: BodySource, policies: PolicySet) -> dict[tuple[str, str], bytes]:
-    """Return the answers to all queries of policies and moves. They are parsed once, so that
-    nothing malformed is recorded.
+    """Return the answers to all queries of policies and about moves. They are parsed once, so that
+    no malformed answer is recorded.
 
     :raises MetricsError: one was not answered
     """
@@ -98,7 +98,8 @@ def bodies(source: BodySource, policies: PolicySet) -> dict[tuple[str, str], byt
 
 def read_cloud(inventory: InventorySource, source: BodySource, policy_set: PolicySet,
          **rest) -> Taken:
-    """Read a live cloud: its load first, for that takes a moment and its servers may take minutes.
+    """Read a live cloud for a snapshot: first its load, which takes a moment, then its servers,
+    which may take minutes.
 
     :param rest: further fields of :class:`Taken`
     :raises InventoryError: Nova or placement could not be read
@@ -110,9 +111,9 @@ def read_cloud(inventory: InventorySource, source: BodySource, policy_set: Polic
 
 
 def write(taken: Taken, folder: pathlib.Path):
-    """Write a snapshot into a folder that is empty or not there yet.
+    """Write a snapshot into an empty or new folder.
 
-    :raises SnapshotError: there is something in it already, or it cannot be written
+    :raises SnapshotError: the folder is not empty, or cannot be written
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -132,8 +133,8 @@ def write(taken: Taken, folder: pathlib.Path):
 
 
 def _private(path, flags):
-    """Open a file that only its owner can read, from the first moment: it has names, projects and
-    metadata of a whole cloud."""
+    """Open a file that only its owner can read, because it has names, projects and metadata of a
+    whole cloud."""
     return os.open(path, flags, 0o600)
 
 
@@ -164,8 +165,8 @@ def _format(taken):
 
 
 def _inventory(snapshot):
-    """Write one line a row, sorted, so that a person can read it and two snapshots can be compared
-    by diff."""
+    """Return the inventory as JSON with one sorted line for each row, so that snapshots can be read
+    and compared by diff."""
     tables = {
         'aggregates': sorted(snapshot.aggregates, key=lambda row: row.name),
         'hosts': sorted(snapshot.hosts, key=lambda row: row.name),
