@@ -1,4 +1,4 @@
-"""Writes the queries of a recipe for the labels that a Prometheus has.
+"""Adaptation of a recipe's queries to the labels that a Prometheus has.
 
 A recipe takes the host from ``instance``: each of its metrics is in a ``label_replace()`` with
 :data:`RENAMED` as its last arguments. Only these, the selectors of metrics, the label of servers
@@ -38,9 +38,9 @@ _RENAMING = re.compile(rf'(?P<series>.*),(?P<gap>\s*){re.escape(RENAMED)}', re.D
 
 
 def adapted(recipe: str, found: Found) -> str:
-    """Return the text of a recipe with the names and selectors of an installation.
+    """Return the text of a recipe with the labels and selectors of an installation.
 
-    :param recipe: YAML of a policies file that is shipped
+    :param recipe: YAML of a policies file that comes with Kronos
     """
     text = ''.join(_renamed(recipe, found))
     lines = [line if line.lstrip().startswith('#') else _in_line(line, found)
@@ -58,7 +58,7 @@ def restricted(promql: str, kind: str, selector: str) -> str:
 def with_windows(text: str, windows: Mapping[str, str]) -> str:
     """Return the text of policies with other windows.
 
-    :param windows: {window: the one to write instead}, such as 5m and 20m
+    :param windows: {window: window that replaces it}, such as 5m and 20m
     """
     return re.sub(r'\[(\d+[a-z]+)\]',
                   lambda window: f'[{windows.get(window[1], window[1])}]', text)
@@ -91,7 +91,7 @@ def _closing(text: str) -> int:
 
 
 def _naming(series: str, found: Found) -> Naming:
-    """Return the naming of the exporter that the first metric of an expression is of."""
+    """Return the naming of the exporter that has the first metric of an expression."""
     metric = _METRIC.search(series)
     for kind, prefix in PREFIXES.items():
         exporter = found.exporter(kind)
@@ -101,7 +101,7 @@ def _naming(series: str, found: Found) -> Naming:
 
 
 def _named(series: str, gap: str, naming: Naming) -> str:
-    """Return a renaming call.
+    """Return the expression that gives series the names of hosts.
 
     :param gap: white space before its arguments
     """
@@ -115,7 +115,7 @@ def _named(series: str, gap: str, naming: Naming) -> str:
 
 
 def _in_line(line: str, found: Found) -> str:
-    """Return a line with selectors and the label of servers."""
+    """Return a line of a recipe with the installation's selectors and label of servers."""
     if found.selector:
         line = _METRIC.sub(lambda metric: _selected(metric[1], metric[2], found.selector), line)
     if found.guest_label:

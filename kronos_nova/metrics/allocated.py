@@ -1,4 +1,5 @@
-"""Allocations of hosts as a metrics source, whose answer is never missing."""
+"""A metrics source that answers with allocations instead of measured load, so that its answers are
+never missing."""
 
 import collections
 from collections.abc import Iterator
@@ -15,8 +16,9 @@ from kronos_nova.objects.snapshot import Snapshot
 
 
 class AllocatedSource:
-    """Answers each query with the share of every host, or of every instance for a profile, that is
-    allocated: of the resource class of which an instance takes most.
+    """Answers each query with allocated shares of hosts: for each host the sum of its instances, at
+    most 1, for a profile one share for each instance. The share of an instance is that of the
+    resource class in which it is largest.
 
     :param now: Unix seconds, the time of the samples
     """
@@ -35,7 +37,7 @@ class AllocatedSource:
     def query_range(self, query: MetricQuery, times: Times) -> Matrix:
         """Refuse a query of the past.
 
-        :raises MetricsQueryRefused: always; nothing is known of the past
+        :raises MetricsQueryRefused: always, because past allocations are not known
         """
         raise exception.MetricsQueryRefused(
             source=query.policy, problem='what was allocated in the past is not known')

@@ -1,6 +1,6 @@
-"""Reads the bodies that the Prometheus HTTP API sends.
+"""Parsing of the answers of the Prometheus HTTP API.
 
-The same functions serve the live client and a recorded snapshot, so both refuse the same things.
+The live client and recorded snapshots use the same functions, so both refuse the same answers.
 https://prometheus.io/docs/prometheus/latest/querying/api/#format-overview
 """
 
@@ -26,8 +26,8 @@ MOST_LABELS = 100
 rich series are refused. Prometheus' own default limits, where set, are lower."""
 
 HEAD = 4096
-"""Bytes of a body in which its first line is looked for. Raised, more of a foreign page is read for
-nothing; lowered, the title of a page with a long head is missed. Not measured."""
+"""Number of bytes of a body in which its first line is searched. Raised, more of a foreign page is
+read for nothing; lowered, the title of a page with a long head is missed. Not measured."""
 
 _TITLE = re.compile(r'<title[^<>]{0,99}>([^<]{1,300})</title>', re.IGNORECASE)
 _MESSAGE = re.compile(r'"(?:message|error)"\s{0,9}:\s{0,9}"([^"]{1,300})"')
@@ -51,7 +51,7 @@ class _PlainData(msgspec.Struct, rename={'result_type': 'resultType'}):
 
 
 class _PlainAnswer(msgspec.Struct, rename={'is_partial': 'isPartial'}):
-    """An instant vector with nothing wrong in it."""
+    """A well-formed answer with an instant vector."""
 
     status: Literal['success']
     data: _PlainData
@@ -65,7 +65,7 @@ _PLAIN = msgspec.json.Decoder(_PlainAnswer)
 def read_vector(body: bytes, source: str) -> Vector:
     """Return the instant vector in the body of ``/api/v1/query``.
 
-    :param source: what errors name: a URL or a file
+    :param source: name of the source in errors: a URL or a file
     :raises MetricsNotUnderstood: not the API's JSON
     :raises MetricsQueryRefused: the body is the API's own error
     :raises MetricsNotAVector: a scalar, a string, a matrix or native histograms
@@ -126,8 +126,8 @@ def _looks_like(body):
 
 
 def first_line(body: bytes) -> str:
-    """Return the first line with words of a body, for messages: of a page its title, of JSON its
-    message. Bounded, and without control characters."""
+    """Return the first line of a body with words, for messages: the title of an HTML page, the
+    message of JSON. It is bounded and has no control characters."""
     head = body[:HEAD].decode(errors='replace')
     found = _TITLE.search(head) or _MESSAGE.search(head)
     if found:
@@ -137,9 +137,8 @@ def first_line(body: bytes) -> str:
 
 
 def _warnings_of(answer, source):
-    """Return the warnings of the source about its own answer. Prometheus and Thanos have
-    ``warnings``, VictoriaMetrics ``isPartial``. ``infos`` are about the query and no reason for
-    doubt."""
+    """Return the warnings of the source about its answer: ``warnings`` of Prometheus and Thanos,
+    ``isPartial`` of VictoriaMetrics. ``infos`` are about the query, and are ignored."""
     warnings = answer.get('warnings') or []
     if not isinstance(warnings, list):
         raise exception.MetricsNotUnderstood(source=source, problem='"warnings" is no list')
@@ -166,8 +165,8 @@ def _result_of(answer, wanted, source):
 
 
 def _plain_samples(result):
-    """Return the samples; None if one of them is malformed. A profile has a series for each
-    instance, and checking each sample alone takes ten times as long."""
+    """Return the samples; None if one is malformed. All are checked together, because checking one
+    by one takes ten times as long and a profile has a series for each instance."""
     labels = [series.metric for series in result]
     times, values = zip(*[series.value for series in result], strict=True) if result else ((), ())
     if max(map(len, labels), default=0) > MOST_LABELS or not all(map(math.isfinite, times)):

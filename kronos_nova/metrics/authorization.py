@@ -8,14 +8,14 @@ from kronos_nova import exception
 
 
 class Authorization(auth.AuthBase):
-    """Authorization header of every request, also when there is nothing to add: without one the
-    requests library reads the .netrc of the service's user."""
+    """Adds the credentials to every request. It is set even without credentials, because the
+    requests library would otherwise read the .netrc of the service's user."""
 
     def __init__(self, endpoint):
         self.endpoint = endpoint
 
     def renew(self):
-        """Drop what was refused, and return whether another token can be had."""
+        """Drop a refused token. Returns whether a new one can be requested."""
         if self.endpoint.keystone is None:
             return False
         self.endpoint.keystone.renew()

@@ -1,4 +1,4 @@
-"""The port through which load is read."""
+"""The protocol of metrics sources, from which load is read."""
 
 from typing import Protocol
 
@@ -9,7 +9,7 @@ from kronos_nova.objects.metrics import Vector
 
 
 class MetricsSource(Protocol):
-    """Answers queries. Adapters return the answers as they are and decide nothing."""
+    """Answers queries. Implementations return the answers unchanged and do not judge them."""
 
     def query(self, query: MetricQuery) -> Vector:
         """Return the instant vector of a query.

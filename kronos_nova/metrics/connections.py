@@ -1,4 +1,4 @@
-"""Connections that can be ended from outside, whatever they wait for.
+"""Connections that another thread can end at any time.
 
 A time-out of the requests library is one per read of the socket: a peer that sends a byte before
 each of them runs out (of a header, a chunk, a trailer, or one interim response after the other)
@@ -16,7 +16,7 @@ from urllib3 import connectionpool
 
 
 class Connections:
-    """The open connections of a session."""
+    """Records the open connections of a session, so that all can be shut."""
 
     def __init__(self):
         self._lock = threading.Lock()
@@ -25,10 +25,10 @@ class Connections:
         self._is_shut = False
 
     def remember(self, sock):
-        """Keep a socket, so that it can be shut.
+        """Record a socket, so that it can be shut.
 
         :param sock: a socket that was just connected
-        :returns: what :meth:`drop` wants when it is closed
+        :returns: a handle for :meth:`drop` when the socket is closed
         """
         # A duplicate is needed, because TLS detaches the socket that it wraps, and the connection
         # closes it.
@@ -46,14 +46,15 @@ class Connections:
             self._dropped.add(handle)
 
     def sweep(self):
-        """Forget what was dropped: its answers were read."""
+        """Forget dropped connections, whose answers have been read."""
         with self._lock:
             self._handles -= self._dropped
             while self._dropped:
                 self._dropped.pop().close()
 
     def shut(self):
-        """End them all, and those still to come: every read from them returns at once."""
+        """Shut all connections, present and future, so that every read from them returns at
+        once."""
         with self._lock:
             self._is_shut = True
             for handle in self._handles:
@@ -61,12 +62,13 @@ class Connections:
 
 
 def _shut(handle):
-    with contextlib.suppress(OSError):  # it has ended already
+    with contextlib.suppress(OSError):  # the connection has ended already
         handle.shutdown(socket.SHUT_RDWR)
 
 
 class Adapter(adapters.HTTPAdapter):
-    """Sends requests over connections that ``connections`` records, also through proxies."""
+    """An adapter of requests whose connections, including those through proxies, are recorded in
+    ``connections``."""
 
     def __init__(self, connections):
         self._pools = _pools(connections)
@@ -79,9 +81,9 @@ class Adapter(adapters.HTTPAdapter):
     def proxy_manager_for(self, proxy, **kwargs):
         """Return a proxy manager whose connections are recorded.
 
-        :raises InvalidProxyURL: of a kind whose connections cannot be remembered
+        :raises InvalidProxyURL: it is a SOCKS proxy, whose connections cannot be recorded
         """
-        if proxy.lower().startswith('socks'):  # they are made by PySocks, with arguments of its own
+        if proxy.lower().startswith('socks'):  # PySocks makes these connections
             raise exceptions.InvalidProxyURL('SOCKS proxies are not supported')
         manager = super().proxy_manager_for(proxy, **kwargs)
         manager.pool_classes_by_scheme = self._pools

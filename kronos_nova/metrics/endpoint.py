@@ -11,11 +11,11 @@ class Endpoint:
 
     url : base URL, with a path prefix if there is one, without credentials
     timeout : seconds for a whole answer, from looking up the name to the last byte
-    max_bytes : an answer that is longer, decompressed, is refused
-    bearer_token, bearer_token_file : at most one; the file is read for every request
+    max_bytes : maximum length of an answer after decompression
+    bearer_token, bearer_token_file : at most one is set; the file is read for every request
     tenant_header, tenant : sent when ``tenant`` is set
-    keystone : source of the X-Auth-Token of each request; without it none is sent. Requests are GET
-        alone then: Aetos knows no other
+    keystone : source of the X-Auth-Token of each request; without it none is sent. With it all
+        requests are GET, because Aetos supports no other
     """
 
     url: str

@@ -20,9 +20,9 @@ from kronos_nova.objects.snapshot import Instance
 
 NODE, LIBVIRT, CEILOMETER = 'node_exporter', 'libvirt exporter', 'ceilometer'
 TARGETS = {NODE: 'node_memory_MemTotal_bytes', LIBVIRT: 'libvirt_up'}
-"""A metric of each exporter that has one series a target."""
+"""A metric of each exporter with one series for each target."""
 GUESTS = {LIBVIRT: 'libvirt_domain_info_virtual_cpus', CEILOMETER: 'ceilometer_memory_usage'}
-"""A metric of each exporter that has one series a server."""
+"""A metric of each exporter with one series for each server."""
 MEMORY = TARGETS[NODE]
 CPUS = 'count without (cpu, mode) (node_cpu_seconds_total{mode="idle"})'
 BOOTED = 'node_boot_time_seconds'
@@ -44,15 +44,15 @@ lowered, fewer are compared. Chosen because one machine is proof enough."""
 
 _OF_ONE_TARGET = {'__name__', 'instance', 'job', 'nodename'}
 _OF_THE_KERNEL = ('nodename', 'domainname', 'machine', 'release', 'sysname', 'version')
-"""Labels of ``node_uname_info`` that are the machine's own."""
+"""Labels of ``node_uname_info`` that describe the machine itself."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Naming:
-    """The label that gives series the names of hosts: one of their own, or that of
+    """The way in which series get the names of hosts: by a label of their own, or by one of
     ``node_uname_info``.
 
-    label, pattern, replacement : as ``label_replace()`` has them
+    label, pattern, replacement : arguments of ``label_replace()``
     is_join : whether the label is one of ``node_uname_info`` at the same address
     """
 
@@ -68,7 +68,7 @@ class Naming:
 
 
 DEFAULT = Naming('instance', '([^:]+).*', '$1')
-"""The naming of the recipes."""
+"""The naming that the recipes use."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Exporter:
     naming : None = its series name no host that Nova knows, or need none
     hosts : {host: the labels of its series}
     shared : {host: addresses of the different machines that have its name}
-    by_case : whether series would name hosts were it not for upper and lower case
+    by_case : whether names of series and hosts differ only in upper and lower case
     """
 
     kind: str
@@ -91,14 +91,14 @@ class Exporter:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Found:
-    """The series that a Prometheus has of a cloud.
+    """The exporters and series that a Prometheus has for a cloud.
 
     selector : label matcher of the series of this cloud, such as ``region="one"``; '' = all are
     guest_label, guest_kind : the label that has the server, and the attribute that it has; '' where
         no exporter has servers
     guests : {host: uuids of servers that the libvirt exporter shows there}, of those that Nova has
     anywhere : uuids of servers of Nova that have a series
-    problems : what could not be decided, with the remedy
+    problems : texts about questions that could not be decided, with remedies
     """
 
     exporters: tuple[Exporter, ...]
@@ -115,12 +115,12 @@ class Found:
 
 def find(instant: Callable[[str], Vector], hosts: Iterable[str], known: Iterable[str],
          instances: Sequence[Instance]) -> Found:
-    """Ask for the targets of each exporter, and compare them with the cloud.
+    """Query the targets of each exporter, and compare them with the hosts and servers of the cloud.
 
     :param instant: asks an instant query
     :param hosts: names of hosts that need a series
     :param known: names of all hosts that Nova has
-    :param instances: of these hosts
+    :param instances: instances of these hosts
     :raises MetricsError: Prometheus does not answer
     """
     series = _Series(instant, frozenset(hosts), frozenset(known), tuple(instances))
@@ -160,7 +160,8 @@ class _Machines:
                                                    _marked(self.starts, mark))
 
     def other_addresses(self, instances: Iterable[str]) -> Iterator[str]:
-        """Yield those of the labels ``instance`` that are a further address of a machine."""
+        """Yield those values of the label ``instance`` that are additional addresses of a known
+        machine."""
         seen = collections.defaultdict(list)
         for instance in sorted(filter(None, instances)):
             address = joins.address(instance)
@@ -207,7 +208,7 @@ def doubled(instant: Callable[[str], Vector]) -> dict[str, tuple[str, str]]:
 
 
 class _Series:
-    """The series that name targets and servers, each asked for once."""
+    """The series of targets and servers, each queried once."""
 
     def __init__(self, instant, hosts, known, instances):
         self.hosts, self.known, self.instances = hosts, known, instances
@@ -218,8 +219,8 @@ class _Series:
             self.targets[LIBVIRT] = tuple(_by_instance(self.guests[LIBVIRT]))
 
     def best(self):
-        """Return the mark (label, value) of this cloud, None where there is no need for one; and
-        marks that fit as well."""
+        """Return a pair: the mark (label, value) that selects this cloud's series, None where none
+        is needed or helps or several fit equally; and in the last case the texts of these."""
         everything = self.found(None)
         if not self.may_be_of_several(everything):
             return None, ()
@@ -264,7 +265,7 @@ class _Series:
                 yield from ((label, value) for value in sorted(found))
 
     def found(self, mark) -> Found:
-        """Return what the series with a mark say."""
+        """Return the exporters and servers by the series with a mark."""
         machines = self.machines.marked(mark)
         exporters = [
             _exporter(kind, _marked(samples, mark), machines, self.hosts)
@@ -297,8 +298,8 @@ class _Series:
         return {host: frozenset(found[host]) for host in found.keys() & self.known}
 
     def fit(self, found):
-        """Return how many targets are hosts, and how many more servers are where Nova has them
-        than elsewhere."""
+        """Return (number of targets that are hosts, number of servers on the host that Nova has for
+        them less the number of others)."""
         place = {each.uuid: each.host for each in self.instances}
         right = [place[uuid] == host for host, uuids in found.guests.items() for uuid in uuids]
         return sum(len(each.hosts) for each in found.exporters), 2 * sum(right) - len(right)
@@ -363,8 +364,8 @@ def _namings(samples, machines, hosts) -> Iterator[Naming]:
 
 
 def _named(samples, naming, machines, hosts):
-    """Return {host: sample} of the hosts that one machine is named as, and {host: addresses} of
-    those that several machines may be. Of these one would be a guess."""
+    """Return {host: sample} of hosts whose name one machine has, and {host: addresses} of hosts
+    whose name several machines have."""
     name_of = _name_function(naming, machines)
     found = collections.defaultdict(dict)
     for sample in samples:

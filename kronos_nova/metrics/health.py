@@ -1,4 +1,4 @@
-"""Rating of the answer to a query in one word."""
+"""Rating of the answer to a query: healthy, partial, stale or unreachable."""
 
 import dataclasses
 import enum
@@ -32,12 +32,12 @@ class AnswerHealth(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """The names that an answer should have.
+    """The names that the series of an answer should have.
 
     :ivar label: the label that has the names
-    :ivar names: those that need a series
-    :ivar others: known ones that need none
-    :ivar noun: what they are, for messages
+    :ivar names: names that need a series
+    :ivar others: known names that need no series
+    :ivar noun: noun for the names in messages
     :ivar moving: names that are in a move: two hosts report such an instance, and for a scrape or
         two after the move; None where nothing may have two series
     :ivar oldest: Unix seconds; a sample from before is as good as none. A Prometheus stamps the
@@ -59,7 +59,7 @@ class Expected:
 class Health:
     """The health of one query of a policy.
 
-    :ivar detail: one line for a person, '' when healthy
+    :ivar detail: text for an operator; '' when healthy
     :ivar diagnosis: the names that were found; None when there was no answer
     :ivar out_of_range: expected names whose value is not in [0, 1], NaN included
     :ivar extreme: the value of the first of these; None where there is none
@@ -76,7 +76,8 @@ class Health:
 
 
 def examine(source: MetricsSource, query: MetricQuery, expected: Expected) -> Health:
-    """Ask ``query`` and judge the answer. Raises nothing of the source's: an error is a state."""
+    """Send a query and rate the answer. An error of the source is not raised, but rated as
+    unreachable."""
     try:
         vector = source.query(query)
     except exception.MetricsError as error:
@@ -111,15 +112,15 @@ def _doubts(vector):
 
 
 def _out_of_range(samples, expected):
-    """Return {name: value} of those that are not in [0, 1]."""
+    """Return {name: value} of the expected names whose values are not in [0, 1]."""
     return {sample.labels[expected.label]: sample.value for sample in samples
             if sample.labels.get(expected.label) in expected.names
             and not -TOLERANCE <= sample.value <= 1.0 + TOLERANCE}
 
 
 def _coverage_remedy(expected, diagnosis):
-    """Name min_coverage where it can help: it concerns hosts, and some of them must have a
-    sample."""
+    """Return a text that names min_coverage; '' where it cannot help, because names are not hosts
+    or none has a sample."""
     can_help = expected.noun == 'hosts' and diagnosis.matched
     return '; min_coverage permits to plan without some' if can_help else ''
 

@@ -1,4 +1,4 @@
-"""Names the cause and the remedy of an HTTP exchange that gave no answer of the API.
+"""Causes and remedies of HTTP exchanges that gave no answer of the API.
 
 Causes are distinguished by status, headers and the texts of the servers that send them: Prometheus,
 Thanos, Mimir, VictoriaMetrics, Grafana, nginx, Apache, squid. Each message ends with the first line
@@ -53,8 +53,8 @@ class Reply:
     """An HTTP answer with another status than 200 and 3xx.
 
     reason : the text after the status
-    headers : by name, whatever the case
-    method : of the request
+    headers : mapping of names, without regard to case
+    method : method of the request
     proxy : URL of the HTTP proxy that the environment names; None = there is none
     """
 
@@ -67,7 +67,8 @@ class Reply:
 
 
 def of_reply(reply: Reply, endpoint: Endpoint) -> tuple[type[exception.MetricsError], str]:
-    """Return the error that a reply stands for, and its cause, remedy and first line."""
+    """Return the class of the error for a reply, and a text with its cause, remedy and first
+    line."""
     kind, said = _api_error(reply.body)
     said = _without_secrets(said or answer.first_line(reply.body) or reply.reason, endpoint)
     for cause in _CAUSES:
@@ -82,7 +83,7 @@ def of_reply(reply: Reply, endpoint: Endpoint) -> tuple[type[exception.MetricsEr
 
 
 def of_redirect(status: int, location: str, endpoint: Endpoint) -> str:
-    """Return what a redirect means: a login, or the URL to configure."""
+    """Return a text about a redirect: it leads to a login, or to the URL to configure."""
     shown = boundary.shown(location or 'nowhere', 200)
     said = f'status {status} sends to {shown}; Kronos follows no redirect: '
     target = urllib.parse.urlsplit(urllib.parse.urljoin(endpoint.url, location))
@@ -97,7 +98,7 @@ def of_redirect(status: int, location: str, endpoint: Endpoint) -> str:
 
 
 def of_tls(error: Exception) -> str:
-    """Return what a failed TLS handshake means."""
+    """Return a text about the cause and remedy of a failed TLS handshake."""
     if isinstance(error, ssl.SSLCertVerificationError):
         if error.verify_code in _EXPIRED:
             return f'TLS: {error}; renew its certificate, or set the clock of this host'
@@ -114,7 +115,8 @@ def of_tls(error: Exception) -> str:
 
 def of_connection(error: Exception, endpoint: Endpoint, proxy: str | None
                   ) -> tuple[type[exception.MetricsError], str]:
-    """Return what a connection that failed or broke means."""
+    """Return the class of the error, and a text about the cause, for a connection that failed or
+    broke."""
     is_plain = endpoint.url.lower().startswith('http://')
     if is_plain and isinstance(error, http.client.BadStatusLine) and _is_tls(error.line):
         return exception.MetricsUntrusted, f'it answers in TLS; {_WRITE_HTTPS}'
@@ -215,7 +217,7 @@ def _credentials(asked, endpoint):
 
 
 def _by_proxy(reply, endpoint, _kind, _said):
-    """Return what a proxy of the environment refuses."""
+    """Return the error for a refusal by a proxy of the environment; None for any other reply."""
     is_refusal = reply.status in (403, 407) or reply.status >= 500
     if not is_refusal or (reply.proxy is None and reply.status != 407):
         return None

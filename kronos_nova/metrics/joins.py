@@ -1,4 +1,4 @@
-"""Proposes a join by ``node_uname_info`` where series name hosts by addresses.
+"""Proposals of a join with ``node_uname_info`` where series name hosts by addresses.
 
 An exporter's ``instance`` is an address in Kolla-Ansible and RHOSO. ``node_uname_info`` of
 node_exporter has the address and the name of each host, so a join gives series the names that Nova
@@ -46,11 +46,11 @@ class Join:
 
 def propose(instant: Callable[[str], Vector], promql: str, vector: Vector, host_label: str,
             hosts: Iterable[str], matches: int) -> str | None:
-    """Return a join that was tried and matches more hosts than ``matches``, or None.
+    """Return a join that was tried and matches more hosts than ``matches``; None if none does.
 
-    ``QUERY`` stands for the query in what is returned.
+    In the result ``QUERY`` stands for the query.
 
-    :param instant: asks an instant query
+    :param instant: sends an instant query
     :param vector: the answer to ``promql``
     """
     hosts = frozenset(hosts)

@@ -1,4 +1,4 @@
-"""Tokens of keystone for a Prometheus behind it, such as Aetos."""
+"""Keystone tokens for a Prometheus that requires them, such as Aetos."""
 
 from typing import Protocol
 
@@ -17,7 +17,7 @@ REMEDY = ('Give auth_type, auth_url, username, password, project_name and the do
 
 
 class TokenSource(Protocol):
-    """Gives the token of a request.
+    """Provides the token for a request.
 
     section : group of nova.conf with the credentials, for messages
     """
@@ -31,7 +31,7 @@ class TokenSource(Protocol):
         """
 
     def renew(self) -> None:
-        """Drop the token, which was refused: the next one is a new one."""
+        """Drop a refused token, so that the next one is new."""
 
 
 class KeystoneTokens:
@@ -69,7 +69,8 @@ class KeystoneTokens:
 
 
 def from_conf(conf: cfg.ConfigOpts, section: str, timeout: float) -> KeystoneTokens:
-    """Return tokens by the options of a group of nova.conf; nothing is asked yet.
+    """Make the token source from the options of a group of nova.conf, without a request to
+    keystone.
 
     :param timeout: seconds for an answer of keystone where the group sets none
     :raises ConfigurationError: the options are not enough to authenticate with

@@ -17,10 +17,10 @@ from kronos_nova.objects.metrics import Vector
 class Proposal:
     """A change of a query that gives its series the names that Nova uses.
 
-    :ivar label: the label to take the name from
-    :ivar pattern: what to match all of it with (RE2, as ``label_replace`` does)
+    :ivar label: the label that has the name
+    :ivar pattern: pattern (RE2) that the whole value has to match, as in ``label_replace``
     :ivar replacement: the host name, ``$1`` being the first group
-    :ivar matches: how many hosts would be found
+    :ivar matches: number of hosts that would be found
     """
 
     label: str
@@ -52,8 +52,9 @@ class Diagnosis:
     :ivar missing: hosts without one
     :ivar unknown: label values that are no host, '' for series without the label
     :ivar repeated: hosts with more than one series
-    :ivar proposal: what would match more hosts, or None
-    :ivar by_case: what would match more hosts were it not for upper and lower case, or None
+    :ivar proposal: a change that would match more hosts; None where none is found
+    :ivar by_case: a change that would match more hosts if upper and lower case were equal; None
+        where none is found
     """
 
     matched: tuple[str, ...]
@@ -116,7 +117,8 @@ LONGEST_NAME = 255
 
 def diagnose(vector: Vector, host_label: str, hosts: Iterable[str],
              others: Iterable[str] = ()) -> Diagnosis:
-    """Compare the series with the hosts that are expected, and propose a mapping if it helps.
+    """Compare the series of an answer with the expected hosts, and propose a change of the query if
+    one helps.
 
     Works for the names of instances as well.
 
@@ -137,7 +139,7 @@ def diagnose(vector: Vector, host_label: str, hosts: Iterable[str],
 
 
 def case_remedy(hosts: Iterable[str]) -> str:
-    """Return what to do where names differ by upper and lower case alone."""
+    """Return the remedy where names differ only in upper and lower case."""
     hosts = tuple(hosts)
     action = ('lowercase' if all(host == host.lower() for host in hosts) else
               'uppercase' if all(host == host.upper() for host in hosts) else 'replace')
@@ -196,8 +198,8 @@ def rewrites(hosts: Iterable[str]) -> Iterator[Rewrite]:
 
 
 def _matches(values, rewrite, hosts):
-    """Return how many hosts get exactly one series; 0 as soon as one gets two, for then a choice
-    between them would be a guess."""
+    """Return the number of hosts with exactly one series after a rewrite; 0 if a host has several,
+    because the right one is then not known."""
     names = collections.Counter(filter(None, map(rewrite.name, values)))
     matched = hosts & names.keys()
     return 0 if any(names[host] > 1 for host in matched) else len(matched)

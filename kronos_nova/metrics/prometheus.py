@@ -1,4 +1,4 @@
-"""The Prometheus client behind the port of :mod:`kronos_nova.metrics.base`."""
+"""The metrics source that queries a Prometheus API."""
 
 import re
 import time
@@ -33,10 +33,10 @@ _PASSING = (exception.MetricsUnreachable, exception.MetricsTimeout, exception.Me
 class PrometheusClient:
     """Reads a Prometheus API (Prometheus, Thanos, Mimir, VictoriaMetrics).
 
-    :param max_retries: how often a request that did not get through is sent again
+    :param max_retries: maximum number of retries of a request without an answer
     :param smoothing: ``(window, step)`` in seconds over which loads are averaged, or None
-    :param patience: seconds that all answers may take together, counted from the first question
-    :param sleep: how to wait between attempts
+    :param patience: seconds for all answers together, from the first request on
+    :param sleep: waits between attempts
     """
 
     def __init__(self, endpoint: Endpoint, *, max_retries: int = 3,

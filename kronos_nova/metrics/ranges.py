@@ -1,7 +1,7 @@
-"""Ranges in PromQL that are shorter than the scrape interval needs.
+"""Detection of range selectors in PromQL that are too short for the scrape interval.
 
-``rate(x[5m])`` of a target that is scraped every 300 s has one sample in its window, and no result:
-the query is answered, and lacks hosts for no reason that the answer names.
+For example, ``rate(x[5m])`` of a target that is scraped every 300 s has one sample in its window
+and no result. The query is answered, but lacks hosts without naming a reason.
 """
 
 import dataclasses
@@ -42,7 +42,7 @@ class RangeSelector:
 
     selector : metric name and matchers, in one line
     window : as it is written, such as 5m
-    needed : samples without which its function has no result
+    needed : least number of samples with which its function has a result
     """
 
     selector: str
@@ -61,7 +61,7 @@ class RangeSelector:
 
 
 def ranges(promql: str) -> Iterator[RangeSelector]:
-    """Yield the range selectors of a query, each once; subqueries are none."""
+    """Yield the range selectors of a query, each once, without subqueries."""
     plain = _COMMENT.sub(lambda found: found[1] or '', promql)
     seen = set()
     for found in _SELECTOR.finditer(plain):
@@ -121,7 +121,8 @@ def seconds(window: str) -> float:
 
 
 def _samples(instant, each, times):
-    """Return how many samples the median series has in so many windows; 0 where there is none."""
+    """Return the number of samples that the median series has in ``times`` windows; 0 without
+    series."""
     window = max(1, round(each.seconds * times * 1000))
     vector = instant(f'quantile(0.5, count_over_time({each.selector}[{window}ms]))')
     return vector.samples[0].value if vector.samples else 0

@@ -1,4 +1,4 @@
-"""HTTP to a Prometheus API: one request, one body or one error."""
+"""HTTP requests to a Prometheus API. Each returns the body of an answer or raises an error."""
 
 import contextlib
 import http.client
@@ -31,7 +31,7 @@ fills a screen; lowered, its cause is cut off. Not measured."""
 
 
 class Transport:
-    """Sends requests to one :class:`Endpoint`. Follows no redirect and retries nothing."""
+    """Sends requests to one :class:`Endpoint`, without following redirects and without retries."""
 
     def __init__(self, endpoint: Endpoint):
         self.endpoint = endpoint
@@ -57,9 +57,9 @@ class Transport:
         """Return the body of the answer to ``path`` (``/api/v1/query``), which must have status
         200. The timeout is that of the endpoint, or ``seconds`` if that is less.
 
-        The work is a thread's, so that nothing it may wait for (a name server, a handshake, a peer
-        that sends a byte now and then) keeps the caller for longer than the timeout; the
-        connections are shut then, which ends the thread too.
+        A thread does the work, so that the caller waits no longer than the timeout for a name
+        server, a handshake or a slow peer. At the timeout the connections are shut, which also ends
+        the thread.
 
         :raises MetricsError: a subclass for each way to fail; see :mod:`kronos_nova.exception`
         """
@@ -178,7 +178,7 @@ class Transport:
 
 
 class _Exchange:
-    """A request in a thread of its own, which ends with the process at the latest."""
+    """Runs a request in a daemon thread."""
 
     def __init__(self, work):
         self._done = threading.Event()
