@@ -34,7 +34,7 @@ shown = sanitize.shown
 
 
 class OutOfBounds(exception.KronosException):
-    """Something from outside is larger, deeper or of another kind than it may be."""
+    """Input from outside is larger, deeper or of another kind than permitted."""
 
     msg_fmt = '%(what)s %(problem)s'
     code = 'kronos.out_of_bounds'

@@ -1,7 +1,8 @@
-"""The time now, and the one rule for times: inside, a time is UTC and has its zone.
+"""The present time and conversions of times. Inside Kronos every time is in UTC and has a time
+zone.
 
-Times without a zone come from Nova: the rows of its tables and the texts of its API have none. They
-are UTC too, and get their zone where they are read.
+Times in rows of Nova's tables and in texts of its API are in UTC, too, but have no time zone. They
+get it where they are read.
 """
 
 import datetime
@@ -21,7 +22,7 @@ def aware(time: datetime.datetime) -> datetime.datetime:
 def naive(time: datetime.datetime) -> datetime.datetime:
     """Return the same time in UTC and without a zone, as databases store it.
 
-    :raises ValueError: it has no zone, so it may be any of several times
+    :raises ValueError: the time has no zone, so it is ambiguous
     """
     if time.tzinfo is None:
         raise ValueError(f'{time!r} has no zone')
@@ -31,7 +32,7 @@ def naive(time: datetime.datetime) -> datetime.datetime:
 def parsed(text: str) -> datetime.datetime:
     """Parse a time in ISO 8601; without a zone it is UTC.
 
-    :raises ValueError: it is none
+    :raises ValueError: the text is no such time
     """
     return aware(datetime.datetime.fromisoformat(text))
 

@@ -1,4 +1,4 @@
-"""Extensions that are installed under a namespace of entry points."""
+"""Loading of installed extensions, which are the entry points of a namespace."""
 
 import functools
 
@@ -12,7 +12,8 @@ def installed(namespace: str) -> ExtensionManager:
     """Import all entry points of a namespace. A package that is installed later is found by a new
     process.
 
-    :raises ConfigurationError: one cannot be imported: to go on without it would not be safe
+    :raises ConfigurationError: an entry point cannot be imported; without it, plans would not be
+        safe
     """
     return ExtensionManager(namespace, on_load_failure_callback=_refuse)
 
