@@ -27,7 +27,8 @@ a few failures in a row mean that the host is full; not measured."""
 
 
 class AllocationClaim:
-    """The claims of a migration so far, and the operations that claim more or return them.
+    """The resources that a live migration has claimed in placement, with the operations that claim
+    and release them.
 
     :param source: the ComputeNode of the source
     """
@@ -42,19 +43,18 @@ class AllocationClaim:
         self._parties = None
 
     def shared_with(self, destination: str) -> Allocations:
-        """Return the allocations of the instance on sharing providers that ``destination`` reaches
-        too."""
+        """Return the instance's allocations on sharing providers that serve ``destination`` too."""
         return ownership.parts(self._placement, self._before, self._source_tree,
                                destination).shared
 
     def candidates(self, spec, destination: str) -> list[Candidate]:
-        """Return how the instance of ``spec`` may lie on ``destination`` beside what it keeps."""
+        """Return the allocation candidates of the instance of ``spec`` on ``destination``, in
+        addition to the allocations that it keeps on sharing providers."""
         return candidates.on_host(self._placement, spec, destination, self.shared_with(destination))
 
     def spec_for_host(self, spec, destination: str, found: list[Candidate]):
-        """Return ``spec`` without the resources that sharing providers give on ``destination``. For
-        a named host the scheduler requests only the resources of its own providers from
-        placement."""
+        """Return ``spec`` without the resources that sharing providers give on ``destination``: for
+        a named host the scheduler asks placement only for resources of the host's own providers."""
         names = ownership.classes(self.shared_with(destination))
         return candidates.without_classes(
             spec, names.union(*(each.shared_classes for each in found)))
@@ -69,7 +69,8 @@ class AllocationClaim:
     def claim(self, destination: str, allocations: Allocations) -> None:
         """Claim the resources of the destination in placement for a live migration.
 
-        :raises NoValidHost: what the instance holds on its source is not permitted there any more
+        :raises NoValidHost: placement no longer accepts the allocation that the instance has on its
+            source
         :raises PlacementError: see :func:`kronos_nova.placement.moves.start`
         """
         parties = moves.Parties(
@@ -90,10 +91,11 @@ class AllocationClaim:
         self._parties = parties
 
     def copy_to(self, node) -> None:
-        """Take on the ComputeNode ``node`` what the instance held on the source, as a forced move
-        does.
+        """Claim on the ComputeNode ``node`` the amounts that the instance held on its source, as
+        Nova does for a forced move.
 
-        :raises NoValidHost: it lies on more than the root provider; the scheduler has to choose
+        :raises NoValidHost: the instance does not have its allocation on the source's root provider
+            alone, so the scheduler has to choose providers
         """
         destination = node.uuid
         local = off(self._before, self.shared_with(destination))
@@ -106,7 +108,7 @@ class AllocationClaim:
         self.claim(destination, {destination: ownership.totals(local)})
 
     def release(self, is_gone) -> None:
-        """Undo :meth:`claim`; nothing if it never got as far as changing anything.
+        """Undo :meth:`claim`. Does nothing where no claim has changed placement.
 
         :raises PlacementError: see :func:`kronos_nova.placement.moves.revert`
         """
@@ -119,10 +121,11 @@ class AllocationClaim:
 
 
 class ClaimingScheduler:
-    """Replaces the scheduler's client. The scheduler chooses by a dry run, and Kronos claims.
+    """Stands in for the scheduler client of Nova's live migration task. The scheduler chooses a
+    host without claiming, and Kronos claims the resources.
 
-    Nova's loop over destinations (skip a host that fails the live checks, try the next) goes on
-    unchanged above it.
+    Nova's loop over destinations (skip a host that fails the live checks, try the next) continues
+    unchanged above this class.
 
     :param task: the live migration task, for its checks
     """
@@ -136,9 +139,9 @@ class ClaimingScheduler:
     def select_destinations(self, context, spec, instance_uuids, **_kwargs):
         """Select a destination and claim its resources.
 
-        :raises NoValidHost: the scheduler refuses, or the host that was asked for has no room
-        :raises MaxRetriesExceeded: more hosts than ``migrate_max_retries`` did not do
-        :raises ComputeServiceUnavailable: the host that was asked for does not report
+        :raises NoValidHost: the scheduler refuses, or the requested host has no room
+        :raises MaxRetriesExceeded: more hosts than ``migrate_max_retries`` were refused or full
+        :raises ComputeServiceUnavailable: the nova-compute of the requested host is down
         """
         [uuid] = instance_uuids
         spec = spec.obj_clone()

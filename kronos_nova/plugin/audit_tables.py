@@ -1,6 +1,6 @@
-"""Instances and nodes for an audit, by columns of Nova's tables.
+"""Instances and compute nodes for an audit, read as columns of Nova's tables.
 
-For a large cell the columns are a tenth of Nova's own objects; see
+In a large cell this costs a tenth of what Nova's own objects cost; see
 :mod:`kronos_nova.plugin.nova_tables`.
 """
 
@@ -21,17 +21,18 @@ IMAGE = 'image_'
 
 PLAIN_IMAGE = ('image_base_image_ref', 'image_container_format', 'image_disk_format',
                'image_min_disk', 'image_min_ram')
-"""Kept of every image, and nothing that resources are asked for by."""
+"""Keys that every image has and that do not affect the requested resources, so they are not
+read."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Asking:
-    """An instance, and its resource requests as far as its own records have them.
+    """An instance with the parts of its records from which its resource requests are computed.
 
     row : uuid, host, node, project_id, user_id, vm_state, task_state, created_at, updated_at,
-        image_ref; flavor and pci_requests as text
-    image : (key, value) of its system metadata that keeps its image, sorted
-    network_info : text where a port may have got a part of a provider, '' elsewhere
+        image_ref; flavor and pci_requests as JSON text
+    image : (key, value) pairs of its system metadata that describe its image, sorted
+    network_info : JSON text where a port may have an allocation, '' for other instances
     """
 
     row: object

@@ -1,7 +1,7 @@
-"""Providers on a host from which an instance's ports and devices are allocated.
+"""Resource providers of a host from which an instance's ports and PCI devices are allocated.
 
-Which they are was settled when the instance was placed: Neutron and the hypervisor go by it. To
-hold the like on another provider would promise that one twice.
+Neutron and the hypervisor use the providers that were chosen when the instance was placed. An
+allocation on another provider would leave the one in use to be allocated a second time.
 """
 
 import collections
@@ -15,7 +15,7 @@ def agreeing(context, instance, found: list[Candidate], tree: frozenset[str]) ->
     """Return the candidates of ``found`` in which each port and each device stays on its provider,
     in order.
 
-    What lies on no provider of ``tree``, the host's, says nothing about where it is to lie there.
+    A port or device on a provider outside ``tree`` (the host's providers) rules out no candidate.
     """
     bound = {requester: providers for requester, providers in _bound(context, instance).items()
              if providers.keys() <= tree}
@@ -32,7 +32,8 @@ def _chosen(candidate, requester):
 
 
 def _bound(context, instance):
-    """Return {requester: Counter of its providers}."""
+    """Return {group of a port or id of a PCI request: Counter of the providers that it is allocated
+    from}."""
     found = collections.defaultdict(collections.Counter)
     for vif in instance.get_network_info():
         allocation = (vif['profile'] or {}).get('allocation')

@@ -1,8 +1,8 @@
 """Allocation candidates of a host that Nova's own scheduler would accept.
 
-Some of its filters judge not only a host but each of its candidates: a PCI device may lie in a NUMA
-node where the instance does not fit. The scheduler does not tell which it left over where nothing
-is claimed, so they are asked once more, of the one host that it chose.
+Some of Nova's filters judge not only a host but each of its candidates: a PCI device may be in a
+NUMA node where the instance does not fit. Where nothing is claimed, the scheduler does not return
+the candidates that passed. So the filters run once more here, for the host that it chose.
 """
 
 import functools
@@ -35,7 +35,7 @@ ALWAYS = (numa_topology_filter.NUMATopologyFilter, pci_passthrough_filter.PciPas
 def left_over(candidates: list[Candidate], spec, node) -> list[Candidate]:
     """Return the ``candidates`` that the filters pass, in the same order.
 
-    All of them where the filters let none pass: the scheduler, which chose the host, may run with
+    Returns all of them where no candidate passes: the scheduler, which chose the host, may run with
     fewer filters, and nova-compute judges last.
 
     :param spec: the RequestSpec

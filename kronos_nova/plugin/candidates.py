@@ -18,14 +18,14 @@ from kronos_nova.placement import ownership
 from kronos_nova.placement.allocations import Allocations
 from kronos_nova.placement.client import PlacementClient
 
-# Of the request groups that are asked of a sharing provider; Nova's own groups have a number, or
-# the name of what needs them.
+# Suffix of the request groups for a sharing provider. Nova's own suffixes are numbers, or ids of
+# the ports and devices that need a group.
 _SHARED_GROUP = '_KRONOS_SHARED'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One way in which an instance may lie on a host.
+    """One set of allocations that an instance may have on a host.
 
     ``mappings`` are {request group: its providers}. ``shared_classes`` are the resource classes
     that come from sharing providers.
@@ -36,17 +36,19 @@ class Candidate:
     shared_classes: frozenset[str] = frozenset()
 
     def to_request(self) -> str:
-        """Return the allocation request of a Selection of Nova's scheduler."""
+        """Return the JSON text for ``allocation_request`` of Nova's Selection."""
         return jsonutils.dumps({
             'allocations': {uuid: {'resources': held} for uuid, held in self.allocations.items()},
             'mappings': self.mappings})
 
 
 def on_host(client: PlacementClient, spec, root: str, held: Allocations) -> list[Candidate]:
-    """Return how the instance of ``spec`` (a RequestSpec) may lie on the host ``root``: on its own
-    providers, or else with what only the sharing providers that it reaches have.
+    """Return the candidates of the instance of ``spec`` (a RequestSpec) on the host with the root
+    provider ``root``. Sharing providers are used only where the host's own providers have no
+    candidate.
 
-    :param held: what it holds on sharing providers and keeps; that is not asked for again
+    :param held: allocations on sharing providers that the instance keeps, which are not requested
+        again
     """
     spec = without_classes(spec, ownership.classes(held))
     request = scheduler_utils.ResourceRequest.from_request_spec(spec)
@@ -74,8 +76,8 @@ def _with_amounts(spec, amounts: Mapping[str, int]):
 
 
 def in_later_room(spec, before: Before):
-    """Return a copy of ``spec`` that requests the room that its host must have before some moves
-    are made. Dedicated processors are requested whole."""
+    """Return a copy of ``spec`` that requests only what its host must have free now, before earlier
+    moves of the plan free the rest. Dedicated CPUs are requested in full."""
     amounts = _amounts_of_flavor(spec)
     return _with_amounts(spec, {name: amount for name, amount in before.wanted(amounts).items()
                                 if amount < amounts[name]})
@@ -88,7 +90,8 @@ def without_room(spec):
 
 
 def _amounts_of_flavor(spec):
-    """Return {resource class: amount} that only the sizes of the flavor request."""
+    """Return {resource class: amount} that the flavor's sizes request, without dedicated CPUs and
+    without classes that a ``resources:`` extra spec sets."""
     flavor = spec.flavor
     given = flavor.extra_specs or {}
     amounts = {'MEMORY_MB': flavor.memory_mb, 'DISK_GB': (
@@ -150,8 +153,8 @@ def _find(client, request, root):
 
 
 def _ways_to_share(client, wanted, root) -> Iterator[dict[str, str]]:
-    """Yield {resource class: the sharing provider that it comes from} for every way, except the one
-    without sharing providers."""
+    """Yield {resource class: the sharing provider that it comes from} for every combination of
+    sharing providers, except the one without any."""
     pools = {uuid: client.inventories(uuid)
              for uuid in ownership.reached(client, client.sharing(), root)}
     choices = [[(name, None), *((name, uuid) for uuid in sorted(pools) if name in pools[uuid])]
@@ -165,7 +168,7 @@ def _ways_to_share(client, wanted, root) -> Iterator[dict[str, str]]:
 def _ask(client, request, from_pools):
     """Ask placement for candidates.
 
-    :param from_pools: {sharing provider: {resource class: amount}} beside ``request``
+    :param from_pools: {sharing provider: {resource class: amount}}, in addition to ``request``
     """
     if request.get_num_of_suffixed_groups() + len(from_pools) >= 2 and not request.group_policy:
         request.group_policy = 'none'

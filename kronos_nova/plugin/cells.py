@@ -48,22 +48,22 @@ def name(mapping):
 
 
 def answering(context, wanted, patience=PATIENCE):
-    """Return the cells whose databases answer.
+    """Split cells by whether their databases answer.
 
-    :returns: (those that do, those that do not), as :func:`ask` finds them
+    :returns: (cells that answer, cells that do not)
     """
     answers, silent = ask(context, wanted, _first_service, patience)
     return [cell for cell in wanted if cell.uuid in answers], silent
 
 
 def ask(context, wanted, read, patience=PATIENCE):
-    """Read cells side by side. What those have whose databases do not answer is left out, and they
-    are named in the log.
+    """Read several cells in parallel. Cells whose databases do not answer are left out and named in
+    the log.
 
     :param wanted: CellMappings
     :param read: called with a context that is targeted at the cell
-    :param patience: seconds for all of them together
-    :returns: ({uuid of a cell that answered: what ``read`` gave}, the cells that did not)
+    :param patience: seconds for all cells together
+    :returns: ({uuid of a cell that answered: result of ``read``}, the cells that did not answer)
     """
     answers = nova_context.scatter_gather_cells(context, wanted, patience, read)
     silent = [cell for cell in wanted
@@ -82,7 +82,7 @@ def _first_service(context):
 def target_instance(context, uuid):
     """Target the context at the instance's cell.
 
-    :returns: whether the instance has one; without it has never been scheduled, or is gone
+    :returns: whether the instance has a cell; one without was never scheduled, or is gone
     """
     try:
         mapping = objects.InstanceMapping.get_by_instance_uuid(context, uuid)

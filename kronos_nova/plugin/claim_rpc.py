@@ -1,7 +1,8 @@
-"""Claims over RPC: two-phase claims at a compute host, and the store ``central`` at a conductor.
+"""RPC endpoints for claims: two-phase claims in nova-compute, and the claim store ``central`` in
+nova-conductor.
 
-Both are endpoints beside Nova's own, in namespaces of their own, so that a host without Kronos
-refuses them instead of misunderstanding them.
+Both use RPC namespaces of their own, so that a host without Kronos refuses a call instead of
+misunderstanding it.
 """
 
 import oslo_messaging as messaging
@@ -33,7 +34,8 @@ UNSERVED = (messaging.UnsupportedVersion, messaging.NoSuchMethod)
 
 
 class ClaimsEndpoint:
-    """At nova-compute. The answers are plain values; every method may be repeated.
+    """The endpoint of nova-compute for two-phase claims. Its methods return plain values, and each
+    may be repeated.
 
     1.0: prepare, confirm, abort
 
@@ -57,7 +59,8 @@ class ClaimsEndpoint:
 
 
 class ClaimsClient:
-    """Two-phase claims at the compute hosts of the cell that ``context`` is of."""
+    """Calls :class:`ClaimsEndpoint` at compute hosts of the cell that ``context`` is targeted
+    at."""
 
     def prepare(self, context, host, instance, migration=None, node=None):
         """Have ``host`` hold room for ``instance`` before it moves there.
@@ -65,7 +68,7 @@ class ClaimsClient:
         :param instance: Instance
         :param migration: Migration, or None while there is none
         :returns: id of the claim; None where the host does not run Kronos
-        :raises PreFlightError: it does not fit, or Nova takes no such instance there
+        :raises PreFlightError: the instance does not fit, or Nova does not accept it there
         :raises NovaClientError: the host did not answer
         """
         try:
@@ -85,14 +88,14 @@ class ClaimsClient:
     def confirm(self, context, host, claim_id):
         """Record that the move was made.
 
-        :returns: whether there was still something to do
+        :returns: whether the claim was still to be confirmed
         """
         return self._call(context, host, 'confirm', claim_id=claim_id)
 
     def abort(self, context, host, claim_id):
         """Record that the move will not be made.
 
-        :returns: whether there was still something to give back
+        :returns: whether the claim still held room
         """
         return self._call(context, host, 'abort', claim_id=claim_id)
 
@@ -105,9 +108,9 @@ class ClaimsClient:
 
 
 class ClaimStoreEndpoint:
-    """At nova-conductor: the store ``central`` of all compute hosts.
+    """The endpoint of nova-conductor for the claim store ``central`` of all compute hosts.
 
-    :param tables: callable that gives the kronos_nova.claims.central.CentralTable when asked first
+    :param tables: callable that returns the kronos_nova.claims.central.CentralTable
     """
 
     target = messaging.Target(namespace=STORE_NAMESPACE, version=VERSION)
@@ -123,9 +126,9 @@ class ClaimStoreEndpoint:
 
 
 def call_store(method, **kwargs):
-    """Ask the conductor's :class:`ClaimStoreEndpoint`.
+    """Call a method of the conductor's :class:`ClaimStoreEndpoint`.
 
-    :raises ClaimError: it did not answer, or could not do it
+    :raises ClaimError: the conductor did not answer, or the call failed there
     """
     target = messaging.Target(topic=conductor_rpcapi.RPC_TOPIC, namespace=STORE_NAMESPACE,
                               version=VERSION)
@@ -137,8 +140,8 @@ def call_store(method, **kwargs):
 
 
 def is_unserved(error):
-    """Return whether the other end does not serve the namespace. Over a broker, errors are the
-    names of classes."""
+    """Return whether the other end does not serve the namespace. Over a broker, an error arrives as
+    the name of its class."""
     return isinstance(error, UNSERVED) or (
         isinstance(error, messaging.RemoteError) and
         error.exc_type in {unserved.__name__ for unserved in UNSERVED})

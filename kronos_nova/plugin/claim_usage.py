@@ -33,7 +33,7 @@ def to_usage(amount):
 def check_cells(compute_node, amount):
     """Make sure that the NUMA topology of ``amount`` can be counted on a node.
 
-    :raises Exception: it cannot; of any type, since it may contain anything
+    :raises Exception: the topology cannot be counted; of any type, because it may contain anything
     """
     topology = to_usage(amount)['numa_topology']
     if topology and compute_node.numa_topology:
@@ -55,8 +55,8 @@ def devices_of(pci_tracker, uuid):
 
 
 def is_way_back(migration, instance, host, node):
-    """Return whether Nova counts, for a migration, what the instance had before, not what it will
-    have."""
+    """Return whether Nova counts, for a migration on this node, the old resources of the instance
+    instead of the new ones."""
     arrives = (migration.dest_compute, migration.dest_node) == (host, node)
     leaves = (migration.source_compute, migration.source_node) == (host, node)
     if arrives and leaves:
@@ -65,7 +65,7 @@ def is_way_back(migration, instance, host, node):
 
 
 def has_assigned_resources(provider_tree):
-    """Return whether a provider hands out single devices (persistent memory), which claims do not
-    name."""
+    """Return whether a provider assigns individual resources, such as namespaces of persistent
+    memory, which claims do not record."""
     return any(provider_tree.data(uuid).resources
                for uuid in provider_tree.get_provider_uuids())

@@ -1,4 +1,5 @@
-"""The executor's port to Nova, in-process: ``nova.compute.api`` and Nova's objects."""
+"""The executor's interface to Nova within nova-conductor, by ``nova.compute.api`` and Nova's
+objects."""
 
 import contextlib
 
@@ -56,7 +57,8 @@ def find_service(servicegroup_api, host):
 
 
 class InProcessComputeApi:
-    """ComputeApi over Nova's own code, in the conductor."""
+    """A ComputeApi (see :mod:`kronos_nova.executor.compute`) that calls Nova's own code in
+    nova-conductor."""
 
     def __init__(self):
         self.api = api.API()
@@ -183,7 +185,7 @@ class InProcessComputeApi:
         self._act_on_migration(move, 'force', self.api.live_migrate_force_complete)
 
     def _act_on_migration(self, move, verb, act):
-        """Return whether Nova will do it.
+        """Ask Nova to act on the migration of a move. Returns whether Nova accepted.
 
         :param act: called with context, instance and the migration's number
         """

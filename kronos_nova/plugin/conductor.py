@@ -1,4 +1,5 @@
-"""nova-conductor with Kronos in it: plans, carries out, and makes live migrations atomic."""
+"""The manager of nova-conductor with Kronos: plans, carries out moves, and makes live migrations
+atomic."""
 
 import contextvars
 import functools
@@ -125,19 +126,19 @@ class KronosConductorManager(manager.ConductorManager):
 
     @periodic_task.periodic_task(spacing=reconciling.BEAT_SECONDS, run_immediately=True)
     def kronos_reconcile(self, context):
-        """Put right what moves left behind."""
+        """Repair allocations and task states that interrupted migrations left behind."""
         self.kronos.reconcile()
 
     @periodic_task.periodic_task(spacing=5, run_immediately=True)
     def kronos_prune(self, context):
-        """Drop what is too old to be kept."""
+        """Delete rows of the control database that are past their retention time."""
         self.kronos.prune()
 
 
 @profiler.trace_cls('rpc')
 class KronosComputeTaskManager(manager.ComputeTaskManager):
-    """Nova's compute tasks, with the atomic live migration task where it is wanted, and a rollback
-    of cold migrations that leaves nothing behind."""
+    """Nova's compute tasks, with the atomic live migration task where ``atomic_moves`` asks for it,
+    and a rollback of cold migrations that leaves no allocations behind."""
 
     def _live_migrate(self, context, instance, *args, **kwargs):
         if not self._is_atomic(context):
@@ -201,8 +202,8 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
 
 
 def _is_marked(context, instance):
-    """Return whether the instance is still marked for the migration. A request may be in a queue
-    for long, and the instance may be set free meanwhile."""
+    """Return whether the task_state of the instance is still ``migrating``. A request may wait in a
+    queue for long, and the task_state may be cleared in the meantime."""
     try:
         found = objects.Instance.get_by_uuid(context, instance.uuid, expected_attrs=[])
     except nova_exception.InstanceNotFound:
@@ -211,8 +212,7 @@ def _is_marked(context, instance):
 
 
 def _move_of(context):
-    """Return the uuid of the move that the executor requested this for, which is part of the
-    request id."""
+    """Return the uuid of the move for which the executor made this request, from the request id."""
     return (context.global_request_id or '').removeprefix('req-')
 
 
@@ -221,7 +221,7 @@ def _note_outage(context):
 
 
 def _is_of_a_plan(context):
-    """Return whether the executor asked for this."""
+    """Return whether the executor made this request, for a move of a plan."""
     move_uuid = _move_of(context)
     if not move_uuid:
         return False
@@ -263,8 +263,8 @@ def _tasks():
 
 
 class Kronos:
-    """Kronos in one conductor worker, made on the first tick, after the worker has forked. An error
-is logged once and the work tried again, while the conductor continues.
+    """Kronos in one conductor worker. Its parts are made at their first tick, after the worker has
+    forked. An error is logged once, and the work is tried again, while the conductor continues.
     """
 
     def __init__(self, conf):
@@ -300,7 +300,7 @@ is logged once and the work tried again, while the conductor continues.
         cloud, so the other conductors run it.
 
         At the level ``off`` the moves in progress are completed, and a command may set another
-        level. Only where nova.conf leaves Kronos off and names no aggregate there is no work.
+        level. There is no work only where nova.conf has the level ``off`` and names no aggregate.
         """
         group = self.conf.kronos
         has_work = group.automation != 'off' or aggregates.aggregates_in_scope(self.conf)
@@ -336,7 +336,7 @@ is logged once and the work tried again, while the conductor continues.
         self._execution = service.ExecutionService(context, compute_api.InProcessComputeApi())
 
     def stop(self):
-        """Leave the moves of this worker to others."""
+        """Stop Kronos in this worker, and leave its moves to other workers."""
         self._is_stopping = True
         if self._planning is not None:
             self._guard.run('planner', self._planning.stop)

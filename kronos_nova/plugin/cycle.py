@@ -2,7 +2,7 @@
 
 from kronos_nova.engine import gc_tuning  # isort: skip
 
-gc_tuning.collect_rarely()  # of what is loaded here
+gc_tuning.collect_rarely()  # before the modules below are loaded
 
 from nova import monkey_patch  # isort: skip
 
@@ -39,7 +39,7 @@ def main(argv=None):
     """
     args = planning_worker.parse(__spec__.name, argv)
     may_write = planning_worker.end_with_parent()
-    # RPC too: the addresses of cells are made from the options of its transport.
+    # This configures RPC too: the addresses of cells may refer to the options of its transport.
     config.parse_args(['nova-conductor', *args.arguments])
     kronos_conf.register_opts(CONF)
     logging.setup(CONF, 'nova')

@@ -30,9 +30,9 @@ def _agreed(before):
 
 
 def _is_of_today(context, instance, before):
-    """Return whether a filter of the scheduler may refuse the host because of servers that come or
-    leave before: by devices or NUMA topology of what leaves, or by a server group that they
-    share."""
+    """Return whether a refusal may be due to servers that earlier moves bring to the host or take
+    away: because of PCI devices or NUMA topology of a leaving server, or of a server group that the
+    instance shares with one of them."""
     if not (before.arriving or before.leaving):
         return False
     try:
@@ -48,12 +48,12 @@ def _is_of_today(context, instance, before):
 
 
 class SchedulerDryRun:
-    """A :class:`~kronos_nova.objects.dry_run.DryRun` over the scheduler that live migrations go
-    through: placement, and all enabled filters.
+    """A :class:`~kronos_nova.objects.dry_run.DryRun` by Nova's scheduler, which asks placement and
+    all enabled filters as for a live migration.
 
-    A move that waits for others is asked about for less room, by what these leave, and where that
-    is not there yet for a processor alone, so that the filters decide. A refusal by what leaves is
-    none.
+    For a move that waits for other moves, the request is reduced by the room that these will free.
+    Where even that room is not there yet, a single VCPU is requested, so that only the filters
+    decide. A refusal that may be due to servers of the other moves counts as no answer.
     """
 
     def __init__(self):
@@ -120,8 +120,8 @@ class SchedulerDryRun:
 
     @staticmethod
     def _why_no_host(found, destination, error):
-        """Return whether placement or a filter refused the host, because the scheduler's error does
-        not tell."""
+        """Return a sentence on whether placement or a filter refused the host, which the
+        scheduler's error does not say."""
         if not found:
             return f'placement has no candidate on {destination.host} for what the instance needs'
         return (f'a filter of Nova\'s scheduler refuses {destination.host}, and its log says '

@@ -1,9 +1,9 @@
 """Entry point by which Nova loads Kronos: a notification driver that sends nothing.
 
 ``[oslo_messaging_notifications] driver = kronos`` makes every Nova service construct this driver in
-``rpc.init()``, before it looks its manager class up in ``nova.service.SERVICE_MANAGERS``. That is
-all it takes to be asked for a manager. It runs in every service, before workers fork: it imports
-next to nothing and starts no thread.
+``rpc.init()``, before the service looks up its manager class in ``nova.service.SERVICE_MANAGERS``.
+There the driver enters Kronos' managers. It runs in every service, before workers fork, so it
+imports next to nothing and starts no thread.
 """
 
 import functools
@@ -60,10 +60,10 @@ def _is_usable():
 
 
 def _refuse_mistyped(conf):
-    """Log values that oslo.config refuses when they are read: Nova reads all when it starts,
-    and some are read on the way of its requests.
+    """Log option values that oslo.config refuses, and set these options to their defaults: Nova
+    reads all options when it starts, and some with every request.
 
-    :returns: whether there are any
+    :returns: whether there are any such values
     """
     wrong = invalid_values.values(conf)
     if wrong:

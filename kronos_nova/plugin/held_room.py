@@ -1,4 +1,4 @@
-"""Room that is held for some servers, as nova-scheduler keeps it from others."""
+"""Room that holds reserve for some servers, and that nova-scheduler gives to no others."""
 
 import collections
 from collections.abc import Iterable
@@ -22,10 +22,10 @@ EXPECTED = {
 
 
 class HeldRoom:
-    """The room that holds keep, by host.
+    """The room that holds reserve, by host.
 
-    What is compared is what nova-scheduler knows of a host: memory, disk, VCPUs, and its NUMA
-    topology by Nova's own function. Of custom resources and of devices it knows nothing.
+    Memory, disk, VCPUs and the NUMA topology (by Nova's own function) are compared. Custom
+    resources and devices are not, because nova-scheduler does not know those of a host.
     """
 
     def __init__(self, holds: Iterable[Hold] = ()):
@@ -36,8 +36,8 @@ class HeldRoom:
 
     def leaves_room(self, host: 'host_manager.HostState',
                     spec: 'objects.RequestSpec') -> bool:
-        """Return whether what is held on a host still fits once a server is there. A server that a
-        hold is for takes its place in it."""
+        """Return whether the servers that room is held for still fit on a host once the server of
+        ``spec`` is there. If a hold is for that server, it takes one of the hold's places."""
         kept = self._by_host.get(host.host, ())
         if not kept:
             return True

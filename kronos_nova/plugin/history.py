@@ -1,4 +1,4 @@
-"""The live migrations that ended well of late, by Nova's records, also those of users."""
+"""Recent successful live migrations in Nova's records, including those that users requested."""
 
 
 from nova import context as nova_context
@@ -15,7 +15,8 @@ from kronos_nova.plugin import nova_tables
 
 
 def past_moves(since):
-    """Yield PastMoves of every cell that answers.
+    """Yield a PastMove for each live migration that has succeeded since a time, in the cells that
+    answer.
 
     :raises InventoryError: a database cannot be read
     """

@@ -1,4 +1,4 @@
-"""The executor's port to hosts, in-process."""
+"""The executor's interface to compute hosts within nova-conductor."""
 
 import dataclasses
 
@@ -22,7 +22,7 @@ COMPUTE = 'nova-compute'
 
 
 class InProcessHostApi:
-    """HostApi over Nova's own code. What only reads needs no RPC."""
+    """A HostApi that calls Nova's own code. Methods that only read need no RPC."""
 
     def __init__(self):
         self.servicegroup_api = servicegroup.API()

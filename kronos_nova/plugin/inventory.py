@@ -1,4 +1,5 @@
-"""Reads the cloud in-process: Nova's tables by columns, placement by provider and generation."""
+"""Reads the cloud within a Nova process: Nova's tables by columns, placement by provider and
+generation."""
 
 import collections
 import contextlib
@@ -42,12 +43,14 @@ slow cell counts as unreachable. Not measured."""
 
 
 class InProcessInventory:
-    """An inventory source for the conductor that reaches the API database and every cell's.
+    """An inventory source for a conductor that reaches the API database and the databases of all
+    cells.
 
-    What placement said is kept from one reading to the next, and the flavors of instances with it.
+    Answers of placement and the flavors of instances are kept from one reading to the next.
 
-    :param reading_pace: how hard each reading may work what it reads from
-    :param patience: seconds for cells to answer, and ``short_patience`` once one did not
+    :param reading_pace: pauses of a reading, which limit the load on databases and placement
+    :param patience: seconds that cells have to answer; ``short_patience`` after a reading in which
+        a cell did not answer
     :param domain_keys: keys of aggregates' metadata that state failure domains
     """
 
@@ -64,14 +67,14 @@ class InProcessInventory:
         self._zones, self._kinds = server_facts.ZoneReader(), kinds.Kinds()
         self._cells = nova_tables.CellReader()
         self._silent = False
-        self._read_last = None  # {host: cell} of the last reading, None for all
+        self._read_last = None  # {host: cell} of the last reading, None if it read all hosts
 
     def read(self, scopes=None, moves=()) -> snapshot.Snapshot:
-        """Return the hosts with QEMU or KVM and what runs there, all projects and cells.
+        """Return the hosts with QEMU or KVM and the instances on them, of all projects and cells.
+        Hosts in cells whose database does not answer are in ``unread``.
 
         :param scopes: names of the aggregates whose hosts are wanted, or None for all hosts
         :param moves: as :class:`kronos_nova.inventory.base.InventorySource` says
-        Of cells whose database answers: of the others ``unread`` tells.
 
         :raises InventoryError: the API database, placement, or no cell at all can be read
         """
@@ -86,8 +89,9 @@ class InProcessInventory:
             return tuple(map(shape_of, objects.FlavorList.get_all(cells.admin_context())))
 
     def names_elsewhere(self, attribute, names):
-        """Find names elsewhere, as :class:`kronos_nova.inventory.base.InventorySource` defines it,
-        in cells that answer."""
+        """Return those of ``names`` that instances on other hosts have too, as
+        :class:`kronos_nova.inventory.base.InventorySource` defines it. Only cells that answer are
+        read."""
         if self._read_last is None or not names:
             return set()
         hosts, known = self._read_last.keys(), set(self._read_last.values())
@@ -146,7 +150,7 @@ class InProcessInventory:
         """Return (([(Node, cell name)], Servers, MoveUnderWay objects, versions of the oldest
         nova-compute of each cell, [(host, its NumaCells)]), {host: why it was not read})."""
         everywhere = cells.mappings(context)
-        # A cell that was silent the last time is not waited for long again.
+        # After a reading in which a cell did not answer, cells have less time.
         alive, silent = cells.answering(context, everywhere,
                                         self._short_patience if self._silent else self._patience)
         parts = []
@@ -214,7 +218,8 @@ class InProcessInventory:
 def aggregate_hosts():
     """Return {name of an aggregate: names of its hosts}.
 
-    By columns: a conductor reads it for every evaluation, and there may be thousands of hosts.
+    Columns are read, because a conductor calls this for every evaluation and there may be thousands
+    of hosts.
 
     :raises InventoryError: the API database cannot be read
     """
@@ -235,7 +240,7 @@ def _readable():
         raise exception.InventoryError(problem=first_line(e)) from e
 
 
-# Thousands of instances have one of a dozen pairs.
+# Thousands of instances share a dozen pairs of vm_state and task_state.
 _status = functools.cache(common.status_from_state)
 
 

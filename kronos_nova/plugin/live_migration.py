@@ -1,9 +1,9 @@
-"""Live migration whose allocations change hands in one transaction.
+"""Live migration whose allocations change in one transaction.
 
 Nova's own task moves the source's allocations to the migration, has the scheduler claim the
 destination for the instance, and undoes both one after the other when something fails. In between
-placement promises what is not there, and a process that dies there leaves it so. Here the scheduler
-only chooses, and one ``POST /allocations`` does the rest.
+the allocations are wrong, and they stay wrong if the process dies. Here the scheduler only chooses
+a host, and one ``POST /allocations`` changes the allocations of migration and instance.
 """
 
 from nova import availability_zones
@@ -62,10 +62,9 @@ EXPECTED = {
 
 
 class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
-    """Nova's task with the allocations split, redirected and restored by one request each.
-
-    Takes the same arguments as Nova's, and ``placement`` and the ``registration`` in which it is
-    recorded while it runs.
+    """Nova's live migration task, which claims and restores allocations by one request each. It
+    takes the arguments of Nova's task, and ``placement`` and the ``registration`` in which the task
+    is recorded while it runs.
     """
 
     def __init__(self, *args, placement: PlacementClient, registration: Registration, **kwargs):
@@ -79,10 +78,9 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
     def execute(self):
         """Execute Nova's task, and record the migration's beginning and failure.
 
-        :raises MigrationPreCheckError: it failed before the source had the request, for a reason
-        that
-            Nova would put the instance into ERROR for; where something that is needed did not
-            answer, ``code`` is :data:`outages.CODE`
+        :raises MigrationPreCheckError: the task failed before the source received the request, by
+            an error for which Nova would set the instance to ERROR; ``code`` is
+            :data:`outages.CODE` after an outage
         """
         try:
             self._registration.begin(self.migration.uuid)
@@ -95,7 +93,8 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
             raise known from error
 
     def _as_nova_knows(self, error):
-        # Once the source may have the request, ERROR keeps others from moving it meanwhile.
+        # Once the source may have the request, the ERROR state keeps others from moving the
+        # instance.
         if self._may_be_told:
             return error
         is_outage = outages.is_outage(error)
@@ -131,11 +130,11 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
             migrate_data=self.migrate_data)
 
     def rollback(self, ex):
-        """Give the source's allocations back. What fails here is left to the reconciler: the error
-        that brought us here is the one to report.
+        """Restore the allocations on the source. An error here is logged and left to the
+        reconciler, because the first error is the one to report.
 
-        So is a request to the source that broke off: if it arrived the guest moves, and giving back
-        what it needs at the destination would be wrong.
+        Where the request to the source may have arrived, the allocations stay: the guest may be
+        moving, and needs what it holds at the destination.
         """
         if self._may_be_told:
             LOG.warning('It is not known whether %s received the request for live migration %s. '
@@ -152,8 +151,8 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
     def _call_livem_checks_on_host(self, destination, provider_mapping):
         """Call Nova's method, and record why the host refuses.
 
-        :raises MigrationPreCheckError: this host does not do, whichever way it says so: Nova tries
-            the next one only after the errors that it knows
+        :raises MigrationPreCheckError: the host refuses; other errors become this one, because Nova
+            tries the next host only after errors that it knows
         """
         try:
             super()._call_livem_checks_on_host(destination, provider_mapping)
@@ -171,8 +170,8 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
     def _find_destination(self):
         """Call Nova's method. Without a valid host, raise an error with the refusals.
 
-        :raises NoValidHost: none does; with what those said that the scheduler chose, which Nova
-            has in a log of debugging alone
+        :raises NoValidHost: no host accepts the instance; the message has the refusals of the hosts
+            that the scheduler chose, which Nova logs only at the debug level
         """
         try:
             return super()._find_destination()

@@ -1,8 +1,8 @@
 """The managers under the names that :mod:`kronos_nova.plugin.entry` registers.
 
 Nova imports a manager's class by its dotted name. The names here are resolved at that moment, so
-that a service imports only its own part of Kronos, and so that Nova's own class is handed out where
-Nova is not what the part expects.
+that a service imports only its own part of Kronos, and so that Nova gets its own class where it
+lacks something that Kronos' class needs.
 """
 
 import importlib
@@ -25,10 +25,10 @@ CLASSES = {
 
 
 def resolve(name):
-    """Return (the class to use, why ours does not fit). The class is ours where it fits this Nova,
-    else Nova's.
+    """Return (manager class to use, problems). The class is Kronos' where it fits the installed
+    Nova, else Nova's own, and the problems say why.
 
-    The module of ours says what it builds on in ``EXPECTED``.
+    The module of Kronos' class lists the parts of Nova that it needs in ``EXPECTED``.
     """
     ours, stock = CLASSES[name]
     try:

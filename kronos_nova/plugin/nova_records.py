@@ -36,14 +36,16 @@ CHUNK = 500
 optimise; lowered, there are more statements. Not measured."""
 
 RECENT = datetime.timedelta(days=1)
-"""Migrations that ended longer ago hold nothing any more, or an audit finds what they hold."""
+"""Age up to which ended migrations are read. Older ones hold no allocations, or an audit finds
+these."""
 
 UNFINISHED = list(migration_status.UNDER_WAY)
 
 
 UNANSWERED = (db_exc.DBError, nova_exception.NovaException,
               keystone_exc.ClientException, neutron_exc.NeutronException)
-"""Errors of Nova's objects where a database, Neutron or a record is not there."""
+"""Errors of Nova's objects where a database, keystone or Neutron does not answer or a record is
+missing."""
 
 
 @contextlib.contextmanager
@@ -66,7 +68,7 @@ def _readable():
 
 
 class CellRecords:
-    """NovaRecords over Nova's own objects."""
+    """NovaRecords (see :mod:`kronos_nova.placement.records`) read by Nova's own code."""
 
     def __init__(self, placement: PlacementClient):
         self._placement = placement
@@ -185,10 +187,11 @@ class CellRecords:
 
     @_answered()
     def end_stale(self, before):
-        """End live migrations in progress whose instance is at neither end, or is deleted: the
-        source died, and the instance was evacuated. Of the cells that answer.
+        """End live migrations in progress whose instance is on neither of the two hosts, or is
+        deleted: the source died, and the instance was evacuated. Cells that do not answer are left
+        out.
 
-        :param before: only those that did not change since then
+        :param before: time; migrations that have changed since then are left alone
         :returns: uuids of the migrations that were ended
         """
         ended, _silent = _of_each_cell(lambda context: _end_stale(context, before))
@@ -225,7 +228,8 @@ class CellRecords:
 
     @_answered()
     def give_up(self, migration_uuid):
-        """Raise an error if a cell does not answer: what no other cell has may be in it."""
+        """Give up a migration, as NovaRecords defines it. Returns False also where no cell that
+        answers has the migration and another cell does not answer."""
         found, silent = _of_each_cell(lambda context: self._give_up(context, migration_uuid))
         said = [each for each in found if each is not None]
         return all(said) if said else not silent
@@ -294,11 +298,11 @@ def _targeted(context, mappings, read_deleted='no'):
 
 
 def _of_each_cell(read, read_deleted='no'):
-    """Read the cells side by side.
+    """Read all cells in parallel.
 
     :param read: called with a context that is targeted at the cell
-    :returns: (what it gave of the cells that answered, names of those that did not)
-    :raises InventoryError: none of them answered
+    :returns: (results of the cells that answered, names of the cells that did not)
+    :raises InventoryError: no cell answered
     """
     context = cells.admin_context()
     context.read_deleted = read_deleted
@@ -316,8 +320,8 @@ def _end_stale(context, before):
 
 
 def _is_left_over(context, migration):
-    """Return whether the instance is at neither end. One that has lost its mark at an end of the
-    migration may still be copied: an operator reset its state."""
+    """Return whether the instance is deleted, or on neither host of the migration. An instance on
+    one of them without a task_state may still be copied: an operator may have reset its state."""
     try:
         instance = objects.Instance.get_by_uuid(context, migration.instance_uuid,
                                                 expected_attrs=[])
@@ -347,9 +351,9 @@ def _end(migration):
 
 
 def _left_its_mark(context, migration):
-    """Return whether the instance still waits for a migration that was ended: the process that gave
-    it up died before it set the instance free. A request since then would have changed the
-    instance."""
+    """Return whether an ended migration left the task_state ``migrating`` on its instance: the
+    process that ended the migration died before it cleared the task_state. A later request would
+    have changed the instance after the migration."""
     try:
         instance = objects.Instance.get_by_uuid(context, migration.instance_uuid)
     except nova_exception.InstanceNotFound:

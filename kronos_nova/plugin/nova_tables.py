@@ -1,9 +1,9 @@
-"""Nova's tables by columns: of the tens that an instance has, Kronos needs ten.
+"""Nova's records, read as columns: an instance has dozens of columns, and Kronos needs ten.
 
-What Nova's own objects would say, at a twentieth of the time and without what does not concern
-Kronos: no user data, no key and no metadata but Kronos' own ever come into its memory. The tests
-compare each with Nova's objects; names of tables and columns are those of
-``nova.db.main.models`` and ``nova.db.api.models``.
+The results equal those of Nova's objects, in a twentieth of the time. Data that does not concern
+Kronos is not read: no user data, no keys, and no metadata but Kronos' own. The tests compare each
+result with Nova's objects. Names of tables and columns are those of ``nova.db.main.models`` and
+``nova.db.api.models``.
 """
 
 import calendar
@@ -59,7 +59,8 @@ lowered, there are more statements. Not measured."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Node:
-    """A compute node with what its service says, a mapping as Nova's servicegroup drivers want."""
+    """A compute node. ``service`` has the columns of its nova-compute service, as a mapping that
+    Nova's servicegroup drivers accept."""
 
     uuid: str
     host: str
@@ -81,8 +82,8 @@ class Size:
 
 
 class Server(NamedTuple):
-    """The columns of an instance that Kronos reads. The row itself is not kept, as the text of its
-    flavor is most of it."""
+    """The columns of an instance that Kronos reads. The row itself is not kept, because most of it
+    is the text of the flavor."""
 
     uuid: str
     name: str
@@ -105,9 +106,9 @@ def _main(context):
 
 
 def _keep_to_one_time(session):
-    """Give a transaction that begins a consistent snapshot, also where READ COMMITTED is the
-    default of the server, as it often is for Galera."""
-    if session.get_bind().dialect.name != 'sqlite':  # which knows no other way
+    """Make a new transaction read one consistent snapshot, also where the server's default is READ
+    COMMITTED, as it often is for Galera."""
+    if session.get_bind().dialect.name != 'sqlite':  # which always does so
         session.connection(execution_options={'isolation_level': 'REPEATABLE READ'})
 
 
@@ -123,7 +124,7 @@ def chunks(values, size):
 def nodes(context, hosts=None):
     """Return the Nodes of a cell that have a service, of any hypervisor.
 
-    :param hosts: names of those that are wanted, or None for all
+    :param hosts: names of the hosts that are wanted, or None for all
     """
     node, service = models.ComputeNode, models.Service
     columns = (service.host, service.topic, service.disabled, service.disabled_reason,
@@ -143,7 +144,7 @@ def nodes(context, hosts=None):
 
 
 class CellReader:
-    """Reads the NUMA cells of hosts, and parses what has not changed once."""
+    """Reads the NUMA cells of hosts. Text that has not changed is not parsed again."""
 
     def __init__(self):
         self._known = {}  # host: (text, cells)
@@ -188,18 +189,18 @@ def _cpu(text):
 
 
 def not_hidden():
-    """Return the condition that an instance is not the copy that a resize to another cell works
-    on."""
+    """Return the SQL condition that an instance is not the hidden copy of a resize to another
+    cell."""
     hidden = models.Instance.hidden
     return hidden.is_(None) | hidden.is_(False)
 
 
 class InstanceReader:
-    """Reads instances, and parses each flavor once for as long as it lives. The properties of an
-    instance's image are read once too: they change only when it is rebuilt from another image.
-    Of the facts that decide how it can be moved see :mod:`kronos_nova.plugin.server_facts`.
+    """Reads the instances of a cell. Each flavor is parsed once. The properties of an instance's
+    image are read again only when the instance has changed. Facts that decide how an instance can
+    be moved come from :mod:`kronos_nova.plugin.server_facts`.
 
-    :param reading_pace: of reading the instances of some hosts after those of others
+    :param reading_pace: pauses between groups of hosts
     """
 
     def __init__(self, reading_pace: pace.ReadingPace = pace.HURRY):
@@ -209,8 +210,8 @@ class InstanceReader:
         self._facts = server_facts.FactReader()
 
     def read(self, context, hosts):
-        """Yield the Servers on some hosts of a cell, soft-deleted ones with them; as they were at
-        one time, in one transaction."""
+        """Yield the Servers on some hosts of a cell, soft-deleted ones included. One transaction
+        reads all of them as of one moment."""
         host, name_of = models.Instance.host, namer()
         self._facts.begin()
         with _main(context) as session:
@@ -228,9 +229,9 @@ class InstanceReader:
                         yield from self._servers(rows, metadata, tags, name_of)
 
     def _read_images(self, session, rows):
-        """Read the properties of the images of instances that are new or have changed. A server
-        with its root disk in a volume names no image, and may be rebuilt from another; and
-        nova-manage changes properties."""
+        """Read the properties of the images of instances that are new or have changed. An equal
+        image reference is not enough: a server that boots from a volume has none and may be rebuilt
+        from another image, and nova-manage changes properties."""
         states = {row.uuid: (row.image_ref or '', row.updated_at) for row in rows}
         new = {uuid: state for uuid, state in states.items()
                if self._images.get(uuid, (None,))[0] != state}
@@ -261,8 +262,8 @@ class InstanceReader:
                              self._images[uuid][1], tags.get(uuid, ()), self._facts.facts_of(uuid))
 
     def _parsed(self, uuid, flavor):
-        """Return the size of an instance's flavor; None, with a warning, where Nova has no flavor
-        of it."""
+        """Return the size of an instance's flavor; None, with a warning, where Nova's record of the
+        flavor cannot be read."""
         try:
             size = self._sizes[flavor] = parse_flavor(flavor)
         except (TypeError, ValueError, KeyError) as error:
@@ -279,7 +280,7 @@ def _interned(text):
 def parse_flavor(text):
     """Return the Size in ``instance_extra.flavor``, a serialized ``nova.objects.Flavor``.
 
-    :raises TypeError, ValueError, KeyError: it is none
+    :raises TypeError, ValueError, KeyError: the text is no such flavor
     """
     data = json.loads(text)['cur']['nova_object.data']
     return Size(vcpus=data['vcpus'], memory_mb=data['memory_mb'],
@@ -310,7 +311,7 @@ def _metadata(rows):
     """Return {instance uuid: its metadata that concerns Kronos}."""
     found = collections.defaultdict(dict)
     for uuid, key, value in rows:
-        if key.startswith(snapshot.OWN_METADATA):  # a database may not know capitals
+        if key.startswith(snapshot.OWN_METADATA):  # a database may ignore case
             found[uuid][key] = value
     return found
 
@@ -346,7 +347,8 @@ def _image_properties(session, uuids):
 
 
 class _Names(dict):
-    """Asked by a template for what it names, gives what any format takes, and remembers."""
+    """A mapping that records the names which a ``%`` template looks up, and returns 0 for each, a
+    value that every format accepts."""
 
     def __missing__(self, name):
         self[name] = 0
@@ -385,14 +387,14 @@ def namer():
 
 
 def is_unique_in_a_cell(attribute):
-    """Return whether no two instances of a cell can have one ``name`` or ``display_name``."""
+    """Return whether no two instances of a cell can have the same ``name`` or ``display_name``."""
     return attribute == 'name' and 'id' in [column.key for column in name_columns()]
 
 
 def names_elsewhere(context, attribute, names, hosts):
-    """Return the names that instances of a cell on other hosts than these have too.
+    """Return those of ``names`` that instances of a cell on other hosts than ``hosts`` have too.
 
-    :param attribute: ``name``, the libvirt domain's, or ``display_name``
+    :param attribute: ``name`` (of the libvirt domain) or ``display_name``
     """
     instance = models.Instance
     by_display_name = attribute == 'display_name'
@@ -410,7 +412,8 @@ def names_elsewhere(context, attribute, names, hosts):
 
 
 def is_listed(server):
-    """Return whether Nova lists an instance: one that is soft-deleted only holds what it held."""
+    """Return whether Nova lists an instance. Soft-deleted instances are not listed, but keep their
+    allocations."""
     return server.vm_state != vm_states.SOFT_DELETED
 
 
@@ -419,7 +422,7 @@ IN_PROGRESS = (migration_meaning.MOVES, migration_meaning.WAITS)
 
 def migrations(context, statuses):
     """Return MoveUnderWay objects of a cell's migrations in some statuses that have a destination,
-    without those that no one acts on any more."""
+    without those that no service acts on any more."""
     row, instance = models.Migration, models.Instance
     with _main(context) as session:
         rows = session.query(
@@ -489,7 +492,7 @@ def server_groups(context, instances=None):
 
 def _groups_with(session, instances):
     """Return the ids of the groups that have one of the instances as a member. All members are read
-    where they are fewer than the instances, because naming instances is what takes time."""
+    where they are fewer than the instances, because a query that names instances takes longer."""
     member = api_models.InstanceGroupMember
     if session.query(member).count() <= len(instances):
         return {number for number, uuid in session.query(member.group_id, member.instance_uuid)
@@ -508,7 +511,7 @@ def recent_migrations(context, unfinished, since):
     row, since = models.Migration, clock.naive(since)
     columns = row.instance_uuid, row.uuid, row.status, row.updated_at
     with _main(context) as session:
-        # Two statements, an index each.
+        # Two statements, so that each can use an index.
         found = set(map(tuple, session.query(*columns).filter(row.status.in_(unfinished))))
         return found.union(map(tuple, session.query(*columns).filter(row.updated_at >= since)))
 

@@ -31,6 +31,6 @@ OUTAGES = (
 
 
 def is_outage(error: BaseException | None) -> bool:
-    """Return whether an error, or one that it was raised because of, says nothing about the
+    """Return whether an error, or one of its causes, is an outage, which says nothing about the
     instance."""
     return outages.is_outage(error, OUTAGES)

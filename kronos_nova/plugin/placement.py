@@ -1,4 +1,4 @@
-"""Placement as the Nova service that we run in is configured to reach it."""
+"""The client of placement, configured like that of the Nova service in which Kronos runs."""
 
 import functools
 

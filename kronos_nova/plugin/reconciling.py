@@ -1,4 +1,4 @@
-"""The reconciler in conductor workers: one of all of them looks, a little at a time."""
+"""The reconciler in conductor workers. One of all workers reconciles, in short steps."""
 
 import datetime
 import time
@@ -14,9 +14,9 @@ BEAT_SECONDS = 5
 """Seconds between two calls of :meth:`Reconciling.tick`. Raised, a worker that died is noticed
 later; lowered, the database has more writes. Not measured."""
 SILENCE_SECONDS = 20
-"""Seconds without a beat after which a worker assumes that all workers were delayed. Raised,
-workers that were delayed count as dead; lowered, a tick that is a little late counts as a delay.
-Several times :data:`BEAT_SECONDS`."""
+"""Seconds without a heartbeat of its own after which a worker assumes that all workers were
+delayed. Raised, workers that were delayed count as dead; lowered, a tick that is a little late
+counts as a delay. Several times :data:`BEAT_SECONDS`."""
 LEASE_SECONDS = 60
 """Seconds for which other workers leave the reconciling to a silent worker. Raised, another worker
 takes over later; lowered, two workers reconcile at once. Not measured."""
@@ -36,7 +36,7 @@ class Reconciling:
     """The reconciliation in one conductor worker. :meth:`tick` is called every BEAT_SECONDS."""
 
     def __init__(self, conf, client, journal, tasks, leases):
-        """:raises PlacementError: it cannot be reached, or is too old"""
+        """:raises PlacementError: placement cannot be reached, or is too old"""
         client.negotiate()
         self._options = conf.kronos_allocations
         self._tasks = tasks
@@ -50,13 +50,15 @@ class Reconciling:
         self._beaten = timeutils.now()
 
     def tick(self):
-        """Say that this worker lives, and look at recent migrations where that is due and no other
-        worker does.
+        """Record a heartbeat of this worker, and reconcile recent migrations where that is due and
+        no other worker does so.
 
-        Where this worker could not say so for a while, neither could the others: none of them is
-        taken for dead before it had the time to say it again.
+        If this worker recorded no heartbeat for a while, the others probably did not either. Then
+        reconciling waits until they have had time for a new one, so that none of them counts as
+        dead.
 
-        :raises PlacementError, InventoryError, DBError: it is tried again, as far back
+        :raises PlacementError, InventoryError, DBError: the step failed; the next run covers the
+            same time again
         """
         self._tasks.beat()
         now = timeutils.now()
@@ -76,8 +78,9 @@ class Reconciling:
         self._go_on(now)
 
     def _go_on(self, now):
-        """Examine some instances. When all were examined, the next run begins here, unless there is
-        one that has to be examined again."""
+        """Reconcile instances until the time of this tick is used up. After the last one, the next
+        run has to look back only to the beginning of this run, unless an instance has to be
+        examined again."""
         work, self._work = self._work, None
         for _outcome in work:
             if timeutils.now() - now > BUDGET_SECONDS:

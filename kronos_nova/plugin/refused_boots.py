@@ -1,4 +1,5 @@
-"""Notes servers for which Nova found no host, so that room is made for the next ones like them."""
+"""Requests for room, recorded when Nova finds no host for new servers, so that the next ones like
+them find one."""
 
 import datetime
 
@@ -21,11 +22,13 @@ table."""
 
 
 def note(database, request_spec, hold_seconds):
-    """Record a request for room, unless one for such servers is open. A request that names a host
-    is not noted: room elsewhere is of no use to it. An error here does not affect the request.
+    """Record that room is wanted for servers like those of ``request_spec``, unless such a record
+    is open. A request that names a host is left out, because room elsewhere is of no use to it. An
+    error here is logged and does not affect Nova's request.
 
-    :param database: the control database, of a request that does not wait for it
-    :param hold_seconds: how long the room is kept once it is there
+    :param database: the control database, whose statements fail early rather than delay Nova's
+        request
+    :param hold_seconds: seconds for which the room is kept once it is there
     """
     try:
         if not _names_host(request_spec):

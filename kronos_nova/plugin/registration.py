@@ -15,14 +15,16 @@ LOG = logging.getLogger(__name__)
 
 
 class Registration:
-    """A context from before Nova has a record of the migration until after its last write.
+    """A context manager during which a live migration is recorded as the task of this worker. It
+    begins before Nova creates the Migration and ends after Nova's last write to it.
 
-    Where Nova could not write down how it failed, the task is left to the reconcilers as if this
-    worker had died. Without its database Kronos still migrates; only the death of this worker in
-    the middle would go unnoticed for long.
+    Where Nova could not save how the migration failed, the task is left to the reconcilers, as if
+    this worker had died. Without the control database the migration continues unrecorded; then the
+    death of this worker is noticed late.
 
-    :param make_tasks: gives what it is written down in
-    :param note_outage: writes down, for who asked, that it fails because of an outage
+    :param make_tasks: callable that returns the Tasks in which the migration is recorded
+    :param note_outage: callable that records, for the executor that requested the migration, that
+        an outage ended it
     """
 
     def __init__(self, make_tasks: Callable[[], Tasks], note_outage: Callable[[], None],
@@ -61,7 +63,8 @@ class Registration:
             self._tasks.leave(*self._uuids)
 
     def fail(self, error: Exception) -> None:
-        """Say with what the task ends: after Nova has written that down, it raises the same."""
+        """Note the error that ends the task. If Nova raises the same error, it has saved the
+        failure."""
         self._error = error
 
     def _is_written_down(self, error):
@@ -69,9 +72,9 @@ class Registration:
         return error is self._error or isinstance(error, nova_exception.MigrationError)
 
     def begin(self, migration_uuid: str) -> None:
-        """Say which migration it is.
+        """Record the uuid of the migration.
 
-        :raises TaskLost, DBError: this worker must not go on with it
+        :raises TaskLost, DBError: this worker must not continue the migration
         """
         self._uuids.append(migration_uuid)
         self._go_on(lambda tasks: tasks.begin(self._uuids[0], migration_uuid))
@@ -79,12 +82,12 @@ class Registration:
     def hand_over(self) -> None:
         """Record that the request to the source compute is about to be sent.
 
-        :raises TaskLost, DBError: this worker must not go on with it
+        :raises TaskLost, DBError: this worker must not continue the migration
         """
         self._go_on(lambda tasks: tasks.hand_over(self._uuids[-1]))
 
     def note_outage(self) -> None:
-        """Say that something that is needed did not answer, before Nova says that it failed."""
+        """Record that an outage ends the migration, before Nova saves the failure."""
         try:
             self._note_outage()
         except (db_exc.DBError, exception.KronosException) as error:

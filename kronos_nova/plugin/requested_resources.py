@@ -21,11 +21,13 @@ memory; lowered, resources are computed again more often. Not measured."""
 
 
 UNREADABLE = (nova_exception.NovaException, AttributeError, LookupError, TypeError, ValueError)
-"""Errors of Nova about records that it cannot read: older releases refused less."""
+"""Errors that Nova raises for records that it cannot read, such as those that an older release
+accepted."""
 
 
 class Counter:
-    """Counts what instances ask for by their own records alone, each kind of them once."""
+    """Computes the resources that instances request, from their own records alone, and once for all
+    instances with the same flavor and image."""
 
     def __init__(self):
         self._counted = {}
@@ -55,7 +57,8 @@ class Counter:
 
 
 def exactly(context, instance):
-    """Return all correct allocations of an instance: (``{resource class: amount}``, ...)."""
+    """Return the amounts that an instance may correctly hold: (``{resource class: amount}``,
+    ...)."""
     spec = candidates.spec_of(context, instance)
     request = scheduler_utils.ResourceRequest.from_request_spec(spec)
     if not request.cpu_pinning_requested:
@@ -83,7 +86,7 @@ def _has_devices(asking):
 
 
 def _has_ports_that_ask(asking):
-    """Return whether the instance has ports with resource requests. A bound port says on which
-    providers its part is."""
+    """Return whether the instance has ports with resource requests. The profile of such a port
+    names the providers of its allocation once it is bound."""
     return any((vif.get('profile') or {}).get('allocation')
                for vif in json.loads(asking.network_info or '[]'))

@@ -1,8 +1,8 @@
-"""Nova's resource tracker with a memory: what it holds is kept as claims.
+"""Nova's resource tracker, which stores the usage that it counts as claims.
 
 Nova counts a node's usage in three places: for an instance, for a migration, and when a move is
-dropped. The overrides here let it count, look at what it counted, and write that down. All of them
-run under Nova's own lock, as does everything else here that touches the claims.
+dropped. The overrides here call Nova's methods and store what these counted. All of them run under
+Nova's own lock, as does everything else here that touches the claims.
 """
 
 import dataclasses
@@ -31,8 +31,8 @@ from kronos_nova.plugin import reverts
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
-# In the statistics of a node's record: its last reporter kept claims. Without Kronos a
-# nova-compute makes these statistics again.
+# Key in the ``stats`` of a ComputeNode: the nova-compute that saved them kept claims. A
+# nova-compute without Kronos makes the stats again without this key.
 MARK = 'kronos_claims'
 
 MOST_MOVES = 10
@@ -58,7 +58,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         self._is_trusted = None
         self._counted = None
         self._recorded = {}
-        self._unaudited = set()  # keys of claims that count as they did when the last process ended
+        self._unaudited = set()  # keys of claims of the last process that no audit has checked
 
     # What Nova counts
 
@@ -194,8 +194,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     def _forgotten(self, claims):
         """Return the claims for which the audit found neither an instance nor a migration. A kept
-        claim that is no longer in the store was removed by an operator. A negative id was never in
-        the store."""
+        claim that is no longer in the store was removed by an operator. A claim with a negative id
+        was never in the store."""
         rows = {claim.key: claim for claim in self.ledger.rows(claims.node)}
         unsaved = {key: claim for key, claim in claims.waiting.items()
                    if claim.id < 0 or not self.ledger.is_saved}
@@ -230,7 +230,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     @synchronized
     def release_orphans(self, context):
-        """Release claims without an owner that have expired; between audits too."""
+        """Release expired claims that belong to no instance and no migration, also between
+        audits."""
         for nodename in list(self.compute_nodes):
             claims = self.ledger.node_claims(nodename)
             expired = [claim for claim in claims.untracked.values()
@@ -280,10 +281,10 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         return node
 
     def _start_from_claims(self, context, resources):
-        """Start from the claims, where that is possible.
+        """Take the usage of a node from its claims, where that is possible.
 
-        Whatever is wrong with the claims, Nova's own audit runs in their place, as it does without
-        Kronos. An error that is not theirs comes again there.
+        After any error Nova's own audit runs instead, as it does without Kronos. An error that the
+        claims did not cause occurs there again.
 
         :returns: whether the node is ready
         """
@@ -297,13 +298,14 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     @synchronized
     def _restore_node(self, context, resources):
-        """Know the usage from the claims, without the migrations and the details of instances.
+        """Take the usage of a node from its claims, without reading migrations and details of
+        instances.
 
-        Only where the claims add up to what this node last reported, are of the instances that are
-        here now, and that nova-compute kept claims. Whatever happened in between, the first audit
-        finds as it always does.
+        The claims are used only where the last nova-compute kept claims, they are those of the
+        instances that are here now, and they add up to the usage that this node last reported. The
+        first audit finds any later change, as it always does.
 
-        :returns: whether that was possible; if not, Nova's own audit has to do it
+        :returns: whether the claims were used; if not, Nova's own audit has to run
         """
         if self._is_trusted is None:
             self._is_trusted = self.ledger.open()
@@ -332,9 +334,10 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     @staticmethod
     def _needs_migrations(rows):
-        """Return whether Nova heals the allocations of PCI devices when it reports to placement:
-        which of two sets of them a server that waits for its resize to be confirmed holds, and
-        which its migration, it tells by the migrations that it tracks."""
+        """Return whether Nova needs the migrations when it reports to placement. With PCI devices
+        in placement Nova repairs their allocations then. For a resize that waits to be confirmed,
+        only the tracked migration says which devices belong to the instance and which to the
+        migration."""
         return CONF.pci.report_in_placement and not all(_is_home(claim) for claim in rows)
 
     def _instances_of(self, context, nodename):
@@ -353,13 +356,13 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         devices = self.pci_tracker.pci_devs if self.pci_tracker else ()
         return ({claim.instance_uuid for claim in rows if claim.state == CLAIMED} >= set(here) and
                 {device.instance_uuid for device in devices} <= uuids | {None} and
-                # Nova's audit allocates these.
+                # Only Nova's audit allocates these devices.
                 not any(device.status == fields.PciDeviceStatus.CLAIMED for device in devices) and
                 len(elsewhere) <= MOST_MOVES and
                 all(self._is_moving(context, claim) for claim in elsewhere))
 
     def _is_moving(self, context, claim):
-        """Return whether Nova may count an instance that is not here for a migration."""
+        """Return whether Nova may count, for a migration, an instance that is on another host."""
         try:
             instance = objects.Instance.get_by_uuid(context, claim.instance_uuid, expected_attrs=[])
         except nova_exc.InstanceNotFound:
@@ -383,7 +386,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         node = self.compute_nodes[nodename]
         node.running_vms = stats.num_instances
         node.current_workload = stats.calculate_workload()
-        # The record has a copy.
+        # The ComputeNode has a copy of the stats.
         node.stats = stats
 
 
@@ -393,7 +396,7 @@ def _is_home(claim):
 
 def _is_on_its_way(migration):
     try:
-        # Nova's list of those in progress has some that have ended too.
+        # Nova's list of migrations in progress includes some that have ended.
         has_ended = migration.status in migration_status.ENDED
         return not has_ended and migration.instance.task_state is not None
     except nova_exc.InstanceNotFound:

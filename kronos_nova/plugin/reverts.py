@@ -18,34 +18,35 @@ EXPECTED = {
 }
 
 
-# In the statistics that nova-compute keeps in the record of its node, where a conductor reads it.
+# Key in the ``stats`` of a ComputeNode, which nova-compute saves and a conductor reads.
 MARK = 'kronos_reverts'
 
 
 def mark(stats):
-    """Say in a node's statistics that its nova-compute reverts moves as below."""
+    """Mark a node's stats: its nova-compute reverts moves by :class:`RevertsAtomically`."""
     if CONF.kronos.atomic_moves != 'off':
         stats[MARK] = '1'
 
 
 def are_atomic_on(node):
-    """Return whether the nova-compute of a ComputeNode reverts moves as below, not as Nova does."""
+    """Return whether the nova-compute of a ComputeNode reverts moves by :class:`RevertsAtomically`,
+    not as Nova does."""
     return MARK in (node.stats or {})
 
 
 class RevertsAtomically:
-    """A part of the compute manager.
+    """A part of the compute manager that restores the source's allocation after a failed move.
 
-    Other than Nova's way it keeps what the instance holds on sharing providers, tries again after a
-    conflict, and gives nothing to an instance that was deleted meanwhile.
+    Unlike Nova's method, it keeps the instance's allocations on sharing providers, tries again
+    after a conflict, and gives nothing to an instance that was deleted in the meantime.
     """
 
     def _revert_allocation(self, context, instance, migration):
-        """Return the allocation of the migration to the source, as Nova's does; False if there was
-        none.
+        """Give the allocation of the migration back to the instance on its source, as Nova's method
+        does. Returns what the migration held, or False if it held nothing.
 
-        Where placement refuses, that is logged, and left to be reconciled: the callers have guests
-        and networks to look after, and would only leave those behind too.
+        An error of placement is logged and left to the reconciler, because the callers still have
+        to clean up guests and networks.
         """
         if CONF.kronos.atomic_moves == 'off':
             return super()._revert_allocation(context, instance, migration)

@@ -1,9 +1,9 @@
-"""Gives servers that find no host the room that allocations keep for them.
+"""Release of room that allocations keep, when servers that it is kept for find no host.
 
-Placement cannot tell for whom an allocation stands, so that it refuses the holder of room too.
-Where the scheduler found no host, and room is kept for such servers, allocations of as many are
-removed, and the scheduler is asked once more. The next evaluation counts the servers that have
-come, and allocates again what they did not use.
+Placement does not know for which servers an allocation keeps room, so it refuses these servers too.
+Where the scheduler found no host and room is kept for such servers, the allocations of as many are
+removed, and the scheduler is asked once more. The next evaluation counts the servers that were
+started, and allocates again what they did not use.
 """
 
 from oslo_db import exception as db_exc
@@ -17,11 +17,12 @@ LOG = logging.getLogger(__name__)
 
 
 def give_way(database, allocations, request_spec, count) -> bool:
-    """Remove allocations that keep room for servers like these, as many as there are servers.
-    Nothing of this fails the request.
+    """Remove the allocations that keep room for ``count`` servers like those of ``request_spec``.
+    An error here is logged and does not affect Nova's request.
 
-    :param database: the control database, of a request that does not wait for it
-    :param allocations: returns the RoomAllocations
+    :param database: the control database, whose statements fail early rather than delay Nova's
+        request
+    :param allocations: callable that returns the RoomAllocations
     :param count: number of servers
     :returns: whether any was removed
     """
@@ -41,7 +42,8 @@ def give_way(database, allocations, request_spec, count) -> bool:
 
 
 def _consumers(kept, request_spec):
-    """Return the uuids of consumers that stand for servers like these, of the oldest hold first."""
+    """Return the uuids of the consumers that keep room for servers like these, those of the oldest
+    hold first."""
     return [uuid for each in kept
             if each.is_for(request_spec.flavor.name, request_spec.project_id or '')
             for uuid, _host in sorted(each.consumers.items(), key=lambda item: item[::-1])]

@@ -1,6 +1,7 @@
-"""nova-scheduler with Kronos in it: knows the load that was measured, and which hosts are emptied.
+"""nova-scheduler with Kronos: its manager, filter and weigher use measured load, operators' rules,
+held room, and which hosts are being emptied.
 
-The manager reads both now and then; the filter and the weigher only look at what it has read, so
+The manager reads these every few seconds. The filter and the weigher only use what it has read, so
 that scheduling never waits for another database.
 """
 
@@ -71,7 +72,7 @@ class LastRead:
         """Replace the figures by those of a new reading.
 
         :param combined: {host: (mode, weighted sum of its scores)}
-        :param holds: of room that is kept now
+        :param holds: the Holds in force now
         """
         self.scores = {host: -value if mode == 'pack' else value
                        for host, (mode, value) in combined.items()}
@@ -106,9 +107,9 @@ class KronosSchedulerManager(manager.SchedulerManager):
 
     @periodic_task.periodic_task(spacing=10, run_immediately=True)
     def kronos_look(self, context):
-        """Read rules, scores and what is being emptied, each whether or not the others can be read.
-        Without the control database there are no scores, and nothing is being emptied; rules stay
-        as they were read before."""
+        """Read operators' rules and the control database. Where the control database does not
+        answer, there are no scores, no hosts being emptied and no holds. Where rules cannot be
+        read, the earlier ones stay."""
         self._say([*self._heed_rules(), *self._refresh(), *self._report()])
 
     def _heed_rules(self):
@@ -166,7 +167,7 @@ def refresh(view, database, score_max_age):
 def report(database, is_filtering):
     """Report that this process lives, and whether KronosFilter is enabled in it.
 
-    :param is_filtering: whether it is
+    :param is_filtering: whether KronosFilter is enabled
     :raises DBError: the control database does not answer
     """
     schedulers.Schedulers(database).report(worker.name(CONF.host), is_filtering)
@@ -178,9 +179,9 @@ def _database():
 
 
 class KronosFilter(filters.BaseHostFilter):
-    """Refuses hosts that Kronos is emptying, those on which room is held that the server would
-    take, and those that a rule of an operator does not let the server go to, unless the request
-    names the host."""
+    """Refuses hosts that Kronos is emptying, hosts where the server would take room that is held
+    for others, and hosts that an operator's rule forbids for the server. A host that the request
+    names is not refused."""
 
     RUN_ON_REBUILD = False
 
@@ -198,8 +199,8 @@ class KronosFilter(filters.BaseHostFilter):
 
 
 def _leaves_room(host_state, spec_obj):
-    """Return whether what is held on a host still fits. What cannot be judged passes: a fault here
-    must not keep servers from being started."""
+    """Return whether the servers that room is held for still fit on a host. After an error the host
+    passes, because a fault here must not keep servers from being started."""
     try:
         return VIEW.held.leaves_room(host_state, spec_obj)
     except Exception:
@@ -219,7 +220,7 @@ def _requests_host(spec_obj, host):
 def requested_server(spec_obj, host_states=()):
     """Return the RequestedServer of a RequestSpec.
 
-    :param host_states: of the hosts that may be its own
+    :param host_states: states of the hosts among which the server's own may be
     """
     group, image = spec_obj.instance_group, spec_obj.image
     properties = image.properties if image and 'properties' in image else None

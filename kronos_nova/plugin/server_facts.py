@@ -1,6 +1,6 @@
 """Facts about instances that decide how and where Nova can move them: devices, ports, shares, the
-model of their processors and the zone they are pinned to. By columns, and read once: again when the
-instance has changed, and now and then.
+model of their processors and the zone they are pinned to. They are read as columns, and again only
+when the instance has changed and every few readings.
 """
 
 import json
@@ -49,7 +49,7 @@ class FactReader:
         """Read the facts that are not known yet.
 
         :param session: of the cell's database
-        :param rows: with ``uuid`` and ``updated_at``
+        :param rows: rows of instances with ``uuid`` and ``updated_at``
         """
         since = self._reading - READ_ALL_EVERY
         new = {row.uuid: row.updated_at for row in rows
@@ -108,7 +108,8 @@ def _shares(session, uuids):
 
 def _has_fixed_device(uuid, text):
     """Return whether a PCI device of the flavor must not be migrated live, as
-    ``nova.objects.InstancePCIRequest`` decides: those of ports have no alias."""
+    ``nova.objects.InstancePCIRequest`` decides. Requests of ports, which have no alias, do not
+    count."""
     requests = _parsed(uuid, text, 'PCI requests') or []
     return any(request.get('alias_name') is not None and not _is_live_migratable(request)
                for request in requests)
@@ -154,8 +155,8 @@ class ZoneReader:
     def read(self, context, uuids, zones):
         """Return {instance uuid: its zone}, without instances that are pinned to no zone.
 
-        The zone is looked for in the text of the request: to parse tens of thousands of requests
-        takes minutes.
+        The database searches the text of each RequestSpec for the zone, because parsing tens of
+        thousands of them takes minutes.
 
         :param zones: names of all zones
         """

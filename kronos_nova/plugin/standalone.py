@@ -1,8 +1,8 @@
 """Nova's code outside of a Nova service, as nova-manage runs it.
 
-Commands run in plain threads, whatever the services are configured to. Some libraries import
-eventlet wherever it is installed, which prints warnings and keeps Nova 34 from working in threads:
-for commands there is none, but for Nova 33, whose code imports it in threads too.
+Commands run in native threads, whichever concurrency the services use. Some libraries import
+eventlet wherever it is installed, which prints warnings and keeps Nova 34 from working in threads.
+So eventlet is hidden from commands, except with Nova 33, whose own code imports it in threads too.
 """
 
 import functools
@@ -20,7 +20,7 @@ Nova."""
 
 
 class _WithoutEventlet:
-    """A finder by which eventlet is not installed."""
+    """An import finder for which eventlet is not installed."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -36,10 +36,10 @@ def hide_eventlet():
 def load_nova(config_files, config_dirs):
     """Read nova.conf into Nova's own configuration and register its objects.
 
-    To be called before anything else of Nova is imported: Nova decides then which concurrency it
-    uses.
+    Call it before anything else of Nova is imported, because Nova chooses its concurrency at that
+    moment.
 
-    :param config_files: paths, or None for the files that Nova looks for by itself
+    :param config_files: paths, or None for Nova's default files
     """
     gc_tuning.collect_rarely()
     use_threads()
@@ -66,7 +66,7 @@ def _be_impatient():
 
 @functools.cache
 def use_threads():
-    """Have Nova's code work in threads; before anything of it is imported."""
+    """Make Nova's code use native threads. Call it before anything of Nova is imported."""
     os.environ['OS_NOVA_DISABLE_EVENTLET_PATCHING'] = 'true'
     from nova import monkey_patch
     from nova import version
@@ -76,6 +76,6 @@ def use_threads():
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')     # It is deprecated, and Nova imports it.
             importlib.import_module('eventlet')
-    # It tells an operator of Nova's services how they were started; this is none.
+    # This logger reports how a service of Nova was started, and a command is no service.
     logging.getLogger('nova.monkey_patch').setLevel(logging.ERROR)
     monkey_patch.patch()

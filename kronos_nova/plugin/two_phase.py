@@ -15,7 +15,7 @@ from kronos_nova.plugin.resource_tracker import synchronized
 
 
 class TwoPhaseClaims:
-    """Every step may be repeated.
+    """Prepares, confirms and aborts the claims of this host. Every step may be repeated.
 
     :param tracker: KronosResourceTracker of this host
     """
@@ -28,13 +28,13 @@ class TwoPhaseClaims:
     def prepare(self, context, instance, migration=None, nodename=None):
         """Hold room for an instance that is going to move here.
 
-        CPU, memory and disk count from now on; NUMA cells and PCI devices are only tried, since
-        Nova's scheduler has still to find them free for this same instance.
+        CPU, memory and disk count from now on; NUMA cells and PCI devices are only tested, because
+        Nova's scheduler still has to find them free for this instance.
 
         :param migration: Migration, or None while there is no record of it
         :param nodename: needed where the host has several nodes and there is no migration
         :returns: the id of the claim on this host
-        :raises ComputeResourcesUnavailable: it does not fit, or there is no such node
+        :raises ComputeResourcesUnavailable: the instance does not fit, or there is no such node
         """
         nodename = self._destination(instance, migration, nodename)
         if not self.ledger.node_claims(nodename).claims(instance.uuid):
@@ -76,7 +76,7 @@ class TwoPhaseClaims:
     def confirm(self, context, claim_id):
         """Confirm the claim of a move that was made: from now on it is like one that Nova made.
 
-        :returns: whether there was still something to do
+        :returns: whether the claim was still to be confirmed
         """
         claim = self._prepared(claim_id)
         if claim is not None:
@@ -89,7 +89,7 @@ class TwoPhaseClaims:
     def abort(self, context, claim_id):
         """Release the room of a move that will not be made, unless Nova itself holds it by now.
 
-        :returns: whether there was still something to give back
+        :returns: whether the claim still held room
         """
         claim = self._prepared(claim_id)
         if claim is not None:

@@ -1,10 +1,10 @@
-"""Settlement of live migrations that break off, by where the guest runs.
+"""Settlement of live migrations that break off, depending on where the guest runs.
 
-Nova's compute manager leaves that to what its driver reports, and Nova's libvirt driver reports too
-little: after a rollback it raises the hypervisor's error once more, upon which the manager puts an
-instance whose guest runs on into ERROR; a guest that is gone from the source has moved, it says,
-even where QEMU died; and where libvirt itself goes away nothing is rolled back. Here Nova's verdict
-is held back until the hypervisors of both hosts have said where the guest runs.
+Nova's compute manager relies on its driver, and the libvirt driver reports too little. After a
+rollback it raises the hypervisor's error again, so the manager sets an instance whose guest still
+runs to ERROR. It reports a guest that is gone from the source as moved, even where QEMU died. Where
+libvirt itself stops, nothing is rolled back. Here Nova's verdict is held back until the hypervisors
+of both hosts have reported where the guest runs.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] broken_migrations``.
 """
@@ -47,7 +47,7 @@ INTERVAL_SECONDS = 0.5
 """Seconds between two queries of a guest's state. Raised, a repair ends later; lowered, libvirt has
 more queries. Not measured."""
 
-# By name: there are compute hosts without libvirt.
+# Compared by name, because there are compute hosts without libvirt.
 LIBVIRT_ERROR = 'libvirtError'
 
 DEAD = (power_state.SHUTDOWN, power_state.CRASHED)
@@ -77,12 +77,12 @@ EXPECTED = {
 
 @dataclasses.dataclass(slots=True)
 class Attempt:
-    """A live migration that this thread leads at the source.
+    """A live migration that this thread runs at the source.
 
-    ``is_prepared`` says that the destination is, so that the guest may be on its way; ``status`` is
-    how Nova wants to end it, and ``is_error`` whether it wants the instance in ERROR; ``fate`` is a
-    sentence for a person on what became of the guest, once that is known; ``error`` is what ended
-    it.
+    ``is_prepared``: the destination is prepared, so the guest may be in transfer. ``status``: the
+    status with which Nova wants to end the migration. ``is_error``: Nova wants the instance in
+    ERROR. ``fate``: a sentence on what became of the guest, None until that is known. ``error``:
+    the exception that ended the migration.
     """
 
     context: object
@@ -103,7 +103,8 @@ class Attempt:
 
     @property
     def is_over(self):
-        """Return whether there is nothing to be completed or rolled back any more, or by others."""
+        """Return whether nothing is left to be completed or rolled back here, or another process
+        has ended the migration."""
         return self.has_left or self.is_rolled_back or isinstance(
             self.error, nova_exception.InvalidMigrationState)
 
@@ -118,13 +119,14 @@ class Attempt:
             type(self.error).__name__ == LIBVIRT_ERROR or outages.is_outage(self.error))
 
     def runs(self, state):
-        """Return whether that is how its guest is where it runs."""
+        """Return whether a power state is that of the running guest: running, or paused where the
+        instance is paused."""
         return state == power_state.RUNNING or (
             state == power_state.PAUSED and self.instance.vm_state == vm_states.PAUSED)
 
 
 class SettlesBrokenMigrations:
-    """A part of the compute manager."""
+    """A part of the compute manager that completes or rolls back live migrations that broke off."""
 
     def __init__(self, *args, **kwargs):
         self._thread = threading.local()
@@ -159,7 +161,7 @@ class SettlesBrokenMigrations:
         finally:
             self._thread.attempt = None
 
-    # What Nova does on the way
+    # Steps of Nova's own code
 
     def _do_pre_live_migration_from_source(self, context, dest, instance, block_migration,
                                            migration, migrate_data, source_bdms):
@@ -203,8 +205,8 @@ class SettlesBrokenMigrations:
         attempt.is_completed = True
 
     def _delete_allocation_after_move(self, context, instance, migration):
-        """Delete what the migration holds, as Nova does. Once the guest runs at its destination, a
-        placement that does not delete the allocation makes no error of the instance."""
+        """Delete what the migration holds, as Nova does. Once the guest has arrived, a failure to
+        delete the allocation does not set the instance to ERROR."""
         try:
             super()._delete_allocation_after_move(context, instance, migration)
         except Exception as error:
@@ -246,7 +248,7 @@ class SettlesBrokenMigrations:
         else:
             self._attempt.is_error = True
 
-    # What is done in the place of Nova's verdict
+    # Settlement in place of Nova's verdict
 
     def _end(self, attempt, error):
         attempt.error = error
@@ -285,7 +287,7 @@ class SettlesBrokenMigrations:
             self._roll_back(attempt)
 
     def _stop_copying(self, attempt):
-        """End a copy that is not watched any more."""
+        """Abort a copy of the guest that the driver no longer watches."""
         try:
             self.driver.live_migration_abort(attempt.instance)
         except Exception as error:  # each driver has its own
@@ -316,7 +318,7 @@ class SettlesBrokenMigrations:
         self._complete(attempt, attempt.migrate_data)
 
     def _has_died(self, attempt):
-        """Return whether the guest ended on its way; False where that is not known."""
+        """Return whether the guest ended during the transfer; False where that is not known."""
         try:
             here = self._get_power_state(attempt.instance)
         except Exception as error:  # after any error, the guest is not known to be dead
@@ -356,15 +358,15 @@ class SettlesBrokenMigrations:
 
     @staticmethod
     def _state_there(attempt):
-        """Return the power state of an arriving guest, once it has arrived or is given up; None
-        where it is not known."""
+        """Return the power state of the guest at the destination, after waiting some time for it to
+        arrive; None where the state is not known."""
         return _ask_patiently(
             SETTLING_SECONDS, attempt, guest_state.power_state, attempt.context, attempt.dest,
             attempt.instance, still=lambda state: state == power_state.PAUSED
             and not attempt.runs(state))
 
     def _conclude(self, attempt):
-        """Write down how it ended."""
+        """Save the status with which the migration ended, unless it was completed."""
         if attempt.is_completed:
             return
         is_error = attempt.is_error and not attempt.is_settled
@@ -376,8 +378,8 @@ class SettlesBrokenMigrations:
 
 
 def _ask_patiently(seconds, attempt, ask, *args, still=lambda state: False):
-    """Return the answer of ``ask``. It is called again while it fails, or while ``still`` finds
-    that the answer will change."""
+    """Return the answer of ``ask``, which is called again while it fails, or while ``still`` finds
+    that the answer will change. None where it still fails after ``seconds``."""
     tries = tenacity.Retrying(
         stop=tenacity.stop_after_delay(seconds), wait=tenacity.wait_fixed(INTERVAL_SECONDS),
         retry=tenacity.retry_if_exception_type() | tenacity.retry_if_result(still),

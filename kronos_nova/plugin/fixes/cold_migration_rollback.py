@@ -1,7 +1,7 @@
 """Rollback of a cold migration or a resize that cannot begin.
 
 Nova's own rollback moves what the migration holds to the instance, also to one that was deleted
-meanwhile (bug 1848343), counts sharing providers twice, and goes on where placement refuses.
+meanwhile (bug 1848343), counts sharing providers twice, and continues where placement refuses.
 
 Launchpad: bug 1848343; its half in nova-compute is :mod:`kronos_nova.plugin.reverts`. Option:
 ``[kronos_fixes] cold_migration_rollback``.
@@ -29,13 +29,14 @@ EXPECTED = {
 
 
 class RevertingMigrationTask(migrate.MigrationTask):
-    """Nova's task with a rollback in one request, to what the instance held before."""
+    """Nova's task for cold migrations, whose rollback restores the instance's allocations in one
+    request."""
 
     def rollback(self, ex):
         """Roll back. An error here is left to the reconciler: the first error is the one to
         report."""
         held, self._held_allocations = self._held_allocations, None
-        # Marks the migration as failed, and no more.
+        # Without held allocations, Nova's rollback only marks the migration as failed.
         super().rollback(ex)
         if not held:
             return

@@ -1,8 +1,8 @@
 """A placement client of its own for each forked worker.
 
-Nova's conductor tries its client of placement before it forks. Where placement or a proxy in front
-of it keeps connections open, that one is then every worker's, and two that ask at once get each
-other's answers, or none: an instance ends in ERROR by a ConnectFailure.
+Nova's conductor uses its placement client before it forks. Where placement, or a proxy in front of
+it, keeps connections open, all workers then share one connection. Two workers that send requests at
+once get each other's answers or none, and an instance ends in ERROR by a ConnectFailure.
 
 In a process that was forked this resets ``nova.scheduler.client.report.PLACEMENTCLIENT``, a global
 of Nova's.

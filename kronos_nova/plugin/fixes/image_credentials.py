@@ -22,12 +22,12 @@ EXPECTED = {
 
 
 class FetchesImages:
-    """A part of the compute manager.
+    """A part of the compute manager that fetches images with Nova's own credentials.
 
-    A destination with local disks fetches what a disk is based on, and kernels, from Glance. Nova
-    asks Glance with the token of the request for the move, and other services with its own where
-    there is none. The moves of a plan have none: it would not last as long as some of them. So
-    Glance too is asked as Nova's own ``[service_user]``.
+    A destination with local disks fetches base images and kernels from Glance. Nova uses the token
+    of the request for the move; for other services it uses its own credentials where the request
+    has no token. The moves of a plan have no token, which could expire before a move ends. So
+    Glance too is asked as Nova's ``[service_user]``.
     """
 
     def pre_live_migration(self, context, *args, **kwargs):

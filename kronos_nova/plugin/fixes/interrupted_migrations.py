@@ -1,9 +1,9 @@
 """Completion or rollback of live migrations that a restart of nova-compute interrupted.
 
-The hypervisors go on without it. When it starts again Nova only has the copy aborted and sets the
-instance free; what was made ready at the destination stays there, and a guest that has arrived
-meanwhile runs where Nova does not look for it. Here the migration is completed or rolled back then,
-whichever the guest did.
+The hypervisors continue without nova-compute. When it starts again, Nova only aborts the copy and
+clears the task_state. Preparations at the destination are left behind, and a guest that has arrived
+in the meantime runs where Nova does not look for it. Here the migration is completed if the guest
+has arrived, and rolled back if not.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] interrupted_migrations``.
 """
@@ -35,14 +35,14 @@ class Restarted(nova_exception.NovaException):
 
 
 class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
-    """A part of the compute manager."""
+    """A part of the compute manager that ends live migrations which a restart interrupted."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self._checkpoints = migration_checkpoint.MigrationCheckpoints(CONF.state_path, self.host)
         self._interrupted = []
 
-    # While it runs
+    # While nova-compute runs
 
     def _do_pre_live_migration_from_source(self, context, dest, instance, block_migration,
                                            migration, migrate_data, source_bdms):
@@ -77,8 +77,8 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
 
     def _reset_live_migration(self, context, instance):
         """Call Nova's method, unless the migration can be ended once this service is up, or a
-        conductor is preparing it. Nova would free the instance too early, and in ERROR where it has
-        moved."""
+        conductor is preparing it. Nova's method would clear the task_state too early, and set an
+        instance that has moved to ERROR."""
         if not _is_on():
             super()._reset_live_migration(context, instance)
             return
@@ -99,9 +99,8 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
             self._interrupted.append(attempt)
 
     def _end_others(self, context, instance, attempt):
-        """End the other migrations. They would look as if they were still to come, or in progress
-        since an operator reset the state of the instance. Where none is to be completed or rolled
-        back, Nova ends one that runs."""
+        """End the other live migrations of the instance from this host, which would seem to wait or
+        to be in progress. Without an ``attempt``, one that is being copied is left to Nova."""
         for migration in objects.MigrationList.get_by_filters(context, {
                 'instance_uuid': instance.uuid, 'source_compute': self.host,
                 'migration_type': migration_status.LIVE,

@@ -1,11 +1,10 @@
-"""A lock around the connection to libvirt that its own thread may take again.
+"""A reentrant lock around Nova's connection to libvirt.
 
-Where nova-compute runs in native threads, libvirt's client says that the connection has ended in
-the thread that notices it first. That may be the one that looks, under Nova's lock of the
-connection, whether it is sound: Nova then asks for that lock once more, and waits for itself. From
-then on no thread of that nova-compute reaches libvirt, until it is killed. A lock that its own
-thread may take again has none of this; what is done under it the second time, to forget the
-connection, is what is done there anyway.
+Where nova-compute runs in native threads, libvirt's client reports a closed connection in the
+thread that notices it first. That thread may be testing the connection under Nova's lock. Nova's
+handler then asks for the same lock and waits for ever, and no thread of that nova-compute reaches
+libvirt until it is killed. A reentrant lock avoids this. The handler only forgets the connection,
+which the test would do anyway.
 
 This sets a private attribute of Nova's libvirt driver, :data:`LOCK`, on the driver's instance.
 
@@ -27,7 +26,8 @@ LOCK = '_wrapped_conn_lock'
 
 
 class SurvivesLibvirt:
-    """A part of the compute manager. Drivers other than libvirt's are left as they are."""
+    """A part of the compute manager that makes the lock of the libvirt driver reentrant. Other
+    drivers are not changed."""
 
     def __init__(self, compute_driver=None, *args, **kwargs):
         super().__init__(compute_driver, *args, **kwargs)

@@ -12,7 +12,7 @@ import nova.conf
 CONF = nova.conf.CONF
 
 NOISE = {
-    # With every client that Nova makes, which it does for each step of each migration.
+    # Logged for every client that Nova makes, one for each step of each migration.
     'neutronclient.v2_0.client': 'The python binding code in neutronclient is deprecated',
 }
 
@@ -27,7 +27,7 @@ class _Filter(logging.Filter):
 
 
 def install():
-    """Set the filters unless this is off; harmless when repeated."""
+    """Set the filters, unless the option is off. Harmless when repeated."""
     if not CONF.kronos_fixes.log_filters:
         return
     for name, beginning in NOISE.items():

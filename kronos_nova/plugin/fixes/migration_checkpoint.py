@@ -22,7 +22,7 @@ class MigrationCheckpoints:
     """Stores checkpoints of live migrations in files.
 
     :param state_path: of nova-compute
-    :param host: its name; several may share the folder, in tests
+    :param host: name of the host; in tests several hosts share the folder
     """
 
     def __init__(self, state_path, host):
@@ -39,7 +39,7 @@ class MigrationCheckpoints:
                                 for name, fact in facts.items()})
         self._folder.mkdir(mode=0o700, exist_ok=True)
         partial = self._path(instance_uuid).with_suffix('.new')
-        # It may have what a host needs to attach a volume, as the guest's own definition has.
+        # The file may have the credentials of a volume, as the libvirt definition of the guest has.
         with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 'w') as file:
             file.write(text)
             file.flush()

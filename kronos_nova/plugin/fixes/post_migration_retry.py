@@ -1,7 +1,8 @@
 """Repetition of the request that completes a live migration at its destination.
 
-Where it ends in the middle of that, Nova gives up after one request, and calls an instance an error
-whose guest runs well. Here it is asked once more, as it may have been restarted.
+Where nova-compute at the destination stops during that request, Nova gives up and sets an instance
+whose guest runs well to ERROR. Here the destination is asked once more, because its nova-compute
+may have been restarted.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] post_migration_retry``.
 """
@@ -24,16 +25,17 @@ EXPECTED = {
 
 
 class Unanswered(Exception):
-    """The destination does not answer: what is left to be done there is not done."""
+    """The destination does not answer, so the last steps of the migration there are not done."""
 
 
 class PatientComputeAPI(compute_rpcapi.ComputeAPI):
-    """Nova's, which asks a destination twice."""
+    """Nova's RPC client of nova-compute, which asks a destination twice to complete a live
+    migration."""
 
     def post_live_migration_at_destination(self, ctxt, instance, block_migration, host):
         """Ask the destination to complete the live migration, again where it did not answer.
 
-        :raises Unanswered: it is away
+        :raises Unanswered: the destination answered neither request
         """
         asked = ctxt, instance, block_migration, host
         try:
@@ -47,7 +49,7 @@ class PatientComputeAPI(compute_rpcapi.ComputeAPI):
         try:
             super().post_live_migration_at_destination(*asked)
         except Exception as error:
-            # A nova-compute that was restarted may have found the first request, too.
+            # A restarted nova-compute may have found the first request in its queue, too.
             if _is_done(ctxt, instance, host):
                 return
             if isinstance(error, messaging.MessagingTimeout):
@@ -56,7 +58,8 @@ class PatientComputeAPI(compute_rpcapi.ComputeAPI):
 
 
 def compute_api(stock):
-    """Return the client of nova-compute that the manager is to use: ``stock`` if this is off."""
+    """Return the client of nova-compute that the manager is to use: ``stock`` if the option is
+    off."""
     return PatientComputeAPI() if CONF.kronos_fixes.post_migration_retry else stock
 
 

@@ -1,12 +1,12 @@
 """Requests to other services that do not wait for a clock that was set back.
 
-An adapter of keystoneauth, by which Nova reaches placement, neutron, glance and cinder, lets no
-request go before the time of the wall clock at which the adapter was made. After a clock was set
+An adapter of keystoneauth, by which Nova reaches placement, neutron, glance and cinder, sends no
+request while the wall clock is before the time at which the adapter was made. After a clock was set
 back by an hour, nova-compute answers nothing for an hour: its first request to placement waits
 under the lock of the resource tracker.
 
 This replaces two methods of ``keystoneauth1._fair_semaphore.FairSemaphore``, a private class, by
-ones that go by the monotonic clock (:mod:`kronos_nova.inventory.request_clock`).
+ones that use the monotonic clock (:mod:`kronos_nova.inventory.request_clock`).
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] request_clock``.
 """
@@ -19,6 +19,7 @@ CONF = nova.conf.CONF
 
 
 def install():
-    """Replace the clock of requests in this process, unless this is off; harmless when repeated."""
+    """Replace the clock of requests in this process, unless the option is off. Harmless when
+    repeated."""
     if CONF.kronos_fixes.request_clock:
         request_clock.install()

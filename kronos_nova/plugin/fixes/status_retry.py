@@ -28,17 +28,18 @@ EXPECTED = {
 
 
 class RetriesStatus:
-    """A part of the compute manager.
+    """A part of the compute manager that repeats changes of a migration's status.
 
-    Nova asks once. Where the conductor that was asked dies, the migration breaks off in the middle,
-    and that cannot be written down any better: it looks as if it ran for ever.
+    Nova asks a conductor once. If that conductor dies, the migration breaks off, and its end cannot
+    be saved either: it seems to run for ever.
     """
 
     @staticmethod
     def _set_migration_status(migration, status):
         """Call Nova's method again while the database or message bus does not answer.
 
-        :raises InvalidMigrationState: others took it for lost and ended it meanwhile
+        :raises InvalidMigrationState: another process took the migration for lost and ended it in
+            the meantime
         """
         if not CONF.kronos_fixes.status_retry:
             manager.ComputeManager._set_migration_status(migration, status)
