@@ -47,7 +47,7 @@ class Consumer:
                          for provider, held in body['allocations'].items()},
             generation=body.get('consumer_generation'),
             project_id=body.get('project_id'), user_id=body.get('user_id'),
-            # 'unknown' is an answer only: a request may not say it.
+            # Placement may answer 'unknown', but refuses it in a request.
             consumer_type=None if kind == 'unknown' else kind)
 
     def to_body(self, with_type: bool = True) -> dict:

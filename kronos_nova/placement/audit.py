@@ -1,8 +1,8 @@
-"""Compares what placement holds with where Nova says instances run.
+"""Comparison of allocations in placement with the hosts on which instances run by Nova's records.
 
-Every instance should hold one allocation, of what it asks for, on the host where it runs (and on
-sharing providers), and no migration any, except while a move is in progress. An instance and its
-migrations are judged together, as one *case*: the remedy of one changes the other.
+Every instance should have one allocation, of what it requests, on its host (and on sharing
+providers). A migration should have none, except while a move is in progress. An instance and its
+migrations are judged together as one *case*, because a repair may change the allocations of both.
 """
 
 import collections
@@ -34,19 +34,20 @@ STALLED = 'stalled'
 UNKNOWN = 'unknown'
 KINDS = (LEAKED, DOUBLED, MISSING, MISPLACED, MISMATCHED, STALLED, UNKNOWN)
 
-# Other classes may be asked for by what Nova keeps no record of: accelerators, other services.
+# Resource classes that Nova's records alone decide. Others may be requested by services of which
+# Nova has no record, such as accelerators.
 EVERY_SERVER = frozenset(('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB'))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """An allocation that is wrong, and its repair.
+    """A wrong allocation, and its repair.
 
-    ``wanted`` is what its consumers are to hold, {} for nothing; None where nothing can be done
-    from here. ``needs_candidate`` names the instance for which placement has to say first what it
-    may hold where it runs. ``differing`` are the resource classes of which another amount is held
-    than is asked for, of an instance that holds its own host's allocation. ``is_room`` is true of a
-    consumer that stands for a server to come, whose uuid ``instance`` is then.
+    ``wanted`` is {consumer: allocations that it should have, {} for none}; None where only an
+    operator can repair it. ``needs_candidate`` is the uuid of an instance for which an allocation
+    candidate on its host has to be found first. ``differing`` are the resource classes whose amount
+    is not the requested one, where the allocation is on the right host. ``is_room`` is true of a
+    consumer that keeps room for a future server; ``instance`` is then the consumer's uuid.
     """
 
     kind: str
@@ -65,8 +66,9 @@ class Finding:
 
     @property
     def can_be_healed_unasked(self) -> bool:
-        """Return whether Nova alone decides what is held. Amounts of other classes may be those of
-        a service that Nova keeps no record of."""
+        """Return whether the finding may be healed without an operator, because Nova's records
+        alone decide the amounts. Other resource classes may belong to a service of which Nova has
+        no record."""
         if self.kind != MISMATCHED:
             return self.can_be_healed
         return self.can_be_healed and not self.needs_candidate and self.differing <= EVERY_SERVER
@@ -86,7 +88,7 @@ class AuditCase:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AuditLimits:
     """Limits in seconds. A record that changed within ``grace`` may still change. A live migration
-    that has not changed for ``stalled`` is given up."""
+    that has not changed for ``stalled`` counts as stalled."""
 
     grace: float = 60.0
     stalled: float = 3600.0
@@ -94,8 +96,8 @@ class AuditLimits:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """The findings of an audit. ``in_flight`` are the instances that were left alone, ``silent``
-    the cells that do not answer and were not judged."""
+    """The findings of an audit. ``in_flight`` are the instances with an operation in progress,
+    ``silent`` the names of the cells that did not answer and were not judged."""
 
     findings: tuple[Finding, ...]
     instances: int
@@ -106,9 +108,9 @@ class Audit:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class KeptRoom:
-    """A consumer that stands for a server to come. ``hold`` is the uuid of the room, ``host`` the
-    name of its host. ``is_kept`` is true while it is to hold something, ``has_ended`` once it is to
-    hold nothing; neither while the room is made."""
+    """A consumer that keeps room for a future server. ``hold`` is the uuid of the hold, ``host``
+    the name of the host. ``is_kept`` is true while the consumer should have an allocation,
+    ``has_ended`` once it should have none. Neither is true while the room is being made."""
 
     hold: str
     host: str
@@ -122,14 +124,15 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
           is_room: Callable[[str], bool] = lambda uuid: False) -> Audit:
     """Judge every instance and every consumer on the providers of compute nodes.
 
-    ``holdings`` should have been read before: whatever Nova began since is in flight in its
-    records. Instances of cells that do not answer are not judged, and no consumer is a stranger
-    meanwhile.
+    ``holdings`` should have been read before: Nova's records, which are read here, then show every
+    operation that has begun since as in progress. Instances of cells that do not answer are not
+    judged. While a cell does not answer, no consumer is reported as unknown.
 
     :param track: as :func:`kronos_nova.placement.holdings.untracked`
-    :param rooms: returns the consumers that stand for servers to come, by uuid; None where they are
-        not known, so that none is judged
-    :param is_room: asked whether a consumer holds something now, and was made for one
+    :param rooms: callable that returns the consumers that keep room, by uuid; None where they are
+        not known, so that none of them is judged
+    :param is_room: callable that returns whether a consumer has allocations now and was made to
+        keep room
     """
     records, kept = nova.read(), rooms()
     known = records.instances.keys()
@@ -152,7 +155,7 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
         finding = judge_exactly(case, nova, holdings, limits)
         if finding is not None:
             findings.append(finding)
-    if not records.silent:  # they might belong there
+    if not records.silent:  # the consumers may be of its instances
         strangers = unknown - deleted - (kept or {}).keys()
         findings.extend(_strangers(strangers - nova.building(strangers), is_room, kept is not None))
     return Audit(findings=tuple(findings), instances=len(records.instances),
@@ -175,8 +178,8 @@ def is_in_flight(case: AuditCase, limits: AuditLimits) -> bool:
 def _goes_on(migration: Migration, instance: InstanceRecord, limits: AuditLimits) -> bool:
     """Return whether a move may still change the host of the instance. A reset of the instance's
     state by an operator does not end a move, and the guest continues to its destination. A resize
-    that waits to be confirmed does not, and a live migration only while the instance is at its
-    source."""
+    that waits to be confirmed changes the host no more, and a live migration does so only while the
+    instance is at its source."""
     if (migration.has_ended or migration.status == FINISHED or
             migration.settled_for >= limits.stalled):
         return False
@@ -185,13 +188,9 @@ def _goes_on(migration: Migration, instance: InstanceRecord, limits: AuditLimits
 
 def judge_exactly(case: AuditCase, nova: NovaRecords, holdings: Holdings,
                   limits: AuditLimits) -> Finding | None:
-    """Judge a consumer as :func:`judge` does. Where amounts decide and those known at once do not
-    match, request all that Nova and Neutron know of the instance, which takes a few requests. Where
-    it cannot be read, no finding is made, and other instances are not affected.
-
-    :func:`judge`; where amounts decide and those known at once do not match, all that Nova and
-    Neutron know of the instance is asked for, which takes a few requests. Where that cannot be
-    read, nothing is known to be wrong or right, and it is this instance's own affair.
+    """Judge a case as :func:`judge` does. Where its amounts decide and do not match the records of
+    the instance, all that Nova and Neutron know of the instance is read, which takes a few
+    requests. Where that cannot be read, the finding says so, and other instances are not affected.
     """
     finding = judge(case, holdings, limits)
     if finding is None or not (finding.kind == MISMATCHED or finding.kind in (LEAKED, DOUBLED)
@@ -237,7 +236,8 @@ def _placed(case: AuditCase, instance: InstanceRecord, holdings: Holdings) -> Fi
         if on_host:
             there[migration.uuid] = before_move(
                 shared, {**on_host, **holdings.shared(held, instance.root)}, holdings.sharing)
-    # A failed resize on the same host left it resources that it does not request.
+    # A failed resize on the same host may have left the instance resources that it does not
+    # request.
     right = min(there, key=lambda uuid: _distance(there[uuid], instance.asks_for), default=None)
     if own:
         return Finding(
@@ -260,7 +260,8 @@ def _placed(case: AuditCase, instance: InstanceRecord, holdings: Holdings) -> Fi
 
 
 def _is_held_twice(case, holdings):
-    """Return whether something is held by the instance and for it by a migration where it runs."""
+    """Return whether both the instance and a migration of it have allocations on the instance's
+    host."""
     return case.instance is not None and case.instance.root is not None and all((
         holdings.on_tree(case.held, case.instance.root),
         any(holdings.on_tree(held, case.instance.root) for _migration, held in case.migrations)))
@@ -308,9 +309,9 @@ def _differences(held, asked):
 
 
 def _corrected(held, asked):
-    """Return ``held`` with the amounts of ``asked`` where they can be moved to one provider. A
-    smaller amount of a class that only some servers have may be the rest of several allocations,
-    such as one a port."""
+    """Return ``held`` with the requested amounts of wrong classes where a single provider has the
+    class. Other wrong classes are removed. Too small an amount of a class that only some servers
+    have is removed too: it may be the rest of several allocations, such as one for each port."""
     wrong = _differences(held, asked)
     corrected = {}
     for uuid, amounts in held.items():

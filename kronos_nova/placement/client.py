@@ -45,8 +45,8 @@ def retrying(attempts: int = 10, longest_pause: float = 2.0) -> tenacity.Retryin
 
 
 def _understood(method):
-    """Let ``method`` raise nothing else than an error of placement where an answer lacks what its
-    microversion promises."""
+    """Make ``method`` raise an error of placement where an answer lacks what its microversion
+    promises."""
     @functools.wraps(method)
     def checked(*args, **kwargs):
         try:
@@ -60,8 +60,8 @@ def _understood(method):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProviderState:
-    """The root of a provider's tree, and the generation that changes with what it has and with what
-    is allocated there (but not when an allocation goes away)."""
+    """The root of a provider's tree, and the provider's generation. The generation changes with the
+    inventory and with new allocations, but not when an allocation is removed."""
 
     root: str
     generation: int
@@ -85,7 +85,7 @@ class PlacementClient:
     def negotiate(self) -> str:
         """Return the microversion to use: 1.38, or 1.36 where consumer types are not offered.
 
-        :raises PlacementTooOld: not even that is offered
+        :raises PlacementTooOld: placement does not offer 1.36
         """
         root = _json(self._request('GET', '/', version=None))['versions'][0]
         offered = tuple(int(part) for part in root['max_version'].split('.'))
@@ -108,7 +108,7 @@ class PlacementClient:
         Repeating it is refused (:class:`ConsumerChanged`), as the generations have moved on.
 
         :raises InvalidAllocations, InsufficientInventory, ConcurrentUpdate: nothing was changed
-        :raises PlacementUnavailable: it is not known whether it was
+        :raises PlacementUnavailable: it is not known whether the allocations were changed
         """
         response = self._request('POST', '/allocations',
                                  json=allocations.to_body(self.has_consumer_types))
@@ -119,10 +119,11 @@ class PlacementClient:
         _raise_for_refusal(response)
 
     def replace(self, uuids: Collection[str], change: Change) -> AllocationSet | None:
-        """Read the consumers ``uuids``, let ``change`` decide, post; all again after a conflict.
+        """Read the consumers ``uuids`` and post the allocations that ``change`` returns for them.
+        All of this is repeated after a conflict.
 
-        After an answer that did not arrive the consumers are read again too, so ``change`` must
-        recognise its own result. Returns what was posted, None if there was nothing to do.
+        The consumers are also read again after an answer was lost, so ``change`` must recognise its
+        own result. Returns what was posted, None if there was nothing to do.
 
         :raises ConcurrentUpdate, PlacementUnavailable: the last one, after all attempts
         """

@@ -1,9 +1,9 @@
-"""Asks placement whether a destination has room for an instance now, for what runs outside Nova.
+"""Asks placement whether a destination has room for an instance now, for processes outside Nova.
 
-This is a part of the checks of Nova's scheduler, the allocation candidates on the destination's
-tree: room in every resource class, ``min_unit``, ``max_unit`` and ``step_size``, and the traits
-that the flavor requires or forbids. Its filters (NUMA, PCI, isolation, images and others) cannot be
-asked from outside; the live migration itself asks them.
+This is only one check of Nova's scheduler, the allocation candidates on the destination's tree:
+room in every resource class, ``min_unit``, ``max_unit`` and ``step_size``, and the traits that the
+flavor requires or forbids. The filters of the scheduler (NUMA, PCI, isolation, images and others)
+cannot be called from outside; the live migration itself calls them.
 """
 
 import collections
@@ -27,10 +27,9 @@ TRAIT = 'trait:'
 
 
 class PlacementDryRun:
-    """A :class:`~kronos_nova.objects.dry_run.DryRun`.
+    """A :class:`~kronos_nova.objects.dry_run.DryRun` by placement's allocation candidates.
 
-    Placement, and no sum of ours, says what the instance holds: it may have been resized since it
-    was read.
+    It requests the amounts that the instance held in placement when the instance was read.
     """
 
     def __init__(self, client: PlacementClient):
@@ -58,7 +57,8 @@ class PlacementDryRun:
 
 
 def from_connection(connection) -> DryRun:
-    """Make one of a connection of openstacksdk, which is used when it is first asked."""
+    """Make a dry run with a connection of openstacksdk, which is not used before the first
+    question."""
     made = functools.cache(lambda: PlacementDryRun(PlacementClient(connection.placement)))
     return lambda *asked: made()(*asked)
 

@@ -3,7 +3,7 @@
     PlacementError  (kronos_nova.exception)
     ├── PlacementUnavailable     no answer or a 5xx: a write may or may not have taken effect
     ├── PlacementTooOld          it does not offer a microversion that is needed
-    ├── RequestRefused           it refuses the request: credentials, policy, catalogue
+    ├── PlacementRefused         it refuses the request: credentials, policy, catalogue
     │   └── NotFound             404: it does not know, or no longer, what was asked for
     ├── AnswerNotUnderstood      it is not the JSON that the API promises: often a proxy's own page
     ├── InvalidAllocations       400
@@ -17,8 +17,9 @@
     │   └── ProviderChanged      a resource provider's generation moved under placement
     └── NothingToMove            the consumers do not hold what a move needs
 
-Placement gives the three of 400 the same error code, and the two of ``ConcurrentUpdate`` too. Which
-it was is found out by reading what the request named, never from the text of the answer.
+Placement has one error code for the three errors with status 400, and one for the two kinds of
+``ConcurrentUpdate``. The client tells them apart by reading the objects that the request named,
+never by the text of the answer.
 """
 
 from kronos_nova import exception
@@ -63,8 +64,8 @@ class UnknownResourceClass(InvalidAllocations):
 
 
 class SourceRefused(exception.PlacementError):
-    """An allocation of what an instance holds on its source is refused, whichever the destination
-    is: the limits of the source have changed since."""
+    """Placement refuses to allocate again what an instance holds on its source, because the limits
+    of the source have changed. So the instance cannot move to any destination."""
 
     code = 'kronos.placement.source_refused'
 

@@ -1,4 +1,5 @@
-"""Repairs of an audit's findings: examined again, guarded by generations, journaled, undoable."""
+"""Repairs of an audit's findings. Each finding is examined again, and each repair is guarded by
+generations, recorded in a journal, and can be undone."""
 
 import dataclasses
 from collections.abc import Callable
@@ -40,19 +41,19 @@ class RepairJournal(Protocol):
         """Record the allocations that are about to be changed. Returns the uuid of the record."""
 
     def close(self, uuid: str, state: str, detail: str = '') -> None:
-        """Write down how it ended: healed, failed or undone."""
+        """Record how a repair ended: healed, failed or undone."""
 
     def get(self, uuid: str) -> Repair | None:
-        """Return a repair that was made and not undone."""
+        """Return a repair that was made and not undone; None where there is none."""
 
 
 class Healer:
     """Heals findings of one audit.
 
     :param client: placement
-    :param nova: asked again about every case before it is touched
-    :param held: of the audit; only the trees and the sharing providers are used
-    :param rooms: returns the consumers that stand for servers to come, as they are known now
+    :param nova: Nova's records, which are read again for every case before it is repaired
+    :param held: Holdings of the audit; only the trees and the sharing providers are used
+    :param rooms: callable that returns the consumers that keep room now, by uuid
     """
 
     def __init__(self, client: PlacementClient, nova: NovaRecords, held: holdings.Holdings,
@@ -67,11 +68,12 @@ class Healer:
 
     def examine(self, uuid: str, migrations: Iterable[str] = (), read: InstanceHistory | None = None
              ) -> tuple[audit.Finding | None, bool]:
-        """Find the problem of an instance and its migrations now, and whether no operation is in
-        progress that may change it.
+        """Return (the present problem of an instance and its migrations or None, whether that is
+        final). It is not final while an operation in progress may change it.
 
-        :param migrations: uuids of those that are to be looked at however old they are
-        :param read: what was read of it a moment ago; believed where nothing is wrong
+        :param migrations: uuids of migrations that are examined however old they are
+        :param read: history that was read a moment ago; before a problem is returned, the history
+            is read again
         """
         case = self._case(uuid, migrations, read)
         finding = self._judge_case(case)
@@ -83,8 +85,8 @@ class Healer:
         """Examine a finding again, and if it still holds, journal it, repair it, journal the
         outcome.
 
-        Harmless when repeated: what is repaired is no finding any more. An error is the outcome of
-        this finding and affects no other.
+        Harmless when repeated, because a repaired finding no longer holds. An error becomes the
+        outcome of this finding and does not affect others.
         """
         try:
             return self._heal(finding)
@@ -113,10 +115,10 @@ class Healer:
         return audit.judge_exactly(case, self._nova, self._holdings, self._limits)
 
     def _case(self, uuid, holders, read=None):
-        """Read what a repair needs to know of an instance.
+        """Read an instance, its migrations, and the allocations of both.
 
-        :param holders: uuids of consumers that may hold something: of an instance's old migrations
-            there may be hundreds, and placement is asked about these alone
+        :param holders: uuids of old migrations that may have allocations; others are not read,
+            because an instance may have hundreds
         """
         # Placement is read before Nova. What Nova then reports as settled was settled at that time,
         # because Nova marks a move before placement changes.
@@ -130,7 +132,7 @@ class Healer:
             migrations=tuple((migration, self._client.consumer(migration.uuid).allocations)
                              for migration in read.migrations))
         if not all(map(self._holdings.knows, (case.held, *(held for _, held in case.migrations)))):
-            # A host made a provider meanwhile: a VGPU, a PCI device.
+            # A host has created a provider in the meantime, such as for a VGPU or a PCI device.
             self._holdings = holdings.read_providers(self._client)
         return case
 

@@ -39,11 +39,12 @@ class Holdings:
         return {uuid: held for uuid, held in allocations.items() if self.roots.get(uuid) == root}
 
     def shared(self, allocations: Allocations, root: str) -> Allocations:
-        """Return the part of ``allocations`` on sharing providers that belongs to a host.
+        """Return the part of ``allocations`` on sharing providers that belongs to the host of
+        ``root``.
 
-        What lies on one that does not serve it belongs to another host if the same resource class
-        is held here too, or nothing on the host itself; without that it is rather the aggregates
-        that changed meanwhile, or the trait that makes it one that shares.
+        An allocation on a provider that does not serve the host belongs to another host, if the
+        same resource class is allocated on this host too, or nothing is. Otherwise it belongs to
+        this host: the provider's aggregates or its sharing trait have probably changed since.
         """
         own = self.on_tree(allocations, root)
         elsewhere = off(allocations, own)
@@ -59,7 +60,7 @@ class Holdings:
         return provider in self.sharing or self.roots.get(provider) == provider
 
     def knows(self, allocations: Allocations) -> bool:
-        """Return whether all providers of ``allocations`` were there when this was read."""
+        """Return whether all providers of ``allocations`` existed when the holdings were read."""
         return allocations.keys() <= self.roots.keys()
 
 

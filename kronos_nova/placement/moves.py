@@ -1,14 +1,15 @@
-"""The allocations of a move: the migration holds the source's, the instance the destination's.
+"""The allocations of a move: the migration has the source's, the instance the destination's.
 
-Two steps, each one ``POST /allocations``, each harmless when repeated: :func:`start` splits,
-:func:`revert` gives the source's back. When a move succeeds, nova-compute deletes what the
-migration holds. They hold for live and cold migrations and for resizes, to another host and to the
-same one, where the old and the new amounts are judged against ``max_unit`` apart.
+:func:`start` gives the source's allocations to the migration and the destination's to the instance;
+:func:`revert` gives the source's back to the instance. Each is one ``POST /allocations``, and
+harmless when repeated. When a move succeeds, nova-compute deletes the migration's allocations. Both
+functions are for live and cold migrations and for resizes, to another host and to the same one,
+where placement checks the old and the new amounts against ``max_unit`` separately.
 
-Whose an allocation is, :mod:`~kronos_nova.placement.ownership` says: what both hosts share stays
-with the instance all along and is counted once, and what is left over from earlier moves goes.
-:func:`revert` also takes a *doubled* instance, which holds source and destination both, as before
-migrations had allocations of their own and as after evacuations.
+:mod:`~kronos_nova.placement.ownership` says to whom an allocation belongs. Allocations on providers
+that both hosts share stay with the instance and are counted once; leftovers of earlier moves are
+removed. :func:`revert` also repairs a *doubled* instance, which has the allocations of source and
+destination both, such as after an evacuation.
 """
 
 import dataclasses
@@ -34,11 +35,11 @@ LOG = logging.getLogger(__name__)
 class Parties:
     """The two consumers of a move and the root providers of its two hosts (uuids).
 
-    ``is_live`` tells a live migration from the moves that Nova alone carries out, in which the
-    migration holds all that the instance held. ``source_overwrites`` says that the source's
-    nova-compute is Nova's own: where the move fails it gives the instance what the migration holds
-    in place of everything else, so that the migration has to hold what is shared as well.
-    ``source_tree`` are the providers of the source, where the caller has just asked for them.
+    ``is_live`` is false for cold migrations and resizes, which Nova alone carries out: there the
+    migration has all that the instance had. ``source_overwrites`` means that the source's
+    nova-compute reverts a failed move as Nova does: it replaces all allocations of the instance by
+    those of the migration, so the migration has to hold the shared ones as well. ``source_tree``
+    are the providers of the source, where the caller has just read them.
     """
 
     instance: str
@@ -59,12 +60,12 @@ class Parties:
 def start(client: PlacementClient, move: Parties, destination: Allocations) -> AllocationSet | None:
     """Give the source's allocations to the migration, and ``destination`` to the instance.
 
-    Once started it may be called again with another ``destination``, which replaces the first.
-    ``destination`` may name sharing providers too; what it says of them replaces what the instance
-    held there. An instance that holds nothing on the source gets ``destination`` all the same.
+    It may be called again with another ``destination``, which replaces the first. ``destination``
+    may include sharing providers; its amounts replace those that the instance held there. An
+    instance without allocations on the source gets ``destination`` as well.
 
     :raises InsufficientInventory: nothing was changed
-    :raises SourceRefused: nothing was changed, and no destination does
+    :raises SourceRefused: nothing was changed, and no destination would be accepted
     :raises ConcurrentUpdate, PlacementUnavailable: after all attempts
     """
     source = client.tree(move.source) if move.source_tree is None else move.source_tree
@@ -96,8 +97,8 @@ def start(client: PlacementClient, move: Parties, destination: Allocations) -> A
 
 
 def _refused_at_source(client, allocations):
-    """Yield why a migration may not hold what its instance holds: placement judges amounts again
-    whenever they are written, and the limits of the source may have changed since."""
+    """Yield the reasons why placement refuses the migration what its instance holds: placement
+    checks amounts whenever they are written, and the limits of the source may have changed."""
     for provider, amounts in allocations.items():
         limits = client.inventories(provider)
         for name, amount in amounts.items():
@@ -117,9 +118,10 @@ def revert(client: PlacementClient, move: Parties, is_gone: Callable[[], bool],
     """Undo a failed move: the instance holds again what it held on the source, the migration
     nothing.
 
-    ``before`` is what the instance held before :func:`start`, where the caller still knows: needed
-    only where a resize changed the amount on a sharing provider. ``is_gone`` returns whether the
-    instance was deleted meanwhile. It is asked after each reading, and nothing is written then.
+    ``before`` are the allocations of the instance before :func:`start`, needed only where a resize
+    changed the amount on a sharing provider; None where the caller does not know them. ``is_gone``
+    returns whether the instance was deleted. It is called after each reading, and a deleted
+    instance gets nothing back.
 
     :raises NothingToMove: neither consumer holds anything on the source; nothing was changed
     :raises InsufficientInventory: the source's inventory shrank meanwhile; nothing was changed

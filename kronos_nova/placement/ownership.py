@@ -10,8 +10,8 @@ a sharing provider that it does not reach      the source's
 any other provider                             left over from something else
 =============================================  =====================================
 
-Once the source's part is the migration's, what the instance holds is the destination's, and shared
-where the migration holds nothing of that resource class.
+Once the migration has the source's part, the instance's allocations are the destination's. They are
+shared where they lie on a sharing provider and the migration has nothing of their resource class.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from kronos_nova.placement.client import PlacementClient
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """The allocation of an instance before its move."""
+    """The allocations of an instance before its move, by owner as in the table above."""
 
     source: Allocations
     shared: Allocations
@@ -36,9 +36,10 @@ class Parts:
 
 def parts(client: PlacementClient, held: Allocations, source_tree: Iterable[str],
           destination: str) -> Parts:
-    """Tell apart what an instance holds on ``source_tree`` and elsewhere.
+    """Split the allocations of an instance by owner.
 
-    Placement is asked about sharing providers only where something is held off the tree.
+    Placement is asked about sharing providers only where the instance has allocations outside
+    ``source_tree``.
 
     :param destination: the root provider of the host that it moves to
     """
@@ -64,8 +65,8 @@ def before_move(instance: Allocations, on_source: Allocations,
                 sharing: Iterable[str]) -> Allocations:
     """Compute the allocation of an instance before its move began.
 
-    :param instance: what it holds now
-    :param on_source: what its migration holds, or it itself on the source
+    :param instance: its allocations now
+    :param on_source: allocations of its migration, or its own ones on the source
     :param sharing: the sharing providers
     """
     shared = without_classes(on(instance, sharing), classes(on_source))

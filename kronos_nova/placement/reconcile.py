@@ -1,9 +1,9 @@
 """Repairs allocations that moves left behind, soon after and without a request.
 
-Only instances of migrations that have not ended or changed lately are looked at, and what was found
-in order only when its migrations change again; the rest is for an audit. One process does it at a
-time, but nothing goes wrong where two do: whatever one changes carries generations, and a task is
-taken from its dead worker once.
+Only instances with migrations that have not ended, or changed lately, are examined. An instance
+without a problem is examined again only when its migrations change. Everything else is left to an
+audit. One process reconciles at a time, but two do no harm: each change carries generations, and
+only one process can take a task from its dead worker.
 """
 
 import dataclasses
@@ -32,9 +32,9 @@ CHUNK = 50
 facts; lowered, there are more queries. Chosen because a batch is examined within a second or
 two."""
 HANDED_OVER_PATIENCE = 5
-"""Factor of the patience with a dead worker that died when it was about to send the request to the
-source compute. Raised, its move stays open longer; lowered, a running migration is repaired. Not
-measured."""
+"""Factor by which ``task_timeout`` is longer for a worker that fell silent when it was about to
+send the request to the source compute. Raised, its move stays open longer; lowered, a running
+migration is repaired. Not measured."""
 LAST_BREATH = datetime.timedelta(seconds=15)
 """Time for which a worker may have lived after its last sign of life."""
 
@@ -52,13 +52,13 @@ class TaskRegister(Protocol):
         """Return the instances with a requested migration that has not ended."""
 
     def lose(self, task: Task) -> bool:
-        """Take a task away from its worker; False if it went on meanwhile."""
+        """Take a task away from its worker; False if the worker continued it in the meantime."""
 
     def find_lost(self, migration_uuid: str, instance_uuid: str) -> None:
         """Record a migration that has no worker and no task."""
 
     def end(self, migration_uuid: str) -> None:
-        """Forget a task."""
+        """Delete the record of a task."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +66,9 @@ class Reconciler:
     """Repairs allocations after migrations, and ends tasks of dead workers.
 
     :param task_timeout: seconds without a sign of life after which a worker counts as dead
-    :param clock: gives the time
-    :param in_order: instances that need no further look until their migrations change, with what
-        these were like
+    :param clock: returns the time
+    :param in_order: instances without a problem and the state of their migrations; they are
+        examined again when this state changes
     :param unsettled: instances about which nothing could be concluded yet, and cells that did not
         answer
     """
@@ -89,8 +89,9 @@ class Reconciler:
         An instance that cannot be examined is logged and left to the next run; the others are
         examined.
 
-        :returns: yields how healing it ended, None where nothing was to be healed
-        :raises PlacementUnavailable, InventoryError: one of the two could not be read at all
+        :returns: yields the Outcome of each instance, None where nothing was to be healed
+        :raises PlacementUnavailable, InventoryError: placement or Nova's records could not be read
+            at all
         """
         self._end_dead_tasks()
         self._free_forgotten_instances()

@@ -1,7 +1,7 @@
-"""Nova's records of instances and migrations: the port that an audit asks.
+"""Nova's records of instances and migrations: the interface by which an audit reads them.
 
-The adapter reads all cells. Hosts are known by the uuid of their root resource provider, which is
-the uuid of their compute node.
+The implementation, in :mod:`kronos_nova.plugin.nova_records`, reads all cells. Hosts are known by
+the uuid of their root resource provider, which is the uuid of their compute node.
 """
 
 import dataclasses
@@ -20,9 +20,8 @@ from kronos_nova.placement.allocations import Allocations
 class InstanceRecord:
     """An instance that is not deleted. ``root`` is None where it is on no host.
 
-    ``settled_for`` is how long its record has not changed (seconds). ``asks_for`` is how much of
-    each resource class it should hold, as far as its own record tells; None where that does not
-    tell.
+    ``settled_for`` are the seconds since its record changed. ``asks_for`` is the amount of each
+    resource class that it should hold by its own records; None where these do not say.
     """
 
     uuid: str
@@ -108,14 +107,14 @@ class NovaRecords(Protocol):
         """Return the live migrations that no nova-compute has received yet."""
 
     def end_stale(self, before: datetime.datetime) -> list[str]:
-        """End live migrations in progress that have not changed since then, and whose instance is
-        at neither end, or is deleted.
+        """End live migrations in progress that have not changed since ``before``, and whose
+        instance is on neither of the two hosts, or is deleted.
 
         :returns: uuids of the migrations that were ended
         """
 
     def marked(self, before: datetime.datetime) -> frozenset[str]:
-        """Return the instances that were marked as migrating before a time and still are, of the
+        """Return the instances whose task state has been ``migrating`` since before a time, of the
         cells that answer."""
 
     def unbegun(self, instance_uuid: str, created_before: datetime.datetime) -> list[str]:
@@ -123,21 +122,23 @@ class NovaRecords(Protocol):
         nova-compute has received."""
 
     def set_free(self, instance_uuid: str, marked_before: datetime.datetime) -> None:
-        """Clear the task state of an instance that was marked as migrating before a time and has no
-        live migration in progress."""
+        """Clear the task state of an instance if it has been ``migrating`` since before a time and
+        no live migration of the instance is in progress."""
 
     def give_up(self, migration_uuid: str) -> bool:
-        """End a live migration without a worker, and set its instance free.
+        """End a live migration without a worker, and clear the task state of its instance.
 
-        Only one that the source compute never received, where that compute is up, so that it does
-        not receive it later.
+        Only a migration that the source compute never received is ended, and only while that
+        compute is up, so that the request does not arrive later.
 
-        :returns: whether nothing more has to be done: it is given up, or others have it
+        :returns: whether nothing is left to do: the migration is given up, or another process
+            continues it
         """
 
     def asks_for(self, instance_uuid: str) -> tuple[Mapping[str, int], ...]:
         """Return how much of each resource class an instance should hold by its flavor, its
-        request, its devices and its ports; each of them is right. Empty where it is gone."""
+        request, its devices and its ports. Several sets of amounts may be right. Empty where the
+        instance is gone."""
 
     def candidates(self, instance_uuid: str, kept: Allocations) -> list[Allocations]:
         """Return the allocations that the instance may have on its host, in addition to those that

@@ -1,5 +1,5 @@
-"""Allocations of consumers that stand for servers to come, so that placement gives their room to no
-other server."""
+"""Allocations that keep room for future servers, so that placement gives the room to no other
+server."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -14,14 +14,14 @@ from kronos_nova.placement.allocations import Consumer
 from kronos_nova.placement.client import PlacementClient
 
 OWNER = 'kronos-room'
-"""Project and user of the consumers. Fixed: a project of its own has no quota that they count
-against, and ``openstack resource usage show kronos-room`` shows what is kept."""
+"""Project and user of the consumers that keep room. Fixed: as a project of its own it has no quota
+that the allocations count against, and ``openstack resource usage show kronos-room`` shows them."""
 ROOM = 'KRONOS_ROOM'
 """Consumer type of the consumers, where placement has types."""
 CANDIDATES = 100
-"""Allocation candidates that are read of a host. Raised, a host with very many providers has more
-ways to hold a server; lowered, placement's answer is shorter. A tree has a few providers of one
-class."""
+"""Maximum number of allocation candidates that are read for a host. Raised, a host with very many
+providers has more ways to hold a server; lowered, placement's answer is shorter. A tree has a few
+providers of one class."""
 
 
 class NoCandidate(errors.InsufficientInventory):
@@ -29,7 +29,7 @@ class NoCandidate(errors.InsufficientInventory):
 
 
 class RoomAllocations:
-    """Makes and removes the allocations of such consumers."""
+    """Makes and removes the allocations of consumers that keep room."""
 
     def __init__(self, client: PlacementClient):
         self._client = client
@@ -39,7 +39,7 @@ class RoomAllocations:
 
         :param consumers: uuid to the root provider of its host
         :raises InsufficientInventory: there is no room for all of them; nothing was changed
-        :raises ConcurrentUpdate: it was not made in all attempts; nothing was changed
+        :raises ConcurrentUpdate: each attempt conflicted with another change; nothing was changed
         :raises PlacementUnavailable: it is not known whether it was made
         """
         self._client.replace(sorted(consumers), lambda held: self._taken(shape, consumers, held))
@@ -72,7 +72,7 @@ class RoomAllocations:
         return {uuid for uuid in uuids if not self._client.consumer(uuid).allocations}
 
     def is_ours(self, uuid: str) -> bool:
-        """Return whether a consumer stands for a server to come, whatever is known of it."""
+        """Return whether a consumer has allocations that keep room, by its project in placement."""
         return self._client.consumer(uuid).project_id == OWNER
 
 
@@ -90,7 +90,7 @@ class _HostRoom:
     def next(self) -> Allocations:
         """Take room for one more server.
 
-        :raises NoCandidate: there is none left
+        :raises NoCandidate: there is no room left
         """
         for way in self._ways:
             if all(self._left[uuid].get(name, 0) >= amount

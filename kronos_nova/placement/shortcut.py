@@ -1,8 +1,8 @@
 """GET requests of keystoneauth at a fourth of their usual cost.
 
 Finding the endpoint, preparing the request, looking for proxies and cookies and writing the log
-takes keystoneauth and requests a millisecond of the processor or two for each request. A cycle's
-first look at a cloud of a thousand hosts is two thousand of them.
+takes keystoneauth and requests a millisecond of the processor or two for each request. The first
+cycle in a cloud of a thousand hosts sends two thousand requests.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ class Answer:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Track:
     """The parts of a request that keystoneauth has sent: the pool of connections, which has its TLS
-    settings, what comes before the path, and the headers."""
+    settings, the part of the address before the path, and the headers."""
 
     pool: urllib3.HTTPConnectionPool
     prefix: str
@@ -31,12 +31,12 @@ class _Track:
 
 
 class Shortcut:
-    """An adapter of keystoneauth whose GETs follow in the track of one that it has sent.
+    """An adapter of keystoneauth that sends a GET as it sent an earlier one, with another path.
 
-    They go to the same endpoint over the same connections, with its headers and the token of the
-    moment. All that is not plain is still the adapter's own: the first GET, what is written, and
-    every GET that is not answered with 200 at once. So tokens are renewed, redirects followed, and
-    errors raised there, and the time-out of its session is kept.
+    Such a GET goes to the same endpoint over the same connections, with the same headers and the
+    current token. The keystoneauth adapter sends the first GET, all writes, and again every GET
+    that is not answered with 200 at once. So it renews tokens, follows redirects and raises errors,
+    and the timeout of its session holds.
 
     :param adapter: a keystoneauth adapter
     """
