@@ -44,9 +44,9 @@ LEASES = (leases.RECONCILER, leases.RETENTION, leases.NOTIFICATIONS)
 class Fault:
     """Rows of one table with the same fault.
 
-    rows : how many
+    rows : number of rows
     remedy : the change that is made with ``fix``, or that an operator has to make
-    is_fixed : whether that was done
+    is_fixed : whether the change was made
     """
 
     table: str
@@ -62,10 +62,10 @@ LOST_REVISION = Fault('alembic_version', 'the record of the revision is lost', 1
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Check:
-    """A kind of fault.
+    """A kind of fault, and how it is found and corrected.
 
-    find : the rows, or the names of those that are missing, in a session
-    fix : puts one of them right, or None where only an operator can
+    find : function of a session that returns the wrong rows, or the names of missing ones
+    fix : function that corrects one of them; None where only an operator can
     """
 
     table: str
@@ -78,10 +78,11 @@ class _Check:
 def examine(database, aggregates: Collection[str], is_to_fix: bool = False) -> list[Fault]:
     """List the faults of a control database.
 
-    :param aggregates: names of those that Kronos looks after
-    :param is_to_fix: whether to put right what can be; otherwise nothing is changed
+    :param aggregates: names of the aggregates that Kronos balances
+    :param is_to_fix: whether to correct the faults that can be corrected; otherwise nothing is
+        changed
     :raises DatabaseVersionError: it is of another revision, or empty
-    :raises DBError: it does not answer
+    :raises DBError: the database does not answer
     """
     is_lost = _is_revision_lost(database.engine)
     rows_of = _Rows(database, aggregates, database.utcnow())
@@ -99,7 +100,7 @@ def examine(database, aggregates: Collection[str], is_to_fix: bool = False) -> l
 class _Rows:
     """The rows of one control database.
 
-    :param aggregates: names of those that Kronos looks after: moves of others are no one's
+    :param aggregates: names of the aggregates that Kronos balances; moves of others have no worker
     :param now: the database's time
     """
 
@@ -121,7 +122,8 @@ class _Rows:
         return found
 
     def fix(self) -> None:
-        """Put right what can be, in a transaction that excludes the start of plans and moves."""
+        """Correct the faults that can be corrected, in a transaction that excludes the start of
+        plans and moves."""
         self._times.correct(self.now)
         names = (journal_plans.PLANNING, rows.DISPATCH)
         with rows.serialized(self.database, *names) as session:
@@ -180,8 +182,8 @@ class _Rows:
             fix=_end_maintenance)
 
     def _lost_moves(self, session):
-        """Yield moves that Nova may have been asked for, whose worker is gone and that no other
-        worker adopts."""
+        """Yield moves that may have been requested from Nova, whose worker is gone, and that no
+        other worker adopts."""
         workers = {*session.scalars(sa.select(models.WorkerRow.name))}
         begun = [state for state in moves.IN_FLIGHT if state not in moves.NOT_BEGUN]
         for row, state in _with_plans(session, begun):
@@ -199,7 +201,7 @@ class _Rows:
                      finished_at=self.now, settled_at=self.now)
 
     def _end_move(self, session, row):
-        """End a move from whatever state it is in, which no step of a right move does."""
+        """End a move in any state, against the rules for steps of moves."""
         old = row.state
         session.execute(sa.update(models.MoveRow).where(models.MoveRow.uuid == row.uuid).values(
             state=moves.ABANDONED, depends_on='[]', finished_at=self.now, settled_at=self.now))

@@ -1,4 +1,4 @@
-"""The table of claims: of a compute host's own file, and of the control database."""
+"""The table of claims, in a compute host's own file and in the control database."""
 
 import sqlalchemy as sa
 from sqlalchemy import orm
@@ -38,7 +38,7 @@ class ClaimColumns:
     def __table_args__(cls):
         return (sa.Index('claims_key_idx', 'host', 'node', 'instance_uuid', 'resize_target',
                          unique=True),
-                # An id that is repeated in a late "abort" must not be another claim's by then.
+                # Ids are not reused, so that a late "abort" does not release another claim.
                 {'sqlite_autoincrement': True})
 
 

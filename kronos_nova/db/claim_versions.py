@@ -1,7 +1,7 @@
 """The version of the claims' format, in a table of its own: ``claim_versions``, one row.
 
-It is the version of record. A file and its version can be read without alembic's table; that
-one is only how alembic goes from one version to the next, and both change in one transaction.
+This is the version that counts. Alembic's own table serves only to upgrade from one version to the
+next. Both tables change in one transaction.
 """
 
 import sqlalchemy as sa
@@ -25,7 +25,7 @@ def read(connection):
 def record(*, ctx, step, **_kwargs):
     """Record the version that a step has reached, as ``on_version_apply`` of alembic.
 
-    A stamp only tells alembic of a version that is written down here already.
+    A stamp is left out: it only records in alembic's table a version that is recorded here already.
     """
     if step.is_stamp:
         return

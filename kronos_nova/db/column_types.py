@@ -1,4 +1,4 @@
-"""The types of columns that every database of ours keeps in the same form."""
+"""Types of columns that have the same form in every database."""
 
 import zlib
 
@@ -12,7 +12,7 @@ Blob = sa.LargeBinary().with_variant(mysql.LONGBLOB(), 'mysql', 'mariadb')
 
 
 class Timestamp(sa.TypeDecorator):
-    """A time, to the microsecond. It has its zone outside, and is kept in UTC without one.
+    """A time, to the microsecond. In Python it has a time zone; it is stored in UTC without one.
 
     :raises ValueError: a time without a zone is written or compared with
     """

@@ -14,7 +14,8 @@ CLOCKS_APART = datetime.timedelta(seconds=60)
 AGGREGATE = 'aggregate'
 INSTANCE = 'instance'
 SPREAD = 'spread'
-"""Scope of aggregates whose load is not spread during the cooldown; all else is done."""
+"""Scope of a cooldown during which the load of an aggregate is not spread, but all other moves are
+planned."""
 
 
 class Cooldowns:
@@ -25,10 +26,11 @@ class Cooldowns:
 
     @retried
     def cool(self, scope, names, until, now=None):
-        """Leave ``names`` (of AGGREGATE, INSTANCE or SPREAD scope) alone until then; counts how
-        often.
+        """Put ``names`` (of AGGREGATE, INSTANCE or SPREAD scope) in cooldown until a time, and
+        count their cooldowns.
 
-        :param now: the time; where it is not given, a cooldown that a wrong clock set is not found
+        :param now: the present time; without it, an earlier cooldown that a wrong clock set is not
+            corrected
         """
         with self.database.writer() as session:
             for name in names:
@@ -50,7 +52,7 @@ class Cooldowns:
 
     @retried
     def times(self):
-        """Return {instance uuid: how often it was cooled}, the base of cooldowns that grow."""
+        """Return {instance uuid: number of its cooldowns}, by which the next cooldown grows."""
         with self.database.reader() as session:
             rows = session.scalars(sa.select(models.CooldownRow).where(
                 models.CooldownRow.scope == INSTANCE))
@@ -58,13 +60,14 @@ class Cooldowns:
 
     @retried
     def forget(self, before):
-        """Drop cooldowns that ended before then, and with them the count of how often."""
+        """Delete cooldowns that ended before a time, with their counts."""
         with self.database.writer() as session:
             session.execute(sa.delete(models.CooldownRow).where(models.CooldownRow.until < before))
 
     @retried
     def quarantine(self, instance_uuid, seconds, reason, now):
-        """Leave an instance alone for ``seconds``, or with -1 until an operator says otherwise."""
+        """Put an instance in quarantine for ``seconds``, or with -1 until an operator releases
+        it."""
         until = None if seconds < 0 else now + datetime.timedelta(seconds=seconds)
         with self.database.writer() as session:
             session.merge(models.QuarantineRow(
@@ -72,7 +75,7 @@ class Cooldowns:
 
     @retried
     def quarantined(self, now):
-        """Return {instance uuid: seconds left, or -1}."""
+        """Return {instance uuid: seconds left, or -1 where the quarantine has no end}."""
         return {uuid: -1 if until is None else (until - now).total_seconds()
                 for uuid, until, _reason, _since in self.quarantines(now)}
 
@@ -89,7 +92,7 @@ class Cooldowns:
     def release(self, instance_uuid):
         """End the quarantine of an instance.
 
-        :raises QuarantineNotFound: it is in none
+        :raises QuarantineNotFound: the instance is in no quarantine
         """
         with self.database.writer() as session:
             done = session.execute(sa.delete(models.QuarantineRow).where(

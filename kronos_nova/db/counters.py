@@ -1,11 +1,11 @@
-"""Totals that only ever grow, for monitoring: rows of the journal are dropped when they are too
-old, and counts of rows would fall.
+"""Totals for monitoring that only grow. Counts of rows would fall, because old rows of the journal
+are deleted.
 
-A total is added to in the transaction that makes what it counts, so that nothing is missed or
-counted twice, whichever process dies. Only where the connection ends between a commit and the
-answer to it, what is tried again may be counted a second time.
+A total grows in the transaction of the event that it counts, so that no event is missed or counted
+twice, whichever process dies. Only if the connection ends between a commit and its answer, the
+repeated transaction may count the event a second time.
 
-Beside them are the figures of the last audit of allocations, which every audit replaces.
+The table also has the figures of the last audit of allocations, which every audit replaces.
 """
 
 import dataclasses
@@ -24,20 +24,21 @@ MOVED_BYTES = 'moved_bytes'
 MOVE_SECONDS = 'move_seconds'
 """Seconds of completed moves, from Nova's answer to the request until the end."""
 MOVES_BY_SECONDS = 'moves_by_seconds'
-"""The same moves by the smallest of SECONDS that they did not outlast (``le``)."""
+"""Number of completed moves by duration: ``le`` is the smallest of SECONDS that is not shorter."""
 CYCLES = 'cycles'
 DROPPED_NOTIFICATIONS = 'dropped_notifications'
 AUDIT_FINDINGS = 'audit_findings'
 AUDITED_AT = 'audited_at'
-"""Unix seconds."""
+"""Time of the last audit of allocations, in Unix seconds."""
 
 SECONDS = (10, 30, 60, 120, 300, 600, 1800, float('inf'))
-"""From a small idle guest to the default ``migration_timeout``."""
+"""Upper bounds of the classes of durations, in seconds. Fixed: they reach from a small idle guest
+to the default ``migration_timeout``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Total:
-    """The total of one combination of ``labels``."""
+    """The total with one ``name`` and one combination of ``labels``."""
 
     name: str
     labels: Mapping[str, str]
@@ -59,9 +60,9 @@ class Counters:
 
     @retried
     def note_audit(self, findings: Mapping[str, int], now: float) -> None:
-        """Keep what an audit of all allocations found in the place of what the last one did.
+        """Replace the figures of the last audit of all allocations.
 
-        :param findings: {kind: how many}, every kind there is
+        :param findings: {kind: number of findings}, with every kind
         :param now: Unix seconds
         """
         row = models.CounterRow
@@ -73,7 +74,8 @@ class Counters:
 
 
 def add(session, name, amount=1.0, **labels):
-    """Add to a total within a transaction. To more than one: in the order of their names."""
+    """Add to a total within a transaction. A transaction adds to several totals in the order of
+    their names, so that two transactions do not deadlock."""
     key = {'name': name, 'labels': json.dumps(labels, sort_keys=True)}
     if _increase(session, key, amount):
         return
@@ -92,7 +94,7 @@ def _increase(session, key, amount):
 
 
 def count_ended(session, uuids):
-    """Count moves that have just come to their last state."""
+    """Count moves that have just ended."""
     row = models.MoveRow
     for move in session.execute(sa.select(
             row.aggregate, row.phase, row.kind, row.state, row.error_type, row.memory_mb,

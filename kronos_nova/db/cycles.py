@@ -1,4 +1,4 @@
-"""The last evaluation of each aggregate, and when the next one is due."""
+"""The last evaluation of each aggregate, and the time at which the next one is due."""
 
 import datetime
 import json
@@ -21,15 +21,15 @@ lowered, a broken aggregate uses more time. Not measured."""
 
 CLOCKS_APART = 60
 """Seconds by which clocks of controllers may differ. Raised, a wrong clock delays evaluations
-longer; lowered, a small difference counts as a wrong clock. For Nova, a service whose clock is as
-far behind is down."""
+longer; lowered, a small difference counts as a wrong clock. Nova takes a service for down whose
+clock is this far behind."""
 
 
 class Cycles:
     """Times and results of the last evaluation of each aggregate.
 
-    A time further ahead than its writer would have waited was written by a wrong clock, which was
-    corrected since. No worker waits for such a time.
+    A time further in the future than any pause was written by a wrong clock. No worker waits for
+    such a time.
     """
 
     def __init__(self, database):
@@ -40,7 +40,8 @@ class Cycles:
         """Return the aggregates whose last evaluation began at least ``interval`` seconds ago, and
         which no failure postponed, in the same order.
 
-        :param favour: (worker, seconds): what another worker evaluated last is due that much later
+        :param favour: (worker, seconds): an aggregate that another worker evaluated last is due
+            this much later
         """
         worker, head_start = favour
         since = now - datetime.timedelta(seconds=interval)
@@ -57,9 +58,10 @@ class Cycles:
     def begin(self, aggregate, worker, now, interval, is_ordered=False):
         """Begin an evaluation, if the last one began at least ``interval`` seconds ago.
 
-        :param is_ordered: an operator waits for it: failures postpone it by a few intervals and no
-            longer
-        :returns: whether it was begun; False where another worker was first or it is not time yet
+        :param is_ordered: an operator waits for the evaluation, so failures postpone it by a few
+            intervals at most
+        :returns: whether the evaluation was begun; False where another worker was first or it is
+            not due yet
         """
         with self.database.writer() as session:
             row = session.get(models.CycleRow, aggregate)
@@ -93,7 +95,7 @@ class Cycles:
 
         :param imbalanced: whether a policy was above its threshold
         :param report: JSON of its AggregateReport
-        :param doubted: (policy, host) whose metrics failed
+        :param doubted: pairs (policy, host) whose metrics failed
         """
         with self.database.writer() as session:
             row = session.get(models.CycleRow, aggregate)
@@ -107,9 +109,11 @@ class Cycles:
 
     @retried
     def fail(self, aggregates, now, interval):
-        """Postpone those of the aggregates whose evaluation has not ended: its process is gone.
+        """Postpone the next evaluation of those of the aggregates whose evaluation did not end
+        because its process died.
 
-        :param interval: seconds between evaluations that succeed; the first pause
+        :param interval: seconds between evaluations that succeed; also the pause after the first
+            failure
         """
         with self.database.writer() as session:
             for row in session.scalars(sa.select(models.CycleRow).where(
@@ -132,7 +136,7 @@ class Cycles:
 
     @retried
     def imbalanced(self):
-        """Return {aggregate: how many evaluations in a row found it above a threshold}."""
+        """Return {aggregate: number of evaluations in a row that found it above a threshold}."""
         with self.database.reader() as session:
             return dict(session.execute(sa.select(
                 models.CycleRow.aggregate, models.CycleRow.imbalanced_cycles)).all())
@@ -163,8 +167,8 @@ class Cycles:
 
 
 def _is_after(column, time, now, seconds):
-    """Return the condition that a time is later than another, and ahead of now by no more than
-    these seconds."""
+    """Return the SQL condition that the time in ``column`` is later than ``time`` and at most
+    ``seconds`` ahead of ``now``."""
     return sa.and_(column > time,
                    column <= now + datetime.timedelta(seconds=seconds + CLOCKS_APART))
 

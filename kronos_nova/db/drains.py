@@ -33,10 +33,10 @@ class Drains:
         """Record the request to drain some hosts, all of them or none. Rows of an earlier drain of
         one of the hosts that was never released belong to the new drain from now on.
 
-        :param refuse: raises where the wish makes no sense, given the names of the hosts that are
-            drained; called in the transaction that writes it down, so that of two wishes at once
-            the second is refused because of the first
-        :raises DrainPending: one of them is being drained, or waits to be released
+        :param refuse: function that is called with the names of the drained hosts, and raises an
+            error where the request makes no sense; it is called in the transaction that records the
+            request, so that the second of two simultaneous requests is refused because of the first
+        :raises DrainPending: one of the hosts is being drained, or waits to be released
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             if all(session.get(models.DrainRow, drain.uuid) for drain in wanted):
@@ -98,9 +98,9 @@ class Drains:
 
     @retried
     def note(self, drain: Drain, states, **values) -> bool:
-        """Note progress of a drain, unless it is in none of ``states`` any more.
+        """Save progress of a drain, if it is still in one of ``states``.
 
-        :returns: whether it was noted
+        :returns: whether the progress was saved
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             return session.execute(sa.update(models.DrainRow).where(
@@ -109,7 +109,7 @@ class Drains:
 
     @retried
     def enter(self, drain: Drain, states, new, **values) -> bool:
-        """Bring a drain to another state, unless it is in none of ``states`` any more.
+        """Bring a drain to another state, if it is still in one of ``states``.
 
         :returns: whether it was brought there
         :raises IllegalDrainTransition: one of the states is not followed by the new one
@@ -119,11 +119,11 @@ class Drains:
 
     @retried
     def end(self, drain: Drain, states, new, now, who, **values) -> bool:
-        """Bring a drain to a state in which nothing more is moved for it, in one transaction that
-        excludes the start of moves: once this has returned, none is started. Migrations that were
+        """Bring a drain to a state in which no more moves are made for it, in one transaction that
+        excludes the start of moves. After this has returned, none is started. Migrations that were
         requested from Nova continue.
 
-        :param who: is written down as the one who gave the moves up
+        :param who: name that is recorded as the worker that gave the moves up
         :returns: whether it was brought there
         :raises IllegalDrainTransition: one of the states is not followed by the new one
         """
@@ -147,7 +147,7 @@ def _enter_and_report(session, drain, olds, new, now, values):
 def _enter(session, uuid, olds, new, **values):
     """Bring a drain to another state.
 
-    :param olds: the states of which it has to be in one; otherwise nothing is done
+    :param olds: the drain has to be in one of these states; otherwise nothing is done
     :returns: whether it was changed
     :raises IllegalDrainTransition: one of the states is not followed by the new one
     """
@@ -159,7 +159,7 @@ def _enter(session, uuid, olds, new, **values):
 
 
 def release_unreadable(session, uuid, now) -> None:
-    """Release a drain whose state is none that there is."""
+    """Release a drain whose state is unknown."""
     _write_state(session, models.DrainRow.uuid == uuid, drains.RELEASED, {'finished_at': now})
 
 

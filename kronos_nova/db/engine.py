@@ -1,4 +1,4 @@
-"""Engines and sessions over oslo.db, and where the two databases are."""
+"""Engines and sessions by oslo.db, and the addresses of the two databases."""
 
 import contextlib
 import functools
@@ -31,10 +31,10 @@ _IMPATIENT = {
 
 NO_ANSWER = (sqlalchemy.exc.OperationalError, sqlalchemy.exc.InterfaceError,
              sqlalchemy.exc.TimeoutError)
-"""Errors of SQLAlchemy that a database does not answer, where oslo.db lets them pass."""
+"""Errors of SQLAlchemy for a database that does not answer, where oslo.db does not convert them."""
 
 _ANNOUNCES = 'announces'
-"""The key in what SQLAlchemy keeps with a session for its users."""
+"""The key, in the ``info`` of a session, of whether its changes make notifications."""
 
 _ENGINE_OPTIONS = (
     'connection_debug', 'connection_parameters', 'connection_recycle_time', 'connection_trace',
@@ -55,7 +55,7 @@ def state_file(conf, name):
 
 
 def control_url(conf):
-    """Return the address of the control database: as configured, else a file under
+    """Return the address of the control database: the configured one, else an SQLite file below
     ``state_path``."""
     return conf.kronos_database.connection or f'sqlite:///{state_file(conf, "kronos.sqlite")}'
 
@@ -65,10 +65,12 @@ def claims_url(conf):
 
 
 def control_engine(conf):
-    """Return an engine of the control database, as ``[kronos_database]`` says. Connects lazily.
+    """Return an engine of the control database, configured by ``[kronos_database]``. It connects
+    lazily.
 
-    But for ``max_retries``, with which oslo.db tries the first connection for a minute and a half:
-    a service asks again in its next tick, and must hear that it is to end; a person wants to know.
+    ``max_retries`` is ignored, because with it oslo.db tries the first connection for a minute and
+    a half. A service tries again in its next tick and must react to a stop in between; a person
+    waits for the answer of a command.
     """
     return patient_control_engine(conf, max_retries=0)
 
@@ -86,8 +88,8 @@ def impatient_control_engine(conf, seconds=1):
     """Return the engine of the control database for callers that wait and can continue without it.
     No connection is opened here.
 
-    :param seconds: at most for a connection, and for an answer; of PostgreSQL, for the connection.
-        A request of Nova's waits for one
+    :param seconds: maximum for a connection, and for an answer; with PostgreSQL, for the connection
+        only. Requests of Nova wait for one second
     """
     url = control_url(conf)
     options = _options(conf) | {'max_retries': 0, 'pool_timeout': seconds}
@@ -107,8 +109,8 @@ def create_engine(url, busy_timeout_ms=SQLITE_BUSY_TIMEOUT_MS, **options):
     """Return an oslo.db engine; an SQLite file is opened in WAL mode with a busy timeout.
 
     A transaction of an engine with the execution option ``for_writing`` takes SQLite's write lock
-    when it begins: one that only asks for it half way is refused at once, without waiting, if
-    another connection wrote since it began.
+    when it begins. SQLite refuses the lock at once, without waiting, to a transaction that needs it
+    later, if another connection has written since the transaction began.
     """
     if not url.startswith('sqlite'):
         return engines.create_engine(url, **options)
@@ -145,11 +147,10 @@ def _begin_for_writing(connection):
 
 @contextlib.contextmanager
 def one_kind_of_error(engine):
-    """Have whatever a database refuses come as oslo.db's error.
+    """Raise every error of a database as an error of oslo.db.
 
-    oslo.db lets those that it does not recognise through as SQLAlchemy raised them, among them
-    SQLite's for a disk that is full or a file that cannot be opened, and MySQL's for a table that
-    is not there.
+    oslo.db does not convert errors of SQLAlchemy that it does not recognise. Among these are
+    SQLite's for a full disk or a file that cannot be opened, and MySQL's for a missing table.
 
     :raises DBError: the database refused, or does not answer
     """
@@ -161,7 +162,7 @@ def one_kind_of_error(engine):
 
 def _disk_error(error, engine):
     """Return an error that names the file and the remedy where the disk of an SQLite file is full
-    or broken, else None. SQLite's own words name neither."""
+    or broken, else None. SQLite's own message names neither."""
     name, path = getattr(error.orig, 'sqlite_errorname', ''), engine.url.database
     if name == 'SQLITE_FULL' or name.startswith('SQLITE_IOERR') and _is_full(path):
         return sqlite3.OperationalError(f'The file system of {path} is full: free some of it '
@@ -188,9 +189,9 @@ def first_line(error):
 class Database:
     """The sessions of one engine. Objects stay readable after their session has ended.
 
-    ``utcnow`` gives the time that all hosts share.
+    ``utcnow()`` returns the time that all hosts share.
 
-    :param announces: whether changes are reported to the outside, and so are written down for that
+    :param announces: whether notifications of changes are recorded, to be sent
     """
 
     def __init__(self, engine, announces=False):
@@ -220,15 +221,15 @@ def is_announced(session):
 
 
 def control_database(conf):
-    """Return the control database, as nova.conf says. Connects lazily."""
+    """Return the control database that nova.conf configures. It connects lazily."""
     return Database(control_engine(conf), announces=bool(conf.kronos.notification_topics))
 
 
 class ImpatientDatabase(Database):
     """A database that is not queried again for a while after it did not answer.
 
-    :param clock: monotonic seconds
-    :param pause: seconds of that while
+    :param clock: returns monotonic seconds
+    :param pause: seconds for which it is not queried
     """
 
     def __init__(self, engine, clock=time.monotonic, announces=False, pause=10):

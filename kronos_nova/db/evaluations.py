@@ -1,4 +1,4 @@
-"""Measurements of evaluations: the hosts at the last one, and the imbalance over time."""
+"""Measurements of evaluations: the loads of hosts at the last one, and the imbalance over time."""
 
 import dataclasses
 import datetime
@@ -21,14 +21,14 @@ interval of half a minute."""
 
 
 COVERED = datetime.timedelta(hours=1)
-"""Time that an evaluation stands for at most. Raised, the load of a time without evaluations is
-taken from one that is far off; lowered, sums have gaps where evaluations are rare. Chosen as the
-longest pause after a failed evaluation."""
+"""Maximum time for which the loads of an evaluation count in the sums. Raised, the load of a time
+without evaluations is taken from one that is far off; lowered, sums have gaps where evaluations are
+rare. Chosen as the longest pause after a failed evaluation."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PastEvaluation:
-    """An evaluation of the past. ``policies`` : {policy: (imbalance, threshold)}, of those with
-    data only."""
+    """An evaluation of the past. ``policies`` : {policy: (imbalance, threshold)}, without policies
+    that had no data."""
 
     at: datetime.datetime
     outcome: str
@@ -44,8 +44,8 @@ class Evaluations:
     @retried_as_update
     def save(self, report: AggregateReport, loads: list[host_load.HostLoad],
              now: datetime.datetime) -> None:
-        """Keep the hosts in the place of those of the evaluation before, one more point of the
-        history, and the loads in the sums of the day."""
+        """Save an evaluation: replace the loads of the aggregate's hosts, add a point to its
+        history, and add the loads to the sums of the day."""
         row = models.EvaluationRow
         with self.database.writer() as session:
             before = session.scalar(sa.select(sa.func.max(row.at)).where(
@@ -62,8 +62,8 @@ class Evaluations:
 
     @retried
     def hosts(self, aggregate: str) -> tuple[datetime.datetime | None, list[host_load.HostLoad]]:
-        """Return the time of the last measurement of an aggregate's hosts, None for never, and the
-        hosts.
+        """Return (time of the last measurement of an aggregate's hosts, their loads); None and no
+        hosts where they were never measured.
         """
         with self.database.reader() as session:
             row = session.get(models.HostLoadsRow, aggregate)
@@ -71,14 +71,14 @@ class Evaluations:
 
     @retried
     def all_hosts(self) -> dict[str, list[host_load.HostLoad]]:
-        """Return the hosts of every aggregate at its last evaluation."""
+        """Return {aggregate: loads of its hosts at its last evaluation}."""
         with self.database.reader() as session:
             return {row.aggregate: host_load.from_json(row.hosts)
                     for row in session.scalars(sa.select(models.HostLoadsRow))}
 
     @retried
     def host(self, name: str) -> dict[str, host_load.HostLoad]:
-        """Return one host at the last evaluation of each aggregate that has it.
+        """Return the load of one host at the last evaluation of each aggregate that has it.
 
         :returns: {aggregate: HostLoad}
         """
@@ -92,8 +92,7 @@ class Evaluations:
 
     @retried
     def oldest(self, aggregate: str) -> datetime.datetime | None:
-        """Return when the first evaluation that is kept of an aggregate was made, None if there is
-        none.
+        """Return the time of the oldest stored evaluation of an aggregate; None if there is none.
         """
         row = models.EvaluationRow
         with self.database.reader() as session:
@@ -102,7 +101,8 @@ class Evaluations:
     @retried
     def between(self, aggregate: str, since: datetime.datetime,
                 until: datetime.datetime) -> list[PastEvaluation]:
-        """Return the latest evaluations of an aggregate in a time, the oldest first."""
+        """Return the evaluations of an aggregate between two times, the latest :data:`MOST_POINTS`,
+        the oldest first."""
         row = models.EvaluationRow
         with self.database.reader() as session:
             found = session.execute(sa.select(row.at, row.outcome, row.policies).where(
@@ -130,9 +130,10 @@ class Evaluations:
 
 
 def _add_loads(session, report, loads, since, now):
-    """Add the loads of an evaluation for the time since the one before.
+    """Add the loads of an evaluation to the sums of the day, for the time since the evaluation
+    before.
 
-    :param since: when the one before was; None where there was none, and nothing is added
+    :param since: time of the evaluation before; None where there was none, and nothing is added
     """
     if since is None or since >= now or not any(load.scores for load in loads):
         return
@@ -156,8 +157,8 @@ def _add_loads(session, report, loads, since, now):
 
 
 def thinned(found: list[PastEvaluation], most: int) -> list[PastEvaluation]:
-    """Return at most so many evaluations. Of consecutive ones, the one whose imbalance is farthest
-    above its threshold is returned, so that no peak is lost.
+    """Return at most ``most`` evaluations. Of each group of consecutive ones, the one whose
+    imbalance is farthest above its threshold is returned, so that no peak is lost.
 
     :param most: at least 1
     """

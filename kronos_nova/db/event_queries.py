@@ -1,6 +1,7 @@
-"""Queries for the event stream of kronos-api: what is in progress and what ended lately.
+"""Queries for the event stream of kronos-api: plans, moves and evaluations in progress or ended
+lately.
 
-They run every second: each has an index and reads no report.
+They run every second, so each uses an index and reads no report.
 """
 
 import sqlalchemy as sa
@@ -14,7 +15,8 @@ from kronos_nova.objects import plan as plans
 
 @retried
 def plan_records(database, since):
-    """Open plans, and those that were made or ended since then, as PlanRecords without reports."""
+    """Return the open plans, and those that were made or ended since a time, as PlanRecords without
+    reports."""
     plan = models.PlanRow
     return [rows.record(plans.PlanRecord, row, report=None) for row in _found(
         database, plan, plan.state.in_(plans.OPEN), plan.created_at >= since,
@@ -23,7 +25,7 @@ def plan_records(database, since):
 
 @retried
 def move_records(database, since):
-    """Return the moves that wait or run, and those that ended since then, as MoveRecords."""
+    """Return the moves that wait or run, and those that ended since a time, as MoveRecords."""
     move = models.MoveRow
     return [rows.move_record(row) for row in _found(
         database, move, move.state.in_((moves.PLANNED, *moves.IN_FLIGHT)),
@@ -32,7 +34,8 @@ def move_records(database, since):
 
 @retried
 def evaluations(database):
-    """Return [(aggregate, when it ended, outcome)] of the last evaluation of every aggregate."""
+    """Return [(aggregate, end of its last evaluation, outcome)], without aggregates whose first
+    evaluation has not ended."""
     cycle = models.CycleRow
     with database.reader() as session:
         return session.execute(sa.select(cycle.aggregate, cycle.finished_at, cycle.outcome).where(

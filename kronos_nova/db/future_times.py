@@ -16,7 +16,8 @@ from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 
 TOLERANCE = datetime.timedelta(seconds=60)
-"""Time that a row may be ahead: the nodes of a database's cluster have a clock each."""
+"""Time by which a row may be ahead of now, because each node of a database cluster has its own
+clock."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -24,9 +25,9 @@ class DatedTable:
     """A table, and its columns with times.
 
     done : columns of times at which something was done
-    until : column of a time to come to the column in ``done`` that it counts from
+    until : {column with a time to come: column in ``done`` that it is counted from}
     states : the states of the rows that are read, because a table may have millions of rows that
-        have ended; empty for all rows
+        have ended; empty where all rows are read
     """
 
     model: type
@@ -53,18 +54,19 @@ TABLES = (
     DatedTable(models.DrainRow, ('requested_at', 'looked_at', 'finished_at'),
                {'deadline': 'requested_at'}),
     DatedTable(models.MaintenanceRow, ('requested_at', 'runner_at')))
-"""Every table whose times decide something. Logs of what happened are not changed."""
+"""The tables whose times decide something. Times in logs of past events are not corrected."""
 
 
 class FutureTimes:
-    """Finds and corrects such rows."""
+    """Finds and corrects rows with times in the future."""
 
     def __init__(self, database):
         self.database = database
 
     @retried
     def count(self, now):
-        """Return ``{table: how many rows are from the future}``, without those that have none."""
+        """Return ``{table: number of rows with times in the future}``, without tables that have
+        none."""
         with self.database.reader() as session:
             found = {each.model.__tablename__: session.scalar(
                 sa.select(sa.func.count()).select_from(each.model).where(_is_ahead(each, now)))
@@ -73,9 +75,9 @@ class FutureTimes:
 
     @retried
     def correct(self, now):
-        """Bring their times back to now.
+        """Set times in the future back to now.
 
-        :returns: ``{table: how many rows}``
+        :returns: ``{table: number of corrected rows}``
         """
         found = {}
         with self.database.writer() as session:

@@ -19,7 +19,7 @@ from kronos_nova.objects.hold import Hold
 from kronos_nova.objects.shape import Shape
 
 SHAPE = ('name', 'vcpus', 'memory_mb', 'disk_gb', 'id', 'extra_specs')
-"""Attributes of a shape that are stored; the rest follows from them."""
+"""Attributes of a shape that are stored. The others are computed from them."""
 JSON = ('shape', 'hosts', 'known', 'used', 'consumers')
 """Columns whose text is JSON."""
 NO_CONSUMERS = json.dumps({})
@@ -34,9 +34,9 @@ class Holds:
 
     @retried
     def request(self, wanted: Hold) -> None:
-        """Write a new hold down."""
+        """Record a new hold."""
         with self.database.writer() as session:
-            if session.get(models.HoldRow, wanted.uuid) is None:  # written by a lost try
+            if session.get(models.HoldRow, wanted.uuid) is None:  # else a lost try wrote it
                 values = dataclasses.asdict(wanted) | {
                     'shape': {name: getattr(wanted.shape, name) for name in SHAPE}}
                 session.add(models.HoldRow(**_columns(values)))
@@ -73,9 +73,9 @@ class Holds:
 
     @retried
     def note(self, hold: Hold, **values: Any) -> bool:
-        """Note progress of a hold, unless it is in another state by now.
+        """Save progress of a hold, unless its state has changed since it was read.
 
-        :returns: whether it was noted
+        :returns: whether the progress was saved
         """
         with self.database.writer() as session:
             return session.execute(sa.update(models.HoldRow).where(
@@ -84,7 +84,7 @@ class Holds:
 
     @retried
     def enter(self, hold: Hold, new: str, **values: Any) -> bool:
-        """Bring a hold to another state, unless it is in another one than it was read in.
+        """Bring a hold to another state, unless its state has changed since it was read.
 
         :returns: whether it was brought there
         :raises IllegalHoldTransition: its state is not followed by the new one
@@ -105,7 +105,7 @@ class Holds:
     def expire(self, now: datetime.datetime) -> list[Hold]:
         """End the holds whose time is over.
 
-        :returns: those that were ended
+        :returns: the holds that were ended
         """
         return [each for each in self.in_states(states.OPEN) if each.expires_at <= now
                 and self.enter(each, states.EXPIRED, finished_at=now)]

@@ -1,4 +1,5 @@
-"""Work that one process does for all of them, and that another takes over when it dies."""
+"""Leases of work that one process does for all, and that another process takes over when the first
+dies."""
 
 import datetime
 
@@ -25,7 +26,7 @@ class Leases:
     """The leases of one process.
 
     :param worker: name of this process
-    :param clock: gives the time
+    :param clock: returns the time
     """
 
     def __init__(self, database, worker, clock):
@@ -35,9 +36,9 @@ class Leases:
 
     @retried
     def hold(self, name, seconds):
-        """Take some work for that long, or for as long again; harmless when repeated.
+        """Take or renew the lease of some work for ``seconds``. Harmless when repeated.
 
-        :returns: whether this process has it now
+        :returns: whether this process holds the lease now
         """
         now, lease = self.clock(), models.LeaseRow
         with self.database.writer() as session:
@@ -53,7 +54,7 @@ class Leases:
 
     @retried
     def progress(self, name):
-        """Return how far the work has come, a datetime, or None."""
+        """Return the time up to which the work is done; None where no progress was saved."""
         with self.database.reader() as session:
             return session.scalar(sa.select(models.LeaseRow.progress_at).where(
                 models.LeaseRow.name == name))
@@ -68,7 +69,7 @@ class Leases:
 
     @retried
     def release(self, name):
-        """Let another process have the work at once."""
+        """Release the lease, so that another process can take the work at once."""
         with self.database.writer() as session:
             session.execute(sa.update(models.LeaseRow).where(
                 models.LeaseRow.name == name, models.LeaseRow.holder == self.worker,

@@ -54,15 +54,16 @@ class Maintenances:
 
     @retried
     def get(self, uuid) -> Maintenance:
-        """Return a maintenance, done or not."""
+        """Return a maintenance by its uuid, done or not."""
         with self.database.reader() as session:
             return _maintenance(session.get_one(models.MaintenanceRow, uuid))
 
     @retried
     def acquire(self, uuid, runner, now, silent_before) -> bool:
-        """Run a maintenance, unless another process that lives does.
+        """Make ``runner`` the process that runs a maintenance, unless another living process runs
+        it. Returns whether it is.
 
-        :param silent_before: a process that was last heard of before then is dead
+        :param silent_before: a runner whose last sign of life is older counts as dead
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             free = sa.or_(models.MaintenanceRow.runner.is_(None),
@@ -74,7 +75,7 @@ class Maintenances:
 
     @retried
     def give_back(self, uuid, runner) -> None:
-        """End to run a maintenance; another process may go on with it at once."""
+        """Stop running a maintenance; another process may continue it at once."""
         with rows.serialized(self.database, rows.DISPATCH) as session:
             session.execute(sa.update(models.MaintenanceRow).where(
                 models.MaintenanceRow.uuid == uuid, models.MaintenanceRow.runner == runner,
@@ -82,7 +83,7 @@ class Maintenances:
 
     @retried
     def set_state(self, uuid, state) -> bool:
-        """Bring a maintenance to a state, unless it is done: another may have begun since.
+        """Bring a maintenance to a state, unless it is done, because another may have begun since.
 
         :returns: whether it was changed
         """
@@ -95,7 +96,8 @@ class Maintenances:
     def set_host(self, uuid, host, state, only_from=None) -> bool:
         """Bring a host to a state.
 
-        :param only_from: unless it is in one of these, nothing is done
+        :param only_from: states of which the host has to be in one, otherwise nothing is changed;
+            None for any
         :returns: whether it was done
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:

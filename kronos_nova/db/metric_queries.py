@@ -13,15 +13,15 @@ from kronos_nova.objects import move as moves
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RowCounts:
-    """Counts of rows.
+    """Counts and values of the rows of the control database.
 
-    moves : by state, of those that wait or run
-    repairs : of allocations, by kind and state
-    resting : servers that Nova would let go nowhere
-    scores : of every (host, policy), the last
-    notifications : that wait to be sent
-    claims : of compute hosts that keep theirs here, by state
-    size : of the database, in bytes
+    moves : number of moves that wait or run, by state
+    repairs : number of repairs of allocations, by kind and state
+    resting : number of servers that are not moved because Nova refused several hosts
+    scores : the last score, by (host, policy)
+    notifications : number of notifications that wait to be sent
+    claims : number of claims of compute hosts that store them here, by state
+    size : size of the database in bytes
     """
 
     moves: Mapping[str, int]
@@ -38,7 +38,7 @@ _SIZES = {
     'postgresql': 'SELECT pg_database_size(current_database())',
     'mysql': 'SELECT SUM(data_length + index_length) FROM information_schema.tables '
              'WHERE table_schema = DATABASE()'}
-"""The query for its size of each kind of database. MySQL's figure is some seconds old."""
+"""The query for the size of the database, by SQL dialect. MySQL's figure is some seconds old."""
 
 
 @retried

@@ -1,7 +1,7 @@
 """Schema versions: two alembic histories that ship inside the package, no alembic.ini.
 
-Every command looks at the revision of the control database first, so alembic is imported only where
-a database is changed: it takes as long to load as all the rest of a command.
+Every command reads the revision of the control database first. Alembic is imported only where a
+database is changed, because it takes as long to load as the rest of a command.
 """
 
 import contextlib
@@ -43,9 +43,9 @@ def _alembic_revision(connection):
 class RevisionHistory:
     """One chain of revisions.
 
-    :param renewal: how an operator begins with an empty database, a sentence
+    :param renewal: sentence that says how an operator begins with an empty database
     :param read: returns the revision of a database, None if the database is empty
-    :param record: called with every step taken, within the transaction that takes the step
+    :param record: function that is called with every step, in the transaction of the step
     """
 
     name: str
@@ -87,7 +87,7 @@ def current(engine, history):
     """Return the revision of a database; None where it is empty or an SQLite file that does not
     exist.
 
-    Looking must not create that file: it would belong to the user who looked.
+    A missing file is not created, because it would belong to the user who runs the command.
     """
     if _is_missing(engine):
         return None
@@ -100,9 +100,9 @@ def _is_missing(engine):
 
 
 def check(engine, history):
-    """Make sure that a database is what this code needs.
+    """Make sure that a database has the revision that this code needs.
 
-    :raises DatabaseVersionError: its revision is older or newer, or was dropped before the first
+    :raises DatabaseVersionError: the revision is older or newer, or was dropped before the first
         release
     """
     found = current(engine, history)
@@ -111,12 +111,13 @@ def check(engine, history):
 
 
 def sync(engine, history):
-    """Upgrade a database to this code's revision, step by step; nothing happens when it is there.
+    """Upgrade a database to this code's revision, step by step. Nothing happens when it has that
+    revision.
 
     On SQLite and PostgreSQL all steps are one transaction: an upgrade that fails leaves the
     database as it was.
 
-    :returns: the revisions before (None: it was empty) and after
+    :returns: (revision before, None for an empty database; revision after)
     :raises DatabaseVersionError: the database is newer than this code, or has a revision that was
         dropped before the first release
     """
@@ -149,17 +150,17 @@ def sync(engine, history):
 
 @contextlib.contextmanager
 def _alone(engine):
-    """Keep other processes from upgrading the same MariaDB or MySQL meanwhile.
+    """Keep other processes from upgrading the same MariaDB or MySQL database at the same time.
 
-    The lock has a connection of its own, so that it is released after the upgrade is committed.
-    Transactions of other databases can lock by themselves.
+    The lock has a connection of its own, so that it is released after the upgrade is committed. In
+    other databases the transaction itself holds a lock.
 
     :raises ConfigurationError: another process has not finished in SYNC_SECONDS
     """
     if engine.dialect.name not in ('mysql', 'mariadb'):
         yield
         return
-    # Names of locks are the server's, and have 64 characters at most.
+    # Names of locks are shared by all databases of a server, and have 64 characters at most.
     name = {'name': f'kronos_sync:{engine.url.database}'[:64]}
     with engine.connect() as connection:
         if connection.scalar(sqlalchemy.text('SELECT GET_LOCK(:name, :seconds)'),
@@ -176,7 +177,7 @@ def _alone(engine):
 
 def is_whole(engine):
     """Return whether a control database has all tables and columns of this code's revision,
-    whatever revision it says it has."""
+    whichever revision is recorded in it."""
     if _is_missing(engine):
         return False
     with one_kind_of_error(engine), engine.connect() as connection:
@@ -228,10 +229,10 @@ column, index or row that exists; a column or index that does not. Fixed by MySQ
 
 
 def run(context):
-    """Run the revisions of a history on a connection; called by its ``env.py``.
+    """Run the revisions of a history on a connection. The ``env.py`` of the history calls this.
 
-    MySQL and MariaDB commit each statement that changes a table by itself, so an interrupted
-    upgrade leaves some of them done; there those are passed over.
+    MySQL and MariaDB commit each statement that changes a table separately, so an interrupted
+    upgrade may have executed some of them. There, statements that were executed before are skipped.
 
     :param context: ``alembic.context``
     """

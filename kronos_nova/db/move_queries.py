@@ -1,4 +1,4 @@
-"""Moves by the conditions that people ask for."""
+"""Queries of moves for commands and the API, by state, host, time and other columns."""
 
 import datetime
 from collections.abc import Collection
@@ -19,15 +19,15 @@ def moves(database: Database, limit: int, marker: str | None = None,
           states: Collection[str] = (), host: str | None = None,
           since: datetime.datetime | None = None, until: datetime.datetime | None = None,
           begun_by: datetime.datetime | None = None, **wanted: str | None) -> list[MoveRecord]:
-    """Return the moves of the newest plan first, in the order of each plan.
+    """Return moves, those of the newest plan first, in the order of each plan.
 
     :param marker: uuid of the last move of the page before
     :param host: source or destination
-    :param since: only moves that had not ended by then
-    :param until: only moves that were planned by then
-    :param begun_by: only moves that Nova had been asked for by then
+    :param since: only moves that had not ended before this time
+    :param until: only moves that were planned by this time
+    :param begun_by: only moves that were requested from Nova by this time
     :param wanted: column to the value that it must have; None is any
-    :raises MoveNotFound: there is no such move as the marker
+    :raises MoveNotFound: there is no move with the uuid ``marker``
     """
     move = models.MoveRow
     conditions = [getattr(move, name) == value for name, value in wanted.items()
@@ -57,7 +57,7 @@ def moves(database: Database, limit: int, marker: str | None = None,
 
 @retried
 def oldest_end(database: Database) -> datetime.datetime | None:
-    """Return when the first move that is kept has ended; None if there is none."""
+    """Return the earliest end of a stored move; None if no stored move has ended."""
     move = models.MoveRow
     with database.reader() as session:
         return min(filter(None, (session.scalar(sa.select(sa.func.min(move.finished_at)).where(

@@ -1,7 +1,7 @@
-"""Notifications about changes of the journal, of switches and of drains: which, and with what body.
+"""Notifications about changes of the journal, of switches and of drains: their types and bodies.
 
-Each function is called within the transaction that makes the change, after the change. Nothing is
-read or written if notifications are off.
+Each function is called after a change, in the transaction that makes the change. Nothing is read or
+written if notifications are off.
 """
 
 import json
@@ -20,7 +20,7 @@ ENDS = {moves.COMPLETED: n.MOVE_END, moves.FAILED: n.MOVE_ERROR, moves.ABANDONED
 
 
 def plan(session, uuid, event_type, now):
-    """Notify of a plan."""
+    """Record a notification about a plan."""
     if not is_announced(session):
         return
     row, move = _fresh(session, models.PlanRow, uuid), models.MoveRow
@@ -33,10 +33,11 @@ def plan(session, uuid, event_type, now):
 
 
 def step(session, uuids, states, now, detail, has_failed):
-    """Notify of moves that have changed their state, where there is a notification for it.
+    """Record notifications about moves that have changed their state, if the change has an event
+    type.
 
     :param states: (old, new)
-    :param has_failed: whether a try of them has
+    :param has_failed: whether a try of the moves has failed
     """
     event_type = event_of(*states, has_failed)
     if event_type is None or not is_announced(session):
@@ -49,7 +50,7 @@ def step(session, uuids, states, now, detail, has_failed):
 
 
 def event_of(old, new, has_failed):
-    """Return the type of the event that a step of a move is; None for a step that is no event."""
+    """Return the event type of a move's change of state; None for a change without one."""
     if new == moves.MIGRATING and old != new:
         return n.MOVE_START
     if new == moves.PLANNED and has_failed:
@@ -58,9 +59,9 @@ def event_of(old, new, has_failed):
 
 
 def switch(session, kind, aggregate, value, who):
-    """Notify of a level or a pause that was set or ended.
+    """Record a notification about a level or a pause that was set or ended.
 
-    :param who: has ``set_at``, ``set_by`` and ``reason``
+    :param who: object with ``set_at``, ``set_by`` and ``reason``
     """
     if is_announced(session):
         outbox.add(session, n.AUTOMATION_CHANGED, n.AutomationPayload(
@@ -69,9 +70,9 @@ def switch(session, kind, aggregate, value, who):
 
 
 def drain(session, uuid, before, now=None):
-    """Notify of a drain that has begun, ended or is blocked.
+    """Record a notification about a drain that has begun or ended, or is blocked.
 
-    :param before: its state until now, or None
+    :param before: its state until now, None for a new drain
     """
     if not is_announced(session):
         return

@@ -1,8 +1,8 @@
-"""Notifications that wait to be sent, and those that were.
+"""Notifications that wait to be sent or were sent.
 
-A notification is written in the transaction of its event, so that both are there or neither,
-whichever process dies. It is marked as sent after the broker took it: if its sender dies in
-between, it is sent a second time.
+A notification is written in the transaction of its event, so that both exist or neither, whichever
+process dies. It is marked as sent after the broker accepted it. If its sender dies in between, it
+is sent a second time.
 """
 
 import json
@@ -16,7 +16,8 @@ from kronos_nova.db.retry import retried
 from kronos_nova.objects import notification as n
 
 NUMBERING = 'notifications'
-"""The lock of the worker that gives numbers; how often it was passed is the last number."""
+"""Name of the lock under which notifications are numbered. Its column ``passed`` has the last
+number."""
 
 BATCH = 500
 """Maximum number of rows in one transaction. Raised, a transaction holds locks longer than some
@@ -41,12 +42,13 @@ class Outbox:
 
     @retried
     def number(self):
-        """Give a number to some of those that have none, in the order in which they were written.
+        """Number some of the notifications that have no number, in the order in which they were
+        written.
 
-        The numbers are given here and not when a row is written: whatever a transaction that goes
-        back has taken would be missing, and two that commit in another order would exchange theirs.
+        Rows are not numbered when they are written: a transaction that is rolled back would leave a
+        gap, and two that commit in another order than they began would exchange their numbers.
 
-        :returns: how many there were
+        :returns: how many were numbered
         """
         row, lock = models.NotificationRow, models.SerializationLockRow
         unnumbered = sa.select(row.id).where(row.sequence.is_(None)).order_by(row.id).limit(BATCH)
@@ -83,7 +85,7 @@ class Outbox:
 
     @retried
     def trim(self, most):
-        """Drop the oldest of those that wait, so that no more than ``most`` do.
+        """Delete the oldest notifications that wait, so that no more than ``most`` wait.
 
         :returns: how many were dropped
         """

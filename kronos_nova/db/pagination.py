@@ -19,10 +19,10 @@ def plans(database: Database, limit: int, marker: str | None = None,
     """Return plans without their reports, the newest first.
 
     :param marker: uuid of the last plan of the page before
-    :param since: only plans that were made from then on
-    :param until: only plans that were made by then
+    :param since: only plans that were made at this time or later
+    :param until: only plans that were made by this time
     :param wanted: column to the value that it has to have; None is any
-    :raises PlanNotFound: there is no such plan as the marker
+    :raises PlanNotFound: there is no plan with the uuid ``marker``
     """
     plan = models.PlanRow
     query = _filtered(sa.select(plan), plan, wanted).order_by(

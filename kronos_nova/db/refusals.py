@@ -18,9 +18,9 @@ class Refusals:
 
     @retried
     def rest(self, refusals, seconds, now):
-        """Record instances that are not moved for so long, and drop expired records.
+        """Record instances that are not moved for ``seconds``, and delete expired records.
 
-        :param refusals: Refusals
+        :param refusals: Refusals, one for each instance
         """
         until = now + datetime.timedelta(seconds=seconds)
         with self.database.writer() as session:
@@ -32,7 +32,7 @@ class Refusals:
 
     @retried
     def resting(self, now):
-        """Return {instance uuid: seconds left}."""
+        """Return {instance uuid: seconds for which it is not moved}."""
         return {refusal.instance_uuid: (until - now).total_seconds()
                 for refusal, until, _refused_at in self.list(now)}
 

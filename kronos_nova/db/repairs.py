@@ -1,4 +1,5 @@
-"""The journal of repairs: written before allocations are changed, kept so that it can be undone."""
+"""The journal of repairs of allocations. A repair is recorded before allocations are changed, and
+kept so that it can be undone."""
 
 import json
 
@@ -13,7 +14,7 @@ from kronos_nova.objects import repair as repairs
 class Repairs:
     """The journal of repairs in the control database.
 
-    :param clock: gives the time
+    :param clock: returns the time
     """
 
     def __init__(self, database, clock):
@@ -24,7 +25,7 @@ class Repairs:
     def plan(self, repair: repairs.Repair) -> str:
         """Record the allocations that are about to be changed.
 
-        :returns: its uuid
+        :returns: uuid of the record
         """
         uuid = uuidutils.generate_uuid()
         with self.database.writer() as session:
@@ -36,14 +37,15 @@ class Repairs:
 
     @retried
     def close(self, uuid: str, state: str, detail: str = '') -> None:
-        """Write down how it ended."""
+        """Record how a repair ended."""
         with self.database.writer() as session:
             row = session.get_one(models.RepairRow, uuid)
             row.state, row.detail, row.closed_at = state, detail, self.clock()
 
     @retried
     def get(self, uuid: str) -> repairs.Repair | None:
-        """Return a repair that may have changed something and was not undone."""
+        """Return a repair that may have changed allocations and was not undone; None for any other
+        uuid."""
         with self.database.reader() as session:
             row = session.get(models.RepairRow, uuid)
             if row is None or row.state not in (repairs.HEALED, repairs.PLANNED):

@@ -1,7 +1,7 @@
-"""Drops what is too old to be kept, a little at a time.
+"""Deletion of rows that are too old, some at a time.
 
-What is still needed is kept, whatever its age: a plan that waits or runs with its moves and its
-report, a quarantine that has no end, a repair that was not closed, a drain whose host was not
+Rows that are still needed are kept at any age: plans that wait or run, with their moves and
+reports, quarantines without an end, repairs that were not closed, and drains whose host was not
 released.
 """
 
@@ -33,13 +33,15 @@ BATCH = 500
 than some milliseconds; lowered, old rows stay longer. Not measured."""
 
 INTERVAL = datetime.timedelta(minutes=10)
-"""Between two looks for what is too old."""
+"""Time between two searches for rows that are too old."""
 
 CORRECTION_INTERVAL = datetime.timedelta(minutes=1)
-"""Between two looks for times in the future. Raised, what a wrong clock wrote holds for longer."""
+"""Time between two searches for times in the future. Raised, times that a wrong clock wrote are in
+force for longer."""
 
 PAUSE = datetime.timedelta(seconds=5)
-"""Between two steps while there is more to drop: with BATCH, 8 million rows of a table a day."""
+"""Time between two steps while there are more rows to delete. With BATCH, 8 million rows of a table
+are deleted a day."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +68,9 @@ class Days:
 
 
 class Pruner:
-    """Drops what is too old, from time to time, in one process of all.
+    """Deletes rows that are too old, at intervals and in one of all processes.
 
-    ``conf`` is read again each time. :meth:`tick` may be called as often as one likes.
+    ``conf`` is read again each time. :meth:`tick` may be called at any rate.
     """
 
     def __init__(self, conf, database, worker, clock):
@@ -96,7 +98,7 @@ class Pruner:
 
 
     def _correct_times(self, now):
-        """Look now and then for rows that a wrong clock wrote."""
+        """Correct times in the future, which a wrong clock wrote, once in CORRECTION_INTERVAL."""
         if now < self._next_correction <= now + CORRECTION_INTERVAL:
             return
         self._next_correction = now + CORRECTION_INTERVAL
@@ -118,17 +120,17 @@ class Retention:
         self.days = days
 
     def step(self, now, batch=BATCH):
-        """Drop some of what is too old.
+        """Delete some of the rows that are too old.
 
-        :param batch: rows of each table at most
-        :returns: {table: rows that were dropped}; all 0 once nothing is left to drop
+        :param batch: maximum number of rows of each table
+        :returns: {table: number of deleted rows}; all 0 once no row is too old
         """
         return {name: self._drop(name, select, now - datetime.timedelta(days=days), batch)
                 for name, select, days in self._retention_periods() if days}
 
     def _retention_periods(self):
-        """Yield (table, condition of rows that are too old, days). Tables that others refer to come
-        first."""
+        """Yield (table, function that selects its rows from before a time, days). Tables that refer
+        to others come first."""
         for name, select in SELECTS.items():
             yield name, select, getattr(self.days, KEPT_AS.get(name, name))
 
@@ -258,8 +260,8 @@ SELECTS = {'events': _events, 'reports': _reports, 'moves': _moves, 'plans': _pl
 KEPT_AS = {'switch_events': 'operations', 'drains': 'operations', 'maintenances': 'operations',
            'holds': 'operations',
            'server_names': 'moves', 'load_sums': 'sums', 'move_sums': 'sums'}
-"""Whose days are a table's that has none of its own."""
+"""The retention option of each table that has none of its own name."""
 DEPENDENTS = {models.MoveRow: (models.MoveEventRow.move_uuid,),
               models.PlanRow: (models.ReportRow.plan_uuid,)}
-"""Rows of other tables that are dropped with a row: they may be kept for longer, but not without
-it."""
+"""Columns of other tables whose rows are deleted with a row that they refer to, also where their
+own retention is longer."""

@@ -1,7 +1,7 @@
-"""Transactions that are run again where they lost against another.
+"""Decorators that repeat a transaction after a deadlock or a lost connection.
 
-oslo.db's own decorator logs a traceback each time it gives up: in an outage, one for every try of
-everything that is tried again.
+oslo.db's own decorator is not used, because it logs a traceback each time that it gives up, so an
+outage would fill the log.
 """
 
 import tenacity
@@ -10,8 +10,8 @@ from oslo_db import exception as db_exc
 
 def _retrying(*errors):
     def is_one(error):
-        # A deadlock removes savepoints. The error is then only that a savepoint does not exist, and
-        # oslo.db has the cause.
+        # A deadlock removes savepoints. SQLAlchemy then reports only that a savepoint does not
+        # exist, and oslo.db keeps the deadlock as the cause.
         return isinstance(error, errors) or isinstance(getattr(error, 'cause', None), errors)
 
     return tenacity.retry(
@@ -21,7 +21,7 @@ def _retrying(*errors):
 
 
 retried = _retrying(db_exc.DBDeadlock, db_exc.DBConnectionError)
-"""For a method that is one transaction, and has no effects outside the database."""
+"""Retry a function that is one transaction and has no effects outside the database."""
 
 retried_unless_away = _retrying(db_exc.DBDeadlock)
 """Retry a function whose caller waits and can continue without its result."""
@@ -29,4 +29,4 @@ retried_unless_away = _retrying(db_exc.DBDeadlock)
 retried_as_update = _retrying(db_exc.DBDeadlock, db_exc.DBConnectionError,
                               db_exc.DBDuplicateEntry)
 """Retry a function that updates a row or, where there is none, inserts it. Another worker may have
-inserted it meanwhile."""
+inserted the row in the meantime."""

@@ -1,4 +1,4 @@
-"""nova-schedulers as they report themselves: whether KronosFilter is enabled in them."""
+"""Reports of nova-scheduler's worker processes on whether KronosFilter is enabled in them."""
 
 import datetime
 
@@ -24,8 +24,8 @@ class Schedulers:
                                                 FILTERING if is_filtering else NOT_FILTERING)
 
     def all_filter(self) -> bool:
-        """Return whether some worker processes live, and all have KronosFilter. Those without
-        Kronos report nothing."""
+        """Return whether at least one worker process reports, and all that report have
+        KronosFilter. A nova-scheduler without Kronos reports nothing."""
         roles = {role for _name, role, _heard_at in Journal(self._database, '').workers(
             self._database.utcnow() - HEARD_WITHIN) if role in (FILTERING, NOT_FILTERING)}
         return roles == {FILTERING}

@@ -48,8 +48,8 @@ class Scores:
 
     @retried
     def combined(self, not_before):
-        """Return {host: (mode, sum of weight × score)} of hosts whose scores are not older than
-        that."""
+        """Return {host: (mode, sum of weight × score)} of the scores that are not older than
+        ``not_before``."""
         with self.database.reader() as session:
             score = models.ScoreRow
             rows = session.execute(sa.select(

@@ -25,8 +25,8 @@ there are more of them. SQLite and MySQL take more; not measured."""
 
 
 FRESH = datetime.timedelta(hours=6)
-"""Age at which the time of a name is written again. Raised, the retention of names is less exact;
-lowered, each evaluation writes more. Retention counts in days."""
+"""Age from which the time at which a name was read is saved again. Raised, the retention of names
+is less exact; lowered, each evaluation writes more. Retention counts in days."""
 
 
 Known = tuple[str | None, str | None]
@@ -34,7 +34,7 @@ Known = tuple[str | None, str | None]
 
 
 class ServerNames:
-    """Names and aggregates by uuid, as they were when last read."""
+    """Names and aggregates of servers by uuid, as they were when last read."""
 
     def __init__(self, database: Database):
         self.database = database
@@ -42,11 +42,11 @@ class ServerNames:
 
     def save(self, names: Mapping[str, str], now: datetime.datetime,
              aggregates: Mapping[str, str] = types.MappingProxyType({})) -> None:
-        """Keep names; those that this object has written within FRESH are skipped.
+        """Save names. Names that this object has saved within FRESH are skipped.
 
-        :param names: {uuid: name}; what cannot be printed is replaced
-        :param aggregates: {uuid: name of the aggregate in which the server was evaluated}; of one
-            that has none here, the last one is kept
+        :param names: {uuid: name}; characters that cannot be printed are replaced
+        :param aggregates: {uuid: name of the aggregate in which the server was evaluated}; a server
+            that is not in it keeps its last aggregate
         """
         new = {uuid: (name, aggregates.get(uuid)) for uuid, name in names.items()
                if not self._is_saved(uuid, name, aggregates.get(uuid), now)}
@@ -79,10 +79,10 @@ class ServerNames:
                 session.execute(sa.insert(row), new)
 
     def find(self, server: str) -> list[str]:
-        """Return the uuids of the servers that have a name, or the one that has the uuid.
+        """Return the uuids of the servers with a name, or of the one server with a uuid.
 
-        MariaDB compares texts without regard to case. A name is found in that way too, unless
-        servers have exactly that name.
+        MariaDB compares texts without regard to case, so names in other case are found too, unless
+        a server has exactly that name.
 
         :param server: a name or a uuid
         """
@@ -101,8 +101,8 @@ class ServerNames:
         """Return (uuid, name, when the name was read) of servers, in the order of their names.
 
         :param marker: uuid of the last server of the page before
-        :param part: of the names, without regard to case
-        :raises ServerNotFound: there is no such server as the marker
+        :param part: text that the names contain, without regard to case
+        :raises ServerNotFound: there is no server with the uuid ``marker``
         """
         row = models.ServerNameRow
         query = sa.select(row.uuid, row.name, row.seen_at).order_by(row.name, row.uuid).limit(limit)

@@ -1,12 +1,12 @@
 """The time that all hosts share: the control database's.
 
-A date that several hosts compare is never written by one host's clock and read by another's. Each
-process asks the database for the time now and then, and continues from the answer with its own
-monotonic clock: a step of its host's clock changes nothing.
+Times that several hosts compare are all taken from this clock, not from the clocks of hosts. Each
+process reads the time of the database every few seconds, and continues from it with its own
+monotonic clock. So a step of the host's clock has no effect.
 
-On SQLite, which serves one host, the database's clock is that host's. The nodes of a Galera cluster
-have a clock each: dates are for intervals of minutes and more. Whether a process lives is never
-decided by a date (kronos_nova.executor.liveness).
+On SQLite, which serves one host, the database's clock is that host's. Each node of a Galera cluster
+has its own clock, so these times serve only for intervals of minutes and more. Whether a process
+lives is never decided by them (see kronos_nova.executor.liveness).
 """
 
 import datetime
@@ -39,14 +39,14 @@ _QUESTIONS = {
 
 
 class SharedClock:
-    """Gives the database's time when called, as an aware datetime.
+    """A callable that returns the database's time, as an aware datetime.
 
     While the database does not answer, the clock continues from the last answer. Before the first
     answer it is the host's own.
 
     :param engine: of the control database; not connected to before the first call
-    :param wall: gives the host's time
-    :param monotonic: gives seconds that no one sets
+    :param wall: returns the host's time
+    :param monotonic: returns seconds of a clock that is never set
     """
 
     def __init__(self, engine, wall=clock.utcnow, monotonic=time.monotonic):
@@ -82,8 +82,8 @@ class SharedClock:
         if skew is None or abs(skew) <= MOST_SKEW_SECONDS:
             self._reported = None
             return
-        # The text stays the same while the problem does, because a problem is logged when its text
-        # changes.
+        # The reported difference stays the same while it changes little, because a problem is
+        # logged again when its text changes.
         if self._reported is None or abs(skew - self._reported) > MOST_SKEW_SECONDS:
             self._reported = skew
         raise exception.ClockSkewed(seconds=self._reported)

@@ -1,4 +1,5 @@
-"""Stop: end moves that are planned and in progress, and start no others, in one transaction."""
+"""The stop command: ends moves that are planned or in progress, and starts no others, in one
+transaction."""
 
 import dataclasses
 
@@ -15,8 +16,8 @@ from kronos_nova.objects import move as moves
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stopped:
-    """The effect of a stop: how many moves had not begun and never will, those of approved plans
-    among them, and how many are in progress."""
+    """The effect of a stop: the number of moves that had not begun and were given up, including
+    those of approved plans, and the number of moves in progress."""
 
     abandoned: int
     under_way: int
@@ -25,7 +26,7 @@ class Stopped:
 class Stopping:
     """The transactions of the command ``stop`` on the journal.
 
-    :param who: the name that the journal gets as the worker
+    :param who: name that the journal records as the worker
     """
 
     def __init__(self, database, who):
@@ -39,7 +40,7 @@ class Stopping:
         when the pause ends.
 
         :param switch: Switch of kind PAUSE
-        :param let_finish: leave those alone that Nova was asked for already
+        :param let_finish: do not end moves that were already requested from Nova
         """
         why = f'Kronos was stopped: {switch}'
         every = switch.aggregate == automation.EVERY
@@ -58,7 +59,7 @@ class Stopping:
 
     @retried
     def knows(self, switch) -> bool:
-        """Return whether a stop was written before, by this process or another one."""
+        """Return whether a stop was already recorded, by this process or another one."""
         event = models.SwitchEventRow
         with self.database.reader() as session:
             return session.scalar(sa.select(sa.func.count()).where(

@@ -1,7 +1,8 @@
-"""Sums by day, which outlive what they are made of: moves that are dropped, and loads of hosts.
+"""Sums by day of moves and of loads of hosts, which are kept longer than the moves and evaluations
+themselves.
 
-A move that is dropped is added to the sums of its day in the same transaction, so that each move is
-counted once: in the journal, or here.
+A move is added to the sums of its day in the transaction that deletes it, so that each move counts
+once: in the journal, or here.
 """
 
 import collections
@@ -21,13 +22,13 @@ from kronos_nova.db.retry import retried
 from kronos_nova.objects import move as moves
 
 MONTH, PROJECT, AGGREGATE = BY = ('month', 'project', 'aggregate')
-"""The keys of sums."""
+"""The keys by which sums can be grouped."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MoveSum:
-    """Moves that were dropped. ``month`` is ``2026-11``; it, ``project`` and ``aggregate`` are None
-    where the sum is not for one, ``project`` also where it was not known."""
+    """A sum of moves. ``month`` is such as ``2026-11``. ``month``, ``project`` and ``aggregate``
+    are None where the sum is not grouped by them, ``project`` also where it was not known."""
 
     month: str | None
     project: str | None
@@ -41,13 +42,14 @@ class MoveSum:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LoadSum:
-    """The load of hosts; month and aggregate as of a MoveSum.
+    """A sum of the load of hosts. ``month`` and ``aggregate`` are as in a MoveSum.
 
-    observed_seconds : of aggregates, that evaluations with data cover
-    hot_seconds : of hosts above 0.9 in a policy
-    contended_seconds : of servers on hosts that are full in a policy
-    replayed_seconds : of the observed ones, for which the next two are known
-    unmoved_hot_seconds, unmoved_contended_seconds : as above, as they would be without moves
+    observed_seconds : seconds of aggregates that evaluations with data cover
+    hot_seconds : seconds of hosts with a score above 0.9 in a policy
+    contended_seconds : seconds of servers on hosts that are full in a policy
+    replayed_seconds : part of the observed seconds for which the next two sums are known
+    unmoved_hot_seconds, unmoved_contended_seconds : hot and contended seconds as they would be
+        without moves
     """
 
     month: str | None
@@ -66,7 +68,7 @@ LOADS = ('observed_seconds', 'hot_seconds', 'contended_seconds', 'replayed_secon
 
 
 def add_moves(session: orm.Session, uuids: Collection[str]) -> None:
-    """Add moves that are about to be dropped to the sums of their days."""
+    """Add moves that are about to be deleted to the sums of their days."""
     move, row = models.MoveRow, models.MoveSumRow
     found: dict[tuple, collections.Counter] = collections.defaultdict(collections.Counter)
     for each in session.execute(sa.select(
@@ -125,7 +127,7 @@ def _differences(element, compiling, **more):
 
 
 class Sums:
-    """Sums of days that are kept."""
+    """The sums in the control database."""
 
     def __init__(self, database: Database):
         self.database = database
@@ -133,9 +135,9 @@ class Sums:
     @retried
     def moves(self, since: datetime.date, until: datetime.date, by: Collection[str],
               **wanted: str | None) -> list[MoveSum]:
-        """Return the sums of moves of the days of a time, both included.
+        """Return the sums of deleted moves from day ``since`` to day ``until``, both included.
 
-        :param by: the words of :data:`BY` that there is a sum for each of
+        :param by: keys of :data:`BY` by which the sums are grouped
         :param wanted: column to the value that it must have; None is any
         """
         return [MoveSum(
@@ -147,14 +149,14 @@ class Sums:
     @retried
     def ended(self, since: datetime.datetime, until: datetime.datetime, by: Collection[str],
               **wanted: str | None) -> list[tuple[MoveSum, int]]:
-        """Return the sums of the moves in the journal that ended in a time, each with how many
-        servers were moved.
+        """Return (sum, number of moved servers) of the moves in the journal that ended between two
+        times.
 
-        SELECT year, month, project, aggregate, sum(...), count(DISTINCT instance_uuid) ... GROUP
-        BY the first four, as far as there is a sum for each.
+        SELECT year, month, project, aggregate, sum(...), count(DISTINCT instance_uuid) ... GROUP BY
+        those of the first four that are in ``by``.
 
-        :param by: as of moves
-        :param wanted: as of moves
+        :param by: as for :meth:`moves`
+        :param wanted: as for :meth:`moves`
         """
         move = models.MoveRow
         keys = [column for name in BY if name in by
@@ -183,9 +185,9 @@ class Sums:
     @retried
     def loads(self, since: datetime.date, until: datetime.date, by: Collection[str],
               aggregate: str | None) -> list[LoadSum]:
-        """Return the sums of loads of the days of a time, both included.
+        """Return the sums of loads from day ``since`` to day ``until``, both included.
 
-        :param by: as of moves; hosts are of no project
+        :param by: as for moves, without ``project``, because hosts belong to none
         :param aggregate: its name; None is any
         """
         return [LoadSum(month=key.get(MONTH), aggregate=key.get(AGGREGATE),
@@ -195,10 +197,10 @@ class Sums:
                     [name for name in by if name != PROJECT], {'aggregate': aggregate})]
 
     def _read(self, row, names, since, until, by, wanted):
-        """Yield what sums are for, and the sums; the database adds up.
+        """Yield ({key: value} that the sums are for, {name: sum}), added up by the database.
 
-        SELECT year, month, project, aggregate, count(*), sum(...) ... GROUP BY the first four, as
-        far as there is a sum for each.
+        SELECT year, month, project, aggregate, count(*), sum(...) ... GROUP BY those of the first
+        four that are in ``by``.
         """
         keys = [column for name in BY if name in by for column in _columns(row, name, row.day)]
         query = sa.select(*keys, sa.func.count().label('count_'), *(
@@ -218,13 +220,14 @@ class Sums:
 
     @retried
     def oldest_day(self) -> datetime.date | None:
-        """Return the first day with moves that were dropped, None if there is none."""
+        """Return the first day with sums of moves; None if there is none."""
         with self.database.reader() as session:
             return session.scalar(sa.select(sa.func.min(models.MoveSumRow.day)))
 
     @retried
     def first_move(self, aggregate: str | None) -> datetime.date | None:
-        """Return the day on which the first move that is known was completed, None if none was.
+        """Return the day on which the first move in the journal or the sums was completed; None if
+        none was.
 
         :param aggregate: its name; None is any
         """
@@ -240,7 +243,7 @@ class Sums:
 def _columns(row, name, time):
     """Return the columns by which sums are grouped.
 
-    :param time: the column that tells the month
+    :param time: the column that has the time or day
     """
     if name == MONTH:
         return (sa.extract('year', time).label('year'), sa.extract('month', time).label('number'))

@@ -1,4 +1,4 @@
-"""Levels and pauses that commands set, and who set them, when and why."""
+"""Levels and pauses that commands set, with the user, the time and the reason."""
 
 import dataclasses
 
@@ -12,7 +12,7 @@ from kronos_nova.objects import automation
 from kronos_nova.objects.automation import Switch
 
 CLEARED = ''
-"""The value of an event that took a switch away."""
+"""The value of an event that ended a switch."""
 
 
 class SwitchBoard:
@@ -30,19 +30,20 @@ class SwitchBoard:
     def set(self, switch: Switch) -> None:
         """Set a switch. No move started after this returns uses the old value.
 
-        A level for every aggregate takes the place of those that were set for single ones. A switch
-        that is set already, by the same person for the same reason, stays as old as it is.
+        A level for every aggregate replaces the levels of single ones. A switch that the same user
+        has already set for the same reason keeps its time.
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             put(session, switch)
 
     @retried
     def resume(self, who: Switch, everyone: bool = False) -> list[Switch]:
-        """End pauses and stops; of every aggregate, those of single ones too.
+        """End the pauses and stops of an aggregate. For every aggregate (``*``), those of single
+        ones end too.
 
         :param who: Switch with the aggregate, and ``set_at``, ``set_by`` and ``reason`` of the
             caller
-        :param everyone: end those of others too
+        :param everyone: whether to end the pauses of other users too
         :returns: the Switches that ended
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
@@ -76,8 +77,8 @@ class SwitchBoard:
 
     @retried
     def untold(self) -> list[Switch]:
-        """Take the changes that are in no log yet, the oldest first. Each is given to one caller
-        only."""
+        """Return the changes of switches that were not logged yet, the oldest first. Each change is
+        returned to one caller only."""
         with self.database.reader() as session:
             waiting = session.scalars(sa.select(models.SwitchEventRow.id).where(
                 models.SwitchEventRow.told.is_(False)).order_by(models.SwitchEventRow.id)).all()
@@ -98,7 +99,7 @@ def read(session) -> automation.Switches:
 
 
 def put(session, switch):
-    """Set a switch within a transaction. A pause is added to those of others."""
+    """Set a switch within a transaction. A pause is added to the pauses that exist."""
     row = models.SwitchRow
     query = sa.select(row).where(row.kind == switch.kind)
     is_level = switch.kind in automation.OF_LEVELS
@@ -117,8 +118,8 @@ def put(session, switch):
 
 
 def _is_set(known, switch, is_level):
-    """Return whether setting the switch changes nothing: a level that is in force with nothing new
-    to say of it, or a pause of the same person for the same reason."""
+    """Return whether setting the switch changes nothing: the level is in force and the reason is
+    not new, or the same user has set the same pause for the same reason."""
     if is_level:
         return [(each.aggregate, each.value) for each in known] == [
             (switch.aggregate, switch.value)] and switch.reason in ('', known[0].reason)

@@ -1,4 +1,5 @@
-"""The workers of live migrations that are prepared, by which a dead worker is found."""
+"""Tasks: live migrations that conductor workers prepare, recorded so that a task of a dead worker
+is found."""
 
 import sqlalchemy as sa
 from oslo_db import exception as db_exc
@@ -11,12 +12,13 @@ from kronos_nova.objects import task as tasks
 
 
 class Tasks:
-    """The tasks of one process. It remembers the tasks whose sign of life must not be renewed any
-    more.
+    """The tasks of one process. The object remembers the tasks that :meth:`leave` named, for which
+    :meth:`beat` records no sign of life.
 
     :param worker: name of this process
-    :param clock: gives the time
-    :param announcements: the same database for :meth:`announce`, where a request waits for that
+    :param clock: returns the time
+    :param announcements: the same database for :meth:`announce`, with short timeouts because a
+        request of Nova waits
     """
 
     def __init__(self, database, worker, clock, announcements=None):
@@ -38,7 +40,7 @@ class Tasks:
     def begin(self, key: str, migration_uuid: str) -> bool:
         """Record the migration of a task, before anything else changes.
 
-        :returns: False if this worker was taken for dead meanwhile: it must stop
+        :returns: False if this worker was taken for dead and must stop
         """
         return self._turn(key, tasks.ANNOUNCED, tasks.BEGUN, migration_uuid=migration_uuid)
 
@@ -46,18 +48,19 @@ class Tasks:
     def hand_over(self, migration_uuid: str) -> bool:
         """Record that the request to the source compute is about to be sent.
 
-        :returns: False if this worker was taken for dead meanwhile: it must stop
+        :returns: False if this worker was taken for dead and must stop
         """
         return self._turn(migration_uuid, tasks.BEGUN, tasks.HANDED_OVER)
 
     @retried
     def end(self, *uuids: str) -> None:
-        """Forget a task, by any of the uuids it has had; harmless when repeated."""
+        """Delete the record of a task, by any of the uuids it has had. Harmless when repeated."""
         with self.database.writer() as session:
             session.execute(sa.delete(models.TaskRow).where(models.TaskRow.migration_uuid.in_(uuids)))
 
     def leave(self, *uuids: str) -> None:
-        """Let others take a task, known by any of these uuids, for one whose worker died."""
+        """Stop the signs of life of a task, known by any of these uuids, so that others treat it as
+        if its worker had died."""
         self._left.update(uuids)
 
     @retried
@@ -95,9 +98,9 @@ class Tasks:
 
     @retried
     def lose(self, task: tasks.Task) -> bool:
-        """Take a task away from its worker, who can go on with it no more.
+        """Take a task away from its worker, which cannot continue it after that.
 
-        :returns: False if it went on meanwhile
+        :returns: False if the worker continued the task in the meantime
         """
         taken = tasks.TAKEN.get(task.state)
         return taken is None or self._turn(task.migration_uuid, task.state, taken)

@@ -1,4 +1,4 @@
-"""Names of processes, by which moves and locks have owners."""
+"""Names of processes, which the journal and locks record as owners."""
 
 import functools
 import os
@@ -13,5 +13,5 @@ def name(host):
 
 @functools.cache
 def _name(host, pid):
-    # A container has the same pids after a restart.
+    # A container may have the same pids after a restart.
     return f'{host}:{pid}:{uuidutils.generate_uuid()[:8]}'

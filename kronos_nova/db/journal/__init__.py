@@ -9,7 +9,7 @@ class Journal(plans.Plans, queue.Queue, moves.Moves):
     """Plans and moves in the control database.
 
     :param database: kronos_nova.db.engine.Database
-    :param worker: name of this process, written beside everything that it takes on
+    :param worker: name of this process, recorded as the owner of moves that it accepts
     """
 
     def __init__(self, database, worker):

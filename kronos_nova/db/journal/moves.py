@@ -38,7 +38,7 @@ class Moves:
 
     @retried_unless_away
     def knows(self, move_uuid):
-        """Return whether there is such a move, whatever its state."""
+        """Return whether there is a move with this uuid, in any state."""
         with self.database.reader() as session:
             return session.get(models.MoveRow, move_uuid) is not None
 
@@ -54,7 +54,7 @@ class Moves:
 
     @retried
     def moves(self, plan_uuid=None, states=None, limit=None):
-        """Return MoveRecords, the newest plan's first and then in their order."""
+        """Return MoveRecords, those of the newest plan first, in the order of each plan."""
         query = sa.select(models.MoveRow).order_by(
             models.MoveRow.created_at.desc(), models.MoveRow.plan_uuid, models.MoveRow.ordinal)
         if plan_uuid is not None:
@@ -77,12 +77,12 @@ class Moves:
 
     @retried
     def advance(self, move, new, now, detail='', **values):
-        """Bring a move of this worker to its next state, with what else is to be kept.
+        """Bring a move of this worker to its next state, and save ``values`` with it.
 
         :param move: the MoveRecord as the worker knows it
         :returns: the MoveRecord as it is now
-        :raises IllegalTransition: the move cannot go there from where it is
-        :raises MoveLost: another worker owns it now, or it is in another state already
+        :raises IllegalTransition: the new state cannot follow the present one
+        :raises MoveLost: another worker owns the move, or its state has changed
         """
         with self.database.writer() as session:
             return self._advance(session, move, new, now, detail, values)
@@ -105,13 +105,14 @@ class Moves:
     def begin(self, move, now, refusal, **values):
         """Bring a move of this worker to MIGRATING, unless it may not be started now.
 
-        A change of permissions goes through the same gate: after it has returned, no move is
-        started by the permissions before.
+        Switches are changed under the same lock, so after such a change has returned, no move is
+        started by the earlier switches.
 
-        :param refusal: called with the session and the move's RunningPlan; why not, or None
+        :param refusal: function of the session and the move's RunningPlan that returns why the move
+            may not be started, or None
         :returns: the MoveRecord as it is now
-        :raises MoveHeld: it may not be started now; nothing was written
-        :raises MoveLost: another worker owns it now, or it is in another state already
+        :raises MoveHeld: the move may not be started now; nothing was written
+        :raises MoveLost: another worker owns the move, or its state has changed
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             why = refusal(session, rows.running_plan(session.get(models.PlanRow, move.plan_uuid)))
@@ -121,8 +122,8 @@ class Moves:
 
     @retried
     def note_outage(self, uuid):
-        """Note that requests to Nova fail because something does not answer; no effect where there
-        is no such move in progress."""
+        """Record that the migration of a move fails because a service does not answer. No effect
+        where there is no such move in progress."""
         with self.database.writer() as session:
             session.execute(sa.update(models.MoveRow).where(
                 models.MoveRow.uuid == uuid, models.MoveRow.state == moves.MIGRATING,
@@ -130,7 +131,7 @@ class Moves:
 
     @retried
     def settle(self, uuid, now):
-        """Note that what follows from the end of a move was done."""
+        """Record that the consequences of a move's end were recorded."""
         with self.database.writer() as session:
             session.execute(sa.update(models.MoveRow).where(
                 models.MoveRow.uuid == uuid, models.MoveRow.state.in_(moves.TERMINAL),
@@ -138,8 +139,8 @@ class Moves:
 
     @retried
     def unsettled(self, finished_before):
-        """Return MoveRecords of running plans that ended before then and from which nothing has
-        followed yet."""
+        """Return MoveRecords of running plans for moves that ended before a time and whose
+        consequences were not recorded yet."""
         query = rows.moves_in(moves.TERMINAL).join(
             models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid,
         ).where(models.PlanRow.state == plans.EXECUTING, models.MoveRow.settled_at.is_(None),
@@ -149,8 +150,8 @@ class Moves:
 
     @retried
     def durations(self, limit=500):
-        """Return [(memory in MiB, seconds)] of the newest moves that completed, from request to
-        end."""
+        """Return [(memory in MiB, seconds from request to end)] of the newest completed live
+        migrations."""
         query = sa.select(models.MoveRow.memory_mb, models.MoveRow.requested_at,
                           models.MoveRow.finished_at).where(
             models.MoveRow.state == moves.COMPLETED, models.MoveRow.requested_at.is_not(None),
@@ -164,8 +165,8 @@ class Moves:
     def predictions(self, limit=100):
         """Return [(expected seconds, actual seconds)] of the newest completed live migrations."""
         move = models.MoveRow
-        # Moves without a prediction are left out here, because a search for others would read all
-        # moves where none has one.
+        # Moves without a prediction are left out here, not by the query, which would read all moves
+        # if none has one.
         query = sa.select(
             move.expected_seconds, move.requested_at, move.finished_at, move.kind,
         ).where(move.state == moves.COMPLETED).order_by(move.finished_at.desc()).limit(
@@ -178,8 +179,8 @@ class Moves:
 
     @retried
     def failures_of_drains(self, since):
-        """Return {instance uuid: [errors]} of the moves of drains that failed for good since then,
-        without those that were refused before they began."""
+        """Return {instance uuid: [errors]} of the moves of drains that failed for good since a
+        time, without moves that Nova refused before they began."""
         query = sa.select(models.MoveRow.instance_uuid, models.MoveRow.error).join(
             models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid,
         ).where(models.PlanRow.purpose == automation.DRAIN, models.MoveRow.state == moves.FAILED,
@@ -193,8 +194,8 @@ class Moves:
 
     @retried
     def refused_since(self, since):
-        """Return {instance uuid: {destination: error}} of the moves that failed for good since then
-        because they were refused before they began."""
+        """Return {instance uuid: {destination: error}} of the moves that failed for good since a
+        time because Nova refused them before they began."""
         move = models.MoveRow
         query = sa.select(move.instance_uuid, move.destination, move.error).where(
             move.state == moves.FAILED, move.finished_at >= since, move.error_type == REFUSED,
@@ -207,8 +208,8 @@ class Moves:
 
     @retried
     def tries(self, since):
-        """Return PastTries of the moves that completed or failed since then, the oldest first,
-        without those that were refused before they began."""
+        """Return PastTries of the moves that completed or failed since a time, the oldest first,
+        without moves that Nova refused before they began."""
         ended = models.MoveRow
         query = sa.select(
             ended.instance_uuid, ended.source, ended.destination, ended.memory_mb, ended.state,
@@ -223,7 +224,7 @@ class Moves:
     @retried
     def moved_since(self, since):
         """Return ({project: moves of its instances}, {instance uuid: moves that its load caused})
-        of the moves that were planned since then and not given up. Moves that empty hosts do not
+        of the moves that were planned since a time and not given up. Moves that empty hosts do not
         count."""
         move = models.MoveRow
         with self.database.reader() as session:
@@ -236,7 +237,7 @@ class Moves:
     @retried
     def requested_since(self, since):
         """Return {(instance uuid, source, destination)} of the moves that were requested from Nova
-        since then."""
+        since a time."""
         move = models.MoveRow
         with self.database.reader() as session:
             return {tuple(row) for row in session.execute(
@@ -245,8 +246,8 @@ class Moves:
 
     @retried
     def emptied_since(self, since):
-        """Return {(instance uuid, source)} of the moves that emptied hosts and completed since
-        then."""
+        """Return {(instance uuid, source)} of the moves that emptied hosts and completed since a
+        time."""
         move = models.MoveRow
         with self.database.reader() as session:
             return {tuple(row) for row in session.execute(
@@ -256,7 +257,7 @@ class Moves:
 
     @retried
     def completed_since(self, since, aggregates=None):
-        """Return the latest :data:`MOST_COMPLETED` moves that were completed since then, in the
+        """Return the latest :data:`MOST_COMPLETED` moves that were completed since a time, in the
         order in which they ended: rows with instance_uuid, source, destination and phase.
 
         :param aggregates: their names; None is any
@@ -271,7 +272,7 @@ class Moves:
 
     @retried
     def instances_moved_since(self, since):
-        """Return {instance uuid: number of its moves} of the moves that were planned since then and
+        """Return {instance uuid: number of its moves}, of moves that were planned since a time and
         not given up. Moves that empty hosts do not count."""
         move = models.MoveRow
         with self.database.reader() as session:
@@ -296,7 +297,7 @@ def _was_not_refused():
 
 
 def _past_try(row, sharing):
-    # Imported late: numpy, which comes with it, is a third of the time that a command takes.
+    # Imported late, because it imports numpy, which takes a third of the time of a command.
     from kronos_nova.cooldown.planning_history import PastTry
     lasted = row.requested_at and (row.finished_at - row.requested_at).total_seconds()
     copied = row.memory_processed and row.memory_processed + (row.memory_remaining or 0)
@@ -308,7 +309,7 @@ def _past_try(row, sharing):
 
 
 def _sharing(rows):
-    """Return how many moves were on the links of each, on average."""
+    """Return, for each move, the average number of moves that shared its links."""
     from kronos_nova.pacing import migration_history  # imported late, as above
     return migration_history.sharing({
         'source': row.source, 'destination': row.destination,

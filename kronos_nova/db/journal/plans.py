@@ -1,4 +1,4 @@
-"""Plans, from their making to their end."""
+"""The journal's plans, from their recording to their end."""
 
 import dataclasses
 import datetime
@@ -35,17 +35,18 @@ class Plans:
 
     def record_plan(self, report, state, now, expires_at, start_interval=0.0,
                     purpose=automation.BALANCE, kinds=MappingProxyType({}), uuid=None):
-        """Write a plan; with ``state`` EXECUTING its moves too, ready to be dispatched.
+        """Record a plan; with ``state`` EXECUTING its moves too, ready to be dispatched.
 
-        An observed plan that moves what the aggregate's last one moved is that one, seen again.
+        An observed plan with the same moves as the aggregate's last plan is not recorded; it counts
+        as that one, seen again.
 
         :param report: AggregateReport
         :param start_interval: seconds by which each move is due after the one before it
         :param purpose: BALANCE, REPAIR, DRAIN or MAKE_ROOM
         :param kinds: uuid of each instance that is not migrated live to the kind of its move
-        :param uuid: that it is to have; None for a new one
+        :param uuid: uuid of the plan; None for a new one
         :returns: the plan's uuid
-        :raises PlanPending: the aggregate has an open plan already, of any worker
+        :raises PlanPending: the aggregate already has an open plan, of any worker
         """
         return self._record_plan(uuid or uuidutils.generate_uuid(), report, state, now, expires_at,
                                  start_interval, purpose, kinds)
@@ -79,7 +80,7 @@ class Plans:
 
     @retried
     def end_plan(self, uuid, old, new, why, now):
-        """End a plan; one that is not in its old state any more is not changed.
+        """End a plan, if it is still in the state ``old``.
 
         :raises IllegalPlanTransition: the old state is not followed by the new one
         """
@@ -108,8 +109,8 @@ class Plans:
 
     @retried
     def note_outlook(self, uuid, combined, now):
-        """Note the combined imbalance that a proposed plan would end at by now, None where that is
-        not known."""
+        """Save the combined imbalance after the moves of a proposed plan, by the present load; None
+        where it is not known."""
         with self.database.writer() as session:
             session.execute(sa.update(models.PlanRow).where(
                 models.PlanRow.uuid == uuid, models.PlanRow.state == plans.PROPOSED,
@@ -117,12 +118,13 @@ class Plans:
 
     @retried
     def approve_plan(self, uuid, chosen, approved_by, now):
-        """Let a proposed or observed plan run, once it was checked against the cloud.
+        """Approve a proposed or observed plan. It starts once it has been checked against the
+        cloud.
 
         :param chosen: the Moves that may run; the others of the plan are left out
         :raises PlanNotFound: no such plan
-        :raises PlanNotWaiting: it is decided on, or too old
-        :raises PlanPending: it is observed, and its aggregate has an open plan
+        :raises PlanNotWaiting: the plan is already decided on, or too old
+        :raises PlanPending: the plan is observed, and its aggregate has an open plan
         """
         with rows.serialized(self.database, PLANNING) as session:
             plan = _still(session, uuid, plans.APPROVABLE, now)
@@ -135,11 +137,11 @@ class Plans:
 
     @retried
     def start_plan(self, uuid, chosen, now, start_interval=0.0, left_out=None):
-        """Let an approved plan run, or end it as void where nothing of it is left. Its moves are as
-        old as the plan; that they were checked just now keeps them from being too old.
+        """Start an approved plan, or end it as void where no move is left. Its moves count from
+        this check, not from the making of the plan, so that they are not too old.
 
-        :param chosen: the Moves that still hold; the others of the plan are left out
-        :param left_out: {order of a move: why it does not hold any more}
+        :param chosen: the Moves that are still made; the others of the plan are left out
+        :param left_out: {order of a move: why it is no longer made}
         :param start_interval: seconds by which each move is due after the one before it
         :raises PlanNotFound: no such plan
         :raises PlanNotWaiting: it is not approved
@@ -158,7 +160,7 @@ class Plans:
 
     @retried
     def postpone_plan(self, uuid, why):
-        """Note why an approved plan is not started yet; nothing where it is not approved."""
+        """Record why an approved plan is not started yet. No effect on other plans."""
         with self.database.writer() as session:
             session.execute(sa.update(models.PlanRow).where(
                 models.PlanRow.uuid == uuid, models.PlanRow.state == plans.APPROVED,
@@ -194,10 +196,10 @@ class Plans:
 
     @retried
     def reject_plan(self, uuid, rejected_by, now):
-        """Put a proposed plan aside.
+        """Reject a proposed plan.
 
         :raises PlanNotFound: no such plan
-        :raises PlanNotWaiting: it is not proposed any more
+        :raises PlanNotWaiting: the plan is not proposed any more
         """
         with rows.serialized(self.database, PLANNING) as session:
             _still(session, uuid, (plans.PROPOSED,), now)
@@ -259,7 +261,8 @@ class Plans:
         """Return the names of the hosts that running plans empty, for maintenance or to free
         them."""
         other = sa.orm.aliased(models.MoveRow)
-        # The moves make room on a host for instances that arrive there.
+        # These moves make room on a host for instances that arrive there, so the host is not
+        # emptied.
         gives_way = sa.exists().where(other.plan_uuid == models.MoveRow.plan_uuid,
                                       other.phase == plans.EVACUATE,
                                       other.destination == models.MoveRow.source)
@@ -280,9 +283,9 @@ class Plans:
 def stop_approved(session, aggregate, why, now):
     """End the plans that are approved and have not started.
 
-    :param session: of a transaction under :data:`PLANNING`
+    :param session: session of a transaction under the lock :data:`PLANNING`
     :param aggregate: its name, or None for every one
-    :returns: how many moves they have
+    :returns: number of moves of these plans
     """
     is_approved = models.PlanRow.state == plans.APPROVED
     waiting = sa.select(models.PlanRow.uuid, models.PlanRow.move_count).where(is_approved)
@@ -303,16 +306,16 @@ def _refuse_second_plan(session, aggregate):
 def _still(session, uuid, states, now):
     """Return a plan that is still in one of some states.
 
-    :param states: of which the plan has to be in one
+    :param states: states of which the plan has to be in one
     :raises PlanNotFound: no such plan
-    :raises PlanNotWaiting: it is in another state, or too old
+    :raises PlanNotWaiting: the plan is in another state, or too old
     """
     plan = rows.find(session, models.PlanRow, uuid, exception.PlanNotFound(plan=uuid))
     if plan.state not in states:
         raise exception.PlanNotWaiting(plan=uuid, state=plan.state, since=_since(plan.finished_at))
     expires_at = plan.expires_at
     if plan.state == plans.OBSERVED and plan.last_seen_at:
-        # Another plan was made since then, by the load of that moment.
+        # The plan was seen again at that time, by the load of that time.
         expires_at += plan.last_seen_at - plan.created_at
     if expires_at < now:
         raise exception.PlanNotWaiting(plan=uuid, state=plans.EXPIRED, since=_since(expires_at))
@@ -346,8 +349,8 @@ def _ended_plans():
 def _enter(session, uuid, olds, new, now, event_type=None, **values):
     """Bring a plan to another state.
 
-    :param olds: the states of which the plan has to be in one; otherwise nothing is done
-    :param event_type: of the notification, None for none
+    :param olds: the plan has to be in one of these states; otherwise nothing is done
+    :param event_type: type of the notification, None for no notification
     :returns: whether the state was changed
     :raises IllegalPlanTransition: one of the states is not followed by the new one
     """
@@ -364,7 +367,7 @@ def _enter(session, uuid, olds, new, now, event_type=None, **values):
 
 
 def void_unreadable(session, uuid, now) -> None:
-    """End a plan whose state is none that there is."""
+    """End a plan whose state is unknown."""
     _write_state(session, models.PlanRow.uuid == uuid, plans.VOID, {
         'finished_at': now, 'ended_because': 'its state could not be read'})
 
@@ -377,10 +380,10 @@ def _write_state(session, which, new, values):
 
 
 def _keep_moves(session, plan, chosen):
-    """Leave the moves that were not chosen out of a plan's report. The end of the rest is not
-    computed.
+    """Leave the moves that were not chosen out of a plan's report. The imbalance after the
+    remaining moves is not computed.
 
-    :returns: orders of those that are left out
+    :returns: orders of the moves that are left out
     """
     report = session.get(models.ReportRow, plan.uuid)
     kept = plans.AggregateReport.from_json(report.body)
@@ -408,8 +411,8 @@ def _last_plan(session, aggregate):
 
 
 def _saw_again(session, report, fingerprint, now):
-    """Return whether the aggregate's last plan is an observed one that says the same; then it is
-    noted there."""
+    """Return whether the aggregate's last plan is an observed one with the same moves. If so,
+    record there that it was seen again."""
     last = _last_plan(session, report.name)
     if last is None or (last.state, last.fingerprint) != (plans.OBSERVED, fingerprint):
         return False

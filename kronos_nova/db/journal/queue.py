@@ -25,20 +25,21 @@ ENGINE = 'engine'
 
 
 class Queue:
-    """The journal of moves that are to be done, and of the workers that do them."""
+    """The journal's queue: moves that are to be carried out, and the workers that carry them
+    out."""
 
     @retried
     def dispatch(self, caps, utcnow, plan_uuids=None, stale_after=None):
-        """Let planned moves go whose time has come, as many as the caps leave room for.
+        """Dispatch planned moves that are due, as many as the caps allow.
 
-        Two dispatchers never let the same move go, nor do they together pass a cap: both go through
-        one gate. A move that was let go counts, whether or not anybody has taken it on.
+        Two dispatchers never dispatch the same move, and together do not exceed a cap, because a
+        lock serializes them. A dispatched move counts, whether or not a worker has accepted it.
 
-        :param utcnow: asked for the time once the moves in progress are read: by an earlier time a
-            move would seem to have gone before another made room for it
+        :param utcnow: returns the time; called after the moves in progress are read, because by an
+            earlier time a move would seem to be dispatched before another made room for it
         :param plan_uuids: only moves of these plans, or of any when None
-        :param stale_after: seconds after which moves are too old to be started; a group that would
-            not be begun as a whole by then is not begun. None for no limit
+        :param stale_after: seconds after which moves are too old to be started; None for no limit.
+            A group that could not be started as a whole by then is not begun
         :returns: MoveRecords, now DISPATCHED and without a worker
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
@@ -65,10 +66,10 @@ class Queue:
 
     @retried_as_update
     def claim(self, uuid, now):
-        """Accept a dispatched move, if no worker has; counts as a sign of life.
+        """Accept a dispatched move, if no worker has accepted it. This counts as a sign of life.
 
-        :returns: the MoveRecord, now CHECKING, or None where another worker has it or it is not to
-            be done
+        :returns: the MoveRecord, now CHECKING; None where another worker has it or it is no longer
+            dispatched
         """
         with self.database.writer() as session:
             taken = session.execute(sa.update(models.MoveRow).where(
@@ -82,8 +83,8 @@ class Queue:
 
     @retried
     def reclaim(self, now, dispatched_before):
-        """Return moves to PLANNED that were dispatched before then and no worker has accepted:
-        their messages are lost.
+        """Return moves to PLANNED that were dispatched before a time and that no worker has
+        accepted, because their messages are lost.
 
         :returns: MoveRecords, now PLANNED
         """
@@ -97,12 +98,12 @@ class Queue:
     def abandon(self, now, stale_before, forbidden=None):
         """Give up planned moves that may not start any more.
 
-        Those are: planned, or last checked, before ``stale_before``, asked to abort, depending on a
-        move that did not succeed, of a group of which a move did not succeed before another was
-        begun, or of a plan that may not go on. One that waits for another try,
-        and is not given up by an operator, has failed.
+        These are moves that were planned or last checked before ``stale_before``, that an operator
+        aborted, that depend on a move that did not succeed, whose group had a move that did not
+        succeed before another was begun, or whose plan may not continue. A move that waits for
+        another try has failed, unless an operator aborted it.
 
-        :param forbidden: {uuid of a plan: why it may not go on}
+        :param forbidden: {uuid of a plan: why it may not continue}
         :returns: MoveRecords, now ABANDONED, or FAILED and not settled
         """
         forbidden = forbidden or {}
@@ -121,7 +122,7 @@ class Queue:
 
     @retried
     def give_up(self, reasons, now):
-        """Give up planned moves for reasons of their own.
+        """Give up some planned moves, each for its own reason.
 
         :param reasons: {uuid of a move: why}
         :returns: MoveRecords, now ABANDONED, or FAILED and not settled
@@ -140,10 +141,10 @@ class Queue:
 
     @retried
     def request_abort(self, uuid, who, now):
-        """Ask the worker of a move to end it, and record who asked for that.
+        """Ask the worker of a move to abort it, and record who asked.
 
         :raises MoveNotFound: no such move
-        :raises MoveEnded: it has ended
+        :raises MoveEnded: the move has ended
         """
         with self.database.writer() as session:
             done = session.execute(sa.update(models.MoveRow).where(
@@ -156,7 +157,8 @@ class Queue:
 
     @retried
     def mine(self):
-        """Return the MoveRecords of this worker, in the order in which they were due."""
+        """Return the MoveRecords of this worker's moves in progress, in the order in which they
+        were due."""
         query = rows.moves_in(moves.IN_FLIGHT).where(models.MoveRow.owner == self.worker).order_by(
             models.MoveRow.not_before, models.MoveRow.position, models.MoveRow.ordinal)
         with self.database.reader() as session:
@@ -178,8 +180,8 @@ class Queue:
 
     @retried
     def workers(self, since):
-        """Return [(name, role, time of the last sign of life)] of the workers that gave one since
-        then."""
+        """Return [(name, role, time of the last sign of life)] of the workers that gave one since a
+        time."""
         with self.database.reader() as session:
             return [tuple(row) for row in session.execute(sa.select(
                 models.WorkerRow.name, models.WorkerRow.role, models.WorkerRow.heartbeat_at,
@@ -188,7 +190,7 @@ class Queue:
     @retried
     def skewed_workers(self, since, most):
         """Return [(name, seconds by which its clock is ahead of the database)] of the workers that
-        gave a sign of life since then and whose clock differs by more than ``most`` seconds."""
+        gave a sign of life since a time and whose clock differs by more than ``most`` seconds."""
         row = models.WorkerRow
         with self.database.reader() as session:
             return [tuple(each) for each in session.execute(sa.select(
@@ -198,8 +200,8 @@ class Queue:
 
     @retried
     def forget_workers(self, before):
-        """Drop the signs of life of processes that were last heard of before then and own no move
-        in flight."""
+        """Delete the records of processes whose last sign of life is older than ``before`` and that
+        own no move in progress."""
         with self.database.writer() as session:
             owners = sa.select(models.MoveRow.owner).where(
                 models.MoveRow.state.in_(moves.IN_FLIGHT), models.MoveRow.owner.is_not(None))
@@ -208,11 +210,11 @@ class Queue:
 
     @retried
     def owners(self, aggregates=None):
-        """Return the sign of life of every other worker that owns a move in flight.
+        """Return the last sign of life of every other worker that owns a move in progress.
 
-        :param aggregates: only of moves of these, or of any when None
-        :returns: {worker: its last sign of life, None where it is not on record}; the worker None
-            owns moves that a worker left when it ended
+        :param aggregates: names of the aggregates whose moves count; None for any
+        :returns: {worker: its last sign of life, None where none is recorded}; the key None stands
+            for moves that a worker left when it ended
         """
         move, row = models.MoveRow, models.WorkerRow
         query = sa.select(move.owner, row.heartbeat_at).outerjoin(
@@ -224,13 +226,13 @@ class Queue:
 
     @retried
     def adopt(self, now, silent, aggregates=None):
-        """Take over the moves in flight of workers that have died.
+        """Take over the moves in progress of workers that have died.
 
-        A worker that has shown a sign of life since it was observed keeps its moves.
+        A worker that has given a sign of life since ``silent`` was read keeps its moves.
 
         :param silent: the part of :meth:`owners` whose signs of life have not changed for long
-        :param aggregates: only moves of these, or of any when None
-        :returns: the MoveRecords, now owned by this worker, in the states they were left in
+        :param aggregates: names of the aggregates whose moves are adopted; None for any
+        :returns: the MoveRecords, now owned by this worker, in unchanged states
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             dead = [name for name, sign in silent.items()
@@ -270,7 +272,8 @@ class Queue:
 
 
 def _columns_of(states):
-    """Return the columns that caps need, which are much cheaper to read than whole rows."""
+    """Return a query of the columns that caps need, which are much cheaper to read than whole
+    rows."""
     move = models.MoveRow
     return sa.select(move.uuid, move.plan_uuid, move.instance_uuid, move.source, move.destination,
                      move.depends_on, move.group, move.expected_seconds, move.checked_at,
@@ -286,7 +289,7 @@ def _ready(now, plan_uuids):
 
 
 def _before(session, row):
-    """Return {ordinal: state} of the moves that ``row`` depends on."""
+    """Return {ordinal: state} of the moves that a move depends on."""
     ordinals = json.loads(row.depends_on)
     if not ordinals:
         return {}
@@ -325,13 +328,14 @@ def _rest_of_group(session, row):
 
 
 def _is_begun(others):
-    """Return whether one of these moves has changed the cloud, or is about to."""
+    """Return whether one of some moves is completed or in progress."""
     return any(other.state == moves.COMPLETED or other.state in moves.IN_FLIGHT
                for other in others)
 
 
 def _can_finish(session, row, now, stale_after):
-    """Return whether the whole group of a move that is due can be started in time, or has begun."""
+    """Return whether the group of a move that is due has begun, or all its moves can be started
+    before they are too old."""
     others = _rest_of_group(session, row)
     if not others or stale_after is None or _is_begun(others):
         return True

@@ -16,7 +16,7 @@ from kronos_nova.objects import plan as plans
 from kronos_nova.objects import transitions
 
 DISPATCH = 'dispatch'
-"""The gate of everything that decides which moves run."""
+"""Name of the lock of every transaction that decides which moves run."""
 
 
 @contextlib.contextmanager
@@ -57,9 +57,10 @@ def of_aggregates(query, aggregates):
 
 
 def transit(session, row, new, now, worker, detail='', **values):
-    """Bring a move to another state, or keep it in its own, with what else changes.
+    """Bring a move to another state, or keep its state, and change ``values``.
 
-    :returns: False where it is not any more as ``row`` was read, and nothing was done
+    :returns: False where the move's state or owner has changed since ``row`` was read, and nothing
+        was done
     :raises IllegalTransition: the move cannot go there from where it is
     """
     old = row.state
@@ -76,18 +77,18 @@ def transit(session, row, new, now, worker, detail='', **values):
 def abandon(session, query, now, worker, why):
     """Give up moves that have no worker.
 
-    :param query: of models.MoveRow
-    :returns: those that were given up
+    :param query: query of models.MoveRow
+    :returns: rows of the moves that were given up
     """
     return [row for row in session.scalars(query).all() if transit(
         session, row, moves.ABANDONED, now, worker, why, finished_at=now, settled_at=now)]
 
 
 def note(session, uuids, step, now, worker, detail='', has_failed=False):
-    """Write down a step of some moves.
+    """Record a step of some moves.
 
     :param step: (old state, new state)
-    :param has_failed: whether it is because a try of them has
+    :param has_failed: whether a failed try of the moves is the cause
     """
     old, new = step
     session.execute(sa.insert(models.MoveEventRow), [
@@ -111,9 +112,9 @@ def move_record(row):
 
 
 def running_plan(row):
-    """Make a RunningPlan of a row.
+    """Make a RunningPlan from a row.
 
-    :param row: a plan's uuid, aggregate, purpose and approved_at
+    :param row: row with a plan's uuid, aggregate, purpose and approved_at
     """
     return plans.RunningPlan(uuid=row.uuid, aggregate=row.aggregate, purpose=row.purpose,
                              is_approved=row.approved_at is not None)

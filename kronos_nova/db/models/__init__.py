@@ -1,10 +1,11 @@
-"""The tables of the control database: the journal of plans and moves, and what outlives a cycle.
+"""The tables of the control database: the journal of plans and moves, and all other data that
+outlives a cycle.
 
-The plans and moves of years may be kept: columns that are asked for every few seconds have an index
+Plans and moves may be kept for years, so columns that are queried every few seconds have an index
 of their own.
 
-A table is mapped when it is first used: to map all of them takes a seventh of the time of a
-command.
+A table is mapped when it is first used, because mapping all of them takes a seventh of the time of
+a command.
 """
 
 import importlib

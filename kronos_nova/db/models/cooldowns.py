@@ -26,8 +26,8 @@ class CooldownRow(Base):
 
 
 class QuarantineRow(Base):
-    """An instance whose migration failed for good; ``until`` is null where an operator has to
-    say."""
+    """An instance whose migration failed for good; ``until`` is null where only an operator can
+    release it."""
 
     __tablename__ = 'quarantines'
 
@@ -40,8 +40,8 @@ class QuarantineRow(Base):
 
 
 class RefusalRow(Base):
-    """An instance whose move to some ``hosts`` (a JSON list) Nova refused. It is not moved until
-    that time."""
+    """An instance whose move to some ``hosts`` (a JSON list) Nova refused. It is not moved before
+    ``until``."""
 
     __tablename__ = 'refusals'
 

@@ -11,12 +11,12 @@ from kronos_nova.db.models.base import Base
 class CycleRow(Base):
     """The last evaluation of an aggregate: when it began and ended, and what it found.
 
-    ``outcome`` and ``report`` (with the uuid of every instance that stayed) are of the last one
-    that ended. ``imbalanced_cycles`` counts how many in a row found an imbalance above its
-    threshold. ``failures`` counts how many in a row did not
-    end, because their process did not; the next one begins at ``not_before`` or later. ``good_at``
-    is when the last one ended that had data to plan by. ``doubted`` is JSON, pairs of policy and
-    host whose metrics failed in the last one that ended.
+    ``outcome`` and ``report`` (with the uuid of every instance that stayed) are of the last
+    evaluation that ended. ``imbalanced_cycles`` is the number of evaluations in a row that found an
+    imbalance above its threshold. ``failures`` is the number of evaluations in a row that did not
+    end, because their process died; the next one begins at ``not_before`` or later. ``good_at`` is
+    the end of the last evaluation that had data to plan by. ``doubted`` is JSON: pairs of policy
+    and host whose metrics failed in the last evaluation that ended.
     """
 
     __tablename__ = 'cycles'

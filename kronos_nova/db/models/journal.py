@@ -10,12 +10,12 @@ from kronos_nova.db.models.base import Base
 
 class PlanRow(Base):
     """A plan for one aggregate. ``purpose`` is ``balance``, ``repair`` or ``drain``; ``detail`` is
-    why it is not started although it is approved. ``combined_now`` is the combined imbalance that a
-    plan which waits would end at by the last evaluation.
+    the reason why an approved plan is not started yet. ``combined_now`` is the combined imbalance
+    after the moves of a waiting plan, by the load of the last evaluation.
 
-    ``fingerprint`` tells plans apart that move other instances or to other hosts. An observed plan
-    that says what the last one said is no row of its own: ``times_seen`` counts how often it was
-    made, ``last_seen_at`` is when last.
+    ``fingerprint`` is equal for plans that move the same instances between the same hosts. An
+    observed plan that is equal to the last one has no row of its own: ``times_seen`` of that one
+    grows, and ``last_seen_at`` changes.
     """
 
     __tablename__ = 'plans'
@@ -49,9 +49,9 @@ class PlanRow(Base):
 
 
 class ReportRow(Base):
-    """The AggregateReport of a plan as JSON, with what stayed counted by reason.
+    """The AggregateReport of a plan as JSON, with the number of instances that stayed, by reason.
 
-    Kept for a shorter time than the plan.
+    A report is kept for a shorter time than its plan.
     """
 
     __tablename__ = 'reports'
@@ -64,17 +64,17 @@ class ReportRow(Base):
 
 
 class MoveRow(Base):
-    """A move of a plan and where it stands. ``owner`` is the worker that carries it out, ``kind``
+    """A move of a plan and its state. ``owner`` is the worker that carries it out, ``kind``
     ``live`` or ``cold``.
 
-    ``settled_at`` is when what follows from its end was done: a quarantine, or nothing.
-    ``forced_at`` is when Nova was asked to complete it by force. ``outage`` tells whether the last
-    try ended because something that Nova needs did not answer, ``adopted`` whether its worker took
-    it over from another in mid-try. ``group`` is a number that it shares with the moves of its plan
-    without which it does not help. Memory is in bytes. ``caused_by`` is
-    the instance whose load the move is put down to. Of moves that are due, that of the lowest
-    ``position`` goes first; ``expected_seconds`` and ``expected_downtime`` are what the plan
-    expected.
+    ``settled_at`` is the time at which the consequences of its end, such as a quarantine, were
+    recorded. ``forced_at`` is the time at which Nova was asked to complete it by force. ``outage``
+    is true if the last try ended because a service that Nova needs did not answer, ``adopted`` if
+    its worker took it over from another during a try. ``group`` is a number that it shares with the
+    moves of its plan without which it does not help. ``memory_total``, ``memory_remaining`` and
+    ``memory_processed`` are in bytes. ``caused_by`` is the instance whose load caused the move. Of
+    moves that are due, the one with the lowest ``position`` is started first. ``expected_seconds``
+    and ``expected_downtime`` are from the plan.
     """
 
     __tablename__ = 'moves'
@@ -127,7 +127,8 @@ class MoveRow(Base):
 
 
 class MoveEventRow(Base):
-    """One transition of a move, with its time and reason. Only ever added to."""
+    """One transition of a move, with its time and reason. Rows are only added and deleted, never
+    changed."""
 
     __tablename__ = 'move_events'
 

@@ -45,7 +45,7 @@ class AggregateLoadStatsRow(Base):
 
 class EvaluationRow(Base):
     """An evaluation of the past. ``policies`` is JSON: {policy: [imbalance, threshold]}. ``slots``
-    is JSON: {flavor: how many more servers fit}, null where none were counted."""
+    is JSON: {flavor: number of servers that still fit}, null where they were not counted."""
 
     __tablename__ = 'evaluations'
 

@@ -9,7 +9,7 @@ from kronos_nova.db.models.base import Base
 
 class MaintenanceRow(Base):
     """A rolling maintenance; see :class:`kronos_nova.objects.maintenance.Maintenance`. ``options``
-    and ``hosts`` are JSON, the hosts with their states in order."""
+    and ``hosts`` are JSON, ``hosts`` the pairs of host and state in order."""
 
     __tablename__ = 'maintenances'
 

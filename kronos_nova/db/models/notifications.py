@@ -9,8 +9,8 @@ from kronos_nova.db.models.base import Base
 
 class NotificationRow(Base):
     """A notification to be sent, or that was sent at ``sent_at``; see
-    :class:`kronos_nova.objects.notification.Notification`. ``body`` is JSON. It has no ``sequence``
-    before a worker is about to send it."""
+    :class:`kronos_nova.objects.notification.Notification`. ``body`` is JSON. ``sequence`` is null
+    until a worker is about to send it."""
 
     __tablename__ = 'notifications'
 

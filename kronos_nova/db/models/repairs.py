@@ -1,4 +1,4 @@
-"""Repairs of allocations, and tasks of Nova that are in progress."""
+"""Repairs of allocations, and live migration tasks in progress."""
 
 import sqlalchemy as sa
 
@@ -8,8 +8,8 @@ from kronos_nova.db.models.base import Base
 
 
 class RepairRow(Base):
-    """A change that heals allocations. ``before`` and ``after`` are what its consumers held, as
-    JSON bodies of POST /allocations."""
+    """A repair of wrong allocations. ``before`` and ``after`` are the allocations of its consumers,
+    as JSON bodies of POST /allocations."""
 
     __tablename__ = 'repairs'
 
@@ -29,7 +29,8 @@ class RepairRow(Base):
 
 
 class TaskRow(Base):
-    """A live migration task in a conductor worker, and when that last said that it lives."""
+    """A live migration task in a conductor worker, and the time of the worker's last sign of
+    life."""
 
     __tablename__ = 'tasks'
 

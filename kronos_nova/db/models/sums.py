@@ -1,4 +1,4 @@
-"""Sums of loads and moves by month."""
+"""Sums of loads and moves by day."""
 
 import sqlalchemy as sa
 
@@ -24,8 +24,8 @@ class LoadSumRow(Base):
 
 
 class MoveSumRow(Base):
-    """The moves of a day (UTC) that were dropped; see :class:`kronos_nova.db.sums.MoveSum`.
-    ``project_id`` is empty where it was not known."""
+    """The deleted moves of a day (UTC); see :class:`kronos_nova.db.sums.MoveSum`. ``project_id`` is
+    empty where it was not known."""
 
     __tablename__ = 'move_sums'
 

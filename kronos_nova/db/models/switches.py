@@ -8,7 +8,8 @@ from kronos_nova.db.models.base import Base
 
 
 class _Switched:
-    """Columns of a level or a pause that a command set, of an aggregate or of every one (``*``)."""
+    """Columns of a level or a pause that a command set, for one aggregate or for every one
+    (``*``)."""
 
     value = sa.Column(sa.String(16), nullable=False)
     set_at = sa.Column(Timestamp, nullable=False)
@@ -27,8 +28,8 @@ class SwitchRow(_Switched, Base):
 
 
 class SwitchEventRow(_Switched, Base):
-    """A switch that was set, or with an empty ``value`` ended. The last column says whether a log
-    has it."""
+    """A switch that was set or, with an empty ``value``, ended. The last column is true once the
+    change was logged."""
 
     __tablename__ = 'switch_events'
 

@@ -7,10 +7,10 @@ from kronos_nova.db.models.base import Base
 
 
 class WorkerRow(Base):
-    """A process that lives writes another ``heartbeat_at`` with every tick: that the time changes
-    is the sign of life. ``role`` is ``executor``, which carries out moves, or ``engine``, which
-    only plans. ``clock_skew`` is by how many seconds the clock of its host is ahead of the
-    database's.
+    """A process and its last sign of life. A living process writes a new ``heartbeat_at`` with
+    every tick; the change, not the time, shows that it lives. ``role`` is ``executor`` for one that
+    carries out moves, ``engine`` for one that only plans; nova-scheduler has roles of its own.
+    ``clock_skew`` are the seconds by which the clock of its host is ahead of the database's.
     """
 
     __tablename__ = 'workers'
@@ -22,8 +22,8 @@ class WorkerRow(Base):
 
 
 class SerializationLockRow(Base):
-    """One row that is written first by every transaction that must not run beside another of its
-    kind."""
+    """A lock: a row that every transaction of one kind writes first, so that no two of them run at
+    the same time."""
 
     __tablename__ = 'gates'
 
@@ -32,9 +32,9 @@ class SerializationLockRow(Base):
 
 
 class LeaseRow(Base):
-    """Work that one process does for all, who that is and until when.
+    """The lease of work that one process does for all: its holder and its end.
 
-    ``progress_at`` is as far as it has come; what that means is the work's own affair.
+    ``progress_at`` is the progress of the work, whose meaning depends on the work.
     """
 
     __tablename__ = 'leases'
