@@ -1,4 +1,5 @@
-"""Tasks and results over oslo.messaging, under native threading and eventlet alike."""
+"""Tasks, results and notifications over oslo.messaging, under native threading and eventlet
+alike."""
 
 import importlib
 
@@ -22,12 +23,13 @@ POOL_SIZE = 2
 together; lowered, a slow one delays all others. Not measured."""
 
 CONTROL_EXCHANGE = 'nova'
-"""Nova's own, so that a conductor, a daemon and a command find each other."""
+"""The exchange of RPC messages: Nova's own, so that a conductor, a daemon and a command find each
+other."""
 
 
 SENDING_OPTIONS = {'oslo_messaging._metrics.client': 'oslo_messaging_metrics',
                    'oslo_messaging._tracing.client': 'oslo_messaging_tracing'}
-"""Modules of oslo.messaging to the group of options that each has under the same name."""
+"""{module of oslo.messaging: option group}. The module has the options under the same name."""
 
 
 class Transports:
@@ -47,13 +49,13 @@ class Transports:
 
 
 def _register_options(conf):
-    """Register options that oslo.messaging reads of any configuration with each message, and
+    """Register options that oslo.messaging reads from any configuration with each message, but
     registers in the global one only."""
     for module, group in SENDING_OPTIONS.items():
         try:
             options = getattr(importlib.import_module(module), group)
         except (ImportError, AttributeError):
-            continue  # The message comes from a release without these fields.
+            continue  # This release of oslo.messaging has no such options.
         conf.register_opts(options, group=group)
 
 
@@ -111,7 +113,7 @@ Notifier does not report this, and gives each message a new id.
     def send(self, notification):
         """Send a notification to each topic.
 
-        :raises Exception: a broker did not take it, on all topics or on one; of many kinds
+        :raises Exception: the broker did not accept the notification on every topic; of many types
         """
         # oslo.messaging's own notifications have such a time too, without a zone.
         timestamp = str(clock.naive(notification.at))
@@ -208,7 +210,7 @@ class ResultEndpoint:
 
 
 class Listening:
-    """Servers that were started, to be stopped together."""
+    """Starts some message servers, and stops them together."""
 
     def __init__(self, servers):
         self._servers = servers
@@ -216,7 +218,7 @@ class Listening:
             server.start(override_pool_size=POOL_SIZE)
 
     def stop(self):
-        """Take no message any more, and end with those that are being handled."""
+        """Accept no more messages, and wait until those in progress are handled."""
         for server in self._servers:
             server.stop()
         for server in self._servers:
@@ -236,9 +238,11 @@ def fan_out(transports, aggregates, method, **arguments):
 
 
 def listen_for_tasks(transports, aggregates, host, accept, stops):
-    """Compete for the tasks of some aggregates, and hear each message for all.
+    """Listen for tasks of some aggregates, of which each goes to one listener, and for messages to
+    all listeners.
 
-    :param host: the same after a restart: the broker keeps a queue of that name for ever
+    :param host: name of this host; it has to be the same after a restart, because the broker keeps
+        a queue of that name for ever
     :param accept: called with a move's uuid, from several threads
     :param stops: PendingStops of this host
     """
@@ -251,7 +255,7 @@ def listen_for_tasks(transports, aggregates, host, accept, stops):
 
 
 def listen_for_results(transports, aggregates, settle):
-    """Compete for the results of some aggregates.
+    """Listen for results of some aggregates. Each result goes to one listener.
 
     :param settle: called with the uuid of a move that has ended, from several threads
     """

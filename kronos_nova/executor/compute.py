@@ -1,4 +1,4 @@
-"""The port through which the executor requests migrations from Nova and follows them."""
+"""The interface through which the executor requests migrations from Nova and follows them."""
 
 import dataclasses
 import datetime
@@ -10,7 +10,8 @@ from kronos_nova.objects.move import MoveRecord
 from kronos_nova.objects.snapshot import Service
 
 CLOCK_SLACK = datetime.timedelta(seconds=5)
-"""By how much the clocks of controllers may differ where a migration is known by its time."""
+"""Difference between the clocks of controllers that is allowed for where a migration is found by
+its time."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +26,10 @@ class InstanceState:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationState:
-    """A migration record. ``was_started`` tells whether the source compute was asked to begin, of a
-    cold migration the destination, ``fault`` what went wrong, where Nova says so, and ``is_outage``
-    whether that was something that did not answer.
-
-    Memory in bytes, None where the hypervisor's driver does not say.
+    """A migration record of Nova. ``was_started`` is true once the source compute (of a cold
+    migration, the destination) was asked to begin. ``fault`` is Nova's error, empty where there is
+    none. ``is_outage`` is true if a service that did not answer caused the fault. Memory is in
+    bytes, None where the hypervisor's driver does not report it.
     """
 
     uuid: str
@@ -56,26 +56,28 @@ class ListedMigration:
 class RequestedMigrations:
     """Finds the migration that a move requested.
 
-    The time of a migration is written by another host's clock than the time of the move, so it
-    decides only where nothing else does: another process asked, and the migration has ended.
+    Nova takes the time of a migration from another clock than Kronos that of the move. So times
+    decide only where nothing else can: another process made the request, and the migration has
+    ended.
     """
 
     def __init__(self) -> None:
         self._newest: dict[str, int] = {}
 
     def about_to_ask(self, move: MoveRecord, listed: Iterable[ListedMigration]) -> None:
-        """Note the migrations that the instance has before Nova is asked for this one."""
+        """Remember the newest migration of the instance before Nova is asked for the one of this
+        move."""
         self._newest[move.uuid] = max((each.number for each in listed), default=0)
 
     def forget(self, move: MoveRecord) -> None:
-        """Drop what is known of a try that has ended."""
+        """Forget the remembered migration of a try that has ended."""
         self._newest.pop(move.uuid, None)
 
     def find(self, move: MoveRecord, listed: Iterable[ListedMigration]) -> ListedMigration | None:
-        """Return the oldest migration that may be the move's: Nova lets only one run at a time, so
-        a later one cannot be.
+        """Return the oldest migration that may be the move's; None where there is none. A later one
+        cannot be, because Nova runs one migration of an instance at a time.
 
-        :param listed: all of the instance and of the move's kind
+        :param listed: all migrations of the instance that are of the move's kind
         """
         return min((each for each in listed if self._is_ours(move, each)),
                    key=lambda each: each.number, default=None)
@@ -102,47 +104,48 @@ class ComputeApi(Protocol):
         """Return the nova-compute service of a host, or None when there is none."""
 
     def hold_room(self, move: MoveRecord) -> None:
-        """Have the destination hold room for the instance, where it can; harmless when repeated.
+        """Have the destination hold room for the instance. Harmless when repeated.
 
-        Nothing happens where the destination has no claims in two phases. What is held and not
-        released, because this process died, expires by itself.
+        Nothing happens where the destination has no two-phase claims. If this process dies before
+        it releases the room, the claim expires.
 
-        :raises PreFlightError: it does not fit there
+        :raises PreFlightError: the instance does not fit there
         """
 
     def release_room(self, move: MoveRecord, has_moved: bool) -> None:
-        """Release the room of a move that is over: it belongs to the instance now, or is free
-        again. Harmless when nothing is held; raises nothing."""
+        """Release the room of a move that has ended: the room belongs to the instance now, or is
+        free again. Harmless when no room is held. Raises no error."""
 
     def live_migrate(self, move: MoveRecord) -> None:
-        """Ask for the migration, under the request id ``req-<uuid of the move>``; does not wait for
-        it.
+        """Ask for the live migration, under the request id ``req-<uuid of the move>``, and do not
+        wait for its end.
 
-        :raises PreFlightError: Nova said no, and nothing has changed
+        :raises PreFlightError: Nova refused, and nothing has changed
         """
 
     def cold_migrate(self, move: MoveRecord) -> None:
-        """Ask for a cold migration; as :meth:`live_migrate` otherwise."""
+        """Ask for a cold migration, like :meth:`live_migrate`."""
 
     def confirm(self, move: MoveRecord) -> None:
-        """Ask Nova to confirm a cold migration. Harmless when that was done or asked already."""
+        """Ask Nova to confirm a cold migration. Harmless when repeated."""
 
     def migration(self, move: MoveRecord) -> MigrationState | None:
         """Return the migration that this move requested: by its uuid where the move has one, else
         the first one of the instance since the request; None while Nova has none."""
 
     def set_free(self, move: MoveRecord) -> bool:
-        """Free an instance that Nova marked as migrating and then forgot, as the service that took
-        the request died before there was a migration.
+        """Clear the task_state ``migrating`` of an instance whose request Nova has lost, because
+        the service that received the request died before it made a migration.
 
-        :returns: whether it is free; False where a service may still act on the request
+        :returns: whether the task_state is cleared; False where a service may still act on the
+            request
         """
 
     def abort(self, move: MoveRecord) -> bool:
         """Ask Nova to end a migration in progress. Harmless when it has ended or cannot be ended
         any more.
 
-        :returns: whether Nova will do it; False where it cannot be ended now
+        :returns: whether Nova accepted; False where the migration cannot be ended now
         """
 
     def force_complete(self, move: MoveRecord) -> None:

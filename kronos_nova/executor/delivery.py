@@ -1,4 +1,4 @@
-"""Sends the notifications that wait. One process does this for all."""
+"""Delivery of the notifications that wait. One process sends them for all."""
 
 import datetime
 from concurrent import futures
@@ -30,9 +30,10 @@ lowered, the log has more lines."""
 class Deliverer:
     """The delivery in one worker. Any number of workers may run it at the same time.
 
-    :param send: called with a Notification; raises where the broker did not take it
-    :param clock: gives the time
-    :param most: gives how many may wait
+    :param send: function that sends a Notification, and raises an error where the broker did not
+        accept it
+    :param clock: returns the time
+    :param most: returns the maximum number of notifications that may wait
     """
 
     def __init__(self, database, worker, send, clock, most):
@@ -45,7 +46,7 @@ class Deliverer:
         self._not_before = clock()
 
     def deliver(self):
-        """Send what waits, until none does or the broker does not take one.
+        """Send the notifications that wait, until none waits or the broker refuses one.
 
         :raises DBError: the control database cannot be reached
         """
@@ -57,7 +58,7 @@ class Deliverer:
                 return
 
     def end(self):
-        """Let another process go on at once."""
+        """Release the lease, so that another process can continue at once."""
         self._leases.release(leases.NOTIFICATIONS)
 
     def _has_work(self):
@@ -70,7 +71,7 @@ class Deliverer:
                       '[kronos] notification_backlog', dropped)
 
     def _send_some(self):
-        """Return whether all of a batch were taken."""
+        """Send a batch. Returns whether the broker accepted all of it."""
         waiting, sent, refusal = self._outbox.waiting(BATCH), [], None
         try:
             for each in waiting:
@@ -106,7 +107,7 @@ class BackgroundDeliverer:
     def tick(self):
         """Start a delivery of notifications in the background, unless one is in progress.
 
-        :raises DBError: the last time, the control database could not be reached
+        :raises DBError: the previous delivery could not reach the control database
         """
         if self._running is not None:
             if not self._running.done():

@@ -15,7 +15,7 @@ class Dispatcher:
     """The dispatcher in one worker. Any number of workers may run it at the same time.
 
     :param executor_ports: ExecutorPorts
-    :param sender: what carries a task to the executors: has ``cast(move)``
+    :param sender: object whose ``cast(move)`` sends a task to the executors
     :param outcomes: OutcomeHandler
     """
 
@@ -30,7 +30,8 @@ class Dispatcher:
         ended.
 
         :raises DBError: the journal cannot be reached
-        :raises ConfigurationError: nova.conf does not tell what may be sent out; the rest was done
+        :raises ConfigurationError: nova.conf does not say which moves may be sent out; everything
+            else was done
         """
         if not self.executor_ports.journal.aggregates_with_open_plans():
             return

@@ -1,5 +1,4 @@
-"""A worker that carries out moves: it accepts them, and takes the steps of all that it has
-accepted."""
+"""A worker that accepts moves and carries out their steps."""
 
 import datetime
 import threading
@@ -16,8 +15,7 @@ from kronos_nova.objects.move import request_id
 LOG = logging.getLogger(__name__)
 
 FORGOTTEN_AFTER = datetime.timedelta(hours=1)
-"""Time for which a process that ended without notice is shown as dead, so that an operator sees
-it."""
+"""Time for which a process that died is still listed, so that an operator sees that it is dead."""
 
 
 class Executor:
@@ -25,8 +23,8 @@ class Executor:
 
     :param executor_ports: ExecutorPorts
     :param runner: Runner
-    :param pool: concurrent.futures.Executor in which steps are taken, so that a Nova that is slow
-        to answer holds up one move and not all
+    :param pool: concurrent.futures.Executor that runs the steps, so that a slow answer of Nova
+        delays one move and not all
     """
 
     def __init__(self, executor_ports, runner, pool, options):
@@ -41,7 +39,8 @@ class Executor:
         self._liveness = liveness.Liveness(executor_ports.seconds)
 
     def accept(self, move_uuid):
-        """Accept a move that was dispatched, unless another worker has; harmless when repeated."""
+        """Accept a dispatched move, unless another worker has accepted it. Harmless when
+        repeated."""
         if not self._reserve(move_uuid):
             return
         move = None
@@ -60,7 +59,7 @@ class Executor:
         """Take the next step of every move of this worker.
 
         :param adopts: whether to take over moves of workers that died
-        :returns: how many moves it has
+        :returns: number of moves of this worker
         :raises DBError: the journal cannot be reached; nothing was begun
         """
         now = self._said_at = self.executor_ports.utcnow()
@@ -87,7 +86,8 @@ class Executor:
                             self.options.worker_timeout)
 
     def idle(self):
-        """Record now and then that this worker lives. Nothing waits for it, but commands show it.
+        """Record a sign of life of this worker, three times in ``worker_timeout``. It serves only
+        commands that list workers.
 
         :raises DBError: the journal cannot be reached
         """
@@ -99,13 +99,13 @@ class Executor:
             self._said_at = now
 
     def retire(self):
-        """End: leave the moves of this worker to others."""
+        """Stop this worker, and leave its moves to others."""
         self.pool.shutdown(wait=True)
         self.journal.retire(self.executor_ports.utcnow())
 
     def _reserve(self, move_uuid):
-        """Reserve a move for a thread of this process until it is released; False where another has
-        it."""
+        """Reserve a move for a thread of this process until it is released. Returns False where
+        another thread has it."""
         with self._lock:
             if move_uuid in self._busy:
                 return False

@@ -1,5 +1,5 @@
-"""The port to a service that evacuates failed hosts. The service is informed of hosts that are
-drained."""
+"""The interface to a service that evacuates failed hosts. Kronos informs the service of hosts that
+are drained."""
 
 import contextlib
 from typing import Protocol
@@ -15,13 +15,14 @@ LOG = logging.getLogger(__name__)
 
 
 class HighAvailability(Protocol):
-    """Every method raises NovaClientError when the service does not answer, or refuses."""
+    """A service that evacuates failed hosts. Every method raises NovaClientError when the service
+    does not answer, or refuses."""
 
     def is_watched(self, host: str) -> bool:
         """Return whether the service would act if a host failed now."""
 
     def watch(self, host: str, is_watched: bool) -> None:
-        """Have the service act if a host fails, or leave it alone; harmless when repeated."""
+        """Set whether the service acts if a host fails. Harmless when repeated."""
 
 
 class NoHighAvailability:
@@ -35,7 +36,8 @@ class NoHighAvailability:
 
 
 class Masakari:
-    """A host is watched where a segment of masakari has it without ``on_maintenance``.
+    """HighAvailability by masakari. A host is watched if a segment has it without
+    ``on_maintenance``.
 
     :param cloud: openstack.connection.Connection of an administrator
     """
@@ -62,7 +64,7 @@ class Masakari:
 
 
 def for_conf(conf) -> HighAvailability:
-    """Return what ``[kronos_executor] masakari`` says.
+    """Return masakari if ``[kronos_executor] masakari`` is set, else NoHighAvailability.
 
     :raises ConfigurationError: ``[kronos_nova]`` is not enough to authenticate with
     """

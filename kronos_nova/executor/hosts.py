@@ -1,4 +1,5 @@
-"""The port through which hosts are disabled and enabled, and their servers are listed."""
+"""The interface through which hosts are disabled and enabled, and their servers are listed, stopped
+and started."""
 
 import dataclasses
 from typing import Protocol
@@ -8,8 +9,9 @@ from kronos_nova.objects.snapshot import Service
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOnHost:
-    """A server that Nova has on a host, or ``is_unsettled``: that was migrated cold or resized off
-    it, which is neither confirmed nor reverted, so that the host keeps its disk."""
+    """A server on a host. ``is_unsettled`` is true of a server that has left the host by a cold
+    migration or resize which is neither confirmed nor reverted, so that the host still has its
+    disk."""
 
     uuid: str
     name: str
@@ -27,16 +29,18 @@ class HostApi(Protocol):
         """Return the nova-compute service of a host, or None when there is none."""
 
     def servers_on(self, host: str) -> list[ServerOnHost]:
-        """Return the servers on a host, of all projects, and those with an unsettled migration."""
+        """Return the servers on a host, of all projects, and the unsettled ones that have left
+        it."""
 
     def server(self, uuid: str) -> ServerOnHost | None:
-        """Return a server, whatever its host; None where no server has that uuid."""
+        """Return a server on any host; None where no server has that uuid."""
 
     def disable(self, host: str, reason: str) -> None:
-        """Let no server be put on a host any more; harmless when repeated."""
+        """Disable nova-compute on a host, so that the scheduler puts no server there. Harmless when
+        repeated."""
 
     def enable(self, host: str) -> None:
-        """Let servers be put on a host again; harmless when repeated."""
+        """Enable nova-compute on a host. Harmless when repeated."""
 
     def stop(self, server: str) -> None:
         """Ask Nova to stop a server. One that cannot be stopped now is left as it is."""

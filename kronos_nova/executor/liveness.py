@@ -1,8 +1,8 @@
 """Processes that have shown no sign of life for a while.
 
 A process that lives writes a time into the control database with every tick. An observer does not
-compare that time with any clock. It measures, by its own monotonic clock, for how long the time has
-not changed: clocks of hosts may differ by any amount.
+compare that time with any clock. By its own monotonic clock, it measures for how long that time has
+not changed. So the clocks of hosts may differ by any amount.
 """
 
 import datetime
@@ -16,7 +16,7 @@ class Liveness:
     """The signs of life that one observer has seen of other processes. It has seen none when it
     starts.
 
-    :param monotonic: gives seconds
+    :param monotonic: returns seconds of a monotonic clock
     """
 
     def __init__(self, monotonic: Callable[[], float]):
@@ -26,7 +26,7 @@ class Liveness:
     def silent(self, signs: Mapping[str, Sign], seconds: float) -> dict[str, Sign]:
         """Return those of ``signs`` that have not changed for ``seconds``.
 
-        :param signs: the last sign of life of each process; None for one that is not on record
+        :param signs: the last sign of life of each process; None for a process without a record
         """
         now = self._monotonic()
         self._seen = {name: self._since(name, sign, now) for name, sign in signs.items()}

@@ -1,7 +1,7 @@
 """Messages over the broker: topics, tasks, results, and the versions of each.
 
-A message never is the truth, the journal is. A task says that a move waits to be taken on, a result
-that one has ended; either may be lost, late, or delivered twice.
+Only the journal decides, never a message. A task says that a move waits for a worker, a result that
+a move has ended. Either may be lost, late, or delivered twice.
 """
 
 import hashlib
@@ -63,16 +63,17 @@ def _event(move):
 
 
 def is_understood(version):
-    """Return whether a result of that version can be handled: any minor version of ours."""
+    """Return whether a result of a version can be handled: its major version is the one of this
+    code."""
     return str(version).partition('.')[0] == RESULT_VERSION.partition('.')[0]
 
 
 def move_of(message: object) -> str:
-    """Return the uuid of the move that a task, or the payload of a result, is of.
+    """Return the uuid of the move in a task, or in the payload of a result.
 
-    Every service on the bus can send one. All else in it is in the journal too, and read there.
+    Every service on the bus can send such a message, so all other fields are read from the journal.
 
-    :raises OutOfBounds: it names none
+    :raises OutOfBounds: the message has no valid uuid
     """
     if not isinstance(message, Mapping):
         raise boundary.OutOfBounds(what='the message', problem='must be an object')

@@ -1,4 +1,4 @@
-"""The executor's port to Nova by its public API, for what runs outside Nova."""
+"""The executor's interface to Nova by the public API, for processes outside Nova."""
 
 import contextlib
 from urllib import parse
@@ -20,7 +20,7 @@ from kronos_nova.objects.nova_facts import COMPUTE_EXECUTION
 LOG = logging.getLogger(__name__)
 
 NOT_FOUND = 404
-"""HTTP status (no unit) of what does not exist. Fixed by HTTP."""
+"""HTTP status (no unit) for a resource that does not exist. Fixed by HTTP."""
 ABOUT_US = (401, 403, 408, 413, 429)
 """HTTP statuses (no unit) of answers about the caller and not about the instance. Fixed by HTTP."""
 
@@ -30,7 +30,7 @@ NOT_AS_PLANNED = (404, 409)
 
 
 class OpenStackComputeApi:
-    """ComputeApi over the public API.
+    """A ComputeApi that uses Nova's public API.
 
     :param connection: openstack.connection.Connection of an administrator
     """
@@ -63,13 +63,14 @@ class OpenStackComputeApi:
         return [each for each in found['services'] if each['host'] == host]
 
     def hold_room(self, move):
-        """Note which migrations there are; hosts are asked in-process only."""
+        """Remember the newest migration of the instance. No room is held, because that needs RPC to
+        nova-compute."""
         listed = self._listed(move)
         if listed is not None:
             self._requested.about_to_ask(move, map(_listed_migration, listed))
 
     def release_room(self, move, has_moved):
-        """Forget the try; nothing is held."""
+        """Forget the remembered migration. No room was held."""
         self._requested.forget(move)
 
     def live_migrate(self, move):
@@ -121,7 +122,7 @@ class OpenStackComputeApi:
         self._act_on_migration(move, 'POST', '/action', json={'force_complete': None})
 
     def _act_on_migration(self, move, method, path, **kwargs):
-        """Return whether Nova will do it."""
+        """Send a request about the migration of a move. Returns whether Nova accepted."""
         found = self._migration(move)
         if found is None:
             return False
@@ -133,7 +134,8 @@ class OpenStackComputeApi:
         return answer.status_code < 400
 
     def _migration(self, move):
-        """Return what Nova lists of the migration that the move asked for, or None."""
+        """Return the migration that the move requested, as Nova lists it; None where there is
+        none."""
         listed = {each['id']: each for each in self._listed(move) or ()}
         found = self._requested.find(move, map(_listed_migration, listed.values()))
         return found and listed[found.number]
@@ -146,7 +148,8 @@ class OpenStackComputeApi:
         return answer and answer['migrations']
 
     def _progress(self, move, migration):
-        """Return the bytes of memory of a migration in progress."""
+        """Return the fields of a live migration in progress, such as its memory in bytes; empty for
+        others."""
         if migration['status'] in migration_status.ENDED or move.kind in drains.COLD_KINDS:
             return {}
         answer = self._get(move.instance_uuid,
@@ -154,7 +157,8 @@ class OpenStackComputeApi:
         return answer['migration'] if answer else {}
 
     def _fault(self, move):
-        """Return Nova's error of the newest live migration."""
+        """Return Nova's error of the newest migration of the move's kind; empty where there is
+        none."""
         path = f'/servers/{move.instance_uuid}/os-instance-actions'
         actions = (self._get(move.instance_uuid, path) or {}).get('instanceActions', ())
         kind = 'migrate' if move.kind in drains.COLD_KINDS else 'live-migration'
@@ -176,9 +180,10 @@ class OpenStackComputeApi:
         return answer.json()
 
     def _request(self, what, method, path, **kwargs):
-        """Send a request, and return its answer if that is about the instance.
+        """Send a request, and return the answer if it concerns the instance.
 
-        :raises NovaClientError: there is none, or it is about us or about Nova
+        :raises NovaClientError: there is no answer, or it concerns Kronos' credentials or Nova
+            itself
         """
         with _answered(what):
             answer = self._connection.compute.request(path, method, microversion=COMPUTE_EXECUTION,

@@ -1,4 +1,4 @@
-"""The executor's port to hosts by Nova's public API."""
+"""The executor's interface to compute hosts by Nova's public API."""
 
 import collections
 import dataclasses
@@ -18,7 +18,7 @@ TO_CONFIRM = 'VERIFY_RESIZE'
 
 
 class OpenStackHostApi(OpenStackComputeApi):
-    """HostApi over the public API."""
+    """A HostApi that uses Nova's public API."""
 
     def servers_on(self, host):
         found, marker = [], ''
@@ -67,9 +67,9 @@ class OpenStackHostApi(OpenStackComputeApi):
 
 
 def _needs_source(server, migrations):
-    """Return whether a server that is elsewhere may come back by one of its migrations.
+    """Return whether a server that has left a host may return there by one of its migrations.
 
-    :param migrations: [(status, what Nova lists of it)]
+    :param migrations: [(status, migration as Nova lists it)]
     """
     now = migration_meaning.InstanceNow(
         host=server.get('OS-EXT-SRV-ATTR:host'),

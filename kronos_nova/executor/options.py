@@ -10,7 +10,8 @@ FORCE_COMPLETE = 'force_complete'
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorOptions:
-    """``[kronos_executor]`` and what it needs of ``[kronos]``; durations in seconds."""
+    """The options of ``[kronos_executor]``, and those of ``[kronos]`` that the executor needs;
+    durations in seconds."""
 
     caps: moves.Caps
     migration_timeout: float

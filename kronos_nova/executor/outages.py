@@ -1,8 +1,7 @@
-"""The one list of what an outage is: a service that does not answer, as against one that says no.
+"""The list of errors that mean an outage: a service did not answer, instead of refusing.
 
-Every place that judges an exception asks :func:`is_outage`, which looks at classes and never at
-texts. :mod:`kronos_nova.plugin.outages` has the list with the classes of Nova and of neutron, for
-what runs inside Nova.
+All code that judges an exception calls :func:`is_outage`, which compares classes and never texts.
+:mod:`kronos_nova.plugin.outages` adds the classes of Nova and of neutron, for code inside Nova.
 """
 
 import sys
@@ -16,8 +15,8 @@ from kronos_nova.db import engine as db_engine
 from kronos_nova.placement import errors
 
 BUS = 'oslo_messaging'
-"""The library of the bus. It takes long to import, and chooses between threads and eventlet then.
-Its exceptions exist only where it was imported."""
+"""The library of the message bus. It is not imported here, because that takes long and chooses
+between threads and eventlet. Its exceptions exist only where it was imported."""
 
 OUTAGES = (
     errors.PlacementUnavailable, errors.PlacementTooOld, errors.PlacementRefused,
@@ -25,7 +24,7 @@ OUTAGES = (
     ConnectionError,
     # Databases, those of cells too. oslo.db does not translate all of SQLAlchemy's errors.
     db_exc.DBError, exception.TaskLost, *db_engine.NO_ANSWER,
-    # Keystone, and what is reached through its sessions.
+    # Keystone, and services that are reached through its sessions.
     ks_exc.ConnectionError, ks_exc.HttpServerError, ks_exc.DiscoveryFailure, ks_exc.Unauthorized,
     ks_exc.EndpointNotFound, ks_exc.RetriableConnectionFailure,
     sdk_exc.ServiceDiscoveryException, sdk_exc.EndpointNotFound,

@@ -11,8 +11,8 @@ failed for good by PreFlightError     its kind does not go there
 failed for good by anything else      quarantine of the VM
 ====================================  ==========================
 
-A refusal is read from the journal by the next cycles, see
-:class:`kronos_nova.cycle.precheck.Precheck`; nothing is written for it here.
+After a PreFlightError nothing is written here: the next cycles read the refusal from the journal,
+see :class:`kronos_nova.cycle.precheck.Precheck`.
 """
 
 from oslo_log import log as logging
@@ -33,7 +33,8 @@ def calls_for_quarantine(move):
 
 
 class OutcomeHandler:
-    """Makes the consequences of each move's end, once for each move. Repetitions have no effect.
+    """Carries out the consequences of each move's end, once for each move. Repetitions have no
+    effect.
 
     :param executor_ports: ExecutorPorts
     """
@@ -43,7 +44,7 @@ class OutcomeHandler:
         self.options = options
 
     def settle(self, move_uuid):
-        """Record what follows from the end of a move.
+        """Carry out the consequences of the end of a move.
 
         :raises MoveNotFound: no such move
         """

@@ -28,7 +28,7 @@ FILE = 'kronos.stop'
 """Name of the file, below ``state_path``."""
 
 UNREADABLE = 'a file that cannot be read'
-"""In the place of who stopped everything, where the file is damaged."""
+"""Name that is shown instead of a user's where a damaged file stops everything."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,14 +36,14 @@ class PendingStop:
     """A stop as an operator gave it.
 
     switch : of kind PAUSE
-    let_finish : whether to leave alone what Nova was asked for already
+    let_finish : whether moves that were already requested from Nova are left to finish
     """
 
     switch: Switch
     let_finish: bool = False
 
     def to_json(self) -> dict:
-        """Return it as the file and the message have it."""
+        """Return the JSON object of the stop, for the file and the message."""
         return {'aggregate': self.switch.aggregate, 'set_by': self.switch.set_by,
                 'set_at': self.switch.set_at.isoformat(), 'reason': self.switch.reason,
                 'let_finish': self.let_finish}
@@ -52,7 +52,7 @@ class PendingStop:
     def from_json(cls, found: object) -> 'PendingStop':
         """Make a stop from the object of a JSON document.
 
-        :raises OutOfBounds: it is none
+        :raises OutOfBounds: the object is no stop
         """
         if not isinstance(found, Mapping):
             raise boundary.OutOfBounds(what='the stop', problem='must be an object')
@@ -68,14 +68,14 @@ class PendingStop:
 
     @property
     def sentence(self) -> str:
-        """Describe it for people."""
+        """Describe the stop in a sentence for people."""
         whose = ('all aggregates' if self.switch.aggregate == automation.EVERY
                  else f'aggregate {self.switch.aggregate}')
         return f'Stop of {whose}: {self.switch}'
 
 
 class PendingStops:
-    """The stops of one host: those in its file, and those that this process was sent.
+    """The stops of one host: those in its file, and those that this process has received.
 
     :param path: of the file; None where there is no state directory
     """
@@ -97,7 +97,7 @@ class PendingStops:
         return f'Kronos is stopped: {stop.switch}' if stop else None
 
     def add(self, stop: PendingStop) -> None:
-        """Keep a stop in a file, and in this process even if the file cannot be written.
+        """Save a stop in the file, and keep it in this process even if the file cannot be written.
 
         :raises OSError: the file cannot be written
         """
@@ -106,10 +106,10 @@ class PendingStops:
             self._write(self._of_file() | {stop.switch.aggregate: stop})
 
     def remove(self, aggregate: str, set_by: str | None = None) -> list[PendingStop]:
-        """Forget the stop of an aggregate; with EVERY, all of them.
+        """Remove the stop of an aggregate; with EVERY, all stops.
 
-        :param set_by: only those that this person gave; None for everyone's
-        :returns: the stops that there were
+        :param set_by: name of the user whose stops are removed; None for those of all users
+        :returns: the removed stops
         :raises OSError: the file cannot be written
         """
         with self._lock:
@@ -159,14 +159,14 @@ class PendingStops:
 
 
 def for_conf(conf) -> PendingStops:
-    """Return those of this host."""
+    """Return the pending stops of this host."""
     return PendingStops(db_engine.state_file(conf, FILE) if conf.state_path else None)
 
 
 def settle(stops: PendingStops, database, who: str) -> None:
-    """Write the stops into the control database, and forget them.
+    """Write the stops into the control database, and remove them here.
 
-    :param who: the worker that does it
+    :param who: name of the worker, for the journal
     :raises DBError: the database does not answer; the stops stay in force
     """
     for aggregate, stop in stops.read().items():

@@ -1,4 +1,4 @@
-"""Permits: whether a move may be started, checked before each move."""
+"""Permissions to start moves, which are checked before each move."""
 
 import collections
 import dataclasses
@@ -21,12 +21,14 @@ from kronos_nova.objects.plan import RunningPlan
 
 
 class Permits:
-    """Permission of plans that run, by levels, pauses and maintenance windows.
+    """Decides whether moves of running plans may be started, by levels, pauses, maintenance windows
+    and drains.
 
     :param database: the control database
-    :param defaults: gives what nova.conf says of levels
-    :param is_open: returns whether a window of an aggregate is open at a time
-    :param hold: gives why moves of an aggregate have to wait although the database does not say so
+    :param defaults: returns the levels that nova.conf sets
+    :param is_open: returns whether a maintenance window of an aggregate is open at a time
+    :param hold: returns why moves of an aggregate have to wait by a stop that the database does not
+        have yet, or None
     """
 
     def __init__(self, database, defaults: Callable[[], Defaults],
@@ -42,7 +44,7 @@ class Permits:
         """Return (uuids of the plans whose moves may be started now, {uuid of a plan that may never
         continue: why}). The moves of all other plans wait.
 
-        :raises ConfigurationError: nova.conf has a level or a window that there is not
+        :raises ConfigurationError: nova.conf has an invalid level or window
         """
         with self._database.reader() as session:
             found, ordered = switches.read(session), _ordered(session)
@@ -56,9 +58,10 @@ class Permits:
 
     def why_not(self, session, plan: RunningPlan, source: str,
                 now: datetime.datetime) -> str | None:
-        """Return why a move of a plan may not be started, as a transaction sees it; None if it may.
+        """Return why a move of a plan may not be started, read within a transaction; None if it
+        may.
 
-        :param source: the host that it leaves
+        :param source: the host that the move leaves
         """
         found, ordered = switches.read(session), _ordered(session)
         try:
@@ -79,7 +82,7 @@ class Permits:
 
     def _hold(self, found, plan, now):
         why = self._hold_here(plan.aggregate) or found.hold(plan.aggregate)
-        # What an operator has ordered does not wait for a window.
+        # Moves that an operator has ordered do not wait for a window.
         if why is None and plan.purpose not in automation.ORDERED and not self._is_open(
                 plan.aggregate, now):
             return 'outside the maintenance windows of its aggregate'
@@ -88,10 +91,10 @@ class Permits:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Ordered:
-    """The orders of operators.
+    """The orders of operators: drains, and requests for room.
 
-    draining : aggregate to those of its hosts that are being drained
-    room : uuids of the plans that make room which is still wanted
+    draining : {aggregate: its hosts that are being drained}
+    room : uuids of the plans that make room for holds that are still wanted
     """
 
     draining: Mapping[str, Sequence[str]]

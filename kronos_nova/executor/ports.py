@@ -13,15 +13,17 @@ from kronos_nova.executor.permits import Permits
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorPorts:
-    """The dependencies of an executor.
+    """The databases, clocks and rules that the parts of an executor use.
 
-    journal : of this worker
-    utcnow : gives the time that all hosts share
-    monotonic : gives seconds that only this process knows
-    is_clock_right : whether this host's clock is the shared one; else it adopts nothing
-    permits : tells which moves may be started
-    aggregates : whose moves this process is for, the pool of unassigned hosts among them
-    stops : those that the control database does not have yet
+    journal : Journal of this worker
+    utcnow : returns the time that all hosts share
+    monotonic : returns seconds of this process's monotonic clock
+    is_clock_right : returns whether this host's clock agrees with the shared one; else no moves are
+        adopted
+    permits : decides which moves may be started
+    aggregates : names of the aggregates whose moves this process carries out, including the pool of
+        unassigned hosts
+    stops : stops that the control database does not have yet
     """
 
     journal: Journal

@@ -15,7 +15,7 @@ def percent(move):
     """Return the percentage of memory that was copied; None where the hypervisor's driver does not
     report it.
 
-    The total is what Nova says now: a guest that writes while it is copied makes it grow.
+    Nova's total grows while a guest writes during the copy, so the percentage may fall.
     """
     if move.state == moves.COMPLETED:
         return 100.0
@@ -25,11 +25,11 @@ def percent(move):
 
 
 def expected_seconds(move, observed):
-    """Return how long a move takes: what its plan expected; else the median of the observed moves
-    nearest in memory, those of another size in proportion.
+    """Return the expected seconds of a move: the figure of its plan; else the median of the
+    observed moves nearest in memory, scaled to its memory.
 
-    :param observed: returns [(memory in MiB, seconds)] of moves that completed; called where plans
-        expected nothing
+    :param observed: returns [(memory in MiB, seconds)] of moves that completed; called where the
+        plan has no figure
     :returns: None where nothing was expected or observed
     """
     if move.expected_seconds is not None:
@@ -38,28 +38,30 @@ def expected_seconds(move, observed):
 
 
 def _usual_seconds(memory_mb, observed):
-    """Return the usual seconds of a move of so much memory; None where none was observed."""
+    """Return the usual seconds of a move of ``memory_mb``; None where no move was observed."""
     nearest = sorted(observed, key=lambda each: abs(each[0] - memory_mb))[:NEAREST]
     return statistics.median(
         seconds * memory_mb / memory for memory, seconds in nearest) if nearest else None
 
 
 def error(predictions):
-    """Return the median of |expected - taken| / taken; None where nothing was predicted.
+    """Return the median relative error of predictions, |expected - taken| / taken; None where there
+    are none.
 
-    :param predictions: [(seconds that were expected, seconds that it took)]
+    :param predictions: [(expected seconds, seconds taken)] of moves
     """
     found = [abs(expected - taken) / taken for expected, taken in predictions if taken > 0]
     return statistics.median(found) if found else None
 
 
 def remaining_seconds(waiting, observed, caps, now, between=0.0):
-    """Return how long some moves may take together, as many at a time as the caps let.
+    """Return the expected seconds until some moves have ended, if as many run at a time as the caps
+    allow.
 
-    :param waiting: moves that have not ended, those of the journal or of a plan
-    :param observed: as of :func:`expected_seconds`
+    :param waiting: moves that have not ended, from the journal or a plan
+    :param observed: as for :func:`expected_seconds`
     :param caps: Caps
-    :param between: seconds that pass until a move is begun once there is room for it
+    :param between: seconds from the end of a move to the beginning of the next one
     :returns: None where nothing was expected or observed
     """
     # Many servers are of few sizes, and each size is looked for once.
@@ -88,13 +90,13 @@ def _turn(move):
 def _left(move, usual, now):
     """Return the seconds that a move still takes once it has begun.
 
-    :param usual: memory in MiB to the seconds of moves of which nothing was expected
+    :param usual: {memory in MiB: seconds} for moves whose plan has no figure
     """
     seconds = usual[move.memory_mb] if move.expected_seconds is None else move.expected_seconds
     requested_at = getattr(move, 'requested_at', None)
     if requested_at is None or move.state not in (moves.MIGRATING, moves.VERIFYING):
         return seconds
-    # One that takes longer than expected may end at any time.
+    # A move that takes longer than expected may end at any time.
     return max(seconds - (now - requested_at).total_seconds(), 1.0)
 
 

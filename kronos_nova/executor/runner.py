@@ -1,7 +1,7 @@
-"""Carries out one move: pre-flight, request, watch, verify; or says why not.
+"""Carries out one move: checks it, requests the migration, watches it and verifies the result.
 
-Nothing waits inside, and the whole state is in the journal. When a process dies between two steps,
-another one continues in the state in which the move was left.
+No step waits, and the whole state is in the journal. When a process dies between two steps, another
+one continues in the state in which the move was left.
 """
 
 import dataclasses
@@ -45,7 +45,8 @@ DELETING = 'deleting', 'soft-deleting'
 
 @dataclasses.dataclass
 class _Stopwatch:
-    """A try of a move, by this process's own clock; ``requested_at`` tells the tries apart."""
+    """The begin of a move's try by this process's own clock. ``requested_at`` identifies the
+    try."""
 
     requested_at: datetime.datetime
     began_at: float
@@ -57,7 +58,7 @@ class Runner:
 
     :param executor_ports: ExecutorPorts
     :param compute: ComputeApi
-    :param announce: called with the MoveRecord of every try that ended
+    :param announce: function that is called with the MoveRecord of every try that ended
     """
 
     def __init__(self, executor_ports, compute, announce, options):
@@ -68,7 +69,7 @@ class Runner:
         self.announce = announce
         self.options = options
         self._seconds = executor_ports.seconds
-        self._aborted_at = {}   # {uuid of a move: when Nova agreed to end its migration}
+        self._aborted_at = {}   # {uuid of a move: when Nova accepted its abort}
         self._clocks = {}       # {uuid of a move: _Stopwatch of its try}
         self._steps = {
             moves.CHECKING: self._check, moves.CLAIMING: self._check,
@@ -78,7 +79,7 @@ class Runner:
     def step(self, move):
         """Do what can be done now for a move of this worker.
 
-        :raises DBError: the journal cannot be reached; the next step finds out what was done
+        :raises DBError: the journal cannot be reached; the next step finds what was done
         """
         try:
             self._try(move)
@@ -108,7 +109,7 @@ class Runner:
             return
         instance = self.compute.instance(move.instance_uuid)
         if move.requested_at and instance and instance.host == move.destination:
-            # Nova was only slow: it has carried out an earlier try.
+            # Nova was slow and has carried out an earlier try.
             self._verify(self.journal.advance(move, moves.VERIFYING, self.utcnow()))
             return
         self._check_instance(move, instance)
@@ -135,9 +136,9 @@ class Runner:
             LOG.warning('No answer to the request to move instance %s: %s', move.instance_uuid, e)
 
     def _begin(self, move):
-        """Record that a move begins, unless it may not.
+        """Record that a move begins, unless it may not be started now.
 
-        :raises MoveHeld: it may not be started now
+        :raises MoveHeld: the move may not be started now
         """
         now = self.utcnow()
         return self.journal.begin(
@@ -147,7 +148,7 @@ class Runner:
             memory_remaining=None, memory_processed=None, outage=False, adopted=False)
 
     def _give_back(self, move, why):
-        """Put a move back into the queue that was claimed while it might still be started."""
+        """Put an accepted move back into the queue, because it may not be started now."""
         LOG.info('Move %s of instance %s waits: %s', move.uuid, move.instance_uuid, why)
         self.compute.release_room(move, has_moved=False)
         self.journal.advance(move, moves.PLANNED, self.utcnow(), detail=why, owner=None)
@@ -177,10 +178,10 @@ class Runner:
     def _service(self, move, host):
         """Return the nova-compute service of a host.
 
-        :raises NovaUnavailable: it is silent, which says nothing about the instance
+        :raises NovaUnavailable: nova-compute does not report, which says nothing about the instance
         """
         service = self.compute.service(host)
-        # is_silent does not cover disabled hosts. One that is emptied has to report all the same.
+        # is_silent does not cover disabled hosts, but a host that is emptied has to report too.
         is_emptied = move.phase == plans.EVACUATE and host == move.source
         if service is not None and (
                 service.is_silent or is_emptied and service.has_stopped_reporting):
@@ -243,7 +244,8 @@ class Runner:
                        'Nova does not end its cold migration', may_be_tried_again=False)
 
     def _wait_for_it(self, move, lost):
-        """Wait for a Nova that has no record of the migration yet."""
+        """Wait while Nova has no record of the migration; fail the move once the request is
+        lost."""
         if lost and move.abort_requested:
             self._end(move, moves.ABANDONED, detail='aborted by an operator; Nova had no migration')
             return
@@ -255,7 +257,7 @@ class Runner:
                        'Nova marked it as migrating and never began', may_be_tried_again=False)
 
     def _record_progress(self, move, migration):
-        """Note which migration it is, and how far."""
+        """Save the uuid and the progress of the migration."""
         seen = {'migration_uuid': migration.uuid, 'memory_total': migration.memory_total,
                 'memory_remaining': migration.memory_remaining,
                 'memory_processed': migration.memory_processed}
@@ -264,7 +266,8 @@ class Runner:
         return self.journal.advance(move, moves.MIGRATING, self.utcnow(), **seen)
 
     def _hurry(self, move):
-        """End a migration that takes too long, one way or the other."""
+        """Abort a migration that takes too long, or complete it by force, as ``timeout_action``
+        says."""
         if self.options.timeout_action == options.ABORT:
             self._abort(move)
         elif move.forced_at is None:
@@ -288,7 +291,7 @@ class Runner:
 
     @staticmethod
     def _ask(act, move):
-        """Return whether Nova heard it."""
+        """Send a request to Nova about a move. Returns whether Nova answered."""
         try:
             act(move)
         except exception.NovaClientError as e:
@@ -306,8 +309,8 @@ class Runner:
         return instance.task_state == 'migrating' and self.compute.set_free(move)
 
     def _left(self, move):
-        """Read the instance, which its owner may delete at any time, with all records of its
-        migrations."""
+        """Read the instance. If its owner has deleted it, raise PlanOutdated: the records of its
+        migrations are gone too."""
         instance = self.compute.instance(move.instance_uuid)
         if instance is None or instance.task_state in DELETING:
             self._outdate(move, 'it was deleted while it was moved')
@@ -369,8 +372,8 @@ class Runner:
                        f'{"ahead" if skew > 0 else "behind"}: {fault}')
 
     def _verify(self, move):
-        """Check the instance itself: it has to be on the destination and in order, whatever the
-        status says."""
+        """Check the instance itself: it has to be on the destination and in order, whichever status
+        the migration has."""
         try:
             instance = self.compute.instance(move.instance_uuid)
         except exception.NovaClientError as e:
@@ -413,8 +416,8 @@ class Runner:
         self._end(move, moves.FAILED, detail=detail, error_type=error_type, error=error)
 
     def _postpone(self, move_uuid, outage):
-        """Let a move wait for a service that does not answer. The wait does not count as a try. A
-        move that waits longer than ``stale_plan_age`` is given up like any other."""
+        """Put a move back into the queue until a service answers again. The wait does not count as
+        a try. A move that waits longer than ``stale_plan_age`` is given up like any other."""
         self._aborted_at.pop(move_uuid, None)
         move = self.journal.move(move_uuid)
         if move.abort_requested:
@@ -455,14 +458,14 @@ class Runner:
         return self._lasted(move) > self.options.migration_timeout
 
     def _is_hopeless(self, move):
-        """Return whether Nova had its time, and time to end it on top: a service of Nova that died
-        or a message that it lost can leave a migration in progress for ever."""
+        """Return whether the time for a try has passed, including the time for ending it. A service
+        of Nova that died, or a lost message, can leave a migration in progress for ever."""
         tries = 2 if self.options.timeout_action == options.FORCE_COMPLETE else 1
         allowed = tries * self.options.migration_timeout + self.options.request_grace
         return self._lasted(move) > allowed
 
     def _lasted(self, move):
-        """Return for how many seconds a try has lasted, as this process measures it."""
+        """Return the seconds since the begin of a move's try, by the clock of this process."""
         return self._seconds() - self._clock(move).began_at
 
     def _clock(self, move):
@@ -474,9 +477,9 @@ class Runner:
         return known
 
     def _start_clock(self, move):
-        """Begin to measure the duration of a try. The duration of a try that another process began
-        follows only from dates. Where it exceeds the time that a worker permits, the dates are
-        wrong or no worker ran, and the try gets its full time again."""
+        """Begin to measure the duration of a try. If another process began the try, its duration so
+        far is computed from times in the journal. Where that is longer than any worker permits, the
+        times are wrong or no worker ran, and the try gets its full time again."""
         passed = max(0.0, (self.utcnow() - move.requested_at).total_seconds())
         allowed = (2 * self.options.migration_timeout + self.options.request_grace
                    + self.options.worker_timeout)

@@ -1,4 +1,4 @@
-"""The parts of a process that carries out moves, put together over the broker."""
+"""The dispatcher and the executor of a process, connected to the message broker."""
 
 import dataclasses
 from concurrent import futures
@@ -18,7 +18,7 @@ from kronos_nova.executor.ports import ExecutorPorts
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceContext:
-    """The dependencies of both services; made after the process has forked.
+    """The dependencies of DispatchService and ExecutionService, made after the process has forked.
 
     conf : ConfigOpts; ``[kronos_executor]`` is read again with every tick
     host : name of this host, the same after a restart
@@ -31,9 +31,9 @@ class ServiceContext:
 
 
 class DispatchService:
-    """Sends moves to executors and makes the consequences of their ends.
+    """Sends moves to executors, and carries out the consequences of their ends.
 
-    :param listens: whether to take results from the broker too, and not from the journal alone
+    :param listens: whether to receive results from the broker, in addition to reading the journal
     """
 
     def __init__(self, context: ServiceContext, listens: bool = True):
@@ -105,7 +105,7 @@ class ExecutionService:
         """Carry out one tick of the executor.
 
         :param adopts: whether to take over moves of workers that died
-        :returns: how many moves this process has
+        :returns: number of moves of this process
         :raises DBError: the journal cannot be reached
         """
         options = ExecutorOptions.from_conf(self._context.conf)
@@ -116,9 +116,9 @@ class ExecutionService:
         return self._executor.tick(adopts)
 
     def stop_taking(self):
-        """Accept no more moves; those accepted go on with every tick."""
+        """Accept no more moves. Accepted moves continue with every tick."""
         self._listening.stop()
 
     def retire(self):
-        """Leave the moves of this process to others."""
+        """Stop the executor, and leave its moves to others."""
         self._executor.retire()

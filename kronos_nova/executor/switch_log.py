@@ -1,4 +1,4 @@
-"""Logs the actions of operators, whose commands run in other processes that write no service
+"""Logs levels and pauses that operators set, because their commands do not write to a service's
 log."""
 
 from oslo_log import log as logging
