@@ -1,9 +1,9 @@
-"""Starts cycles: decides what is due, and lets a child process do it.
+"""Starts cycles: decides which aggregates are due, and has a child process plan them.
 
-Reading a large cloud and planning for it are seconds of pure Python, which in this process would
-take turns with every RPC that the conductor serves, whatever its concurrency mode. A child has an
-interpreter of its own, gives its memory back when it ends, and takes nothing down when it dies. One
-that has planned stays for a while, as the next to plan.
+Reading a large cloud and planning for it take seconds of pure Python, which in this process would
+delay every RPC of the conductor, in any concurrency mode. A child has its own interpreter, returns
+its memory when it ends, and does not affect the conductor when it dies. After a cycle the child
+stays for a while, to plan the next one.
 """
 
 import dataclasses
@@ -44,21 +44,21 @@ process has everything loaded. Raised, a dead worker delays its aggregates more;
 workers take them and read everything again. Not measured."""
 
 TAKING_PATIENCE = 60
-"""Seconds for which workers wait for one that is taking aggregates, which takes one or two seconds.
-Raised, a hung worker stops all evaluations for longer; lowered, workers do not wait for a slow one.
-Not measured."""
+"""Seconds for which workers wait while another one locks due aggregates, which takes one or two
+seconds. Raised, a hung worker stops all evaluations for longer; lowered, workers do not wait for a
+slow one. Not measured."""
 
 LEAVE_SECONDS = 5
 """Seconds that a child process has to end, and again after it was killed. Raised, a conductor waits
-longer when it stops; lowered, a child is killed while it ends. A killed process that remains is
-waiting for a disk or a network file system."""
+longer when it stops; lowered, a child is killed while it ends. Only a process that waits for a disk
+or a network file system outlives that."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerPorts:
-    """The dependencies of a CycleScheduler. ``utcnow`` gives the time, ``monotonic`` seconds that
-    no correction of a clock changes, ``aggregate_hosts`` the names of the hosts of every aggregate
-    as they are now."""
+    """The dependencies of a CycleScheduler. ``utcnow`` returns the shared time, ``monotonic``
+    seconds of a monotonic clock, ``aggregate_hosts`` the present names of the hosts of every
+    aggregate."""
 
     locks: AggregateLocks
     switches: SwitchBoard
@@ -71,9 +71,10 @@ class SchedulerPorts:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Due:
-    """Names of aggregates: all that are planned at all, those for which it is time, the healthy
-    ones first, and of which the last evaluation failed, which do not wait for the interval, and
-    which an operator ordered something for."""
+    """Names of aggregates. ``wanted``: all that are planned. ``healthy_first``: those that are due,
+    ones whose last evaluation failed last. ``failed``: those whose last evaluation failed.
+    ``urgent``: those with an approved plan or a drain, which do not wait for the interval.
+    ``ordered``: those with a drain."""
 
     wanted: Sequence[str]
     healthy_first: Sequence[str]
@@ -114,7 +115,7 @@ class CycleScheduler:
             self._mind_the_spare()
 
     def stop(self):
-        """End the child, within a bounded time whatever it does, and give its locks back."""
+        """End the child within a bounded time, and release its locks."""
         if self.child is None:
             self._dismiss()
             return
@@ -128,9 +129,9 @@ class CycleScheduler:
     def _lock_due(self):
         """Lock the aggregates that are due and that no other worker has.
 
-        Those that share hosts are taken together. One with an approved plan does not wait for its
-        time. One whose last evaluation failed is taken alone, so that it fails alone; with it come
-        only those that it shares hosts with.
+        Aggregates that share hosts are locked together. An aggregate with an approved plan does not
+        wait for the interval. An aggregate whose last evaluation failed is locked only with those
+        that it shares hosts with, so that it does not fail others.
         """
         due = self._due()
         if not due.healthy_first:
@@ -145,15 +146,15 @@ class CycleScheduler:
         try:
             ours = self._lock_in_order(due)
         finally:
-            if not ours:  # perhaps a database failed after some were taken
+            if not ours:  # perhaps a database failed after some were locked
                 self.scheduler_ports.locks.release_all()
             elif is_alone:
                 self.scheduler_ports.locks.release(TAKING)
         return ours
 
     def _has_waited_enough(self):
-        """Return whether the worker that takes aggregates must have stopped or hung. Its aggregates
-        are locked, and the others are free."""
+        """Return whether the worker that is locking aggregates must have stopped or hung. Its
+        aggregates stay locked; the others can be planned."""
         now = self.scheduler_ports.monotonic()
         if self._refused_since is None:
             self._refused_since = now
@@ -168,7 +169,7 @@ class CycleScheduler:
         switches, defaults = self.scheduler_ports.switches.read(), levels.defaults(self.conf)
         approved = {plan.aggregate for plan in self.scheduler_ports.journal.approved_plans()
                     if not switches.hold(plan.aggregate)}
-        # Requests of operators wait neither for the interval nor for a level.
+        # Drains of operators wait neither for the interval nor for a level.
         draining = {drain.aggregate for drain in Drains(
             self.scheduler_ports.journal.database).in_states(ACTIVE)}
         wanted = [scope for scope in aggregates_in_scope(self.conf)
@@ -178,8 +179,8 @@ class CycleScheduler:
             wanted, now, group.evaluation_interval,
             (self.scheduler_ports.journal.worker, self._head_start))
         if due and not group.aggregates_per_cycle:
-            # A child reads the present cloud, so an aggregate that others planned last takes little
-            # more time.
+            # One child plans all aggregates that are due, so aggregates that another worker planned
+            # last take little more time.
             due = self.scheduler_ports.cycles.due(wanted, now, group.evaluation_interval)
         urgent, failed = approved | draining, self.scheduler_ports.cycles.failed()
         return _Due(healthy_first=sorted((scope for scope in wanted
@@ -202,8 +203,8 @@ class CycleScheduler:
         return ours
 
     def _lock_unit(self, scope, units, interval, is_ordered):
-        """Lock an aggregate and all that share hosts with it, or none of them, and record their
-        beginning."""
+        """Lock an aggregate and all that share hosts with it, or none of them, and record the begin
+        of their evaluations."""
         locks = self.scheduler_ports.locks
         if not locks.acquire(scope):
             return []
@@ -213,7 +214,7 @@ class CycleScheduler:
             if locks.acquire(*others):
                 taken += others
                 is_begun = self._begin_evaluation(scope, others, interval, is_ordered)
-        finally:  # a database that does not answer must not leave a lock behind
+        finally:  # release the locks also after an error of the database
             if not is_begun:
                 locks.release(*taken)
         return taken if is_begun else []
@@ -236,8 +237,8 @@ class CycleScheduler:
         self._scopes, self._started = tuple(ours), self.scheduler_ports.monotonic()
 
     def _started_child(self, ours):
-        """Return the Popen of a child that has the order to plan. The child that planned last is
-        used where possible."""
+        """Order a child to plan some aggregates, and return its Popen. The child that planned last
+        is used where possible."""
         said = planning_client.configuration(self.conf)
         if self._process is not None and self._process.configuration != said:
             self._dismiss()
@@ -262,8 +263,8 @@ class CycleScheduler:
 
     @property
     def _head_start(self):
-        """Return the seconds for which an aggregate is left to its last worker; 0 where no child
-        stays after its cycle."""
+        """Return the seconds for which a due aggregate is left to its last worker; 0 where no child
+        stays until the next cycle."""
         group = self.conf.kronos
         return HEAD_START if group.planner_idle_time > group.evaluation_interval else 0
 
@@ -309,7 +310,8 @@ class CycleScheduler:
                       'a file system. It will write nothing any more.', self.child.pid)
 
     def _fail(self):
-        """Retry the aggregates that the child did not finish, each time later."""
+        """Postpone the aggregates that the child did not finish, longer after each failure in a
+        row."""
         try:
             self.scheduler_ports.cycles.fail(self._scopes, self.scheduler_ports.utcnow(),
                                              self.conf.kronos.evaluation_interval)
@@ -327,7 +329,8 @@ class CycleScheduler:
 
 
 class _Units:
-    """Aggregates that share hosts, read when they are first needed."""
+    """The groups of aggregates that share hosts. Their hosts are read when they are first
+    needed."""
 
     def __init__(self, names, aggregate_hosts):
         self._names, self._aggregate_hosts = names, aggregate_hosts

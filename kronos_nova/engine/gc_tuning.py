@@ -10,12 +10,12 @@ collector."""
 
 
 def collect_rarely():
-    """Let the collector run rarely. Called before large modules and answers are loaded."""
+    """Make the garbage collector run rarely. Call it before large modules or answers are loaded."""
     gc.set_threshold(CONTAINERS)
 
 
 def exempt_loaded_objects():
-    """Exempt all objects from collection; called when everything is loaded, and before the process
-    ends. A process that has Nova or Kronos' API in its memory would stop for more than a tenth of a
-    second at each collection, of which the last is at its end."""
+    """Exempt all present objects from collection. Call it when everything is loaded, and before the
+    process ends. With Nova or Kronos' API in memory, each collection stops a process for more than
+    a tenth of a second, also the last one at its end."""
     gc.freeze()

@@ -1,4 +1,4 @@
-"""Work that is repeated until it succeeds. A problem is logged once and not every second."""
+"""Repeated work of a service whose problems are logged once and not every second."""
 
 from oslo_config import cfg
 from oslo_db import exception as db_exc
@@ -11,18 +11,18 @@ LOG = logging.getLogger(__name__)
 
 
 class Guard:
-    """Runs parts of a service. A problem that an operator has to fix in one part, or a database
-    that does not answer, keeps none of the others from running."""
+    """Runs the parts of a service, each independent of the problems of others: problems that an
+    operator has to fix, or a database that does not answer."""
 
     def __init__(self):
         self._said = {}
         self._without_database = set()
 
     def run(self, part, work):
-        """Call ``work``; a problem is logged when it appears and when it is gone.
+        """Call ``work``, and log a problem when it appears and when it is gone.
 
-        An outage of the database is one problem, however many parts meet it and whatever their
-        errors say.
+        An outage of the database is logged as one problem, even if several parts raise different
+        errors.
         """
         try:
             work()

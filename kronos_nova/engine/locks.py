@@ -1,4 +1,4 @@
-"""Locks of aggregates. Only the holder of an aggregate's tooz lock plans it."""
+"""Locks of aggregates in tooz. Only the process that holds the lock of an aggregate plans it."""
 
 import hashlib
 import os
@@ -14,12 +14,12 @@ from kronos_nova import exception
 LOG = logging.getLogger(__name__)
 
 TAKING = '\0'
-"""The lock of the worker that takes aggregates. No aggregate can be called that, while an option
-may well have an empty name in it, which has to be found wrong as any other."""
+"""Name of the lock that a worker holds while it locks due aggregates. No aggregate has this name.
+The empty name would not do, because an invalid option may contain it."""
 
 
 class AggregateLocks:
-    """The locks that this process holds. A process that dies loses them.
+    """The locks that this process holds. They are released when the process dies.
 
     :param url: a tooz URL; None for lock files under ``state_path``, which serve one host
     :param member: name of this process, unique in the cloud
@@ -48,8 +48,8 @@ class AggregateLocks:
         return said.replace(self._secret, '***') if self._secret else said
 
     def acquire(self, *aggregates):
-        """Return whether this process now plans all of the aggregates; does not wait, and takes
-        none where one is taken."""
+        """Lock some aggregates, or none if another process has one of them. Returns whether they
+        are locked, without waiting."""
         taken = []
         for aggregate in aggregates:
             if not self._acquire(aggregate):
@@ -88,7 +88,7 @@ class AggregateLocks:
         try:
             self._held.pop(aggregate).release()
         except tooz.ToozError as e:
-            # It has expired, or will.
+            # The lock has expired, or will.
             LOG.warning('The lock on %s was not given back: %s', _described(aggregate),
                         self._said(e))
 

@@ -1,8 +1,8 @@
-"""The process that plans: it is started once and given one order after another.
+"""Client of the planning process, which is started once and gets one order after another.
 
-Loading Nova and everything else takes seconds of the processor, and what it has read of placement
-can be kept: a process that planned lately is the one to plan next. Orders go to its standard input,
-a line of JSON each; answers, a status each, come back by a pipe of their own.
+A process that has planned plans again, because loading Nova takes seconds of CPU time, and data of
+placement can be kept. Each order is a line of JSON on its standard input. Each answer is a status
+on a separate pipe.
 """
 
 import contextlib
@@ -21,9 +21,9 @@ from kronos_nova.engine import planning_worker
 LOG = logging.getLogger(__name__)
 
 MEMORY = {'MALLOC_ARENA_MAX': '1', 'MALLOC_MMAP_THRESHOLD_': str(1 << 20)}
-"""For the child's malloc, where it is glibc's. Answers are read in threads of their own, and each
-would leave the memory that it took in an arena that is never shrunk; answers of some MB, which come
-from the heap once the first was freed, would leave holes in it."""
+"""Variables for glibc's malloc in the child. Answers are read in several threads. With several
+arenas, each thread would leave its memory in an arena that never shrinks. Without the threshold,
+answers of some MB would come from the heap once the first was freed, and leave holes in it."""
 
 NICEST = 19
 """Largest niceness of a process (no unit). Fixed by POSIX."""
@@ -31,20 +31,20 @@ NICEST = 19
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Command:
-    """The start of a child: its module, and the command line that gave this process its
-    configuration."""
+    """The command that starts a child: its module, and the arguments by which this process found
+    its configuration."""
 
     module: str
     arguments: Sequence[str]
 
 
 class PlanningClient:
-    """A running child. ``popen`` is the process itself; once it ``is_leaving`` it takes no orders.
+    """A running child. ``popen`` is its process. Once it ``is_leaving``, it accepts no orders.
 
     :param command: Command
-    :param configuration: what :func:`configuration` said when it was started
-    :param niceness: added to that of this process
-    :raises OSError: there is no process to spare
+    :param configuration: result of :func:`configuration` when the child was started
+    :param niceness: niceness that is added to that of this process
+    :raises OSError: no process can be started
     """
 
     def __init__(self, command, configuration, niceness):
@@ -77,9 +77,9 @@ class PlanningClient:
                 os.sched_setscheduler(self.popen.pid, os.SCHED_IDLE, os.sched_param(0))
 
     def order(self, scopes):
-        """Let it plan some aggregates.
+        """Order the child to plan some aggregates.
 
-        :returns: whether the order reached it; it does not when the worker has ended meanwhile
+        :returns: whether the child received the order; False where it has ended
         """
         self._waited_before = self._waited_ever()
         try:
@@ -90,8 +90,8 @@ class PlanningClient:
         return self.popen.poll() is None
 
     def answer(self):
-        """Return the status of the order, or None while it works or if it ended without an
-        answer."""
+        """Return the status of the last order; None while the child works on it or if it ended
+        without an answer."""
         with contextlib.suppress(BlockingIOError):
             said = os.read(self._answers, 64)
             if said.endswith(b'\n'):
@@ -111,12 +111,12 @@ class PlanningClient:
         return 0.0
 
     def dismiss(self):
-        """End the worker, which is idle."""
+        """End the child, which is idle."""
         self.popen.kill()
         self.forget()
 
     def forget(self):
-        """Forget a child that has ended or will end."""
+        """Close the pipes to a child that has ended or will end."""
         with contextlib.suppress(OSError):
             self.popen.stdin.close()
         if self._answers is not None:
@@ -126,8 +126,8 @@ class PlanningClient:
 
 @contextlib.contextmanager
 def _as_far_as_it_may():
-    """Ignore errors of setting priorities. Containers forbid this in many ways, and a child plans
-    without them."""
+    """Ignore errors of setting priorities. Containers forbid this in many ways, and a child can
+    plan without a lower priority."""
     try:
         yield
     except OSError as error:

@@ -1,9 +1,9 @@
-"""Cycles in a process of its own, for the service that started it.
+"""The planning process: runs cycles for the service that started it.
 
 Each line of the standard input is an order: the names of the aggregates, as JSON. The answer to an
-order is 0, the cycle was carried through, whatever it found; or 3, it was not, for a reason that
-has to do with no aggregate in particular, and the log says why; and beside it whether the process
-takes another order. One that ends without an answer ended in the middle of it.
+order has two words. The first is 0 if the cycle was completed, with any result, and 3 if a general
+problem, which is logged, prevented it. The second says whether the process accepts another order. A
+process that ends without an answer ended in the middle of a cycle.
 """
 
 import argparse
@@ -73,7 +73,7 @@ class Sources:
 
 def parse(prog, argv):
     """Parse the arguments that :class:`kronos_nova.engine.planning_client.PlanningClient` gives:
-    the descriptor for ``answers``, and the ``arguments`` that lead to the configuration."""
+    the file descriptor for ``answers``, and the ``arguments`` for finding the configuration."""
     parser = argparse.ArgumentParser(prog=prog)
     parser.add_argument('--answers', type=int, required=True)
     parser.add_argument('arguments', nargs='*')
@@ -83,7 +83,7 @@ def parse(prog, argv):
 def end_with_parent():
     """Make this process end when its parent does.
 
-    :returns: a callable that tells whether the parent still lives
+    :returns: a callable that returns whether the parent still lives
     """
     parent = os.getppid()
     # SIGHUP is meant for the parent, which reads its configuration again.
@@ -99,8 +99,8 @@ def end_with_parent():
 def serve(conf, make_sources, answers, may_write):
     """Carry out orders until there are no more, or this process has grown too big or too old.
 
-    :param make_sources: gives the Sources, which are kept from one order to the next
-    :param answers: file descriptor
+    :param make_sources: returns the Sources, which are kept from one order to the next
+    :param answers: file descriptor to which answers are written
     :returns: the exit status
     """
     @functools.cache
@@ -122,23 +122,24 @@ def serve(conf, make_sources, answers, may_write):
 
 
 def _give_memory_back():
-    """Give the memory of a cycle back to the kernel, so that cycles do not add up."""
+    """Give the memory of a cycle back to the kernel, so that the memory of cycles does not add
+    up."""
     gc.collect()
     with contextlib.suppress(AttributeError):  # of glibc alone
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def _resident_mb():
-    """Return the MiB of this process that are in memory."""
+    """Return the resident memory of this process in MiB."""
     with open('/proc/self/statm') as file:
         return int(file.read().split()[1]) * os.sysconf('SC_PAGE_SIZE') >> 20
 
 
 def run(conf, dependencies, scopes, may_write):
-    """Evaluate some of the aggregates in scope.
+    """Evaluate some aggregates.
 
-    :param dependencies: gives the Database, the Sources, the ForecastCache and the LossJudge
-    :returns: the answer
+    :param dependencies: returns the Database, the Sources, the ForecastCache and the LossJudge
+    :returns: the status for the answer
     """
     try:
         database, *others = dependencies()
