@@ -1,4 +1,4 @@
-"""The port to the store of claims. Drivers are entry points of ``kronos_nova.claim_stores``."""
+"""The interface of stores of claims. Drivers are entry points of ``kronos_nova.claim_stores``."""
 
 from typing import Protocol
 
@@ -10,20 +10,20 @@ NAMESPACE = 'kronos_nova.claim_stores'
 
 
 class ClaimStore(Protocol):
-    """Keeps the claims of one compute host. Not thread safe: the caller holds its own lock.
+    """Stores the claims of one compute host. Not thread safe: the caller holds its own lock.
 
     A driver is called with ``conf`` (the configuration), ``host`` (the compute host's name) and
-    ``call`` (``call(method, **kwargs)`` asks the conductor, returns its answer and raises
-    ClaimError; None where there is none). Every method raises ClaimError when it cannot do what it
-    is asked; what was kept before is then unchanged.
+    ``call`` (``call(method, **kwargs)`` calls the conductor, returns its answer and raises
+    ClaimError; None where there is no conductor). A method that fails raises ClaimError and changes
+    nothing.
     """
 
     def open(self) -> bool:
         """Open the store; harmless when repeated.
 
-        :returns: whether the claims were kept without a gap since they were last written. False
-            means that they may be incomplete: the store is new, was upgraded or had to be rebuilt
-        :raises DatabaseVersionError: it is newer than this code
+        :returns: whether the stored claims are complete. False where they may not be: the store is
+            new, was upgraded or had to be rebuilt
+        :raises DatabaseVersionError: the store is newer than this code
         """
 
     def load(self) -> list[Claim]:
@@ -31,13 +31,13 @@ class ClaimStore(Protocol):
 
     def write(self, put: list[Claim], drop: list[tuple]) -> dict[tuple, int]:
         """Insert or overwrite the claims ``put`` by their keys and remove those with the keys
-        ``drop``, in one transaction. Keys that are not there are no error.
+        ``drop``, in one transaction. Missing keys are no error.
 
         :returns: {key: id} of ``put``
         """
 
     def close(self) -> None:
-        """Give back what was opened; :meth:`open` may follow."""
+        """Close the store. It may be opened again."""
 
 
 def load_store(name, conf, host, call=None):

@@ -14,7 +14,7 @@ LOG = logging.getLogger(__name__)
 
 
 class CentralStore:
-    """The store as nova-compute uses it, through messages to the conductor."""
+    """The store's side in nova-compute, which calls the conductor."""
 
     def __init__(self, conf, host, call):
         if call is None:
@@ -25,7 +25,7 @@ class CentralStore:
         self._call = call
 
     def open(self):
-        """Do nothing: the conductor keeps the one database."""
+        """Do nothing: the conductor has the database open."""
         return True
 
     def load(self):
@@ -50,10 +50,11 @@ class CentralStore:
 
 
 class CentralTable:
-    """The store in the conductor, with values that a message can carry.
+    """The store's side in the conductor. Its methods take and return values that a message can
+    carry.
 
     :param database: kronos_nova.db.engine.Database of the control database
-    :raises DatabaseVersionError: it is not at the revision of this code
+    :raises DatabaseVersionError: the database is not at the revision of this code
     """
 
     def __init__(self, database):
@@ -64,7 +65,7 @@ class CentralTable:
     def load(self, host):
         """Return the claims of a host as dicts.
 
-        :raises ClaimError: ``host`` is no name of one
+        :raises ClaimError: ``host`` is not a valid name of a host
         """
         _checked(boundary.printable, host, 'host')
         with self._database.reader() as session:
@@ -74,8 +75,8 @@ class CentralTable:
         """Write claims through the conductor.
 
         :returns: the ids of ``put``, in its order
-        :raises ClaimError: they are no claims of ``host``, or more than a host has; nothing is
-            written then
+        :raises ClaimError: the claims are invalid, not of ``host``, or more than a host may have;
+            nothing was written
         """
         _checked(boundary.printable, host, 'host')
         claims = _checked(message.claims_of, put, host, clock.utcnow())

@@ -1,4 +1,4 @@
-"""Read access to stored claims from outside of nova-compute."""
+"""Access to stored claims from outside of nova-compute, for commands."""
 
 from kronos_nova import exception
 from kronos_nova.claims import table
@@ -10,10 +10,11 @@ MODELS = {migrate.CLAIMS: claim_models.LocalClaim, migrate.CONTROL: claim_models
 
 
 class ClaimReader:
-    """The claims of every host in one database, which is neither made, upgraded nor repaired here.
+    """The claims of every host in one database. It neither makes, upgrades nor repairs the
+    database.
 
     :param history: migrate.CLAIMS or migrate.CONTROL
-    :raises DatabaseVersionError: the database is not what this code needs
+    :raises DatabaseVersionError: the database is not at the revision of this code
     """
 
     def __init__(self, engine, history):
@@ -29,7 +30,7 @@ class ClaimReader:
     def get(self, claim_id):
         """Return a claim by its id.
 
-        :raises ClaimError: there is none
+        :raises ClaimError: there is no claim with this id
         """
         for claim in self.all():
             if claim.id == claim_id:

@@ -2,7 +2,7 @@
 
 SQLite has no checksums of its own: a bit that flips in the number of vCPUs of a claim gives another
 valid number. The table ``claim_digests`` is separate from the table of claims, so that other
-programs can go on reading and writing the latter. A claim without a checksum is accepted.
+programs can still read and write the claims. A claim without a checksum is accepted.
 """
 
 import hashlib
@@ -12,8 +12,8 @@ import sqlalchemy as sa
 
 _COLUMNS = ('id', 'host', 'node', 'instance_uuid', 'vcpus', 'memory_mb', 'disk_gb', 'pci',
             'resize_target', 'state', 'migration_uuid', 'numa_topology')
-"""Covered columns. ``created_at`` is not: an operator may change it, and it decides only how long
-an orphan is kept."""
+"""Columns that the checksum covers. ``created_at`` is not covered, because an operator may change
+it, and it decides only how long a claim without an owner is kept."""
 
 table = sa.Table(
     'claim_digests', sa.MetaData(),

@@ -1,6 +1,6 @@
-"""The claims of a compute host in memory, and the store that keeps them. The claims in memory are
-correct even where the store cannot be written. A store that fails is reported once, not used until
-the next audit, and then updated.
+"""The claims of a compute host in memory, and their store. The claims in memory are correct even
+where the store cannot be written. A store that fails is reported once, not used until the next
+audit, and then updated.
 """
 
 import collections
@@ -25,15 +25,15 @@ ORPHANS = prometheus_client.Counter(
     'Claims released because they belonged to no instance and no migration.')
 
 KNOWN = (exception.ClaimError, exception.DatabaseVersionError)
-"""Errors of the port. A store is an entry point and may be of another author: any other error is
-handled alike, and logged with its traceback."""
+"""Errors that a store should raise. A store may be by another author, so any other error is handled
+in the same way, but logged with its traceback."""
 
 
 class Ledger:
-    """The claims of each node and what the store has of them. The caller holds a lock.
+    """The claims of each node in memory and in the store. The caller holds a lock.
 
     :param store: ClaimStore
-    :param clock: callable that gives the time
+    :param clock: callable that returns the time
     """
 
     def __init__(self, store, host, clock=clock.utcnow):
@@ -51,9 +51,9 @@ class Ledger:
         return self.nodes[node]
 
     def open(self):
-        """Read what is kept.
+        """Open the store and read its claims.
 
-        :returns: whether it was kept without a gap; False too when the store cannot be read
+        :returns: whether the stored claims are complete; False also when the store cannot be read
         """
         try:
             trusted = self.store.open()
@@ -64,7 +64,7 @@ class Ledger:
         return trusted
 
     def rows(self, node):
-        """Return ``[Claim, ...]`` that the store has for a node, as far as is known."""
+        """Return ``[Claim, ...]`` that the store has for a node, as it was last read or written."""
         return list(self._rows[node].values())
 
     def refresh(self):
@@ -82,11 +82,12 @@ class Ledger:
         self._rows = rows
 
     def save(self, node, uuid=None):
-        """Write claims to the store: those of one instance, or (None) all of a node.
+        """Write changed claims to the store: those of one instance, or of a whole node where
+        ``uuid`` is None.
 
-        A failed store is tried again only with all of a node, that is at an audit.
+        A store that failed is tried again only with a whole node, that is at an audit.
 
-        :returns: {key: Claim}, with their ids; those of claims that are in memory only are negative
+        :returns: {key: Claim} with ids; the ids of claims that are only in memory are negative
         """
         wanted = self._wanted(node, uuid)
         rows = self._rows[node]
@@ -111,8 +112,8 @@ class Ledger:
     def is_expired(self, claim, expiry):
         """Return whether ``expiry`` has passed since a claim was made.
 
-        A claim from the future was made before the clock of this host was set back: it is made
-        again now, so that it is not kept until the clock has caught up.
+        A claim with a time in the future was made before the clock of this host was set back. Its
+        time becomes now, so that it is not kept until the clock has caught up.
         """
         now = self.clock()
         if claim.created_at > now:

@@ -1,6 +1,6 @@
-"""Claims as they arrive in a message, checked before anything is made of them.
+"""Checks of claims that arrive in a message.
 
-Every compute host can write to the bus, so every compute host can send such a message.
+Every compute host can write to the message bus, so a message may contain anything.
 """
 
 import dataclasses
@@ -33,7 +33,8 @@ names, uuids and times."""
 _KEY_PARTS = 3
 """Number of parts of a key. Fixed by the primary key of the table."""
 
-# A claim is not older than the instance that it is of. The clock of a host may be far ahead.
+# Bounds for the time of a claim. A claim is not older than its instance, and the clock of a host
+# may be far ahead.
 _FUTURE = datetime.timedelta(days=365)
 _PAST = datetime.timedelta(days=365 * 20)
 
@@ -41,7 +42,7 @@ _PAST = datetime.timedelta(days=365 * 20)
 def claim_of(row: object, host: str, now: datetime.datetime) -> Claim:
     """Read a claim of ``host`` from a message.
 
-    :raises OutOfBounds: it is no claim of ``host``, or no host has such a one
+    :raises OutOfBounds: the row is not a valid claim of ``host``
     """
     claim = validated(row)
     if claim.host != host:
@@ -53,7 +54,7 @@ def validated(row: object) -> Claim:
     """Return the claim of a mapping with the columns of the table as keys.
 
     :raises OutOfBounds: a value has another type than its column, or is outside the column's range
-    :raises ValueError: ``created_at`` is no time
+    :raises ValueError: ``created_at`` is not a time
     """
     if not isinstance(row, Mapping):
         raise boundary.OutOfBounds(what='a claim', problem='must be an object')
@@ -87,9 +88,9 @@ def claims_of(rows: object, host: str, now: datetime.datetime) -> list[Claim]:
 
 
 def keys_of(keys: object) -> list[tuple[str, str, bool]]:
-    """Return the keys of claims to be dropped, as Claim.key has them.
+    """Return the keys of claims to be removed, in the form of Claim.key.
 
-    :raises OutOfBounds: they are none
+    :raises OutOfBounds: they are not valid keys
     """
     if not isinstance(keys, list | tuple):
         raise boundary.OutOfBounds(what='the keys', problem='must be a list')
@@ -108,7 +109,7 @@ def _text_or_none(row, name, most):
 
 
 def _in_time(claim, now):
-    """Return the claim, made now where the clock of the host that made it is ahead of this one."""
+    """Return the claim, with the present time if the clock of its host is ahead of this one."""
     if not now - _PAST <= claim.created_at <= now + _FUTURE:
         raise boundary.OutOfBounds(what='created_at', problem='is no time at which it was made')
     return dataclasses.replace(claim, created_at=min(claim.created_at, now))

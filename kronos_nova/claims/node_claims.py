@@ -1,9 +1,9 @@
-"""The claims for the room that the resource tracker of a compute node holds. This module is pure:
-it has no I/O and reads no clock.
+"""The claims of a compute node, for the usage that its resource tracker counts. This module is
+pure: it has no I/O and reads no clock.
 
-For an instance a node may hold room as its home, room for a move (in or out), and claims that
-Nova's tracker does not count (prepared ahead, or forgotten by its audit): the *untracked* claims.
-Together they are at most two claims, which differ in ``resize_target``.
+For an instance, a node may have a claim of the instance itself, a claim of a move (in or out), and
+*untracked* claims, which Nova's tracker does not count because they were prepared ahead or its
+audit did not find them. Together these are at most two claims, which differ in ``resize_target``.
 """
 
 import collections
@@ -21,8 +21,8 @@ def keys_of(node, uuid):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MoveClaim:
-    """Room that Nova counts for a migration. ``is_old`` is set where it is what the instance had
-    before, held for a way back; else it is what the instance will have here."""
+    """The usage that Nova counts for a migration. ``is_old`` is true for the old resources of the
+    instance, which are kept for a revert, and false for the new ones."""
 
     amount: Amount
     is_old: bool
@@ -49,8 +49,9 @@ class _Holding:
 class NodeClaims:
     """The claims of one node.
 
-    ``untracked``: {key: Claim}, those that Nova does not count itself. ``is_audited`` is set while
-    Nova counts everything again; meanwhile the untracked claims of before are in ``waiting``.
+    ``untracked``: {key: Claim} of the claims that Nova does not count itself. ``is_audited`` is
+    true while Nova's audit counts everything again; during that time ``waiting`` has the earlier
+    untracked claims.
     """
 
     def __init__(self, host, node):
@@ -69,7 +70,7 @@ class NodeClaims:
         self.is_audited = True
 
     def end_audit(self, untracked):
-        """End Nova's audit: count the claims that it has not counted.
+        """End Nova's audit, and add the claims that the audit has not counted.
 
         :param untracked: claims that count in addition to what Nova counts
         """
@@ -82,8 +83,8 @@ class NodeClaims:
         self._holdings[uuid].instance = amount
 
     def track_move(self, uuid, move):
-        """Count the PCI devices of a move once, although the instance has them too while both are
-        here."""
+        """Track a move. PCI devices that both the move and the instance have here are counted once,
+        for the move."""
         holding = self._holdings[uuid]
         holding.move = move
         if holding.instance:
@@ -98,11 +99,12 @@ class NodeClaims:
             del self._holdings[uuid]
 
     def drop_move(self, uuid, is_old):
-        """Drop one side of a move that has ended; the other one is the instance's home.
+        """Drop one claim of a move that has ended; the other one becomes the claim of the instance
+        itself.
 
-        With one side here only, that one is dropped, whichever it was said to be.
+        If there is only one claim here, it is dropped, whichever ``is_old`` says.
 
-        :returns: the Amount dropped, None when nothing was held
+        :returns: the dropped Amount; None when there was no claim
         """
         sides = {claim.resize_target: claim for claim in self.claims(uuid).values()}
         gone = sides.pop(not is_old, None) or (sides.popitem()[1] if sides else None)
@@ -120,7 +122,7 @@ class NodeClaims:
         return [self.untracked[key] for key in keys_of(self.node, uuid) if key in self.untracked]
 
     def knows(self, uuid):
-        """Return whether Nova itself counts something for an instance here."""
+        """Return whether Nova itself counts usage for an instance here."""
         return uuid in self._holdings
 
     def uuids(self):

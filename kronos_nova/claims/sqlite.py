@@ -1,4 +1,4 @@
-"""The store ``sqlite``: a file of the compute host, in WAL mode, with one writer."""
+"""The store ``sqlite``: an SQLite file on the compute host, in WAL mode, with one writer."""
 
 import contextlib
 import errno
@@ -27,12 +27,11 @@ UNUSABLE = {
     sqlite3.SQLITE_PERM, sqlite3.SQLITE_ABORT, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOLFS, sqlite3.SQLITE_AUTH}
-"""Primary result codes of SQLite that say something about the machine. Every other one is about the
+"""Primary result codes of SQLite whose cause is the machine. All other codes are caused by the
 content of the file."""
 
 ERRORS = (db_exc.DBError, sa_exc.DBAPIError, sqlite3.Error)
-"""Errors of a database call. oslo.db has no error of its own for most of SQLite's, and passes them
-on."""
+"""Errors of a database call. oslo.db passes most errors of SQLite on unchanged."""
 
 BUSY_TIMEOUT_MS = 250
 """Milliseconds to wait for another process's lock. Raised, all other claims of the host wait
@@ -62,9 +61,9 @@ COMPANIONS = ('-wal', '-shm')
 class SqliteStore:
     """Claims in ``$state_path/$claim_db``.
 
-    A damaged file is set aside under a name with the time, and a new one is begun. A file that
-    cannot be reached, is locked or full is an error and is left alone. Whatever the file contains,
-    only the errors of the port are raised.
+    A damaged file is renamed to a name with the time, and a new file is made. A file that cannot be
+    reached, is locked or full causes an error and is not changed. With any content of the file,
+    only ClaimError and DatabaseVersionError are raised.
     """
 
     def __init__(self, conf, host, call=None):
@@ -108,20 +107,20 @@ class SqliteStore:
         return revisions
 
     def _check_kind(self):
-        """Refuse a directory, a pipe or a device: opening one may wait for ever."""
+        """Refuse a directory, a pipe or a device, because opening one may wait for ever."""
         for suffix in ('', *COMPANIONS):
             path = self.path + suffix
             if os.path.lexists(path) and not os.path.isfile(path):
                 raise _Corrupt(problem=f'{path} is no file')
 
     def _check(self):
-        """Read all that is in the file, and compare it with its checksums."""
+        """Read all claims of the file, and compare them with their checksums."""
         # quick_check does not suffice: it does not check indexes, which writes use.
         verdict = self._connection.exec_driver_sql('PRAGMA integrity_check(1)').scalar()
         if verdict != 'ok':
             raise _Corrupt(problem=verdict)
         digests.create(self._connection)
-        # A file whose header forbids writing says so at the first write only.
+        # Only a write shows that the header of the file forbids writing.
         digests.prune(self._connection)
         rows = self._table.load_all_messages(self._connection, MOST_ROWS + 1)
         boundary.sized(rows, 'the table of claims', MOST_ROWS)
@@ -162,8 +161,8 @@ class SqliteStore:
         """Translate errors while the block runs. The file is closed after any error, because the
         connection itself may be broken.
 
-        :raises ClaimError: the file cannot be used, or (``_Corrupt``) is not what it should be
-        :raises DatabaseVersionError: it is of a newer Kronos
+        :raises ClaimError: the file cannot be used, or (``_Corrupt``) its content is wrong
+        :raises DatabaseVersionError: the file was written by a newer Kronos
         """
         try:
             yield
@@ -179,7 +178,7 @@ class SqliteStore:
         SQLAlchemy, alembic and sqlite3 raise errors of many types for invalid content."""
         code = _sqlite_code(error)
         if code == sqlite3.SQLITE_READONLY:
-            # A number in the file's header says so too.
+            # A damaged header of the file can cause this code too.
             return not self._is_writable()
         return code in UNUSABLE or code is None and isinstance(error, OSError | MemoryError)
 
@@ -205,11 +204,11 @@ class SqliteStore:
 
 
 class _Corrupt(exception.ClaimError):
-    """The file is there and can be reached, but is not what it should be."""
+    """The file can be read, but its content is wrong."""
 
 
 def _bound(connection, deadline):
-    """Limit the time and the size of what SQLite does for a file that may contain anything."""
+    """Limit the time and the memory that SQLite uses for a file that may contain anything."""
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
     connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
 

@@ -1,4 +1,4 @@
-"""Claims as rows of a table: reads and writes them on a connection to any database."""
+"""Reads and writes claims as rows of a table, on a connection to any database."""
 
 import json
 import types
@@ -15,14 +15,15 @@ _KEY = ('host', 'node', 'instance_uuid', 'resize_target')
 class ClaimTable:
     """The statements on one table of claims.
 
-    They are made once: SQLAlchemy takes longer to put one together than SQLite to execute it.
+    The statements are made once, because SQLAlchemy takes longer to make one than SQLite to execute
+    it.
 
     :param model: a class of kronos_nova.db.claim_models
     """
 
     def __init__(self, model):
         table = model.__table__
-        # The name of a column itself would count as a value to set.
+        # A parameter with the name of a column would count as a value to set.
         is_key = sa.and_(*(table.c[name] == sa.bindparam(f'key_{name}') for name in _KEY))
         self._all = sa.select(table).order_by(table.c.id)
         self._of_host = self._all.where(table.c.host == sa.bindparam('key_host'))
@@ -51,15 +52,15 @@ class ClaimTable:
         return [to_claim(row) for row in connection.execute(self._all)]
 
     def load_messages(self, connection, host):
-        """Load claims like :meth:`load`, as dicts of plain values; :func:`from_message` takes
-        them."""
+        """Return the claims of ``host`` like :meth:`load`, but as dicts of plain values for
+        :func:`from_message`."""
         return [dict(row._mapping) for row in self._rows(connection, host)]
 
     def _rows(self, connection, host):
         return connection.execute(self._of_host, {'key_host': host})
 
     def write(self, connection, host, put, drop):
-        """Insert or overwrite ``put``, remove the keys ``drop``.
+        """Insert or overwrite the claims ``put``, and remove those with the keys ``drop``.
 
         :returns: {key: id} of ``put``
         """
@@ -99,7 +100,7 @@ def to_row(claim):
 
 
 def to_claim(row):
-    """Make a claim of an object with the columns as attributes."""
+    """Make a Claim from an object with the columns as attributes."""
     return Claim(
         id=row.id, host=row.host, node=row.node, instance_uuid=row.instance_uuid,
         resize_target=bool(row.resize_target), state=row.state, migration_uuid=row.migration_uuid,
@@ -109,5 +110,5 @@ def to_claim(row):
 
 
 def from_message(row):
-    """Make a claim of a dict with the columns as keys."""
+    """Make a Claim from a dict with the columns as keys."""
     return to_claim(types.SimpleNamespace(**row))
