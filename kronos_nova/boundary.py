@@ -44,7 +44,7 @@ def storable(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
     """Check a text like :func:`printable`, for a query. Tables of Nova and of MariaDB may have no
     characters of four bytes, and refuse a query with one.
 
-    :raises OutOfBounds: it has such characters, or is out of the bounds of :func:`printable`
+    :raises OutOfBounds: the text has such characters, or is out of the bounds of :func:`printable`
     """
     if sanitize.BEYOND.search(printable(value, what, most)):
         raise OutOfBounds(what=what, problem='has characters that no name in Nova has')
@@ -54,7 +54,7 @@ def storable(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
 def text(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
     """Return the value if it is a text of at most ``most`` characters.
 
-    :raises OutOfBounds: it is no text, or longer than ``most`` characters
+    :raises OutOfBounds: the value is no text, or longer than ``most`` characters
     """
     if not isinstance(value, str):
         raise OutOfBounds(what=what, problem=f'must be text, not {_kind(value)}')
@@ -64,10 +64,10 @@ def text(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
 
 
 def printable(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
-    """Return the text without control characters and lone surrogates, so that it can be written
-    anywhere, such as a key of a database.
+    """Return the value if it is a text without control characters and lone surrogates, which can be
+    written anywhere, such as into a key of a database.
 
-    :raises OutOfBounds: it is none, or longer than ``most`` characters
+    :raises OutOfBounds: the value is no such text, or longer than ``most`` characters
     """
     if not text(value, what, most).isprintable():
         raise OutOfBounds(what=what, problem='has characters that cannot be printed')
@@ -77,7 +77,7 @@ def printable(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
 def integer(value: object, what: str, lowest: int, highest: int) -> int:
     """Return the value if it is a whole number within the bounds.
 
-    :raises OutOfBounds: it is no whole number, or outside; both ends are inside
+    :raises OutOfBounds: the value is no whole number, or not from ``lowest`` to ``highest``
     """
     if not isinstance(value, int) or isinstance(value, bool):
         raise OutOfBounds(what=what, problem=f'must be a whole number, not {_kind(value)}')
@@ -89,7 +89,7 @@ def integer(value: object, what: str, lowest: int, highest: int) -> int:
 def number(value: object, what: str) -> float:
     """Return the value as a finite float.
 
-    :raises OutOfBounds: it is no number, not finite, or larger than a float holds
+    :raises OutOfBounds: the value is no number, not finite, or larger than a float can be
     """
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise OutOfBounds(what=what, problem=f'must be a number, not {_kind(value)}')
@@ -116,7 +116,8 @@ def texts(values: object, what: str, most: int, most_characters: int = NAME_CHAR
           ) -> dict[str, str]:
     """Return a checked mapping of texts to texts, such as metadata.
 
-    :raises OutOfBounds: it is none, has more than ``most`` keys, or one of them is too long
+    :raises OutOfBounds: the value is no such mapping, has more than ``most`` keys, or a text is too
+        long
     """
     if not isinstance(values, Mapping):
         raise OutOfBounds(what=what, problem=f'must be an object, not {_kind(values)}')
@@ -128,10 +129,10 @@ def texts(values: object, what: str, most: int, most_characters: int = NAME_CHAR
 def json_of(body: bytes | str, what: str, most_items: int = JSON_ITEMS) -> object:
     """Return the value of a JSON document.
 
-    The members are counted before anything is built of them; the depth is bounded by Python's own
-    limit of recursion.
+    The members are counted before the document is parsed. Python's own limit of recursion bounds
+    the depth.
 
-    :raises OutOfBounds: it is no JSON, too deep, or has more than ``most_items`` members
+    :raises OutOfBounds: the document is no JSON, too deep, or has more than ``most_items`` members
     """
     content = body.encode() if isinstance(body, str) else body
     if _has_more(content, most_items):
@@ -147,7 +148,7 @@ def json_of(body: bytes | str, what: str, most_items: int = JSON_ITEMS) -> objec
 def typed_json(body: bytes, decoder: msgspec.json.Decoder, most_items: int = JSON_ITEMS) -> object:
     """Return the value of a JSON document of the decoder's type, within the bounds of
     :func:`json_of` and in a third of its time; None where it is of another type or out of bounds.
-    The error that :func:`json_of` raises then says what is wrong."""
+    The caller can then call :func:`json_of`, whose error says what is wrong."""
     if _has_more(body, most_items):
         return None
     try:

@@ -30,7 +30,7 @@ def naive(time: datetime.datetime) -> datetime.datetime:
 
 
 def parsed(text: str) -> datetime.datetime:
-    """Parse a time in ISO 8601; without a zone it is UTC.
+    """Parse a time in ISO 8601. A time without a zone is taken as UTC.
 
     :raises ValueError: the text is no such time
     """

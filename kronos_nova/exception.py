@@ -7,8 +7,8 @@
     │   ├── PolicyError             the policy file
     │   ├── SnapshotError           a recorded snapshot
     │   │   └── SnapshotNotFound    no such snapshot
-    │   ├── RequestRefused          what was asked for there is not, or is not permitted
-    │   │   ├── NotInScope          an aggregate or a host that Kronos does not look after
+    │   ├── RequestRefused          the object of a request does not exist, or it is not permitted
+    │   │   ├── NotInScope          an aggregate or a host that Kronos does not balance
     │   │   ├── PoliciesUnreadable  the policy file cannot be read now, so its rules are not known
     │   │   └── HostInService       a host that a maintenance is servicing
     │   ├── DatabaseVersionError    a database older or newer than this code
@@ -20,7 +20,7 @@
     │   ├── MetricsUntrusted        TLS could not be agreed on
     │   ├── MetricsUnavailable      it says itself that it cannot serve now
     │   ├── MetricsDenied           credentials refused
-    │   │   └── MetricsTenantMissing    it serves several tenants and got the name of none
+    │   │   └── MetricsTenantMissing    it serves several tenants, and the request named none
     │   ├── MetricsRequestRefused   a proxy permits no such method or length
     │   ├── MetricsRedirected       it sends elsewhere, usually to a login
     │   ├── MetricsNotFound         no Prometheus API under that URL
@@ -68,16 +68,16 @@
         └── NovaClientError         Nova did not answer: says nothing about the instance
             └── NovaUnavailable     something that a move needs is out: it waits, and uses up no try
 
-Raised specific, caught general. ``error_type`` of a :class:`MoveError`, which is the name of its
-class unless the class says otherwise, is part of the interface.
+Code raises specific errors and catches general ones. ``error_type`` of a :class:`MoveError` is part
+of the interface; it is the name of its class unless the class sets another.
 """
 
 
 class KronosException(Exception):  # noqa: N818 - OpenStack's conventional suffix
     """Base of all errors of Kronos.
 
-    ``msg_fmt`` is filled from keyword arguments, as in Nova. ``code`` is a stable word for programs
-    to tell errors apart.
+    ``msg_fmt`` is filled from keyword arguments, as in Nova. ``code`` is a stable word by which
+    programs distinguish errors.
     """
 
     msg_fmt = 'An unknown error occurred.'

@@ -9,8 +9,8 @@ from kronos_nova import exception
 
 @functools.cache
 def installed(namespace: str) -> ExtensionManager:
-    """Import all entry points of a namespace. A package that is installed later is found by a new
-    process.
+    """Import all entry points of a namespace, once. Only a new process finds packages that are
+    installed later.
 
     :raises ConfigurationError: an entry point cannot be imported; without it, plans would not be
         safe

@@ -85,7 +85,8 @@ def _load(path):
 
 
 def _completed(uuid: str, body: dict, now: Consumer) -> Consumer:
-    """Complete a request with what the consumer has now."""
+    """Complete a consumer of a request with the consumer's present generation, project, user and
+    type."""
     try:
         wanted = Consumer.from_body(uuid, body)
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""Makes ``openstack allocation ...`` known to python-openstackclient."""
+"""The plugin by which python-openstackclient finds the commands ``openstack allocation ...``."""
 
 API_NAME = 'kronos'
 API_VERSION_OPTION = 'os_kronos_api_version'
@@ -7,7 +7,7 @@ DEFAULT_API_VERSION = '1'
 
 
 def make_client(instance):
-    """Make a client of placement with the user's credentials."""
+    """Make a PlacementClient with the user's credentials."""
     # Imported late: every openstack command imports this module.
     from kronos_nova.placement.client import PlacementClient
     return PlacementClient(instance.sdk_connection.placement)

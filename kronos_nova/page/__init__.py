@@ -1,4 +1,4 @@
-"""The files of the page in a browser: components, and what is made of them.
+"""The files of Kronos' web page: components, and the pages that are made of them.
 
 ``live.html`` is the page that ``kronos-api`` serves, as modules; ``replay.html`` is one file that
 ``kronos-replay`` writes, with the same components in it.
