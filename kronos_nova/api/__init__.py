@@ -1,2 +1,2 @@
-"""The HTTP API: one table of operations, from which requests are answered, rules are made and the
-OpenAPI document is written."""
+"""The HTTP API. One table of operations serves to answer requests, to make the rules of oslo.policy
+and to write the OpenAPI document."""

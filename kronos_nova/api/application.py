@@ -1,4 +1,5 @@
-"""The WSGI application: the operations behind keystonemiddleware, oslo.policy and request ids."""
+"""The WSGI application of kronos-api: the operations behind keystonemiddleware, oslo.policy and
+request ids."""
 
 import threading
 
@@ -35,8 +36,8 @@ KEYSTONE_SECONDS = 5
 holds threads longer; lowered, a slow one refuses users. Not measured."""
 
 AWAY = 'kronos.keystone_is_away'
-"""Key in the environment of a request whose token could not be validated, as keystone did not
-answer."""
+"""Key in the WSGI environment of a request whose token could not be validated, because keystone did
+not answer."""
 
 
 def make(conf, services: Services):
@@ -97,15 +98,15 @@ def _authenticated(application, conf):
 class Keystone(auth_token.AuthProtocol):
     """Validates tokens; the application decides whether a token is needed.
 
-    keystonemiddleware alone, with the decision delayed, takes any token for invalid while
-    keystone does not answer: people would throw away valid tokens.
+    With a delayed decision, keystonemiddleware reports every token as invalid while keystone does
+    not answer, so that people would throw away valid tokens. This class reports the outage instead.
     """
 
     def process_request(self, request):
         try:
             return super().process_request(request)
         except webob.exc.HTTPUnauthorized:
-            return None  # the result is in the request
+            return None  # the middleware has recorded the result in the request
         except (webob.exc.HTTPServiceUnavailable, ks_exceptions.ClientException) as error:
             LOG.error('keystone cannot be asked about a token: %s', error)
             request.environ[AWAY] = True
@@ -117,8 +118,8 @@ def _as_it_is(_request, _response, error, _params):
 
 
 class BodyLimit:
-    """Refuses a body that is larger than ``[oslo_middleware] max_request_body_size``; oslo's own
-    middleware for that answers in plain text."""
+    """Refuses a body that is larger than ``[oslo_middleware] max_request_body_size``, with a JSON
+    error; oslo's own middleware answers in plain text."""
 
     def __init__(self, conf):
         for group, options in middleware_opts.list_opts_sizelimit():
@@ -126,7 +127,7 @@ class BodyLimit:
         self._group = conf.oslo_middleware
 
     def process_request(self, request, _response):
-        # A body of unknown length is not read by falcon at all.
+        # falcon does not read a body of unknown length.
         most = self._group.max_request_body_size
         if (request.content_length or 0) > most:
             raise falcon.HTTPContentTooLarge(description=f'A body may have {most} bytes.')
@@ -151,7 +152,7 @@ class Microversion:
 
 
 class Authentication:
-    """Refuses requests without a token that keystone knows, except for public resources."""
+    """Refuses requests without a valid token of keystone, except for public resources."""
 
     def process_resource(self, request, _response, resource, _params):
         if getattr(resource, 'is_public', False):

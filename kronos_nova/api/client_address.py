@@ -1,7 +1,7 @@
-"""The address of a client, which a proxy reports and the client itself can claim.
+"""The address of a client, from the connection or from the headers of a proxy.
 
-oslo.middleware takes a whole header of a proxy for the address. A proxy appends to what the client
-has sent, so only the last entry is the proxy's own.
+A proxy appends the address to a header that the client may have sent itself, so only the last entry
+can be trusted. oslo.middleware uses the whole header, so it is not used here.
 """
 
 import ipaddress
@@ -15,14 +15,14 @@ address with its zone is cut. Chosen above the longest address, which has 45 cha
 zone."""
 
 IPV6_PREFIX = 64
-"""Bits of an IPv6 address that are of one network. Raised, one machine has many addresses of its
-own; lowered, neighbours share a limit. Fixed by RFC 4291, which gives each network 64."""
+"""Bits of an IPv6 address that identify a network. Raised, one machine counts as many networks;
+lowered, neighbours share a limit. Fixed by RFC 4291, which gives each network 64."""
 
 
 def address_of(env: Mapping[str, str], trusts_proxy: bool) -> str:
     """Return the address from which a request came, printable in a log.
 
-    :param env: of the request, by WSGI
+    :param env: WSGI environment of the request
     :param trusts_proxy: whether the headers of a proxy are used
     """
     claimed = env.get('REMOTE_ADDR') or 'unknown'
@@ -34,7 +34,8 @@ def address_of(env: Mapping[str, str], trusts_proxy: bool) -> str:
 
 
 def network_of(address: str) -> str:
-    """Return the network that limits count: an IPv4 address, or the 64 bits before an IPv6 one."""
+    """Return the network for which attempts are counted: an IPv4 address, or the first 64 bits of
+    an IPv6 address."""
     found = _parsed(address)
     if isinstance(found, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((found, IPV6_PREFIX), strict=False).network_address)

@@ -1,9 +1,9 @@
 """Events for any number of listeners from one reader of the database.
 
-A thread reads everything that has events once a second while there are listeners, and keeps what
-changed. Each listener has a position among the kept events, so that a slow listener does not delay
-the others. A listener whose position is no longer kept gets the whole present state, as a new
-listener does.
+While there are listeners, a thread reads all objects that have events once a second, and keeps the
+events of changed ones. Each listener has a position among the kept events, so that a slow listener
+does not delay the others. A listener whose position is no longer kept gets the whole present state,
+as a new listener does.
 """
 
 import collections
@@ -40,19 +40,20 @@ lowered, pages connect more often. Not measured."""
 
 KEPT = datetime.timedelta(minutes=10)
 """Time for which ended objects are sent to new listeners. Raised, an answer is larger; lowered,
-listeners that were away miss an end. The largest difference between the clocks of controllers, and
-the longest absence of a listener that returns."""
+listeners that were away miss an end. It covers the largest difference between the clocks of
+controllers, and the longest absence of a listener that connects again."""
 
 OVERLAP = datetime.timedelta(minutes=1)
-"""By how much more than the last look a look goes back: the clocks of controllers differ."""
+"""Time by which a reading goes back beyond the last reading, because the clocks of controllers
+differ."""
 
 MOST_KEPT = 2 ** 24
 """Maximum bytes of past events that are kept, about ten thousand events. Raised, a process takes
-more memory; lowered, listeners that come back start again more often. Not measured."""
+more memory; lowered, listeners that connect again get the whole state more often. Not measured."""
 
 MOST_GIVEN = 2 ** 16
-"""Bytes that are passed to the server at once. Raised, a slow listener holds more memory; lowered,
-each event takes more calls. Not measured."""
+"""Bytes of events that are passed to the WSGI server at once. Raised, a slow listener holds more
+memory; lowered, each event takes more calls. Not measured."""
 
 FIRST_LOOK_SECONDS = 20.0
 """Seconds that a listener waits for the first reading. Raised, a database that is down is reported
@@ -72,20 +73,20 @@ Key = tuple[str, str]
 
 
 class Source(Protocol):
-    """The source of events. A key is the type of an event and its subject."""
+    """The source of events. A key is (type of an event, id of its object)."""
 
     def read(self, since: datetime.datetime) -> Mapping[Key, object]:
         """Read all present objects and those that ended since a time, as comparable values."""
 
     def tell(self, changed: Mapping[Key, object]) -> Mapping[Key, msgspec.Struct]:
-        """Return the events for some changes."""
+        """Return the events for some changed objects."""
 
 
 class Feed:
     """Reads events and passes them to any number of listeners.
 
-    :param utcnow: gives the time
-    :param most_listeners: maximum number at a time
+    :param utcnow: returns the time
+    :param most_listeners: maximum number of listeners at a time
     :param pause: seconds between two readings
     """
 
@@ -102,7 +103,7 @@ class Feed:
         self._begin()
 
     def _begin(self):
-        """Forget everything; places that were given are not known any more."""
+        """Forget all events. Positions of earlier listeners are no longer valid."""
         self._name = secrets.token_hex(4)
         self._looked_at = self._error = None
         self._is_stale = False
@@ -110,12 +111,13 @@ class Feed:
         self._events, self._size = collections.deque(), 0
         self._end = 0   # the number of the next event
 
-    # -- for listeners
+    # -- called by listeners
 
     def listen(self, last_id: str | None, seconds: float, who: str = '') -> 'Stream':
         """Make a stream of events for a listener.
 
-        :param last_id: id of the last event that a listener has which connects again
+        :param last_id: id of the last event that the listener received before it connected again;
+            None for a new listener
         :param seconds: maximum duration of the stream
         :param who: the user; a user with few streams may replace a stream of a user with many
         :raises TooManyListeners: the maximum number of listeners is reached
@@ -130,14 +132,15 @@ class Feed:
             self.changed.wait_for(lambda: self._looked_at or self._error, FIRST_LOOK_SECONDS)
             if self._looked_at is None:
                 raise self._error or db_exc.DBError('the control database is slow to answer')
-            # Other listeners may have come: waiting releases the lock.
+            # Other listeners may have been added, because waiting releases the lock.
             self._make_room(who)
             made = Stream(self, last_id, min(seconds, LONGEST_SECONDS), who)
             self._listeners.add(made)
             return made
 
     def _make_room(self, who):
-        """End a stream of the user that has most, if there is no room and the user has two fewer.
+        """End a stream of the user with the most streams, if there is no room and ``who`` has at
+        least two fewer.
 
         :raises TooManyListeners: there is no room, and the user has as many streams as others
         """
@@ -184,7 +187,7 @@ class Feed:
     def _is_kept(self, number):
         return self._end - len(self._events) <= number <= self._end
 
-    # -- the one who looks
+    # -- the thread that reads
 
     def _watch(self):
         idle_since = None

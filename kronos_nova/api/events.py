@@ -1,4 +1,4 @@
-"""``GET /v1/events``: changes as they happen."""
+"""``GET /v1/events``: a stream of changes as they happen."""
 
 import dataclasses
 
@@ -43,11 +43,12 @@ PLAN, MOVE, DRAIN, LEVEL, EVALUATION = 'plan', 'move', 'drain', 'automation', 'e
 EVENTS = {PLAN: plans.Plan, MOVE: moves.Move, DRAIN: drain_contract.Drain, LEVEL: automation.Level,
           EVALUATION: Evaluated, SYNCED: Moment, RESET: Moment,
           STALE: Moment}
-"""The types of events, and of what each has."""
+"""{type of an event: type of its data}."""
 
 
 class EventSource:
-    """All that listeners receive; see :class:`kronos_nova.api.event_feed.Source`."""
+    """The source of all events, read from the control database; see
+    :class:`kronos_nova.api.event_feed.Source`."""
 
     def __init__(self, conf, database):
         self._conf = conf
@@ -79,7 +80,8 @@ class EventSource:
 
 
 def _steady(move):
-    """Return a move without the figures that change while it waits, so that these make no event."""
+    """Return a move without the fields that change while it waits, so that their changes make no
+    event."""
     return dataclasses.replace(move, checked_at=None, owner=None, not_before=move.created_at)
 
 

@@ -1,8 +1,8 @@
 """Login of the page: kronos-api gets a token from keystone for a password, so that browsers do not
 need access to keystone.
 
-A login gives no additional access. The request is composed here and sent only to the address in
-nova.conf, and keystone decides as for any client.
+This gives no additional access: the request to keystone is made here and sent only to the address
+in nova.conf, and keystone decides as for any client.
 """
 
 import math
@@ -56,7 +56,7 @@ Text = Name
 
 
 class Credentials(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Without a project the token is of the system."""
+    """The user, password and scope of a login. Without a project, the scope is the system."""
 
     user: Text
     password: Text
@@ -94,13 +94,13 @@ class WrongPasswords:
         with self._lock:
             for key, _most in self._limits(user, address):
                 count = self._count(key) + 1
-                self._found.pop(key, None)      # the newest is the last one
+                self._found.pop(key, None)      # the newest count comes last
                 self._found[key] = (count, self._clock())
             while len(self._found) > MOST_KEPT:
                 del self._found[next(iter(self._found))]
 
     def forget(self, user: str, address: str) -> None:
-        """Forget the wrong passwords of a user at an address, after the right one."""
+        """Forget the wrong passwords of a user at an address, after a right one."""
         with self._lock:
             self._found.pop((_plain(user), client_address.network_of(address)), None)
 
@@ -117,15 +117,15 @@ class WrongPasswords:
 
 
 def _plain(user):
-    """Return the name as MySQL compares it for keystone: without regard to case, to accents and to
-    blanks at the end of a name."""
+    """Return the name of a user in the form in which keystone's MySQL compares names: without case,
+    accents and trailing blanks."""
     letters = (each for each in unicodedata.normalize('NFKD', user.casefold())
                if not unicodedata.combining(each))
     return BLANKS.sub('', ''.join(letters))
 
 
 class Login:
-    """The resource of ``POST /ui/login``."""
+    """The resource of ``POST /ui/login``, which exchanges a password for a token."""
 
     is_public = True
 
@@ -189,13 +189,14 @@ class Login:
         return Token(token=access.auth_token, expires_at=access.expires)
 
     def _keystone(self):
-        """Return the address at which this process asks keystone itself, or else the public one."""
+        """Return the address of keystone that this process uses, else the public one; None where
+        nova.conf has neither."""
         plugin = loading.load_auth_from_conf_options(self._conf, KEYSTONE)
         return getattr(plugin, 'auth_url', None) or self._conf[KEYSTONE].www_authenticate_uri
 
 
 def keystone_session(conf: cfg.ConfigOpts) -> ks_session.Session:
-    """Return a session as ``[keystone_authtoken]`` wants it."""
+    """Return a keystoneauth session with the TLS options of ``[keystone_authtoken]``."""
     group = conf[KEYSTONE]
     pair = (group.certfile, group.keyfile) if group.certfile and group.keyfile else None
     return ks_session.Session(verify=False if group.insecure else group.cafile or True,

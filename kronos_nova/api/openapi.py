@@ -1,4 +1,5 @@
-"""The OpenAPI document, made of the table of operations and the types that they take and give."""
+"""The OpenAPI document, made from the table of operations and the types of their requests and
+responses."""
 
 import json
 import re
@@ -34,7 +35,7 @@ def document() -> dict:
                              if operation.contract is not None)
     _schemas, components = msgspec.json.schema_components(
         [*dict.fromkeys(types), Errors, *requests], ref_template=REF)
-    # Their fields stand in the path, the query and the body of each operation.
+    # The fields of requests are listed in the path, the query and the body of each operation.
     for each in requests:
         components.pop(each.__name__)
     paths = {}
@@ -95,8 +96,8 @@ def _body(contract):
 
 
 def _fields(given, in_path):
-    """Return ({name: schema} of the fields of a struct that do not stand in the path, the names of
-    those that are required)."""
+    """Return ({name: schema} of the fields of a struct that are not in the path, names of the
+    required ones)."""
     [schema], components = msgspec.json.schema_components([given], ref_template=REF)
     struct = components[schema['$ref'].rpartition('/')[2]]
     fields = {name: field for name, field in struct['properties'].items() if name not in in_path}

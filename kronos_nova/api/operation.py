@@ -1,4 +1,4 @@
-"""Operations of the API, and their input."""
+"""The types of an operation of the API, and of its dependencies and input."""
 
 import dataclasses
 import datetime
@@ -26,14 +26,14 @@ class Services:
     """The dependencies of operations.
 
     conf : the ConfigOpts
-    utcnow : gives the time
+    utcnow : returns the time
     read_cloud : returns the cloud as it is now; only drains and room need it
     read_flavors : returns Nova's flavors; only room needs them
-    host_api : returns the port to single hosts; only the occupancy of a host needs it
-    room_allocations : gives what keeps room in placement
-    planner_ports : gives what planning reaches out to
-    feed : what those who listen are given
-    snapshots : what was recorded of the cloud
+    host_api : returns the HostApi; only the occupancy of a host needs it
+    room_allocations : returns the RoomAllocations of placement
+    planner_ports : returns the PlannerPorts, the services that planning uses
+    feed : Feed of events for listeners
+    snapshots : SnapshotFolder with recorded snapshots
     """
 
     conf: object
@@ -70,10 +70,10 @@ class Identity:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request: ``path`` has what stands in its path, ``query`` and ``body`` are of the types
-    that the operation names, ``who`` is written beside what is changed. ``identify`` returns more
-    about them. The token is valid until ``expires_at``. A listener that comes back has
-    ``last_event_id``.
+    """One request. ``path`` has the values in the path. ``query`` and ``body`` are of the types
+    that the operation names. ``who`` is the name that is recorded with changes; ``identify``
+    returns more about the user. The token is valid until ``expires_at``. ``last_event_id`` is set
+    by a listener that connects again.
     """
 
     services: Services
@@ -92,7 +92,7 @@ class Call:
 
 
 class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An empty query: nothing may follow the question mark."""
+    """An empty query, for operations without query parameters."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +134,7 @@ class Operation:
 
 
 def serve(operation: operations.Operation) -> Operation:
-    """Serve an operation of the contract."""
+    """Make an operation of the API from one of the contract."""
     def run(call):
         return dispatch.run(operation, call.services.context(call.who), call.request)
 

@@ -1,4 +1,4 @@
-"""The page in a browser: its files, and the headers that restrict what a browser does with them."""
+"""The web page: its files, and the headers that restrict what a browser does with them."""
 
 import hashlib
 
@@ -17,7 +17,7 @@ LOGINS = b'/*LOGINS*/'
 """Placeholder in the page for the ways to log in."""
 
 NOTHING = "default-src 'none'; frame-ancestors 'none'"
-"""The policy of whatever is no page."""
+"""Content-Security-Policy of all answers that are not the page."""
 
 FOR_ALL = {
     'X-Content-Type-Options': 'nosniff',
@@ -28,7 +28,7 @@ FOR_ALL = {
 
 
 class Protection:
-    """Headers by which browsers protect those who use them."""
+    """Adds headers by which browsers protect their users."""
 
     def process_response(self, _request, response, _resource, _succeeded):
         for name, value in FOR_ALL.items():
@@ -39,8 +39,8 @@ class Protection:
 
 
 class File:
-    """One file, kept in memory. A browser keeps it and asks whether it is still the same, so a page
-    is never made of two releases."""
+    """One file, kept in memory. A browser caches it, but asks each time whether it has changed, so
+    that a page is never made of two releases."""
 
     is_public = True
 
@@ -64,7 +64,7 @@ def add_routes(application, has_passwords: bool):
     """Add the routes of the page at ``/ui/``. Addresses in the page are relative, so a proxy may
     serve it elsewhere.
 
-    :param has_passwords: whether it may ask for names and passwords, beside tokens
+    :param has_passwords: whether the page may ask for names and passwords, in addition to tokens
     """
     text = page.read('live.html').replace(LOGINS, b'password token' if has_passwords else b'token')
     application.add_route('/ui/', File('text/html; charset=utf-8', text))

@@ -1,7 +1,7 @@
-"""The defaults of oslo.policy, made of the table of operations.
+"""The default rules of oslo.policy, made from the table of operations.
 
-Kronos shows the whole cloud, also servers of all projects. The role of a reader of one project is
-not enough for that.
+Kronos shows the whole cloud with the servers of all projects, so the reader role in one project is
+not enough.
 """
 
 import difflib
@@ -42,10 +42,11 @@ def list_rules():
 
 
 def enforcer(conf) -> policy.Enforcer:
-    """Make the enforcer of policies, of ``[kronos_api] policy_file`` where there is one.
+    """Make the enforcer of policies, with the rules of ``[kronos_api] policy_file`` if there is
+    one.
 
-    :raises ConfigurationError: that is no file of rules, or one that has another effect than was
-        meant: otherwise the defaults would hold, which may permit more
+    :raises ConfigurationError: the file has no rules, or rules that would not have the intended
+        effect; the defaults, which may permit more, are not used instead
     """
     made = policy.Enforcer(conf, policy_file=conf.kronos_api.policy_file)
     made.register_defaults(list_rules())
@@ -79,7 +80,7 @@ def _refuse_unclear(conf, name, rule):
     if rule.check_str is None:
         raise _refusal(conf, f'has no rule for "{boundary.shown(name)}"',
                        remedy='Correct it. "@" permits everyone, "!" no one.')
-    # oslo.policy logs a rule that it cannot parse, and then permits no request by it.
+    # oslo.policy logs a rule that it cannot parse, and replaces it by one that permits no request.
     if '!' in str(rule.check) and '!' not in str(rule.check_str):
         raise _refusal(conf, f'has a rule for "{boundary.shown(name)}" that cannot be understood: '
                        f'{boundary.shown(rule.check_str)}')

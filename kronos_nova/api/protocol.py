@@ -6,7 +6,8 @@ import urllib.parse
 import falcon
 
 SLASH = '\0'
-"""A slash within a name, while a path is taken apart at the others. No name has that character."""
+"""Character that stands for a slash within a name while a path is split at the other slashes. No
+name has it."""
 
 _ENCODED = re.compile('%2f', re.IGNORECASE)
 
@@ -41,7 +42,7 @@ def answering_head(application):
         if environ['REQUEST_METHOD'] != 'HEAD':
             return application(environ, start_response)
         content = application({**environ, 'REQUEST_METHOD': 'GET'}, start_response)
-        # A stream of events would stay open for ever: the body is not sent.
+        # The body is not sent, so it is closed: a stream of events would stay open for ever.
         getattr(content, 'close', lambda: None)()
         return ()
 

@@ -44,7 +44,7 @@ class Turns:
 
     @contextlib.contextmanager
     def limit(self, operation: Operation):
-        """Hold a turn while an operation runs."""
+        """Hold a slot while an operation runs."""
         turn = self.slow if operation.is_slow else self.quick
         if not turn.acquire(blocking=not operation.is_slow):
             raise falcon.HTTPServiceUnavailable(
@@ -167,7 +167,8 @@ class Versions(Response):
 
 
 class VersionsResource:
-    """The versions, as clients of OpenStack look for them; a browser is redirected to the page."""
+    """The list of API versions, by which clients of OpenStack find the API. A browser is redirected
+    to the page."""
 
     is_public = True
 
@@ -184,7 +185,7 @@ class VersionsResource:
 
 
 class ToPage:
-    """The redirection of ``/ui``, as people type it, to the page."""
+    """The redirection from ``/ui``, which people type, to ``/ui/``."""
 
     is_public = True
 

@@ -1,4 +1,4 @@
-"""Operations on snapshots: what was recorded, and what would be planned for it otherwise."""
+"""Operations on snapshots: list them, download one, and plan for one with other policies."""
 
 from typing import Annotated
 
