@@ -1,4 +1,4 @@
-"""The port through which the cloud is read."""
+"""The interface through which the cloud is read."""
 
 from collections.abc import Collection
 from typing import Protocol
@@ -17,11 +17,12 @@ class InventorySource(Protocol):
         """Return the hosts of some aggregates, or of the whole cloud, and the instances there, at
         one moment.
 
-        Other hosts are there too, where an instance moves to or from one of these. Aggregates
-        are all there, with those of their hosts that are.
+        The snapshot also has other hosts, if an instance moves between one of them and one of
+        these. It has all aggregates, each with those of its hosts that are in the snapshot.
 
-        :param scopes: names of aggregates, and UNASSIGNED for the hosts of none
-        :param moves: that Nova may know nothing of yet
+        :param scopes: names of aggregates, and UNASSIGNED for the hosts in none; None for the whole
+            cloud
+        :param moves: moves that Nova may not have recorded yet
         :raises InventoryError: Nova or placement could not be read; nothing partial is ever
         returned
         """
@@ -33,8 +34,8 @@ class InventorySource(Protocol):
         """
 
     def names_elsewhere(self, attribute: str, names: Collection[str]) -> set[str]:
-        """Return the names that instances outside the last reading have too.
+        """Return those of ``names`` that instances outside the last reading have too.
 
-        :param attribute: of an Instance, ``name`` or ``display_name``
+        :param attribute: attribute of an Instance, ``name`` or ``display_name``
         :raises InventoryError: Nova could not be read
         """

@@ -13,7 +13,7 @@ GROUP = 'kronos_nova'
 
 
 def connect(conf) -> openstack.connection.Connection:
-    """Make a connection, which sends nothing before it is used.
+    """Make a connection, which sends no request before it is used.
 
     :param conf: an ``oslo.config`` object with Kronos' options registered
     :raises ConfigurationError: the options are not enough to authenticate with
@@ -32,7 +32,7 @@ def connect(conf) -> openstack.connection.Connection:
         session, region_name=group.region_name, interface=group.valid_interfaces,
         compute_endpoint_override=group.endpoint_override,
         placement_endpoint_override=group.placement_endpoint_override,
-        # The answer of a load balancer while the API service behind it restarts.
+        # A load balancer may refuse connections while the API service behind it restarts.
         connect_retries=3, status_code_retries=3, app_name='kronos-nova')
     return openstack.connection.Connection(config=region)
 

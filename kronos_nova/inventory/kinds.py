@@ -17,15 +17,15 @@ from kronos_nova.objects.snapshot import Movability
 from kronos_nova.objects.snapshot import Requirements
 
 POWERED_STATUSES = frozenset(('ACTIVE', 'PAUSED'))
-"""Statuses in which Nova looks at a server's power state before it migrates it live."""
+"""Statuses in which Nova checks a server's power state before a live migration."""
 
 
 class Facts(NamedTuple):
-    """Facts about a server of which only Nova's database knows most.
+    """Facts about a server, most of which only Nova's database has.
 
     power_state : None where it is not known
     cpu_model : the named model of the guest's processors, empty for none
-    topology : of NUMA cells
+    topology : the NUMA cells of the server
     """
 
     devices: Devices = NO_DEVICES
@@ -39,20 +39,21 @@ NO_FACTS = Facts()
 
 @functools.cache
 def facts_of_power(power_state: int | None) -> Facts:
-    """Return the Facts of a server of which only its power state is known; the same object each
-    time."""
+    """Return the Facts of a server of which only the power state is known. Calls with the same
+    power state return the same object."""
     return Facts(power_state=power_state)
 
 
 class Kinds:
-    """Caches the answers for each kind of server."""
+    """Determines how servers can be moved and what they require, once for each kind of server."""
 
     def __init__(self):
         self._known: dict[Hashable, tuple[Movability, Requirements]] = {}
         self._wheres: dict[tuple[int | None, int | None], Where] = {}
 
     def where(self, oldest_service: int | None, hypervisor_version: int | None) -> Where:
-        """Return the place of servers of a host; the same object each time."""
+        """Return the Where of the servers on a host. Calls with the same values return the same
+        object."""
         key = oldest_service, hypervisor_version
         if key not in self._wheres:
             self._wheres[key] = Where(oldest_service=oldest_service,
@@ -66,7 +67,7 @@ class Kinds:
         """Return how a server can be moved, and what it requires.
 
         :param kind: equal for servers with equal extra specs and image properties
-        :param where, facts: the same objects for equal ones
+        :param where, facts: equal values have to be the same object
         """
         power = facts.power_state if status in POWERED_STATUSES else None
         key = (kind, tuple(resources), id(where), id(facts), power, has_launched, member_of)

@@ -40,7 +40,7 @@ def host_cells(raw: Any) -> tuple[NumaCell, ...]:
     """Return the cells of a host; empty for a host without cells.
 
     :param raw: ``compute_nodes.numa_topology``, parsed
-    :raises OutOfBounds: it is nothing that Nova writes
+    :raises OutOfBounds: ``raw`` is nothing that Nova writes
     """
     return tuple(_host_cell(cell) for cell in _cells(raw))
 
@@ -63,7 +63,7 @@ def topology(raw: Any) -> Topology:
     that were allocated; see :func:`with_page_size`.
 
     :param raw: ``instance_extra.numa_topology``, parsed
-    :raises OutOfBounds: it is nothing that Nova writes
+    :raises OutOfBounds: ``raw`` is nothing that Nova writes
     """
     cells = _cells(raw)
     is_isolated = cells and _data(raw).get('emulator_threads_policy') == 'isolate'
@@ -78,8 +78,8 @@ def topology(raw: Any) -> Topology:
 
 def with_page_size(found: Topology, extra_specs: Mapping[str, str],
                    image: Mapping[str, str]) -> Topology:
-    """Return the cells with the size of pages that the instance asks for, because Nova asks for it
-    again at the destination."""
+    """Return the topology with the page size that the instance requests, which Nova requests again
+    at the destination."""
     wanted = numa.page_size(extra_specs, image)
     return found._replace(cells=tuple(
         dataclasses.replace(cell, page_kb=wanted) for cell in found.cells))

@@ -1,7 +1,7 @@
-"""Reads the cloud through the public API: Nova's and placement's.
+"""Reads the cloud through the public APIs of Nova and placement.
 
-The answers are taken as JSON through openstacksdk's adapters. Its resource classes cost some
-3 ms a server, which is minutes in a cloud of 30,000.
+Answers are read as JSON through openstacksdk's adapters. Its resource classes take some 3 ms for
+each server, which is minutes in a cloud of 30,000.
 """
 
 import collections
@@ -40,14 +40,15 @@ from kronos_nova.placement.shortcut import Shortcut
 LOG = logging.getLogger(__name__)
 
 PAGE = 1000
-"""Entries of one page of an answer. Fixed by Nova's ``max_limit``, which is 1000 by default."""
+"""Number of entries in one page of an answer. Fixed by Nova's ``max_limit``, which is 1000 by
+default."""
 
 
 class OpenStackInventory:
-    """An inventory source for what runs outside Nova.
+    """An inventory source for processes outside Nova.
 
-    :param connection: of a user that may see all projects, hosts and placement
-    :param clock: the time of the snapshot
+    :param connection: connection of a user that may see all projects, all hosts and placement
+    :param clock: returns the time of a snapshot
     :param domain_keys: keys of aggregates' metadata that state failure domains
     """
 
@@ -63,13 +64,13 @@ class OpenStackInventory:
 
     def read(self, scopes: Collection[str] | None = None,
              moves: Collection[MoveUnderWay] = ()) -> Snapshot:
-        """Return the hosts with QEMU or KVM and what runs there, all projects and cells.
+        """Return the hosts with QEMU or KVM and the instances on them, of all projects and cells.
 
-        The public API does not tell the cells of hosts, so all seem to be in one; Nova itself
-        refuses a live migration to another.
+        The public API does not have the cells of hosts, so all hosts seem to be in one cell. Nova
+        itself refuses a live migration to another cell.
 
-        Placement is asked about the hosts in scope only. Nova lists servers of one host or of all:
-        all are listed, and those that are not wanted dropped.
+        Only the hosts in scope are read from placement. Nova can list the servers of one host or of
+        all hosts, so all are listed, and those on other hosts dropped.
 
         :param scopes: names of the aggregates whose hosts are wanted, or None for all hosts
         :param moves: as :class:`kronos_nova.inventory.base.InventorySource` says
@@ -87,8 +88,8 @@ class OpenStackInventory:
                 '/flavors/detail?is_public=None', 'flavors'))
 
     def names_elsewhere(self, attribute: str, names: Collection[str]) -> set[str]:
-        """Return the names that instances outside the last reading have too, without another
-        request."""
+        """Return those of ``names`` that instances outside the last reading have too, without a
+        request: the last reading has listed all servers."""
         return self._names_elsewhere[attribute].intersection(names)
 
     def aggregate_hosts(self) -> dict[str, list[str]]:
@@ -101,7 +102,8 @@ class OpenStackInventory:
                                                                        'aggregates')}
 
     def past_moves(self, since: datetime.datetime) -> list[PastMove]:
-        """Return the live migrations that completed since a time, also those that users asked for.
+        """Return the live migrations that completed since a time, including those that users
+        requested.
 
         :raises InventoryError: Nova cannot be read
         """
@@ -186,7 +188,7 @@ class OpenStackInventory:
             if not page[key] or not page.get(f'{key}_links'):
                 return
             last = page[key][-1]
-            marker = f'&marker={last.get("uuid") or last["id"]}'  # of migrations the uuid
+            marker = f'&marker={last.get("uuid") or last["id"]}'  # migrations go by uuid
         raise exception.InventoryError(problem=f'the pages of {path} come again and again')
 
     def _migrations_under_way(self) -> Iterator[dict]:

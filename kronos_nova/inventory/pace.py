@@ -12,12 +12,12 @@ statement that reads some hundred instances takes as long."""
 class ReadingPace:
     """Pauses between the steps of a reading, each as long as the step before.
 
-    Nova's database and placement serve the RPCs of the nova-conductor beside it, on the same
-    processors as often as not: with rests half of the time is theirs. A large reading cannot
-    afford that to its end, so all rests together are limited.
+    Nova's databases and placement also serve the RPCs of nova-conductor, often on the same machine.
+    The pauses leave them half of the time. A large reading would take too long with that, so the
+    total time of pauses is limited.
 
-    :param rest_time: seconds of rest in one reading, at most
-    :param sleep: waits so many seconds
+    :param rest_time: maximum seconds of all pauses of one reading
+    :param sleep: function that waits for some seconds
     """
 
     def __init__(self, rest_time: float, sleep: Callable[[float], None] = time.sleep,
@@ -31,7 +31,7 @@ class ReadingPace:
 
     @contextlib.contextmanager
     def step(self):
-        """Open the context of a step. Several steps may run in threads."""
+        """Run a step, and pause after it. Several steps may run in threads."""
         begun = self._monotonic()
         yield
         rest = min(self._monotonic() - begun, LONGEST_REST, self._left)

@@ -44,8 +44,8 @@ lowered, threads wait for each other more often. Not measured."""
 class Trees:
     """The providers of some hosts.
 
-    of : root provider uuid to its tree, itself included
-    sharing : by uuid, the providers that share what they have with some of the hosts
+    of : {uuid of a root provider: providers of its tree, including itself}
+    sharing : {uuid: provider that shares its inventory with some of the hosts}
     """
 
     of: Mapping[str, list[shape.Provider]]
@@ -54,21 +54,22 @@ class Trees:
 
 READ_ALL_EVERY = 20
 """Number of readings after which all providers are read again. Raised, room that ``DELETE
-/allocations`` made without a new generation is seen later; lowered, readings take longer. Not
+/allocations`` freed without a new generation is seen later; lowered, readings take longer. Not
 measured."""
 
 
 class ProviderCache:
-    """Cache of providers from one reading to the next, by their generations.
+    """Reads providers from placement, and keeps them from one reading to the next by their
+    generations.
 
-    A generation changes with a provider's inventories, and when something is allocated there; not
-    when an allocation goes away. So a provider is read again too when a consumer that it was last
-    seen with is no instance of its host: a migration that may have ended, an instance that was
-    deleted or has moved on. And everything is, now and then.
+    A generation changes with a provider's inventories and with a new allocation, but not when an
+    allocation is removed. So a provider is also read again if a consumer of the last reading is not
+    an instance of its host: a migration that may have ended, or an instance that was deleted or has
+    moved. At intervals, all providers are read again.
 
-    Traits change seldom: they are read again where the inventories are others than before.
+    Traits change seldom, so they are read again only if the inventories have changed.
 
-    :param reading_pace: of reading one provider after the other
+    :param reading_pace: pauses between requests
     """
 
     def __init__(self, read_all_every: int = READ_ALL_EVERY,
@@ -89,9 +90,8 @@ class ProviderCache:
         A host that placement does not know is left out and named in the log. Its nova-compute has
         never reported, or its provider was deleted.
 
-        :param client: called from several threads
-        :param instances: root provider uuids of the hosts, each with the uuids of the instances
-            there
+        :param client: client of placement, called from several threads
+        :param instances: {uuid of a host's root provider: uuids of the instances on the host}
         :raises InventoryError: placement cannot be read, or knows none of the roots
         """
         try:
@@ -143,8 +143,8 @@ class ProviderCache:
         return {uuid: each for uuid, each in found.items() if each.roots}
 
     def _those(self, client, uuids):
-        """Yield (uuid, its Provider) of each; None for a provider that was deleted after placement
-        listed it."""
+        """Yield (uuid, Provider) for each uuid, with None for a provider that was deleted after
+        placement listed it."""
         usual = at_once = 1 if len(uuids) <= FEW else PARALLEL_READS
         waiting = iter(uuids)
         while few := list(itertools.islice(waiting, READS_BETWEEN_TWO_LOOKS_AT_THE_CLOCK)):

@@ -1,13 +1,13 @@
-"""Replaces the clock by which keystoneauth spaces requests by one that no correction changes.
+"""Replaces the clock by which keystoneauth spaces requests by a monotonic clock.
 
-Each adapter of keystoneauth notes the time of the wall clock when it is made, and lets no request
-go before that time. After the wall clock was set back, every request through an adapter from before
-waits for as long as the step was, and with the request whatever holds a lock meanwhile: a
-nova-compute whose clock was an hour ahead answers nothing for an hour. A clock that is put right
-again ends no wait that has begun.
+Each adapter of keystoneauth stores the time of the wall clock when it is made, and sends no request
+before that time. After the wall clock was set back by an hour, every request through an earlier
+adapter waits for an hour. A lock that is held during the request blocks others as long, so a
+nova-compute may not answer for that hour. Setting the clock again does not end a wait that has
+begun.
 
-:func:`install` replaces two methods of a private class of keystoneauth. The space between requests
-that an adapter was made with stays.
+:func:`install` replaces two methods of a private class of keystoneauth. The interval between
+requests with which an adapter was made is still observed.
 """
 
 import inspect
@@ -20,7 +20,7 @@ LOG = logging.getLogger(__name__)
 
 _SEMAPHORE = _fair_semaphore.FairSemaphore
 _NEXT = '_kronos_next'
-"""Attribute of a semaphore: when its next request may go, by the monotonic clock."""
+"""Attribute of a semaphore with the time of its next request, by the monotonic clock."""
 
 
 def _advance_timer(self) -> float:
@@ -40,8 +40,8 @@ _REPLACED = {each.__name__: each for each in (_advance_timer, _wait_for_executio
 
 
 def install() -> None:
-    """Replace the clock, for adapters that there are already too; harmless when repeated. Another
-    keystoneauth, whose methods are others, is left as it is."""
+    """Replace the clock, also of adapters that exist already. Harmless when repeated. A
+    keystoneauth whose methods have other parameters is not changed."""
     for name, method in _REPLACED.items():
         if _parameters(getattr(_SEMAPHORE, name, None)) != _parameters(method):
             LOG.warning('%s.%s of this keystoneauth is not the one that Kronos knows and is not '

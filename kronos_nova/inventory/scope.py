@@ -10,11 +10,11 @@ from kronos_nova.objects.snapshot import MoveUnderWay
 
 
 class HostScope:
-    """Names of hosts, asked by ``in``.
+    """A set of names of hosts, which supports ``in``.
 
-    :param aggregates: all there are
-    :param scopes: names of the aggregates whose hosts are wanted, UNASSIGNED for the hosts of none,
-        or None for every host
+    :param aggregates: all aggregates of the cloud
+    :param scopes: names of the aggregates whose hosts are in the set, UNASSIGNED for the hosts in
+        no aggregate; None for every host
     """
 
     def __init__(self, aggregates: Iterable[Aggregate], scopes: Collection[str] | None,
@@ -46,10 +46,10 @@ class HostScope:
 
 
 def unread(aggregates: Iterable[Aggregate], hosts: Mapping[str, str]) -> dict[str, str]:
-    """Return {aggregate, or the pool of unassigned hosts: a line for a person} where hosts could
-    not be read.
+    """Return {aggregate or UNASSIGNED: sentence for a person} for those with hosts that could not
+    be read.
 
-    :param hosts: name to why
+    :param hosts: {name of an unread host: reason}
     """
     parts = {each.name: hosts.keys() & set(each.hosts) for each in aggregates}
     parts[UNASSIGNED] = hosts.keys() - {host for each in aggregates for host in each.hosts}

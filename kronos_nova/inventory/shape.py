@@ -36,15 +36,15 @@ LAUNCHED = 'OS-SRV-USG:launched_at'
 UNSHOWN = ''
 
 NAMES = {'name': 'OS-EXT-SRV-ATTR:instance_name', 'display_name': 'name'}
-"""The names of an Instance, and what Nova's API calls them."""
+"""{attribute of an Instance with a name: its key in Nova's API}."""
 
 MOST = 1 << 53
 """Largest figure (no unit). Fixed by float64, whose sums are exact up to it; placement keeps 31
 bits."""
 
 MOST_RULE = 1 << 64
-"""Maximum number of instances in ``max_server_per_host``. Fixed: Nova takes any whole number, and
-groups clamp it."""
+"""Maximum number of instances in ``max_server_per_host``. Fixed: Nova accepts any whole number, and
+the group rule limits it."""
 
 MOST_KEYS = 10_000
 """Maximum number of keys of metadata or extra specs. Raised, a faulty record takes more memory;
@@ -57,8 +57,8 @@ TEXT column in MySQL."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Provider:
-    """A resource provider as placement shows it: ``inventories`` by resource class, ``held`` by
-    consumer uuid and resource class, as :func:`amounts` gives them, and the names of ``traits``."""
+    """A resource provider in placement. ``inventories`` is {resource class: inventory}, ``held`` is
+    {consumer uuid: result of :func:`amounts`}, ``traits`` are names."""
 
     inventories: Mapping[str, dict]
     held: Mapping[str, Mapping[str, int]]
@@ -67,16 +67,17 @@ class Provider:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SharingProvider:
-    """A provider that shares what it has with the hosts whose root providers are ``roots``."""
+    """A provider that shares its inventory with the hosts whose root providers are ``roots``."""
 
     provider: Provider
     roots: frozenset[str]
 
 
 def refuse_silent_cells(services: Iterable[dict]):
-    """Raise where a cell is down: Nova lists the names of its hosts, but no hypervisor of theirs.
+    """Refuse to continue while a cell is down: Nova's API lists the names of its hosts, but not
+    their hypervisors.
 
-    :raises InventoryError: there is such a cell
+    :raises InventoryError: a cell is down
     """
     unread = sorted(service['host'] for service in services if 'state' not in service)
     if unread:
@@ -89,7 +90,7 @@ def refuse_gaps(servers: Iterable[dict]):
     """Refuse an answer with servers of a cell that is down: Nova gives only their uuids, and a plan
     that does not know their hosts would be wrong.
 
-    :raises InventoryError: something is missing
+    :raises InventoryError: a server without its host is listed
     """
     bare = [server['id'] for server in servers if HOST not in server]
     if bare:
@@ -100,8 +101,8 @@ def refuse_gaps(servers: Iterable[dict]):
 
 def one_of_each(instances: Iterable[Instance]) -> tuple[Instance, ...]:
     """Return the first of the servers that have the same uuid. A server that changes while Nova
-    lists page after page is on two pages. One that moves to another cell is in both cells for a
-    while."""
+    lists page after page is on two pages. A server that moves to another cell is in both cells for
+    a while."""
     found = {}
     for instance in instances:
         found.setdefault(instance.uuid, instance)
@@ -133,7 +134,7 @@ def cpu(raw: Any) -> Cpu | None:
 
 @functools.lru_cache(maxsize=1000)
 def _cpu(arch, model, features):
-    """Parse the processors of a host; hosts of one kind share the result."""
+    """Make the Cpu of a host; equal hosts share the object."""
     return Cpu(arch=boundary.text(arch, 'an architecture'),
                model=boundary.text(model, 'a CPU model'),
                features=tuple(sorted({boundary.text(each, 'a CPU feature') for each in features})))
@@ -144,8 +145,8 @@ def _version(raw):
 
 
 def inventory(tree: Iterable[Provider]) -> dict[str, ResourceInventory]:
-    """Return the inventories of a whole tree by resource class, because a NUMA node or a card may
-    be a provider."""
+    """Return the inventories of a provider tree, added up by resource class, because NUMA nodes and
+    devices may be providers of their own."""
     parts = collections.defaultdict(list)
     for provider in tree:
         for resource_class, inventory in provider.inventories.items():
@@ -163,7 +164,7 @@ def traits(tree: Iterable[Provider]) -> tuple[str, ...]:
 def _resource_inventory(raw):
     """Make a ResourceInventory of one resource class from placement's answer.
 
-    :raises OutOfBounds: a figure is none that placement has
+    :raises OutOfBounds: a figure is out of placement's range
     """
     def figure(name, lowest):
         return boundary.integer(raw[name], f'an inventory: {name}', lowest, MOST)
@@ -177,7 +178,7 @@ def _resource_inventory(raw):
 def amounts(resources: Mapping[str, int]) -> dict[str, int]:
     """Return the allocation of a consumer by resource class, sorted.
 
-    :raises OutOfBounds: it is nothing that placement could have allocated
+    :raises OutOfBounds: the resources are nothing that placement could have allocated
     """
     if not isinstance(resources, Mapping):
         raise boundary.OutOfBounds(what='an allocation', problem='must be an object')
@@ -188,8 +189,8 @@ def amounts(resources: Mapping[str, int]) -> dict[str, int]:
 def _together(parts: list[ResourceInventory]) -> ResourceInventory:
     """Return one inventory with the capacity of several inventories, whose ratios may differ.
 
-    What one consumer is allocated of a class comes from one provider: its units are those that some
-    provider has.
+    A consumer's allocation of a class comes from a single provider, so the units are the widest
+    range that some provider offers.
     """
     if len(parts) == 1:
         return parts[0]
@@ -230,7 +231,7 @@ def held_by_consumer(tree: Iterable[Provider]) -> Mapping[str, Mapping[str, int]
 def shared_provider(uuid: str, found: SharingProvider, names: Mapping[str, str]) -> SharedProvider:
     """Read a sharing provider.
 
-    :param names: root provider uuid to the name of the host
+    :param names: {root provider uuid: name of the host}
     """
     return SharedProvider(
         uuid=uuid, hosts=tuple(sorted(names[root] for root in found.roots)),
@@ -242,13 +243,12 @@ def instance(server: dict, held: Mapping[str, dict[str, int]],
              members: Mapping[str, tuple[tuple[str, ...], ...]]) -> Instance:
     """Read a server.
 
-    :param held: what :func:`held_by_consumer` says of the server's host
-    :param shared: what it says of all sharing providers together
-    :param members: of each availability zone, as :func:`~kronos_nova.inventory.kinds.zone_members`
-        has them
+    :param held: result of :func:`held_by_consumer` for the server's host
+    :param shared: result of :func:`held_by_consumer` for all sharing providers together
+    :param members: result of :func:`~kronos_nova.inventory.kinds.zone_members`
     """
     flavor, image, status = server['flavor'], _image(server['image']), _text(server, 'status')
-    # Nova leaves them out for a user who may not see them.
+    # Nova leaves extra specs out for a user who may not see them.
     extra_specs = boundary.texts(flavor.get('extra_specs') or {}, 'extra specs', MOST_KEYS,
                                  LONGEST_VALUE)
     resources = held.get(server['id'], {})
@@ -280,7 +280,7 @@ def instance(server: dict, held: Mapping[str, dict[str, int]],
 
 
 def flavor(raw: dict) -> Shape:
-    """Return a flavor of Nova's list."""
+    """Make the Shape of a flavor in Nova's list."""
     def size(name):
         return boundary.integer(raw[name] or 0, f'a flavor: {name}', 0, MOST)
 
@@ -292,7 +292,7 @@ def flavor(raw: dict) -> Shape:
 
 
 def _image(raw: dict | str) -> Image:
-    """Make the image of a server; Nova has '' for one that was booted from a volume."""
+    """Make the image of a server. Nova has '' for a server that was booted from a volume."""
     if not raw:
         return Image(id='')
     return Image(id=_text(raw, 'id'), properties=boundary.texts(
@@ -335,7 +335,7 @@ def _text_or_none(raw, name):
 
 
 def moves_under_way(migrations: Iterable[dict], servers: Iterable[dict]) -> Iterator[MoveUnderWay]:
-    """Yield the migrations in progress, without those that no one acts on any more."""
+    """Yield the migrations in progress, without those that no service acts on any more."""
     known = {server['id']: server for server in servers}
     for migration in migrations:
         server = known.get(migration['instance_uuid'])
