@@ -32,15 +32,15 @@ CLEAN, ERROR, FOUND, LEFT = 0, 1, 3, 4
 """Exit codes (no unit), documented in allocations.rst. Fixed: scripts depend on them."""
 
 SILENT = 'silent_cell'
-"""The kind, for monitoring, of a cell that could not be judged."""
+"""Kind of finding by which monitoring counts cells that could not be judged."""
 
 
 class Cloud:
-    """Placement and Nova as nova.conf has them."""
+    """Access to placement and to Nova's records, as nova.conf configures it."""
 
     def __init__(self, options):
         standalone.load_nova(options.config_file, options.config_dir)
-        # Imported late, as in the module that is imported.
+        # Imported late: these modules import Nova, which has to be configured first.
         from kronos_nova.plugin import nova_records
         from kronos_nova.plugin import placement
 
@@ -50,7 +50,7 @@ class Cloud:
     def audit(self, limits, stderr, rooms):
         """Return (Holdings, Audit). On a terminal, show the progress.
 
-        :param rooms: returns the consumers that stand for servers to come
+        :param rooms: callable that returns the consumers that keep room for future servers
         """
         with _progress(stderr) as progress:
             held = holdings.read(self.placement, progress.track)
@@ -97,8 +97,8 @@ class _Auditing(command.Lister):
         return held, result
 
     def _rooms(self):
-        """Return the consumers that stand for servers to come; None where the control database does
-        not answer."""
+        """Return the consumers that keep room for future servers; None where the control database
+        does not answer."""
         try:
             found = holds.Holds(database.control_database(self.app.conf)).consumers()
         except (db_exc.DBError, exception.KronosException) as error:

@@ -39,9 +39,9 @@ STUCK_SECONDS = 30
 clients hold a thread longer; lowered, clients on bad lines lose their connections. Not measured."""
 
 WAITING = 4
-"""Requests for each of ``[kronos_api] threads`` that may be in progress or wait, for keystone or
-for a slot. More are refused at once with 503. Raised, a keystone that is frozen holds more threads.
-Lowered, bursts of requests are refused that would be answered within a second."""
+"""Number of requests, for each of ``[kronos_api] threads``, that may be in progress or wait, for
+keystone or for a slot. More are refused at once with 503. Raised, a keystone that is frozen holds
+more threads. Lowered, bursts of requests are refused that would be answered within a second."""
 
 SPARE = 2
 """Threads for health checks and refusals, which need neither keystone nor a slot. Raised, a process
@@ -80,8 +80,8 @@ class _App:
 def services(conf) -> Services:
     """Return the services that the operations of kronos-api need.
 
-    :raises DatabaseVersionError: the control database is not what this code needs
-    :raises DBError: it does not answer
+    :raises DatabaseVersionError: the control database is not at the revision of this code
+    :raises DBError: the control database does not answer
     """
     @functools.cache
     def opened():
@@ -103,18 +103,18 @@ def services(conf) -> Services:
 def make(conf):
     """Return the WSGI application.
 
-    :raises DatabaseVersionError: the control database is not what this code needs
+    :raises DatabaseVersionError: the control database is not at the revision of this code
     """
     return application.make(conf, services(conf))
 
 
 def serve(made, conf):
-    """Make a server for an application; it is listening already.
+    """Make a server for an application. The server listens when this returns.
 
-    A stream of events holds its thread as long as it is open, so there is one for each in addition
-    to those for requests. A thread is always left for the health check.
+    A stream of events holds a thread while it is open, so each listener has a thread in addition to
+    those for requests. One thread is always left for the health check.
 
-    :raises OSError: it cannot listen at that address
+    :raises OSError: the server cannot listen at the configured address
     """
     group = conf.kronos_api
     most = WAITING * group.threads
@@ -122,10 +122,11 @@ def serve(made, conf):
         AdmissionLimit(made, most), group.listeners, host=group.address, port=group.port,
         threads=most + SPARE + group.listeners,
         outbuf_high_watermark=MOST_UNSENT, ident=None,
-        # By default waitress removes what a proxy reports, and every client has its address.
+        # By default waitress removes the headers of a proxy, so every client would have the proxy's
+        # address.
         clear_untrusted_proxy_headers=not conf.oslo_middleware.enable_proxy_headers_parsing,
         max_request_body_size=LARGER * conf.oslo_middleware.max_request_body_size)
-    # waitress has no argument for these, and sets them for every connection that it accepts.
+    # waitress has no argument for socket options, but sets these for every connection.
     server.adj.socket_options = [*server.adj.socket_options, (
         socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * STUCK_SECONDS)]
     gc_tuning.exempt_loaded_objects()
@@ -142,7 +143,7 @@ class AdmissionLimit:
 
     def __call__(self, environ, start_response):
         if environ['PATH_INFO'] == HEALTHCHECK:
-            # keystone is not asked about a token that is not needed.
+            # A health check needs no token, so keystone is not asked about one.
             environ.pop('HTTP_X_AUTH_TOKEN', None)
             return self._application(environ, start_response)
         if not self._slots.acquire(blocking=False):
@@ -165,8 +166,8 @@ def _refuse(start_response):
 
 
 def ask_keystone_once(conf):
-    """Make one try the default of ``[keystone_authtoken] http_request_max_retries``: with that of
-    keystonemiddleware a thread waits for a keystone that is frozen for 22 s."""
+    """Make a single try the default of ``[keystone_authtoken] http_request_max_retries``. With the
+    default of keystonemiddleware, a thread waits 22 s for a keystone that is frozen."""
     for group, options in auth_token.list_opts():
         conf.register_opts(options, group=group)
     conf.set_default('http_request_max_retries', 0, 'keystone_authtoken')
@@ -205,5 +206,5 @@ def main(argv=None):
         sys.exit(0)
 
     signal.signal(signal.SIGTERM, end)
-    server.run()    # which ends with the requests that it serves
+    server.run()    # returns once the requests in progress are served
     return 0

@@ -13,15 +13,14 @@ from kronos_nova.api import policies
 from kronos_nova.conf import unknown_options
 
 GROUPS = ('kronos_api', login.KEYSTONE)
-"""The groups of nova.conf of which a host has one at least where kronos-api runs."""
+"""Groups of nova.conf of which a host that runs kronos-api has at least one."""
 
 REMEDY = ('Set auth_type, auth_url, username, password, project_name and the domains in '
           '[keystone_authtoken], as for the API of Nova.')
 
 
 def skips(conf: cfg.ConfigOpts) -> dict[str, str]:
-    """Return {name of the check: why it is not made}, on a host where nothing is written for the
-    API."""
+    """Return {'api': why the check is skipped}; empty where nova.conf has options for the API."""
     if {*GROUPS} & unknown_options.sections(conf).keys():
         return {}
     return {'api': 'nova.conf has no [kronos_api] and no [keystone_authtoken]; where kronos-api is '
@@ -31,7 +30,7 @@ def skips(conf: cfg.ConfigOpts) -> dict[str, str]:
 def check(conf: cfg.ConfigOpts) -> tuple[str, None]:
     """Check the configuration of kronos-api.
 
-    :returns: the detail of the check, and no value for others
+    :returns: (text of the finding, None)
     :raises ConfigurationError: kronos-api would not start, or would refuse every login
     """
     for group, options in auth_token.list_opts():

@@ -1,9 +1,8 @@
-"""The HTTP server of ``kronos-api``: waitress with limits for connections without a whole request,
-and for those that do not take an answer.
+"""The HTTP server of ``kronos-api``: waitress with time limits for sending a request and for
+reading an answer.
 
-waitress has a limit of connections and stops to accept at it. It closes connections that are
-silent, and not those that send or take a byte now and then: a few hundred of them make a server
-unreachable.
+waitress accepts a limited number of connections. It closes silent connections, but not those that
+send or read a byte now and then. So a few hundred of these would make the server unreachable.
 """
 
 import resource
@@ -47,15 +46,15 @@ Not measured."""
 
 
 class Channel(channel.HTTPChannel):
-    """A connection.
+    """A connection that records for how long its client has stalled.
 
-    :ivar waiting_since: when the request began that is not whole; None while there is none
+    :ivar waiting_since: time at which the incomplete request began; None without such a request
     """
 
     def __init__(self, *args, **given):
         super().__init__(*args, **given)
         self.waiting_since = self.creation_time
-        # The time since which a finished answer has not been read, and its bytes then.
+        # (time since which a finished answer waits to be read, its bytes at that time).
         self._untaken = None
 
     def received(self, data):
@@ -69,8 +68,8 @@ class Channel(channel.HTTPChannel):
 
     @property
     def stalled_since(self) -> float | None:
-        """Return when the client should have sent or taken something; None while it rests, or while
-        a request is answered."""
+        """Return since when the client has to send the rest of a request or to read its answer;
+        None while there is no request, or while the server works on one."""
         if self.requests:
             return None
         if self.total_outbufs_len:
@@ -78,7 +77,7 @@ class Channel(channel.HTTPChannel):
         return self.waiting_since
 
     def note_untaken(self, now: float) -> None:
-        """Note since when an answer is whole and not taken. To be called about once a second."""
+        """Remember since when a finished answer waits to be read. Called about once a second."""
         if self.requests or not self.total_outbufs_len:
             self._untaken = None
         elif self._untaken is None:
@@ -94,8 +93,7 @@ class Channel(channel.HTTPChannel):
             self._untaken = since + seconds, size
 
     def is_overdue(self, now: float) -> bool:
-        """Return whether a request has begun too long ago and is not whole, or an answer is taken
-        too slowly."""
+        """Return whether the client sends a request or reads an answer too slowly."""
         if self._untaken is not None:
             since, size = self._untaken
             taken = size - self.total_outbufs_len
@@ -107,15 +105,15 @@ class Channel(channel.HTTPChannel):
 
 
 class Server(server.TcpWSGIServer):
-    """Accepts each connection, and closes those that have no whole request in time, or do not take
-    their answers."""
+    """Accepts every connection, and closes those whose clients send requests or read answers too
+    slowly."""
 
     channel_class = Channel
     _looked_at: float | None = None
 
     def maintenance(self, now):
-        # Where the machine stood still, or its clock was set, clients are not at fault. Their data
-        # is read after this.
+        # After a pause of the machine or a change of its clock, clients are not at fault. Their
+        # data is read after this.
         looked_at, self._looked_at = self._looked_at, now
         pause = 0.0 if looked_at is None else now - looked_at - self.adj.cleanup_interval
         if pause > PATIENCE_SECONDS:
@@ -153,9 +151,9 @@ class Server(server.TcpWSGIServer):
 def create(application, listeners: int, **given) -> Server:
     """Return a server that listens.
 
-    :param listeners: connections that may be open in addition
-    :param given: as waitress has them
-    :raises OSError: it cannot listen at that address
+    :param listeners: number of listeners to events, whose connections may be open in addition
+    :param given: arguments of waitress
+    :raises OSError: the server cannot listen at the address
     """
     most = MOST_CONNECTIONS + listeners + MARGIN
     _permit_files(most + MARGIN)

@@ -55,7 +55,7 @@ class Finding:
 class CheckWarning(Exception):  # noqa: N818 - no error
     """A check that passes with a remark.
 
-    :param value: what the check gives to others
+    :param value: result of the check that other checks need
     """
 
     def __init__(self, detail, value=None):
@@ -85,9 +85,9 @@ class Report:
 
 
 class _Checks:
-    """Findings, as they are made.
+    """Runs checks and collects their findings.
 
-    :param skips: {name of a check: why it is not made}
+    :param skips: {name of a check: why it is skipped}
     """
 
     def __init__(self, skips):
@@ -95,9 +95,11 @@ class _Checks:
         self._skips = skips
 
     def check(self, name: str, function: Callable, *needed):
-        """Return the function's second result, or None when it failed; its first result is shown.
+        """Run a check, whose ``function`` returns (text of the finding, value for other checks).
+        Returns the value; None when the check failed or was not made.
 
-        :param needed: (what is needed, in words; the value, None where there is none)
+        :param needed: pairs (name of something that the check needs, its value or None); without a
+            value, the check is not made
         """
         missing = [what for what, value in needed if value is None]
         if name in self._skips or missing:
@@ -109,7 +111,7 @@ class _Checks:
         except CheckWarning as warning:
             self._add(name, WARNING, str(warning))
             return warning.value
-        except Exception as error:  # warnings of a library about the files of an operator
+        except Exception as error:  # libraries raise errors of many kinds
             self._add(name, FAILED, sentence(error))
         else:
             self._add(name, OK, detail)
@@ -162,7 +164,7 @@ def _queries(conf, policy_set, answers, snapshot):
     try:
         options = engine_options.from_conf(conf)
     except (exception.ConfigurationError, cfg.Error, ValueError):
-        return ()   # said by another check
+        return ()   # reported by another check
     return tuple(query_checks.examine(answers, policy_set, snapshot, options, time.time()))
 
 
@@ -176,7 +178,7 @@ def sentence(error: Exception) -> str:
 
 
 class Reach:
-    """Access to Nova, prepared when it is first asked."""
+    """Access to Nova, prepared when it is first used."""
 
     def __init__(self, role):
         self._role = role
@@ -286,7 +288,8 @@ def _policies(conf):
 
 
 def _readable(conf, group):
-    """Return a need of a check: the group, None where some of its values cannot be read."""
+    """Return a pair for ``needed`` of a check: the name of an option group, and the group or, where
+    some of its values are invalid, None."""
     is_wrong = any(each == group for each, _option in invalid_values.values(conf))
     return f'[{group}]', None if is_wrong else group
 
@@ -351,7 +354,7 @@ def _database(conf):
 
 
 def _noise(database):
-    """Return the noise of loads that evaluations have measured, next to the thresholds."""
+    """Compare the thresholds with the noise of loads that evaluations have measured."""
     found = [(name, policy) for name, report in overview.reports(Cycles(database).last()).items()
              for policy in report.policies if policy.noise is not None]
     below = [f'{policy.name} in {name}: the threshold {policy.threshold:g} is below what noise '
@@ -365,7 +368,7 @@ def _noise(database):
 
 
 def _loads(conf, policy_set, answers, snapshot):
-    """Return the findings of a cycle about the answers to all queries together."""
+    """Check the answers to all queries together, as a cycle does."""
     planner_ports = PlannerPorts(source=answers, clock=time.monotonic, now=time.time())
     found = list(steps.measured(snapshot, policy_set, engine_options.from_conf(conf),
                                 planner_ports))
@@ -382,7 +385,7 @@ def _loads(conf, policy_set, answers, snapshot):
 
 
 def _exporters(answers, snapshot):
-    """Look at what exporters say of themselves."""
+    """Check whether exporters report that they leave something out."""
     wrong = list(exporter_checks.problems(answers.instant, snapshot))
     if wrong:
         raise CheckWarning('; '.join(wrong))
@@ -390,7 +393,7 @@ def _exporters(answers, snapshot):
 
 
 def _rules(conf, policy_set, snapshot):
-    """Look at the rules of operators, and at the failure domains that they name."""
+    """Check the rules of operators, and the failure domains that they name."""
     levels = conf.kronos.failure_domain_key
     found = list(rule_table.rows(policy_set, snapshot, levels))
     wrong = [*rule_table.problems(found), *rule_table.contradictory_domains(snapshot, levels)]
@@ -400,7 +403,7 @@ def _rules(conf, policy_set, snapshot):
 
 
 def _buffers(conf, policy_set, reach):
-    """Look at the aggregates in which room is to be kept, and at the flavors that it is for."""
+    """Check the aggregates and the flavors that buffers name."""
     in_scope = set(aggregates.aggregates_in_scope(conf))
     wrong = [f'buffer {each.name}: Kronos does not look after aggregate {each.aggregate}; nothing '
              'is kept' for each in policy_set.buffers if each.aggregate not in in_scope]

@@ -1,4 +1,5 @@
-"""``kronos-manage claims``: what is kept for the compute host, or centrally for all of them."""
+"""``kronos-manage claims``: the claims that are stored on a compute host, or centrally for all of
+them."""
 
 import datetime
 import json

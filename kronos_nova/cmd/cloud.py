@@ -24,10 +24,10 @@ from kronos_nova.plugin import standalone
 class Cloud:
     """The access to the cloud that commands need.
 
-    read : the cloud as it is now
-    read_flavors : Nova's flavors
-    hosts : what is on single hosts
-    room_allocations : returns what keeps room in placement
+    read : reads the cloud as it is now
+    read_flavors : reads Nova's flavors
+    hosts : the HostApi
+    room_allocations : returns the RoomAllocations of placement
     dry_run : asks Nova's scheduler about a move; outside Nova, placement
     """
 
@@ -42,7 +42,7 @@ def open_cloud(app) -> Cloud:
     """Open the cloud that the command's configuration describes.
 
     :param app: the kronos-manage that runs, with ``conf`` and ``options``
-    :raises ConfigurationError: options are missing that say how to reach it
+    :raises ConfigurationError: options for reaching the cloud are missing
     """
     if app.conf.kronos.run_in == 'daemons':
         connection = connect(app.conf)
@@ -51,7 +51,7 @@ def open_cloud(app) -> Cloud:
                      lambda: RoomAllocations(PlacementClient(connection.placement)),
                      dry_run.from_connection(connection))
     standalone.load_nova(app.options.config_file, app.options.config_dir)
-    # Imported late, as in the module that is imported.
+    # Imported late: these modules import Nova, which has to be configured first.
     from kronos_nova.plugin import host_api
     from kronos_nova.plugin import inventory
     from kronos_nova.plugin import placement
@@ -62,9 +62,9 @@ def open_cloud(app) -> Cloud:
 
 
 def planner_ports(conf, asked: DryRun) -> PlannerPorts:
-    """Make what planning reaches out to from a command.
+    """Make the PlannerPorts of a command.
 
-    :param asked: about moves, that of the cloud that is open
+    :param asked: the dry run of the open cloud
     """
     return PlannerPorts(source=prometheus.for_cycle(conf), clock=time.monotonic, now=time.time(),
                         dry_run=asked)

@@ -45,7 +45,7 @@ later; lowered, it is killed while it writes its last state. Not measured."""
 def load_config(prog, arguments):
     """Return Nova's configuration.
 
-    The process-wide one: oslo.messaging reads some of its options from no other.
+    It is the process-wide ConfigOpts, because oslo.messaging reads some options only from that.
 
     :param arguments: the command line
     """
@@ -56,7 +56,7 @@ def load_config(prog, arguments):
 def refuse_unless_wanted(conf):
     """Refuse to start where ``[kronos] run_in`` says that the conductors do this work.
 
-    :raises ConfigurationError: all of this is the conductors'
+    :raises ConfigurationError: the conductors do this work
     """
     if conf.kronos.run_in != 'daemons':
         raise exception.ConfigurationError(
@@ -68,7 +68,7 @@ def refuse_unless_wanted(conf):
 def make_context(conf, aggregates):
     """Make the dependencies of a daemon's services, after it has forked.
 
-    :raises DatabaseVersionError: the control database is not what this code needs
+    :raises DatabaseVersionError: the control database is not at the revision of this code
     """
     stops = pending_stops.for_conf(conf)
     database, host = db_engine.control_database(conf), socket.gethostname()
@@ -87,8 +87,8 @@ def make_context(conf, aggregates):
 class Daemon(cotyledon.Service):
     """A process that calls ``tick()`` of its parts again and again.
 
-    :param make_parts: called after the fork; gives an object with ``tick()`` and ``drain()``, each
-        of which raises where something cannot be done now
+    :param make_parts: called after the fork; returns an object with ``tick()`` and ``drain()``,
+        which raise an error where something cannot be done now
     """
 
     def __init__(self, worker_id, conf, name, make_parts):

@@ -17,7 +17,7 @@ def operator():
 def control_database(conf):
     """Open the control database of a command, after a check of its version.
 
-    :raises DatabaseVersionError: it is not what this code needs
+    :raises DatabaseVersionError: it is not at the revision of this code
     """
     found = db_engine.control_database(conf)
     migrate.check(found.engine, migrate.CONTROL)
@@ -27,10 +27,10 @@ def control_database(conf):
 def impatient_database(conf, seconds=1, pause=10):
     """Return the control database of a service whose clients wait.
 
-    :param seconds: that it may take to answer
-    :param pause: seconds for which it is not asked any more when it has not
-    :raises DatabaseVersionError: it is not what this code needs
-    :raises DBError: it does not answer
+    :param seconds: seconds that the database has to answer
+    :param pause: seconds for which it is not queried again after it did not answer
+    :raises DatabaseVersionError: it is not at the revision of this code
+    :raises DBError: the database does not answer
     """
     found = db_engine.ImpatientDatabase(
         db_engine.impatient_control_engine(conf, seconds), pause=pause,

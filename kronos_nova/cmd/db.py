@@ -29,8 +29,8 @@ def open_engine(conf, name, control_engine=db_engine.control_engine):
 
 
 def _impatient(conf):
-    """Return the database of a command that asks for its version. One that does not answer is
-    reported at once."""
+    """Return the engine of a command that reads the version of the database, with a short time
+    limit."""
     return db_engine.impatient_control_engine(conf, ANSWER_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""``kronos-engine``: plans outside Nova, and sends out what was planned."""
+"""``kronos-engine``: plans outside Nova, and sends planned moves to executors."""
 
 import sys
 
@@ -25,7 +25,7 @@ CHILD = 'kronos_nova.cmd.cycle'
 
 
 class Engine:
-    """Planning in child processes, and the dispatch of what they planned."""
+    """Planning in child processes, and the dispatch of planned moves."""
 
     def __init__(self, conf, arguments):
         context = daemon.make_context(conf, aggregates.aggregates_in_scope(conf))

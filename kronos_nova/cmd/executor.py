@@ -26,7 +26,8 @@ CLI_OPTS = [
 
 
 class ExecutorParts:
-    """Takes moves on, and sends out those whose next try is due."""
+    """Accepts moves and carries them out, sends out moves that are due, and disables and enables
+    drained hosts."""
 
     def __init__(self, conf):
         self._conf = conf
@@ -44,7 +45,7 @@ class ExecutorParts:
         self._drains.tick()
 
     def drain(self):
-        """Go on with the accepted moves for a while, then leave them to others."""
+        """Continue the accepted moves for at most ``drain_timeout``, then leave them to others."""
         self._execution.stop_taking()
         deadline = time.monotonic() + self._conf.kronos_executor.drain_timeout
         while self._execution.tick(adopts=False) and time.monotonic() < deadline:

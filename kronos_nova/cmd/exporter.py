@@ -21,9 +21,9 @@ def serve(conf):
     """Answer scrapes, from a thread of its own.
 
     :returns: the server and its thread
-    :raises DatabaseVersionError: the control database is not what this code needs
-    :raises DBError: it does not answer
-    :raises ConfigurationError: it cannot listen at the configured address
+    :raises DatabaseVersionError: the control database is not at the revision of this code
+    :raises DBError: the control database does not answer
+    :raises ConfigurationError: the server cannot listen at the configured address
     """
     # Prometheus gives up a scrape that waits for a database, and then has not even the metric that
     # the database does not answer.

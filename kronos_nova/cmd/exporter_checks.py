@@ -23,7 +23,8 @@ OTHER_PAGES = ('(node_memory_Hugetlb_bytes '
 def problems(instant: Callable[[str], Vector], snapshot: Snapshot) -> Iterator[str]:
     """Yield what exporters leave out, with the remedy.
 
-    :param instant: asks an instant query; what cannot be asked is no problem of exporters
+    :param instant: function that sends an instant query; a query that fails is no problem of
+        exporters
     """
     answers = [_by_instance(instant, promql) for promql in (STOPPED, OTHER_PAGES)]
     if not any(answers):
@@ -45,8 +46,8 @@ def problems(instant: Callable[[str], Vector], snapshot: Snapshot) -> Iterator[s
 
 
 def _of_cloud(instant, snapshot):
-    """Return the labels "instance" of exporters whose host Nova has; None where some exporter names
-    none of them."""
+    """Return the labels "instance" of exporters whose host Nova has; None where the series of some
+    exporter name no host of Nova."""
     hosts = [host.name for host in snapshot.hosts]
     try:
         found = exporters.find(instant, hosts, hosts, snapshot.instances)

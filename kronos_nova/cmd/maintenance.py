@@ -40,7 +40,7 @@ ENDING = (signal.SIGTERM, signal.SIGHUP)
 @contextlib.contextmanager
 def _signals():
     """Have the signals that end a run set the Event that is yielded. The same signal a second time
-    has its former effect. A signal that is ignored, as by nohup, stays so."""
+    has its former effect. A signal that is ignored, as by nohup, stays ignored."""
     ended = threading.Event()
     before = {number: signal.getsignal(number) for number in ENDING}
 
@@ -58,10 +58,10 @@ def _signals():
 
 
 class _Running(command.Command):
-    """The common part of beginning and resuming."""
+    """The common part of the commands that run a maintenance."""
 
     def carry_on(self, uuid, checker):
-        """Run a maintenance until it is done, stopped, or a hook failed; the exit code."""
+        """Run a maintenance until it is done, stopped, or a hook failed. Returns the exit code."""
         maintenances = Maintenances(databases.control_database(self.app.conf))
         work = maintenance_runner.MaintenanceRunner(
             self._dependencies(checker, maintenances, uuid), uuid)
@@ -145,11 +145,10 @@ class _Running(command.Command):
 
 
 def fitting(check, options, wanted, later):
-    """Return as many of the hosts as can be empty at once, from the first on; at least the first.
+    """Return the first hosts of ``wanted``, as many as can be empty at the same time, and at least
+    one. If the first host is blocked, its drain shows why.
 
-    The drain of that one has what blocks it.
-
-    :param check: [(aggregate, its Drains, DrainPlan)] of some Drains
+    :param check: function that returns [(aggregate, its Drains, DrainPlan)] for some Drains
     """
     for count in range(len(wanted), 1, -1):
         with contextlib.suppress(exception.DrainRefused):
@@ -173,8 +172,8 @@ def _refuse_losses(checker, options, snapshot, checked, drained):
     """Refuse drains after which an aggregate has no host left, or fewer losses of hosts are
     covered.
 
-    :raises DrainRefused: an aggregate would have no host left that takes servers, or others could
-        not be lost any more and the maintenance is not forced
+    :raises DrainRefused: an aggregate would have no host left that takes servers; or, if the
+        maintenance is not forced, servers of other hosts would no longer all restart after a loss
     """
     _keep_a_host(snapshot, checked, drained)
     reason = '' if options.force else checker.lowered_failover(snapshot, checked)
@@ -246,9 +245,10 @@ class Run(_Running):
         """Return the hosts in order, those with the fewest servers first, and print what is
         expected.
 
-        :raises ConfigurationError: one is no host that Kronos looks after
-        :raises DrainRefused: its aggregate would have no host left, and it is not drained yet; or
-            others could not be lost any more after the first
+        :raises ConfigurationError: a host is in no aggregate that Kronos balances
+        :raises DrainRefused: a host that is not drained yet is the last one of its aggregate; or,
+            after the drain of the first host, servers of other hosts would no longer all restart
+            after a loss
         """
         sizes = {host: sum(server.host == host for server in snapshot.instances)
                  for host in hosts}
@@ -272,7 +272,8 @@ class Run(_Running):
 
 
 def hosts_of(parsed_args, snapshot) -> list[str]:
-    """Return the hosts that were named, or those of the aggregate or failure domain that was.
+    """Return the hosts that the command line names, or those of the aggregate or failure domain
+    that it names.
 
     :raises ConfigurationError: not one of these was given, or there is no such aggregate
     :raises RequestRefused: there is no such failure domain
@@ -335,7 +336,7 @@ def acquire(maintenances, uuid):
 def bring(maintenances, uuid, state):
     """Set the state of a maintenance.
 
-    :raises MaintenanceNotFound: it has ended meanwhile
+    :raises MaintenanceNotFound: the maintenance has ended in the meantime
     """
     if not maintenances.set_state(uuid, state):
         raise exception.MaintenanceNotFound

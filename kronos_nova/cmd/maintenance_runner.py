@@ -1,6 +1,6 @@
-"""Runs a maintenance: which hosts are emptied next, and what follows when they are.
+"""Runs a maintenance: empties hosts, runs the hook on empty ones, and releases serviced ones.
 
-Nothing is remembered but what the control database has: a run that died is resumed where it was.
+The state is only in the control database, so a run that died is resumed where it was.
 """
 
 import contextlib
@@ -19,19 +19,20 @@ from kronos_nova.executor.hosts import HostApi
 from kronos_nova.objects import maintenance as m
 
 HOST_VARIABLE = 'KRONOS_HOST'
-"""In the environment of a hook: the host that is empty and may be serviced."""
+"""Variable in the environment of a hook that has the name of the empty host."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
     """The dependencies of a run.
 
-    maintenances, drains : the control database's
+    maintenances, drains : stores in the control database
     hosts : HostApi
-    fits : which of some hosts, taken in order, can be empty at once with the rest avoided
+    fits : returns the first of some hosts, as many as can be empty at once; called with these hosts
+        and with later ones, which get no servers
     drain : makes the Drain of a host; called with host and the hosts to avoid
     say : prints a line
-    run_hook : starts a hook for a host; gives a process to be polled
+    run_hook : starts a hook for a host, and returns its process
     """
 
     maintenances: object
@@ -74,7 +75,7 @@ class MaintenanceRunner:
         return self.dependencies.maintenances.get(self.uuid)
 
     def end(self):
-        """End the hooks that run, as the process that runs them ends."""
+        """End the running hooks, because this process ends."""
         for process in self._hooks.values():
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGTERM)
@@ -142,7 +143,8 @@ class MaintenanceRunner:
             self._hooks[host] = self.dependencies.run_hook(found.options.hook, host)
             self._tell(host, 'the hook runs')
         elif found.options.hook:
-            # The host may have changed: this run was dead since it was empty, or a hook failed.
+            # The host may have changed since it was empty, because an earlier run died or a hook
+            # failed.
             self._to(host, m.DRAINING)
 
     def _watch_hook(self, host, process):
@@ -177,7 +179,7 @@ class MaintenanceRunner:
 
     @contextlib.contextmanager
     def _report_errors(self, host):
-        """Tell what could not be done now; the next look tries again."""
+        """Print an error of the block; the next :meth:`advance` tries again."""
         try:
             yield
         except exception.KronosException as error:

@@ -1,7 +1,7 @@
-"""``kronos-manage``: what an operator does to Kronos by hand.
+"""``kronos-manage``: the commands of operators.
 
 Every command is a cliff command in the entry point namespace ``kronos_nova.manage``; its ``app``
-carries the configuration as ``app.conf``. Those that ``openstack kronos`` has too are in
+carries the configuration as ``app.conf``. Commands that ``openstack kronos`` has too are in
 :mod:`kronos_client.cli`.
 """
 
@@ -28,7 +28,7 @@ NAMESPACE = 'kronos_nova.manage'
 DESCRIPTION = 'Look after Kronos: databases, plans, moves, quarantines, claims, allocations.'
 
 CHATTY = ('alembic', 'nova', 'oslo_service')
-"""Libraries that tell, with every command, how they are going to work."""
+"""Libraries that log their own setup with every command."""
 
 
 def add_config_arguments(parser):
@@ -40,7 +40,7 @@ def add_config_arguments(parser):
 
 
 def load_service_config(conf, prog, arguments):
-    """Read Nova's configuration into ``conf``, and log as it says.
+    """Read Nova's configuration into ``conf``, and set up logging by it.
 
     :param arguments: the command line
     :returns: ``conf``
@@ -75,10 +75,10 @@ class ClientManager:
 
     @functools.cached_property
     def rebalancing(self):
-        """The client that works on the control database; where that does not answer, one that
-        does without.
+        """The client on the control database; while the database does not answer, a client that
+        works without it.
 
-        :raises DatabaseVersionError: the database is not what this code needs
+        :raises DatabaseVersionError: the database is not at the revision of this code
         """
         # Imported late: importing is most of the time that a command takes.
         from kronos_nova.cmd import database

@@ -1,4 +1,4 @@
-"""The answers to the queries of policies taken together, one row a policy."""
+"""A summary of the answers to each policy's queries, one row for each policy."""
 
 import dataclasses
 import math
@@ -24,17 +24,18 @@ from kronos_nova.policies import Policy
 class PolicyRow:
     """Loads of hosts and of their instances, as fractions of the host.
 
-    hosts, instances : how many of the needed ones have a series, and how many are needed
+    hosts, instances : (number of those with a series, number of those that need one)
     load : mean of the scores of the hosts; None = there is none
     instances_load : mean over the same hosts of the sum of their instances' profiles; None = the
         policy has no profile that can be compared
     farthest_host : the host whose sum is farthest from its score, with both
-    sizes : of the smallest and the biggest host: in the unit of host_capacity_query, CPUs, or
-        bytes; parts of the biggest one where profiles are fractions. None = not known, or of no use
-    sizes_from : ``host_capacity_query``, a resource class, ``not known`` where hosts differ in
-        size and nothing says what the profile is a share of, or '' where sizes are of no use
+    sizes : sizes of the smallest and the biggest host, in the unit of host_capacity_query, in CPUs
+        or in bytes; as fractions of the biggest host where profiles are fractions. None = not known
+        or not used
+    sizes_from : ``host_capacity_query``, a resource class, ``not known`` where hosts differ in size
+        and nothing says what the profile is a share of, or '' where sizes are not used
     age : seconds since the oldest sample
-    duplicates : how many hosts and instances have several series
+    duplicates : number of hosts and instances that have several series
     """
 
     policy: str
@@ -55,8 +56,9 @@ def rows(answers, policies: Iterable[Policy], snapshot: Snapshot, findings: Iter
          ) -> Iterator[PolicyRow]:
     """Yield a row of each policy whose hosts were compared.
 
-    :param answers: has ``query(query)``, and asks no query twice
-    :param findings: of the queries: ``policy``, ``kind``, ``matched``, ``expected``, ``repeated``
+    :param answers: object whose ``query(query)`` sends no query twice
+    :param findings: findings of the queries, with ``policy``, ``kind``, ``matched``, ``expected``,
+        ``repeated``
     :param now: Unix seconds
     """
     by_query = {(each.policy, each.kind): each for each in findings if each.matched is not None}
@@ -96,7 +98,7 @@ def _loads(policy, scores, sums):
 
 
 def _placed(answers, policy, scores, snapshot) -> tuple[PlacedInstances, Sizes]:
-    """Return the instances of all hosts and the sizes of these hosts, as a cycle has them."""
+    """Return the instances of all hosts and the sizes of these hosts, as a cycle computes them."""
     position = {host.name: number for number, host in enumerate(snapshot.hosts)}
     queried = np.ones(len(position))
     if policy.host_capacity_query is not None:

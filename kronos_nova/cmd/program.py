@@ -91,7 +91,8 @@ def _configure_logging(is_debugging):
 def console(app, width=0):
     """Make a console of rich for tables on a command's output.
 
-    :param width: characters; 0: as wide as the screen, or what is shown where there is none
+    :param width: number of characters; 0 for the width of the terminal, or for unlimited lines
+        where there is none
     """
     return Console(file=app.stdout, width=width or (
         None if app.stdout.isatty() else columns.WIDE))
@@ -106,9 +107,9 @@ class Report(command.ShowOne):
     code = 0
 
     def print_tables(self, console, data):
-        """Show it to a person.
+        """Print the result as tables for people.
 
-        :param console: rich's
+        :param console: a Console of rich
         :param data: {name: value}
         """
         raise NotImplementedError

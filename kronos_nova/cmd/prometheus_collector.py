@@ -32,11 +32,13 @@ LOSS_VERDICTS = ('fits', 'does_not_fit', 'not_found', 'not_judged')
 """The counts of a LossReport that add up to all of its losses."""
 
 BUCKETS = (30, 120, 600, float('inf'))
-"""Seconds of moves, some of those that are counted by: a small guest, most, and a large one."""
+"""Upper bounds, in seconds, of the histogram of durations of moves. Fixed: some of the bounds that
+are counted, for small guests, most guests and large ones."""
 
 
 class Collector:
-    """Reads everything again for every scrape; a collector of a ``prometheus_client`` registry."""
+    """A collector for a ``prometheus_client`` registry, which reads everything again for every
+    scrape."""
 
     def __init__(self, conf, database, utcnow):
         self.conf = conf

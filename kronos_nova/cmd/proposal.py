@@ -23,7 +23,7 @@ from kronos_nova.units import MIB
 
 DEFAULT_RECIPE = 'cpu-memory'
 OF_CEILOMETER = {'cpu-memory': 'cpu-memory-ceilometer'}
-"""The recipe in place of another one where ceilometer has the servers and no libvirt exporter."""
+"""{recipe: the one that is used instead where series of servers come from ceilometer alone}."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Proposal:
     recipe : name of the recipe
     namings : {exporter: how its series name hosts}
     selector : label matcher of this cloud's series, or ''
-    problems : what a person has to decide
+    problems : sentences on what a person has to decide
     """
 
     recipe: str
@@ -72,12 +72,12 @@ def recipes() -> dict[str, pathlib.Path]:
 
 def make(conf, client: PrometheusClient, snapshot: Snapshot, recipe: str, selector: str = ''
          ) -> Proposal:
-    """Find the exporters, and write a recipe for them.
+    """Find the exporters, and adapt a recipe to them.
 
     :param selector: label matcher of this cloud's series, such as ``region="one"``; '' finds one
         where it is needed
     :raises MetricsError: Prometheus does not answer
-    :raises ConfigurationError: it has no series that the recipe needs
+    :raises ConfigurationError: Prometheus has no series that the recipe needs
     """
     options = engine_options.from_conf(conf)
     needed = [host for host in snapshot.hosts
@@ -108,7 +108,7 @@ def scoped(snapshot: Snapshot, options: engine_options.EngineOptions) -> set[str
 def write(path: str, text: str) -> None:
     """Write a new file.
 
-    :raises ConfigurationError: it exists, or cannot be written
+    :raises ConfigurationError: the file exists, or cannot be written
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
@@ -168,7 +168,8 @@ def _chosen(recipe, found):
 
 
 def _widened(client, text):
-    """Return the text with windows in which there are enough samples."""
+    """Return the text of policies, with the ranges of queries widened until they have enough
+    samples."""
     windows = {}
     for promql in _queries(policies.parse(text)):
         for window, longer in ranges.wider(client.instant, promql).items():

@@ -46,15 +46,16 @@ OF_FORECASTS = metrics.HISTORY, metrics.FORECAST
 class QueryFinding:
     """The result of one query.
 
-    :ivar policy: its name, or ``_migration`` for queries about moves
+    :ivar policy: name of the policy, or ``_migration`` for queries about moves
     :ivar kind: imbalance, vm_profile, capacity, host_capacity, history or forecast; or dirty_rate,
         used_memory or link
     :ivar state: ok, not checked, warning or failed
     :ivar health: healthy, partial, stale or unreachable
-    :ivar matched: how many of the expected hosts (of instances for a vm_profile) have a series
-    :ivar expected: how many should; None, as ``matched``, where there is nothing to compare with
+    :ivar matched: number of the expected hosts (instances for a vm_profile) that have a series
+    :ivar expected: number of those that should have one; None, like ``matched``, where nothing can
+        be compared
     :ivar missing, unknown, repeated, out_of_range: names
-    :ivar proposal: what to write into the policy so that more would match, or None
+    :ivar proposal: change of the policy with which more would match; None where there is none
     """
 
     policy: str
@@ -73,9 +74,9 @@ class QueryFinding:
 
 def examine(source: 'Answers', policy_set: PolicySet, snapshot: Snapshot | None,
             options: EngineOptions, now: float) -> Iterator[QueryFinding]:
-    """Ask everything.
+    """Send the queries of all policies, and yield a finding for each.
 
-    :param snapshot: what to compare with; None if Nova could not be read
+    :param snapshot: the cloud to compare answers with; None if Nova could not be read
     :param now: Unix seconds
     """
     cloud = _Cloud(snapshot, options, now)
@@ -110,8 +111,8 @@ def examine(source: 'Answers', policy_set: PolicySet, snapshot: Snapshot | None,
 
 
 def _of_migration(source, query, cloud, queries):
-    """Check a query that no policy has. Servers that its answer leaves out are predicted by past
-    moves."""
+    """Check a query for predictions of moves, which belongs to no policy. For servers without a
+    series, predictions use past moves."""
     expected = (cloud.expected_hosts(queries.host_label) if query.kind == metrics.LINK
                 else cloud.expected_instances(queries.label, 'uuid'))
     if not expected.names:
@@ -129,7 +130,7 @@ def _of_migration(source, query, cloud, queries):
 
 
 class Answers:
-    """A client that asks each query of a policy once."""
+    """A client that sends each query of a policy only once."""
 
     def __init__(self, client: PrometheusClient):
         self.instant = client.instant
@@ -137,7 +138,7 @@ class Answers:
         self._known = {}
 
     def query(self, query):
-        """Return the instant vector; errors as the client's."""
+        """Return the instant vector that answers a query. Raises the errors of the client."""
         if query not in self._known:
             try:
                 self._known[query] = self._query(query)
@@ -171,7 +172,8 @@ class _WithoutForeign:
 
 
 def _with_label(source, query, policy, instances, finding):
-    """Return the finding with the label that has the servers, where the policy's has none."""
+    """Return the finding with a proposal of the label that names servers, where the policy's label
+    names none."""
     if finding.matched or not finding.expected:
         return finding
     label, attribute = exporters.guest_label(source.query(query).samples, instances)
@@ -187,8 +189,8 @@ def _with_label(source, query, policy, instances, finding):
 
 
 def _with_file(finding, found):
-    """Return the finding with the command that writes queries, where series have the names of more
-    hosts by a join alone, which cannot be put around the query.
+    """Return the finding with a hint at the command that writes queries, where more hosts would
+    match only with a join that cannot be put around the query.
 
     :param found: the exporters; None where they are not known
     """
@@ -229,10 +231,10 @@ def _worse(finding, before, after=''):
 
 
 def _with_join(source, query, expected, finding, others):
-    """Return the finding with a join by ``node_uname_info`` in place of no proposal, or in place of
-    another label that the query of some policy drops.
+    """Return the finding with a join by ``node_uname_info`` as its proposal, if it has no proposal,
+    or proposes a label that some policy's query drops.
 
-    :param others: the queries that have a series a host, of all policies
+    :param others: the queries of all policies that have a series for each host
     """
     label = finding.proposal and _plain_label(finding.proposal)
     is_dropped = label and not all(source.has_label(each, label) for each in others)
@@ -271,16 +273,16 @@ def _exporters(source, cloud):
 
 
 def _foreign(found):
-    """Yield the same of series of another cloud."""
+    """Yield tuples as :func:`_doubled` does, for series of another cloud."""
     if found is not None and found.selector:
         yield (tuple(exporters.TARGETS), found.selector, 'series of another cloud count',
                f'Add {found.selector} to the selector of each metric')
 
 
 def _with_extra(source, query, expected, finding, extra):
-    """Return the finding with what changes when extra series are left out.
+    """Return the finding with a warning for values that change when extra series are left out.
 
-    :param extra: as :func:`_doubled`
+    :param extra: tuples of :func:`_doubled` and :func:`_foreign`
     """
     for kinds, selector, sentence, remedy in extra:
         alone = query.promql
@@ -295,7 +297,7 @@ def _with_extra(source, query, expected, finding, extra):
 
 
 def _changed(source, query, promql, expected):
-    """Return a name whose value is another one with a query; None where there is none."""
+    """Return a name whose value differs between two queries; None where there is none."""
     try:
         values, others = (
             {sample.labels.get(expected.label): sample.value for sample in vector.samples}
@@ -315,7 +317,7 @@ def _with_ranges(source, query, finding):
 
 
 class _Cloud:
-    """The names that answers should have."""
+    """The names of hosts and instances that answers should have."""
 
     def __init__(self, snapshot, options, now):
         age = options.max_sample_age or float('inf')

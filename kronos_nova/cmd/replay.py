@@ -122,7 +122,8 @@ class ChosenOptions:
 
 def _replayed(name: str, recording: Recording, policies: PolicySet, chosen: ChosenOptions,
               changes: Changes) -> tuple[render.Replayed, Snapshot]:
-    """Return a snapshot that was replayed, and the cloud that the report is of."""
+    """Replay a snapshot. Returns the result, and the cloud with the changes, for which the plan was
+    made."""
     if changes == Changes(**dict.fromkeys(contract.Changes.__struct_fields__, [])):
         report = replay.replay(recording, policies, chosen.options, chosen.durations)
         return (render.Replayed(name, report, chosen.source, chosen.note), recording.snapshot)

@@ -72,7 +72,7 @@ def role(name: str, conf, options) -> Role:
 
 def _in_process(conf, options):
     standalone.load_nova(options.config_file, options.config_dir)
-    # Imported late, as in the module that is imported.
+    # Imported late: these modules import Nova, which has to be configured first.
     from kronos_nova.plugin import inventory
     from kronos_nova.plugin import placement
     source = inventory.InProcessInventory(domain_keys=conf.kronos.failure_domain_key)
@@ -86,9 +86,9 @@ def _by_api(conf):
 
 
 def fits(names) -> list[str]:
-    """Return reasons against Kronos in the Nova that is installed here; empty where there are none.
+    """Return the reasons why Kronos does not fit the installed Nova; empty where it fits.
 
-    :param names: of managers, see :mod:`kronos_nova.plugin.managers`
+    :param names: names of managers, see :mod:`kronos_nova.plugin.managers`
     """
     if importlib.util.find_spec('nova') is None:
         return ['Nova is not installed in the Python that runs this command']

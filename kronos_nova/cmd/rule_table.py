@@ -1,4 +1,5 @@
-"""The selections of operators' rules in the cloud as it is, one row a rule."""
+"""The servers and hosts that operators' rules select in the present cloud, one row for each
+rule."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -13,12 +14,13 @@ from kronos_nova.policies.selection import Selections
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RuleRow:
-    """A rule in the cloud.
+    """A rule, and what it selects in the present cloud.
 
-    servers : how many it selects
-    yields : it gives way where a host could not be emptied otherwise, as owners select the servers
-    hosts : how many its relation names; None where it names none
-    violated : how many of the servers are where the rule would not have them
+    servers : number of servers that it selects
+    yields : whether the rule may be violated where a host could not be emptied otherwise, because
+        owners of servers select them
+    hosts : number of hosts that its relation names; None where it names none
+    violated : number of these servers whose hosts violate the rule
     example : name of one of these; None for none
     conflicts : sentences about what is wrong with the rule here
     """
@@ -36,7 +38,7 @@ class RuleRow:
 def rows(policies: PolicySet, snapshot: Snapshot, levels: list[str]) -> Iterator[RuleRow]:
     """Yield a row of each rule.
 
-    :param levels: of failure domains, the largest first
+    :param levels: levels of failure domains, the largest first
     """
     found = Selections(policies.rules, snapshot)
     violated, wrong = found.violated(), conflicts(found, snapshot, levels)

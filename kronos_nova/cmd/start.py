@@ -22,7 +22,8 @@ def _run(module):
         print('interrupted', file=sys.stderr)
         return INTERRUPTED
     finally:
-        # At its end Python collects garbage: a fifth of the time of a short command.
+        # Otherwise Python collects garbage at its end, which takes a fifth of the time of a short
+        # command.
         gc_tuning.exempt_loaded_objects()
 
 
@@ -41,7 +42,7 @@ def _main_in_threads(module):
 
 
 def _main_beside_nova(module):
-    """Run a program that reads Nova's code where Nova is installed."""
+    """Run a program that uses Nova's code if Nova is installed."""
     if importlib.util.find_spec('nova') is None:
         return _main_in_threads(module)
     standalone.hide_eventlet()

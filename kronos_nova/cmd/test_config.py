@@ -103,7 +103,7 @@ def main(argv=None):
 
 
 def _propose(conf, role, parsed_args):
-    """Write the file and make it the one that is checked."""
+    """Write the proposed policies file, and make it the one that is checked."""
     if parsed_args.recipe not in proposal.recipes():
         raise program.Refused(program.USAGE, f'{NAME}: there is no recipe {parsed_args.recipe}; '
                               f'there are {", ".join(proposal.recipes())}')
