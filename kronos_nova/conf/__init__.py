@@ -1,7 +1,7 @@
-"""Every option of Kronos, one file a group.
+"""The options of Kronos, one module for each group.
 
-Takes an existing ``ConfigOpts`` and never makes or reads a global one: only ``plugin/`` and
-``cmd/`` know which it is.
+The functions use the ``ConfigOpts`` that they are given, and never a global one. Only ``plugin/``
+and ``cmd/`` choose it.
 """
 
 import copy

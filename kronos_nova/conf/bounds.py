@@ -17,7 +17,8 @@ MOST_DAYS = 36_500
 
 
 class Finite(types.Float):
-    """A number within its bounds; NaN is neither below nor above any, and would pass them all."""
+    """A finite number within its bounds. NaN is refused, because it passes comparisons with any
+    bound."""
 
     def __call__(self, value: Any) -> Any:
         number: Any = super().__call__(value)
@@ -27,7 +28,7 @@ class Finite(types.Float):
 
 
 def bound(options: Iterable[cfg.Opt]) -> None:
-    """Give whole and other numbers among ``options`` the bounds that they lack."""
+    """Set the default bounds of integer and float options that have none."""
     for option in options:
         if type(option) is cfg.IntOpt:
             most = MOST_DAYS if option.name.endswith('_days') else LARGEST

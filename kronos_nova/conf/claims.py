@@ -1,4 +1,4 @@
-"""``[kronos_claims]``: the claims that outlive nova-compute."""
+"""``[kronos_claims]``: the claims that survive a restart of nova-compute."""
 
 from collections.abc import Sequence
 

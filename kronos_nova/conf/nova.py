@@ -61,7 +61,7 @@ def register_login_opts(conf: cfg.ConfigOpts) -> None:
     from keystoneauth1 import loading
     loading.register_auth_conf_options(conf, GROUP.name)
     loading.register_session_conf_options(conf, GROUP.name)
-    # Without one a request waits for ever.
+    # Without a timeout, a request may wait for ever.
     conf.set_default('timeout', 60, group=GROUP.name)
 
 

@@ -14,10 +14,10 @@ Change it where Nova's is changed.
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register what Nova registers itself where Nova runs.
+    """Register the option, unless Nova has registered it in this process.
 
-    It has no default here: Nova's is the directory that Nova is installed in, which a command
-    outside Nova would guess wrong.
+    It has no default here: Nova's default is the directory in which Nova is installed, which a
+    command outside Nova cannot know.
     """
     if 'state_path' not in conf:
         conf.register_opts(OPTS)

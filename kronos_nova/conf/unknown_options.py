@@ -61,7 +61,8 @@ def unknown_keys(conf: cfg.ConfigOpts) -> list[str]:
 
 
 def lacks_driver(conf: cfg.ConfigOpts) -> bool:
-    """Return whether a nova.conf leaves Kronos out: Nova loads it as a notification driver."""
+    """Return whether nova.conf does not name ``kronos`` as a notification driver, so that Nova does
+    not load Kronos."""
     values = sections(conf).get(NOTIFICATIONS, {}).get('driver', [])
     return DRIVER not in {each.strip() for value in values for each in value.split(',')}
 

@@ -20,7 +20,7 @@ class HttpUrl(types.URI):  # type: ignore[misc]
     def __call__(self, value: Any) -> str:
         """Return the value if it is a URL that can be used.
 
-        :raises ValueError: with what to write instead
+        :raises ValueError: the value is no such URL; the message says what to write instead
         """
         text = str(value)
         problem = _problem(text)
