@@ -14,7 +14,7 @@ from kronos_client.contract.operation import Operation
 class HttpClient:
     """A client that calls kronos-api.
 
-    :param adapter: of the service type ``kronos``
+    :param adapter: keystoneauth adapter of the service type ``kronos``
     """
 
     def __init__(self, adapter: ks_adapter.Adapter):

@@ -1,4 +1,4 @@
-"""Makes ``openstack kronos ...`` known to python-openstackclient."""
+"""The plugin by which python-openstackclient finds the commands ``openstack kronos ...``."""
 
 from osc_lib import utils
 

@@ -1,5 +1,5 @@
-"""Types of arguments: numbers and times. argparse names the argument that is wrong, and exits with
-2."""
+"""Types of arguments for argparse: numbers, names and times. For a wrong value, argparse names the
+argument and exits with 2."""
 
 import argparse
 import datetime
@@ -44,20 +44,20 @@ POSITIVE = at_least(1)
 
 
 def remark(text: str) -> str:
-    """Return the type of an argument that is recorded and shown to people, and never refused."""
+    """Parse an argument that is recorded and shown to people. No text is refused."""
     return sanitize.remark(text)
 
 
 def name(text: str) -> str:
-    """Return the type of an argument that is a name or a uuid. An empty one is refused: scripts
-    give it where a variable is not set, and without the argument everything is meant."""
+    """Parse an argument that is a name or a uuid. An empty text is refused: a script passes it if a
+    variable is not set, and it would mean everything, as without the argument."""
     if not text:
         raise argparse.ArgumentTypeError('it is empty')
     return text
 
 
 def seconds(text: str) -> float:
-    """Return the type of an argument that is a length of time."""
+    """Parse an argument that is a length of time in seconds."""
     try:
         value = float(text)
     except ValueError:
@@ -68,8 +68,7 @@ def seconds(text: str) -> float:
 
 
 def duration(text: str) -> int:
-    """Return the type of an argument that is a length of time with its unit, such as 45m; in
-    seconds."""
+    """Parse an argument that is a length of time with its unit, such as 45m. Returns seconds."""
     found = AGO.fullmatch(text)
     if found is None:
         raise argparse.ArgumentTypeError(f'"{text:.40}" is no length of time such as 45m or 8h')
@@ -77,8 +76,8 @@ def duration(text: str) -> int:
 
 
 def pause(text: str) -> float:
-    """Return the type of an argument that is the pause between two queries, so that a command never
-    asks a database or an API without a pause."""
+    """Parse an argument that is the seconds between two queries. Too short a pause is refused,
+    because it would load a database or an API."""
     value = seconds(text)
     if value < 0.1:
         raise argparse.ArgumentTypeError('it has to be 0.1 seconds or more')
@@ -86,9 +85,9 @@ def pause(text: str) -> float:
 
 
 def past(text: str) -> datetime.datetime:
-    """Return the type of an argument that is a time in the past: a local time, or how long ago.
+    """Parse an argument that is a time in the past: a local time, or how long ago.
 
-    A time of day is the last one that is over.
+    A time of day is taken as its last occurrence.
     """
     now = datetime.datetime.now(datetime.UTC)
     try:
@@ -107,7 +106,7 @@ def past(text: str) -> datetime.datetime:
 
 
 def later(text: str) -> datetime.datetime:
-    """Return the type of an argument that is a time to come: minutes from now, or a local time."""
+    """Parse an argument that is a time to come: minutes from now, or a local time."""
     now = datetime.datetime.now(datetime.UTC)
     try:
         if text.isdigit() and len(text) <= MINUTES_DIGITS:

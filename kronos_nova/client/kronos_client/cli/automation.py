@@ -184,14 +184,14 @@ class Stop(_OfAggregates):
         return NOT_QUIET if left else QUIET
 
     def _watch(self, parsed_args):
-        """Show how moves in progress end; those that have not in time, None where that is not
-        known."""
+        """Print how moves in progress end. Returns those that have not ended in time, None where
+        that is not known."""
         deadline, seen, problem = time.monotonic() + parsed_args.timeout, None, None
         while True:
             try:
                 seen, problem = self._look_at(parsed_args.aggregate, seen or {}), None
             except errors.Unreachable as error:
-                # It is stopped, even if its state cannot be read now.
+                # The stop is recorded, even if its effect cannot be read now.
                 before, problem = problem, str(error)
                 if problem != before:
                     self.say(f'{problem} It is asked again.')
@@ -201,7 +201,7 @@ class Stop(_OfAggregates):
             time.sleep(LOOK_SECONDS)
 
     def _look_at(self, aggregate, seen):
-        """Show what has changed; the moves in progress, by uuid."""
+        """Print changes of the moves in progress. Returns these moves by uuid."""
         request = moves.ListMoves(
             state=[each for each in moves.LIVE if each != 'planned'],
             aggregate=None if aggregate == contract.EVERY else aggregate)

@@ -15,7 +15,7 @@ WIDE = 100_000
 
 
 class Missing(columns.FormattableColumn):
-    """The base of values that may be None; sorted, these come last."""
+    """The base of cells whose value may be None. Such cells are sorted last."""
 
     def __lt__(self, other):
         if self._value is None or other._value is None:

@@ -16,8 +16,8 @@ from kronos_client.contract.base import Response
 from kronos_client.contract.operation import Operation
 
 PAGE = 1000
-"""Entries that one request asks for. Raised, the API refuses the request; lowered, long lists take
-more requests. Chosen as the limit of the contract."""
+"""Number of entries that one request asks for. Raised, the API refuses the request; lowered, long
+lists take more requests. Chosen as the limit of the contract."""
 
 WITHOUT_NULL = ('csv', 'value')
 """Formats that would show None as a word; there it is an empty text."""
@@ -46,7 +46,7 @@ class Command(command.Command):
     def collect(self, operation: Operation, request: Page, field: str, most: int) -> list[Response]:
         """Return up to ``most`` entries of a list, page after page.
 
-        :param field: of the response that has the entries
+        :param field: field of the response that has the entries
         """
         found, marker = [], None
         while len(found) < most:

@@ -69,10 +69,11 @@ class _OfHosts(command.Command):
         return self.call(contract.OCCUPIED, OneHost(host=host))
 
     def wait(self, hosts, out):
-        """Show how hosts get empty, until all are or nothing changes any more.
+        """Print the progress of hosts that are emptied, until all are empty or nothing changes any
+        more.
 
-        :param out: a stream
-        :returns: each Occupancy then
+        :param out: stream to print to
+        :returns: the last Occupancy of each host
         """
         said = {}
         moving_at = {}      # {host: when it was last seen to be neither blocked nor down}
@@ -248,7 +249,7 @@ def _worst(states):
 
 
 def _text(found):
-    """Return the line that a person reads."""
+    """Return the state of a host as a line for people."""
     service, drain = found.service, found.drain
     left = columns.count(len(found.servers), 'server') if found.servers else 'empty'
     reason = f': {service.disabled_reason}' if service.disabled_reason else ''
@@ -281,7 +282,7 @@ class Release(command.Command):
         return max(self._wait(drain, deadline_at) for drain in asked)
 
     def _wait(self, drain, deadline_at):
-        """Wait until a worker has released a host; the exit code."""
+        """Wait until a worker has released a host. Returns the exit code."""
         while not self._is_released(drain):
             if time.monotonic() > deadline_at:
                 self.say(f'{drain.host}: no worker has released it yet; the first one that runs '

@@ -1,5 +1,5 @@
-"""Commands on the maintenance in progress. ``kronos-manage`` has those that run it: hooks run where
-the command does."""
+"""Commands on the maintenance in progress. Commands that run a maintenance are in ``kronos-manage``
+only, because hooks run on the machine of the command."""
 
 from kronos_client.cli import columns
 from kronos_client.cli import command
@@ -8,7 +8,7 @@ from kronos_client.contract.base import OneHost
 
 COLUMNS = ('Host', 'State', 'Servers left', 'Blocked')
 AT_WORK = ('draining', 'hook', 'returning')
-"""States of hosts of which a maintenance has begun and not ended its work."""
+"""States of hosts that a maintenance is working on."""
 
 
 def _hosts_in(found, *states):

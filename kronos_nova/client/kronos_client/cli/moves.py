@@ -80,7 +80,7 @@ class List(command.Lister):
 
 
 CONDITIONS = ('plan', 'server', 'host', 'project', 'aggregate', 'state', 'since', 'until')
-"""Arguments that moves meet together."""
+"""Arguments that limit the list of moves. A move has to meet all that are given."""
 
 
 def _is_conditional(parsed_args: argparse.Namespace) -> bool:

@@ -21,7 +21,7 @@ NOT_KEPT = contract.PlanReport(policies=[], moves=[], not_moved=[], refusals=[],
 
 
 class Projects(columns.Lines):
-    """Projects with a part in a plan; for people nothing where there is one, whose plan it is."""
+    """The projects with a part in a plan. People are shown nothing where there is only one."""
 
     def human_readable(self):
         return super().human_readable() if len(self._value) > 1 else ''

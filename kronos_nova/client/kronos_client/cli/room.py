@@ -33,7 +33,7 @@ def changes(parsed_args):
 
 
 class _AboutRoom(command.Lister):
-    """A question about room, of the cloud as it is or would be."""
+    """A command about room in the present cloud, or in the cloud after hypothetical changes."""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -41,7 +41,7 @@ class _AboutRoom(command.Lister):
         return parser
 
     def say_outcome(self, outcome):
-        """Print the outcome of the changes that are supposed."""
+        """Print the outcome of the hypothetical changes."""
         for uuid, why in outcome.left.items():
             self.say(f'Does not restart: {columns.server(uuid, outcome.names.get(uuid))}: {why}')
         for flavor, count in outcome.not_booted.items():
@@ -178,7 +178,7 @@ def sentences(room, count):
 
 
 class _Moves(_AboutRoom):
-    """A question about the moves that make room for servers of one flavor."""
+    """A command about the moves that make room for servers of one flavor."""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)

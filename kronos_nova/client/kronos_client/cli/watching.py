@@ -1,4 +1,4 @@
-"""Output that is shown again and again."""
+"""Output that is repeated at intervals, and tables within it."""
 
 import argparse
 import contextlib
@@ -28,7 +28,8 @@ def watch(stdout: TextIO, look: Callable[[], tuple[str, bool]], interval: float,
 
     :param look: returns (text, whether to look again)
     :param interval: seconds between two looks
-    :param problems: where it is said that something does not answer; None: in the place of a text
+    :param problems: stream for reports that a service does not answer; None for ``stdout``, in
+        place of the text
     """
     begin = CLEAR if stdout.isatty() else ''
     with contextlib.suppress(KeyboardInterrupt):
