@@ -15,12 +15,12 @@ def utcnow() -> datetime.datetime:
 
 
 def aware(time: datetime.datetime) -> datetime.datetime:
-    """Return the same time with a zone. A time without a zone is taken as UTC."""
+    """Return a time with a zone. A time that has none is taken as UTC."""
     return time if time.tzinfo else time.replace(tzinfo=datetime.UTC)
 
 
 def naive(time: datetime.datetime) -> datetime.datetime:
-    """Return the same time in UTC and without a zone, as databases store it.
+    """Convert a time to UTC and return it without a zone, as databases store it.
 
     :raises ValueError: the time has no zone, so it is ambiguous
     """

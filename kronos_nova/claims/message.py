@@ -79,7 +79,7 @@ def validated(row: object) -> Claim:
 def claims_of(rows: object, host: str, now: datetime.datetime) -> list[Claim]:
     """Read the claims of ``host`` from a message.
 
-    :raises OutOfBounds: there are too many, or one is wrong
+    :raises OutOfBounds: there are too many claims, or one is invalid
     """
     if not isinstance(rows, list | tuple):
         raise boundary.OutOfBounds(what='the claims', problem='must be a list')
@@ -90,7 +90,7 @@ def claims_of(rows: object, host: str, now: datetime.datetime) -> list[Claim]:
 def keys_of(keys: object) -> list[tuple[str, str, bool]]:
     """Return the keys of claims to be removed, in the form of Claim.key.
 
-    :raises OutOfBounds: they are not valid keys
+    :raises OutOfBounds: a key is invalid, or there are too many
     """
     if not isinstance(keys, list | tuple):
         raise boundary.OutOfBounds(what='the keys', problem='must be a list')

@@ -55,7 +55,7 @@ def check(conf: cfg.ConfigOpts) -> tuple[str, None]:
 def _plugin(conf):
     """Return the authentication plugin of ``[keystone_authtoken]``.
 
-    :raises ConfigurationError: there is none, or it lacks an option
+    :raises ConfigurationError: no plugin is configured, or it lacks an option
     """
     try:
         plugin = loading.load_auth_from_conf_options(conf, login.KEYSTONE)

@@ -1,4 +1,4 @@
-"""The checks of ``kronos-test-config``. All of them run, whatever was found before."""
+"""The checks of ``kronos-test-config``. All of them run, also after one has failed."""
 
 import dataclasses
 import os

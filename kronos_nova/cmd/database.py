@@ -17,7 +17,7 @@ def operator():
 def control_database(conf):
     """Open the control database of a command, after a check of its version.
 
-    :raises DatabaseVersionError: it is not at the revision of this code
+    :raises DatabaseVersionError: the database is not at the revision of this code
     """
     found = db_engine.control_database(conf)
     migrate.check(found.engine, migrate.CONTROL)
@@ -29,7 +29,7 @@ def impatient_database(conf, seconds=1, pause=10):
 
     :param seconds: seconds that the database has to answer
     :param pause: seconds for which it is not queried again after it did not answer
-    :raises DatabaseVersionError: it is not at the revision of this code
+    :raises DatabaseVersionError: the database is not at the revision of this code
     :raises DBError: the database does not answer
     """
     found = db_engine.ImpatientDatabase(

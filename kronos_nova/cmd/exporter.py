@@ -25,8 +25,8 @@ def serve(conf):
     :raises DBError: the control database does not answer
     :raises ConfigurationError: the server cannot listen at the configured address
     """
-    # Prometheus gives up a scrape that waits for a database, and then has not even the metric that
-    # the database does not answer.
+    # If a scrape waited for a database, Prometheus would give it up, and would not even get the
+    # metric which says that the database does not answer.
     database = databases.impatient_database(conf)
     registry = prometheus_client.CollectorRegistry()
     registry.register(prometheus_collector.Collector(conf, database, database.utcnow))

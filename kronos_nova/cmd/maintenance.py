@@ -39,8 +39,8 @@ ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def _signals():
-    """Have the signals that end a run set the Event that is yielded. The same signal a second time
-    has its former effect. A signal that is ignored, as by nohup, stays ignored."""
+    """Yield an Event that the signals in ENDING set. A second signal of the same kind has its
+    former effect. A signal that is ignored, as by nohup, stays ignored."""
     ended = threading.Event()
     before = {number: signal.getsignal(number) for number in ENDING}
 
@@ -275,7 +275,8 @@ def hosts_of(parsed_args, snapshot) -> list[str]:
     """Return the hosts that the command line names, or those of the aggregate or failure domain
     that it names.
 
-    :raises ConfigurationError: not one of these was given, or there is no such aggregate
+    :raises ConfigurationError: the command line names none or several of these, or there is no such
+        aggregate
     :raises RequestRefused: there is no such failure domain
     """
     if sum(map(bool, (parsed_args.hosts, parsed_args.aggregate, parsed_args.domain))) != 1:

@@ -61,7 +61,7 @@ class MaintenanceRunner:
         self._said = {}
 
     def advance(self) -> m.Maintenance:
-        """Do what can be done now, and return the Maintenance as it is afterwards."""
+        """Take the steps that are possible now, and return the Maintenance afterwards."""
         found = self.dependencies.maintenances.get(self.uuid)
         if found.state == m.DONE:
             return found

@@ -25,7 +25,7 @@ class PolicyRow:
     """Loads of hosts and of their instances, as fractions of the host.
 
     hosts, instances : (number of those with a series, number of those that need one)
-    load : mean of the scores of the hosts; None = there is none
+    load : mean of the scores of the hosts; None = no host has a score
     instances_load : mean over the same hosts of the sum of their instances' profiles; None = the
         policy has no profile that can be compared
     farthest_host : the host whose sum is farthest from its score, with both
@@ -127,7 +127,7 @@ def _sums(policy, profile: Vector, placed: PlacedInstances, names: Sequence[str]
 
 
 def _size_figures(policy, sizes: Sizes) -> dict[str, object]:
-    """Return the sizes of the smallest and the biggest host, and what they are taken from."""
+    """Return the sizes of the smallest and the biggest host, and their source."""
     known = sizes.values[np.isfinite(sizes.values)]
     source = 'host_capacity_query' if policy.host_capacity_query else (
         policy.vm_profile_resource or (host_sizes.resource(policy) if sizes.is_of_own_host else ''))

@@ -91,8 +91,8 @@ def _configure_logging(is_debugging):
 def console(app, width=0):
     """Make a console of rich for tables on a command's output.
 
-    :param width: number of characters; 0 for the width of the terminal, or for unlimited lines
-        where there is none
+    :param width: number of characters; 0 for the width of the terminal, or for unlimited lines if
+        the output is no terminal
     """
     return Console(file=app.stdout, width=width or (
         None if app.stdout.isatty() else columns.WIDE))

@@ -45,7 +45,7 @@ class HostRow:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A policies file and what it was made of.
+    """A proposed policies file, with the recipe and the exporters that it was made from.
 
     recipe : name of the recipe
     namings : {exporter: how its series name hosts}

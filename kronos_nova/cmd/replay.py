@@ -143,7 +143,8 @@ def _configured(arguments) -> cfg.ConfigOpts:
 
 
 def _in_force(conf, arguments, recording) -> ChosenOptions:
-    """Choose the options of a snapshot: those of the command line's files, else those recorded."""
+    """Choose the options of a replay: from the files on the command line, else the recorded ones,
+    else the defaults."""
     source = (CONFIG_FILE if arguments.config_file
               else RECORDED if recording.options is not None and not arguments.defaults
               else DEFAULTS)

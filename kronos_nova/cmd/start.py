@@ -14,7 +14,7 @@ INTERRUPTED = 130
 def _run(module):
     """Import a program and run it.
 
-    :returns: its exit code
+    :returns: exit code of the program
     """
     try:
         return importlib.import_module(f'kronos_nova.cmd.{module}').main()

@@ -9,7 +9,7 @@ from oslo_config import cfg
 from oslo_config import types
 
 LARGEST = 10**9
-"""Largest value of an option, whatever its unit; in seconds, three decades. Raised, times leave the
+"""Largest value of an option in any unit; in seconds, it is three decades. Raised, times leave the
 range of a date; lowered, long limits are refused. Fixed by the range of a date."""
 
 MOST_DAYS = 36_500

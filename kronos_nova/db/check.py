@@ -81,7 +81,7 @@ def examine(database, aggregates: Collection[str], is_to_fix: bool = False) -> l
     :param aggregates: names of the aggregates that Kronos balances
     :param is_to_fix: whether to correct the faults that can be corrected; otherwise nothing is
         changed
-    :raises DatabaseVersionError: it is of another revision, or empty
+    :raises DatabaseVersionError: the database has another revision, or is empty
     :raises DBError: the database does not answer
     """
     is_lost = _is_revision_lost(database.engine)
@@ -219,7 +219,7 @@ class _Rows:
 def _is_revision_lost(engine) -> bool:
     """Return whether a control database has all its tables, and no record of its revision.
 
-    :raises DatabaseVersionError: it is of another revision, or empty
+    :raises DatabaseVersionError: the database has another revision, or is empty
     """
     if migrate.current(engine, migrate.CONTROL) is None and migrate.is_whole(engine):
         return True

@@ -109,8 +109,8 @@ class Cycles:
 
     @retried
     def fail(self, aggregates, now, interval):
-        """Postpone the next evaluation of those of the aggregates whose evaluation did not end
-        because its process died.
+        """Postpone the next evaluation of aggregates whose last one did not end because its process
+        died. Other aggregates are not changed.
 
         :param interval: seconds between evaluations that succeed; also the pause after the first
             failure

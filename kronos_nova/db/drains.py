@@ -111,8 +111,8 @@ class Drains:
     def enter(self, drain: Drain, states, new, **values) -> bool:
         """Bring a drain to another state, if it is still in one of ``states``.
 
-        :returns: whether it was brought there
-        :raises IllegalDrainTransition: one of the states is not followed by the new one
+        :returns: whether the state was changed
+        :raises IllegalDrainTransition: the new state may not follow one of ``states``
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             return _enter_and_report(session, drain, states, new, values.get('looked_at'), values)
@@ -124,8 +124,8 @@ class Drains:
         requested from Nova continue.
 
         :param who: name that is recorded as the worker that gave the moves up
-        :returns: whether it was brought there
-        :raises IllegalDrainTransition: one of the states is not followed by the new one
+        :returns: whether the state was changed
+        :raises IllegalDrainTransition: the new state may not follow one of ``states``
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             is_changed = _enter_and_report(session, drain, states, new, now, values)
@@ -148,8 +148,8 @@ def _enter(session, uuid, olds, new, **values):
     """Bring a drain to another state.
 
     :param olds: the drain has to be in one of these states; otherwise nothing is done
-    :returns: whether it was changed
-    :raises IllegalDrainTransition: one of the states is not followed by the new one
+    :returns: whether the state was changed
+    :raises IllegalDrainTransition: the new state may not follow one of ``olds``
     """
     illegal = [old for old in olds if new not in drains.DRAIN_TRANSITIONS[old]]
     if illegal:

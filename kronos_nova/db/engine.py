@@ -79,7 +79,7 @@ def patient_control_engine(conf, **options):
     """Return an engine with ``max_retries``, for commands that run once while the database may
     still be starting.
 
-    :raises DBConnectionError: it does not answer
+    :raises DBConnectionError: the database does not answer
     """
     return create_engine(control_url(conf), **_options(conf) | options)
 

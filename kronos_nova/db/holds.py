@@ -65,7 +65,7 @@ class Holds:
     def get(self, uuid: str) -> Hold:
         """Return a hold by its uuid.
 
-        :raises HoldNotFound: there is none of that uuid
+        :raises HoldNotFound: there is no hold with this uuid
         """
         with self.database.reader() as session:
             return _hold(rows.find(session, models.HoldRow, uuid,
@@ -86,8 +86,8 @@ class Holds:
     def enter(self, hold: Hold, new: str, **values: Any) -> bool:
         """Bring a hold to another state, unless its state has changed since it was read.
 
-        :returns: whether it was brought there
-        :raises IllegalHoldTransition: its state is not followed by the new one
+        :returns: whether the state was changed
+        :raises IllegalHoldTransition: the new state may not follow the present one
         """
         if new not in states.HOLD_TRANSITIONS[hold.state]:
             raise exception.IllegalHoldTransition(hold=hold.uuid, old=hold.state, new=new)

@@ -45,7 +45,7 @@ class Maintenances:
     def open(self) -> Maintenance:
         """Return the maintenance that is not done.
 
-        :raises MaintenanceNotFound: there is none
+        :raises MaintenanceNotFound: every maintenance is done
         """
         found = self.current()
         if found is None:
@@ -85,7 +85,7 @@ class Maintenances:
     def set_state(self, uuid, state) -> bool:
         """Bring a maintenance to a state, unless it is done, because another may have begun since.
 
-        :returns: whether it was changed
+        :returns: whether the state was changed
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             return bool(session.execute(sa.update(models.MaintenanceRow).where(
@@ -98,7 +98,7 @@ class Maintenances:
 
         :param only_from: states of which the host has to be in one, otherwise nothing is changed;
             None for any
-        :returns: whether it was done
+        :returns: whether the state was changed
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             row = session.get_one(models.MaintenanceRow, uuid)

@@ -72,7 +72,7 @@ def switch(session, kind, aggregate, value, who):
 def drain(session, uuid, before, now=None):
     """Record a notification about a drain that has begun or ended, or is blocked.
 
-    :param before: its state until now, None for a new drain
+    :param before: state of the drain until now, None for a new drain
     """
     if not is_announced(session):
         return

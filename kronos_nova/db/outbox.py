@@ -48,7 +48,7 @@ class Outbox:
         Rows are not numbered when they are written: a transaction that is rolled back would leave a
         gap, and two that commit in another order than they began would exchange their numbers.
 
-        :returns: how many were numbered
+        :returns: number of notifications that were numbered
         """
         row, lock = models.NotificationRow, models.SerializationLockRow
         unnumbered = sa.select(row.id).where(row.sequence.is_(None)).order_by(row.id).limit(BATCH)
@@ -87,7 +87,7 @@ class Outbox:
     def trim(self, most):
         """Delete the oldest notifications that wait, so that no more than ``most`` wait.
 
-        :returns: how many were dropped
+        :returns: number of notifications that were deleted
         """
         row = models.NotificationRow
         waits = sa.and_(row.sent_at.is_(None), row.sequence.is_not(None))

@@ -28,5 +28,5 @@ retried_unless_away = _retrying(db_exc.DBDeadlock)
 
 retried_as_update = _retrying(db_exc.DBDeadlock, db_exc.DBConnectionError,
                               db_exc.DBDuplicateEntry)
-"""Retry a function that updates a row or, where there is none, inserts it. Another worker may have
-inserted the row in the meantime."""
+"""Retry a function that updates a row or, where the row is missing, inserts it. Another worker may
+have inserted the row in the meantime."""

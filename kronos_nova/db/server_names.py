@@ -118,7 +118,7 @@ class ServerNames:
             return [tuple(found) for found in session.execute(query)]
 
     def read(self, uuids: Iterable[str]) -> dict[str, str]:
-        """Return {uuid: name} of those of the servers whose names are known."""
+        """Return {uuid: name} of servers, without servers whose names are not known."""
         with self.database.reader() as session:
             return {uuid: name for uuid, (name, _aggregate) in _known(session, uuids).items()}
 

@@ -44,7 +44,7 @@ class SharedClock:
     While the database does not answer, the clock continues from the last answer. Before the first
     answer it is the host's own.
 
-    :param engine: of the control database; not connected to before the first call
+    :param engine: engine of the control database; it does not connect before the first call
     :param wall: returns the host's time
     :param monotonic: returns seconds of a clock that is never set
     """

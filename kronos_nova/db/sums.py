@@ -188,7 +188,7 @@ class Sums:
         """Return the sums of loads from day ``since`` to day ``until``, both included.
 
         :param by: as for moves, without ``project``, because hosts belong to none
-        :param aggregate: its name; None is any
+        :param aggregate: name of an aggregate; None is any
         """
         return [LoadSum(month=key.get(MONTH), aggregate=key.get(AGGREGATE),
                         **{name: float(value) for name, value in figures.items()})
@@ -229,7 +229,7 @@ class Sums:
         """Return the day on which the first move in the journal or the sums was completed; None if
         none was.
 
-        :param aggregate: its name; None is any
+        :param aggregate: name of an aggregate; None is any
         """
         move, row = models.MoveRow, models.MoveSumRow
         with self.database.reader() as session:

@@ -74,8 +74,8 @@ class Tasks:
 
     @retried
     def dead(self, begun_before, handed_over_before) -> list[tasks.Task]:
-        """Return the tasks whose worker gave no sign of life since a time, by state, and those that
-        are known to be lost."""
+        """Return the tasks that are known to be lost, and those whose worker has given no sign of
+        life since a time; for tasks that were handed over, another time counts."""
         row = models.TaskRow
         query = sa.select(row).where(sa.or_(
             row.state.in_((tasks.EXPIRED, tasks.ORPHANED)),

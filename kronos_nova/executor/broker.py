@@ -16,8 +16,8 @@ LOG = logging.getLogger(__name__)
 
 SEND_RETRIES = 1
 """Number of retries of a cast or a notification. Raised, a broker that is down stops the executor
-for longer; lowered, a connection that was closed costs a message. The journal repeats what was not
-sent."""
+for longer; lowered, a connection that was closed costs a message. Moves whose message was lost are
+sent again from the journal."""
 POOL_SIZE = 2
 """Number of threads that answer messages. Raised, more messages of one executor are handled
 together; lowered, a slow one delays all others. Not measured."""

@@ -35,7 +35,7 @@ UNREADABLE = 'a file that cannot be read'
 class PendingStop:
     """A stop as an operator gave it.
 
-    switch : of kind PAUSE
+    switch : Switch of kind PAUSE
     let_finish : whether moves that were already requested from Nova are left to finish
     """
 
@@ -77,7 +77,7 @@ class PendingStop:
 class PendingStops:
     """The stops of one host: those in its file, and those that this process has received.
 
-    :param path: of the file; None where there is no state directory
+    :param path: path of the file; None where there is no state directory
     """
 
     def __init__(self, path: str | None = None):

@@ -196,7 +196,8 @@ class Runner:
         raise exception.PreFlightError(instance=move.instance_uuid, reason=reason)
 
     def _watch(self, move):
-        """Follow the migration until Nova says how it ended."""
+        """Read the state of the migration, and act on it: on progress, the end, a time limit or a
+        request to abort."""
         try:
             migration = self.compute.migration(move)
             lost = migration is None and self._is_lost(move)
@@ -372,8 +373,8 @@ class Runner:
                        f'{"ahead" if skew > 0 else "behind"}: {fault}')
 
     def _verify(self, move):
-        """Check the instance itself: it has to be on the destination and in order, whichever status
-        the migration has."""
+        """Check the instance itself: it has to be on the destination and in the right status,
+        whichever status the migration has."""
         try:
             instance = self.compute.instance(move.instance_uuid)
         except exception.NovaClientError as e:

@@ -21,7 +21,7 @@ class ServiceContext:
     """The dependencies of DispatchService and ExecutionService, made after the process has forked.
 
     conf : ConfigOpts; ``[kronos_executor]`` is read again with every tick
-    host : name of this host, the same after a restart
+    host : name of this host, which does not change with a restart
     """
 
     conf: object

@@ -28,7 +28,7 @@ class InventorySource(Protocol):
         """
 
     def read_flavors(self) -> tuple[Shape, ...]:
-        """Return all flavors, also those of single projects.
+        """Return all flavors, including private ones.
 
         :raises InventoryError: Nova could not be read
         """

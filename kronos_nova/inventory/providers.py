@@ -136,7 +136,7 @@ class ProviderCache:
     def _sharing(self, client, roots):
         found = {}
         for uuid in sorted(client.sharing()):
-            with contextlib.suppress(errors.NotFound):  # deleted since then
+            with contextlib.suppress(errors.NotFound):  # deleted since it was listed
                 found[uuid] = shape.SharingProvider(
                     provider=self._provider(client, uuid),
                     roots=client.roots_in(client.aggregates(uuid)) & roots - {uuid})

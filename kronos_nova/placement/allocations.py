@@ -61,7 +61,7 @@ class Consumer:
         return body | {'consumer_type': self.consumer_type} if with_type else body
 
     def holding(self, allocations: Allocations, **changes) -> 'Consumer':
-        """Return the same consumer with other allocations."""
+        """Return a copy of the consumer with other allocations."""
         return dataclasses.replace(self, allocations=allocations, **changes)
 
 
@@ -69,8 +69,8 @@ class Consumer:
 class AllocationSet:
     """The allocations of several consumers after one ``POST /allocations``.
 
-    A consumer with empty allocations is removed. Each carries the generation it was read with, so
-    placement refuses the whole set if any of them was changed meanwhile.
+    A consumer with empty allocations is removed. Each consumer carries the generation with which it
+    was read, so placement refuses the whole set if any of them has changed since.
     """
 
     consumers: tuple[Consumer, ...]

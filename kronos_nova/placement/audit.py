@@ -208,7 +208,8 @@ def judge_exactly(case: AuditCase, nova: NovaRecords, holdings: Holdings,
 
 
 def judge(case: AuditCase, holdings: Holdings, limits: AuditLimits) -> Finding | None:
-    """Find the problem of one case, None if there is none or the case is in flight."""
+    """Return the finding of one case; None where its allocations are right, or while an operation
+    that may change them is in progress."""
     if is_in_flight(case, limits):
         return _stalled(case, limits)
     if case.instance is None or case.instance.host is None:

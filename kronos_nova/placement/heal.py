@@ -189,9 +189,9 @@ class Healer:
 
 
 def undo(client: PlacementClient, journal: RepairJournal, uuid: str) -> None:
-    """Give the consumers of a repair back what they held before it.
+    """Restore the allocations that the consumers of a repair had before the repair.
 
-    :raises NothingToMove: there is no such repair, or its consumers changed since
+    :raises NothingToMove: there is no such repair, or its consumers have changed since
     :raises PlacementError: placement refused; nothing was changed
     """
     repair = journal.get(uuid)

@@ -71,8 +71,8 @@ def untracked(items: Iterable, description: str, total: int) -> Iterable:
 
 
 def read(client: PlacementClient, track: Callable[..., Iterable] = untracked) -> Holdings:
-    """Read the allocations of each provider, several at a time. A change meanwhile may be seen in
-    part, so judge again before acting.
+    """Read the allocations of each provider, several at a time. A change during the reading may be
+    seen in part, so examine a problem again before a repair.
 
     :param track: as :func:`untracked`
     """

@@ -65,7 +65,7 @@ def before_move(instance: Allocations, on_source: Allocations,
                 sharing: Iterable[str]) -> Allocations:
     """Compute the allocation of an instance before its move began.
 
-    :param instance: its allocations now
+    :param instance: allocations of the instance now
     :param on_source: allocations of its migration, or its own ones on the source
     :param sharing: the sharing providers
     """

@@ -38,7 +38,7 @@ class InstanceRecord:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
-    """A migration record. ``is_source_up`` tells whether its source's nova-compute answers."""
+    """A migration record. ``is_source_up`` is true while the nova-compute of its source is up."""
 
     uuid: str
     instance_uuid: str

@@ -40,7 +40,7 @@ class RoomAllocations:
         :param consumers: uuid to the root provider of its host
         :raises InsufficientInventory: there is no room for all of them; nothing was changed
         :raises ConcurrentUpdate: each attempt conflicted with another change; nothing was changed
-        :raises PlacementUnavailable: it is not known whether it was made
+        :raises PlacementUnavailable: it is not known whether room was allocated
         """
         self._client.replace(sorted(consumers), lambda held: self._taken(shape, consumers, held))
 
@@ -61,7 +61,7 @@ class RoomAllocations:
     def give_back(self, uuids: Collection[str]) -> None:
         """Remove the allocations of consumers. Harmless when repeated.
 
-        :raises PlacementError: it is not known whether they were removed
+        :raises PlacementError: it is not known whether the allocations were removed
         """
         if uuids:
             self._client.replace(sorted(uuids), lambda held: AllocationSet(tuple(
@@ -77,7 +77,8 @@ class RoomAllocations:
 
 
 class _HostRoom:
-    """The ways to hold servers of a shape on one host, and what is left there of each class."""
+    """The allocation candidates of one host for servers of a shape, and the free amounts of each
+    class."""
 
     def __init__(self, client: PlacementClient, shape: Shape, root: str):
         self._shape, self._root = shape, root

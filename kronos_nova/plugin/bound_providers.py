@@ -24,8 +24,8 @@ def agreeing(context, instance, found: list[Candidate], tree: frozenset[str]) ->
 
 
 def _chosen(candidate, requester):
-    """Return the Counter of the providers that a candidate has for a port, or for a request of
-    devices. Each of these is a request group with a numbered suffix."""
+    """Return a Counter of the providers that a candidate has for a port or a PCI request. The name
+    of each of its request groups begins with ``requester``."""
     return collections.Counter(
         provider for group, providers in candidate.mappings.items()
         if group.startswith(requester) for provider in providers)

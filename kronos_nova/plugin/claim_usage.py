@@ -42,7 +42,8 @@ def check_cells(compute_node, amount):
 
 
 def used(compute_node):
-    """Return (vcpus, MiB, GiB) that a ComputeNode reports as used."""
+    """Return (vcpus, MiB, GiB) that a ComputeNode reports as used, None for each that is not
+    set."""
     return tuple(getattr(compute_node, name) if compute_node.obj_attr_is_set(name) else None
                  for name in ('vcpus_used', 'memory_mb_used', 'local_gb_used'))
 

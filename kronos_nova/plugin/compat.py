@@ -1,8 +1,8 @@
 """Compatibility of the running Nova with Kronos.
 
-Two questions: is the release known (:func:`version_problem`, cheap, asked at load), and are the
-methods that a subclass overrides what the subclass expects (:func:`signature_problems`, asked when
-the manager's class is wanted). A "no" to either leaves that service plain Nova.
+The release has to be known (:func:`version_problem`, cheap, checked when Kronos is loaded). The
+methods of Nova that Kronos uses must have the expected parameters (:func:`signature_problems`,
+checked when Nova looks up a manager's class). Otherwise the service runs as plain Nova.
 """
 
 import functools

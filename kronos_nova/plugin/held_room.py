@@ -1,4 +1,5 @@
-"""Room that holds reserve for some servers, and that nova-scheduler gives to no others."""
+"""Room that a hold reserves for certain servers, and that nova-scheduler must not give to
+others."""
 
 import collections
 from collections.abc import Iterable
@@ -22,10 +23,10 @@ EXPECTED = {
 
 
 class HeldRoom:
-    """The room that holds reserve, by host.
+    """The reserved room of all holds, by host.
 
     Memory, disk, VCPUs and the NUMA topology (by Nova's own function) are compared. Custom
-    resources and devices are not, because nova-scheduler does not know those of a host.
+    resources and devices of a host are not, because nova-scheduler does not know them.
     """
 
     def __init__(self, holds: Iterable[Hold] = ()):
@@ -76,7 +77,7 @@ def _fit(host: 'host_manager.HostState', spec: 'objects.RequestSpec',
     for need in filter(None, needs):
         if topology is None:
             return False
-        # Nova's function writes into what it is given.
+        # Nova's function changes the topology that it is given, so it gets a copy.
         placed = hardware.numa_fit_instance_to_host(topology, need.obj_clone(), None, limits=limits)
         if placed is None:
             return False

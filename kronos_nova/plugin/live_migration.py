@@ -163,7 +163,7 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
             raise nova_exception.MigrationPreCheckError(reason=first_line(error)) from error
 
     def _get_request_spec_for_select_destinations(self, attempted_hosts=None):
-        """Return Nova's request, changed to what the instance has now."""
+        """Return Nova's request, with the present flavor of the instance."""
         candidates.with_flavor_of(self.instance, self.request_spec)
         return super()._get_request_spec_for_select_destinations(attempted_hosts)
 

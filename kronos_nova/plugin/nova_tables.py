@@ -440,7 +440,7 @@ def migrations(context, statuses):
 
 def live_migrations(context, statuses, since):
     """Return rows (``instance_uuid``, ``source_compute``, ``dest_compute``, ``updated_at``) of a
-    cell's live migrations in some statuses that changed since then."""
+    cell's live migrations in some statuses that have changed since a time."""
     row, since = models.Migration, clock.naive(since)
     with _main(context) as session:
         return session.query(
@@ -507,7 +507,7 @@ def _among(query, column, values):
 
 def recent_migrations(context, unfinished, since):
     """Return [(instance uuid, migration uuid, status, time of its last change)] of the migrations
-    in a status of ``unfinished`` and those that changed since then."""
+    in a status of ``unfinished``, and of those that have changed since a time."""
     row, since = models.Migration, clock.naive(since)
     columns = row.instance_uuid, row.uuid, row.status, row.updated_at
     with _main(context) as session:
@@ -518,7 +518,7 @@ def recent_migrations(context, unfinished, since):
 
 def migrations_of(context, instances, unfinished, since, also):
     """Return the rows of the migrations of some instances that are in a status of ``unfinished``,
-    changed since then, or are among ``also`` (uuids)."""
+    have changed since a time, or are among ``also`` (uuids)."""
     row, since = models.Migration, clock.naive(since)
     with _main(context) as session:
         return session.query(

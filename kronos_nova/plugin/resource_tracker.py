@@ -348,8 +348,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                     vm_state=instance.vm_state, task_state=instance.task_state)}
 
     def _are_current(self, context, rows, here):
-        """Return whether Nova would count what the claims say: there is an instance for each claim
-        and a claim for each instance, and none but these holds a PCI device."""
+        """Return whether the claims are those that Nova would count: there is an instance for each
+        claim and a claim for each instance, and none but these holds a PCI device."""
         uuids = {claim.instance_uuid for claim in rows}
         elsewhere = [claim for claim in rows
                      if claim.instance_uuid not in here and claim.state == CLAIMED]

@@ -66,7 +66,7 @@ class RevertsAtomically:
 
 
 def is_gone(context, instance):
-    """Return whether an instance was deleted meanwhile."""
+    """Return whether an instance was deleted."""
     try:
         objects.Instance.get_by_uuid(context, instance.uuid, expected_attrs=[])
     except nova_exception.InstanceNotFound:

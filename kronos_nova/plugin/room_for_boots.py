@@ -1,4 +1,4 @@
-"""Release of room that allocations keep, when servers that it is kept for find no host.
+"""Release of allocations that keep room for certain servers, when such servers find no host.
 
 Placement does not know for which servers an allocation keeps room, so it refuses these servers too.
 Where the scheduler found no host and room is kept for such servers, the allocations of as many are

@@ -57,7 +57,7 @@ class LastRead:
     scores : {host: weighted sum of its scores}, the higher the less wanted
     emptied : names of the hosts that are being emptied
     rules : RequestRules, of operators
-    held : HeldRoom, kept for servers to come
+    held : HeldRoom, reserved for future servers
     """
 
     def __init__(self):
@@ -65,11 +65,12 @@ class LastRead:
         self.forget()
 
     def forget(self):
-        """Drop what the control database has; the rules of operators stay."""
+        """Drop scores, emptied hosts and holds, which come from the control database; rules
+        stay."""
         self.scores, self.emptied, self.held = {}, frozenset(), held_room.HeldRoom()
 
     def update(self, combined, emptied, holds):
-        """Replace the figures by those of a new reading.
+        """Replace scores, emptied hosts and holds by those of a new reading.
 
         :param combined: {host: (mode, weighted sum of its scores)}
         :param holds: the Holds in force now

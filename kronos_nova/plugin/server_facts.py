@@ -48,7 +48,7 @@ class FactReader:
     def read(self, session, rows):
         """Read the facts that are not known yet.
 
-        :param session: of the cell's database
+        :param session: session of the cell's database
         :param rows: rows of instances with ``uuid`` and ``updated_at``
         """
         since = self._reading - READ_ALL_EVERY
@@ -86,8 +86,8 @@ def _facts(session, uuids):
 
 
 def _port_types(session, uuids):
-    """Return {instance uuid: those of PORT_TYPES that it has}. The database searches for the words,
-    so that the networks of only a few instances are read."""
+    """Return {instance uuid: those of PORT_TYPES that it has}. The database searches the text for
+    the types, so that the networks of only a few instances are read."""
     cache, found = models.InstanceInfoCache, {}
     text = cache.network_info
     has_any = text.contains(f'"{VDPA_PORT}"')

@@ -106,8 +106,8 @@ class TwoPhaseClaims:
 
 OF_SOURCE = frozenset(('parent_ifname', 'rp_uuids'))
 """Keys of a PCI request's specification that name a device of the source: the network function, or
-the resource providers, of the port's allocation there. Nova names others once it has allocated
-at the destination."""
+the resource providers, of the port's allocation there. Nova sets those of the destination once it
+has allocated there."""
 
 
 def _without_source(request):

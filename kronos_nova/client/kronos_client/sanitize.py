@@ -17,8 +17,8 @@ BEYOND = re.compile('[\U00010000-\U0010ffff]')
 def shown(foreign: object, most: int = SHOWN_CHARACTERS) -> str:
     """Return ``foreign`` as one line for logs, reports and terminals.
 
-    Characters that would end the line, move the cursor or turn the text are replaced by U+FFFD;
-    what is longer than ``most`` is cut.
+    Characters that would end the line, move the cursor or turn the text are replaced by U+FFFD; a
+    text longer than ``most`` is cut.
     """
     text = str(foreign)
     cut = text[:most]

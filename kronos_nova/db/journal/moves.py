@@ -29,8 +29,8 @@ memory; lowered, older moves are ignored where there are very many. Chosen as 1,
 four weeks."""
 LONGEST_WAIT = datetime.timedelta(days=1)
 """Longest time between the plan of a move and Nova's request for it. Raised, evaluations read more
-rows; lowered, requests of moves that waited longer are taken for those of others. Chosen: above
-``stale_plan_age``, half an hour by default."""
+rows; lowered, migrations of moves that waited longer are taken for migrations that users requested.
+Chosen: above ``stale_plan_age``, half an hour by default."""
 
 
 class Moves:

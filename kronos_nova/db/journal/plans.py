@@ -82,7 +82,7 @@ class Plans:
     def end_plan(self, uuid, old, new, why, now):
         """End a plan, if it is still in the state ``old``.
 
-        :raises IllegalPlanTransition: the old state is not followed by the new one
+        :raises IllegalPlanTransition: the state ``new`` may not follow ``old``
         """
         with rows.serialized(self.database, PLANNING) as session:
             _enter(session, uuid, (old,), new, now, n.PLAN_VOID, ended_because=why)
@@ -91,7 +91,7 @@ class Plans:
     def end_waiting(self, aggregate, state, why, now):
         """End plans that wait for approval or for their start.
 
-        :param aggregate: its name, or None for every one
+        :param aggregate: name of an aggregate, or None for every one
         :param state: SUPERSEDED or VOID
         """
         query = sa.select(models.PlanRow.uuid).where(models.PlanRow.state.in_(WAITING))
@@ -144,7 +144,7 @@ class Plans:
         :param left_out: {order of a move: why it is no longer made}
         :param start_interval: seconds by which each move is due after the one before it
         :raises PlanNotFound: no such plan
-        :raises PlanNotWaiting: it is not approved
+        :raises PlanNotWaiting: the plan is not approved
         """
         with rows.serialized(self.database, PLANNING) as session:
             plan = _still(session, uuid, (plans.APPROVED,), now)
@@ -284,7 +284,7 @@ def stop_approved(session, aggregate, why, now):
     """End the plans that are approved and have not started.
 
     :param session: session of a transaction under the lock :data:`PLANNING`
-    :param aggregate: its name, or None for every one
+    :param aggregate: name of an aggregate, or None for every one
     :returns: number of moves of these plans
     """
     is_approved = models.PlanRow.state == plans.APPROVED
@@ -352,7 +352,7 @@ def _enter(session, uuid, olds, new, now, event_type=None, **values):
     :param olds: the plan has to be in one of these states; otherwise nothing is done
     :param event_type: type of the notification, None for no notification
     :returns: whether the state was changed
-    :raises IllegalPlanTransition: one of the states is not followed by the new one
+    :raises IllegalPlanTransition: the new state may not follow one of ``olds``
     """
     illegal = [old for old in olds if new not in transitions.PLAN_TRANSITIONS[old]]
     if illegal:

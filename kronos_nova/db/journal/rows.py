@@ -24,7 +24,7 @@ def serialized(database, *names):
     """Open a session that writes. No other session that has one of the same locks runs at the same
     time.
 
-    :param names: of the locks; a session that takes several takes PLANNING first
+    :param names: names of the locks; a session that takes several takes PLANNING first
     """
     with database.writer() as session:
         lock = models.SerializationLockRow

@@ -9,7 +9,8 @@ from kronos_nova.db.models.base import Base
 
 class MaintenanceRow(Base):
     """A rolling maintenance; see :class:`kronos_nova.objects.maintenance.Maintenance`. ``options``
-    and ``hosts`` are JSON, ``hosts`` the pairs of host and state in order."""
+    and ``hosts`` are JSON, ``hosts`` being pairs of host and state in the order of the
+    maintenance."""
 
     __tablename__ = 'maintenances'
 

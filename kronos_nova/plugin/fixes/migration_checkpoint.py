@@ -21,7 +21,7 @@ FOLDER = 'live-migrations'
 class MigrationCheckpoints:
     """Stores checkpoints of live migrations in files.
 
-    :param state_path: of nova-compute
+    :param state_path: ``state_path`` of nova-compute
     :param host: name of the host; in tests several hosts share the folder
     """
 
