@@ -311,7 +311,8 @@ def _changed(source, query, promql, expected):
 
 
 def _with_ranges(source, query, finding):
-    """Return the finding with the ranges of its query that are too short for the scrapes."""
+    """Return the finding with a warning about ranges of its query that are too short for the scrape
+    interval."""
     short = tuple(ranges.too_short(source.instant, query.promql))
     return _worse(finding, '; '.join(short)) if short else finding
 

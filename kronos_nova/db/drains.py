@@ -30,8 +30,9 @@ class Drains:
     @retried
     def request(self, wanted: list[Drain],
                 refuse: Callable[[Collection[str]], None] = lambda _drained: None) -> None:
-        """Record the request to drain some hosts, all of them or none. Rows of an earlier drain of
-        one of the hosts that was never released belong to the new drain from now on.
+        """Record the request to drain some hosts, all of them or none. An earlier drain of one of
+        the hosts that was never released ends, and the new drain takes over the servers that it
+        stopped.
 
         :param refuse: function that is called with the names of the drained hosts, and raises an
             error where the request makes no sense; it is called in the transaction that records the

@@ -115,8 +115,8 @@ class Evaluations:
     @retried
     def slots_since(self, aggregate: str, since: datetime.datetime
                     ) -> dict[str, list[tuple[datetime.datetime, int]]]:
-        """Return the slots that evaluations of an aggregate counted, the latest
-        :data:`MOST_POINTS`: {flavor: [(when, slots)]}."""
+        """Return how many more servers of a flavor fitted into an aggregate, as its evaluations
+        counted, the latest :data:`MOST_POINTS`: {flavor: [(time, number of servers)]}."""
         row = models.EvaluationRow
         with self.database.reader() as session:
             rows = session.execute(sa.select(row.at, row.slots).where(

@@ -1,4 +1,5 @@
-"""Schema versions: two alembic histories that ship inside the package, no alembic.ini.
+"""Schema versions of the two databases, as alembic histories within the package, without an
+alembic.ini.
 
 Every command reads the revision of the control database first. Alembic is imported only where a
 database is changed, because it takes as long to load as the rest of a command.

@@ -7,7 +7,7 @@ completed, or abandoned               nothing
 failed, and a retry is left           nothing
 failed for good after it was adopted  nothing: its worker died
 failed for good by NovaClientError    nothing: no fault of the VM
-failed for good by PreFlightError     its kind does not go there
+failed for good by PreFlightError     see below
 failed for good by anything else      quarantine of the VM
 ====================================  ==========================
 

@@ -95,6 +95,7 @@ def without_classes(allocations: Allocations, names: Iterable[str]) -> Allocatio
 
 
 def merged(allocations: Allocations, others: Allocations) -> Allocations:
-    """Merge two allocations; ``others`` count where both have a resource class of a provider."""
+    """Merge two allocations. Where both have an amount of a resource class on a provider, that of
+    ``others`` counts."""
     return {uuid: {**allocations.get(uuid, {}), **others.get(uuid, {})}
             for uuid in {**allocations, **others}}

@@ -235,14 +235,15 @@ def _is_of_a_plan(context):
 
 @functools.cache
 def _database():
-    """Return the control database of this process, made after workers have forked. The first
-    connection is not awaited, because the caller tries again."""
+    """Return the control database of this process, made at the first call, after workers have
+    forked. A connection that fails is not retried here, because the caller tries again."""
     return db_engine.control_database(CONF)
 
 
 @functools.cache
 def _impatient_database():
-    """Return the control database for work that a request of Nova waits for."""
+    """Return the control database with short time limits, for work that a request of Nova waits
+    for."""
     return db_engine.ImpatientDatabase(db_engine.impatient_control_engine(CONF))
 
 

@@ -178,7 +178,8 @@ class InProcessInventory:
             servers = [*self._instances.read(cell_context, {node.host for node in found})]
             cells_of = self._cells.read(cell_context, [node.host for node in found]) if any(
                 server.facts.topology.cells for server in servers) else {}
-            # Nova's object remembers one version for all cells.
+            # Nova's Service object caches one version for all cells, so the cell's database is
+            # read.
             oldest = main_db.service_get_minimum_version(cell_context, ['nova-compute'])
         return ([(node, cells.name(cell)) for node in found], servers, here,
                 [version for version in oldest.values() if version], [*cells_of.items()])

@@ -369,8 +369,9 @@ def name_columns():
 
 
 def namer():
-    """Return a function from a row with the :func:`name_columns` to the libvirt domain's name, as
-    ``nova.objects.Instance.name`` makes it. The option is read once for many rows."""
+    """Return a function that makes the libvirt domain's name from a row with the
+    :func:`name_columns`, as ``nova.objects.Instance.name`` does. The option is read once for many
+    rows."""
     template = CONF.instance_name_template
 
     def by_columns(row):

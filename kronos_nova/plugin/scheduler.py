@@ -114,7 +114,8 @@ class KronosSchedulerManager(manager.SchedulerManager):
         self._say([*self._heed_rules(), *self._refresh(), *self._report()])
 
     def _heed_rules(self):
-        """Yield the problem for which rules could not be read."""
+        """Read the rules of operators, unless an option turns that off. Yields the problem if they
+        cannot be read."""
         if not CONF.kronos_scheduler.heed_rules:
             return
         try:
@@ -124,7 +125,8 @@ class KronosSchedulerManager(manager.SchedulerManager):
 
     @staticmethod
     def _refresh():
-        """Yield the problem for which the control database could not be read."""
+        """Update VIEW from the control database. Yields the problem if the database cannot be
+        read."""
         try:
             refresh(VIEW, _database(), CONF.kronos_scheduler.score_max_age)
         except (db_exc.DBError, exception.KronosException, cfg.Error) as e:
@@ -133,8 +135,8 @@ class KronosSchedulerManager(manager.SchedulerManager):
                    f'this is corrected: {e}')
 
     def _report(self):
-        """Yield the problem for which this process could not report whether it has
-        KronosFilter."""
+        """Report whether this process has KronosFilter. Yields the problem if it cannot be
+        reported."""
         try:
             report(_database(), any(isinstance(each, KronosFilter)
                                     for each in self.host_manager.enabled_filters))

@@ -1,4 +1,4 @@
-"""Claims in two phases: room that is held for an instance before it moves here."""
+"""Two-phase claims: resources that nova-compute holds for an instance before it moves here."""
 
 import dataclasses
 
@@ -74,7 +74,8 @@ class TwoPhaseClaims:
 
     @synchronized
     def confirm(self, context, claim_id):
-        """Confirm the claim of a move that was made: from now on it is like one that Nova made.
+        """Confirm the claim of a move that was made. From now on it counts like a claim that Nova
+        made.
 
         :returns: whether the claim was still to be confirmed
         """

@@ -61,7 +61,7 @@ def transit(session, row, new, now, worker, detail='', **values):
 
     :returns: False where the move's state or owner has changed since ``row`` was read, and nothing
         was done
-    :raises IllegalTransition: the move cannot go there from where it is
+    :raises IllegalTransition: the new state may not follow the present one
     """
     old = row.state
     if new != old and not transitions.is_legal(old, new):
