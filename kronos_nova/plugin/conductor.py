@@ -278,7 +278,7 @@ class Kronos:
         self._next_execution = 0.0
 
     def execute(self):
-        """Let the executor tick, every ``poll_interval``."""
+        """Run the executor and the drains, at most once per ``poll_interval``."""
         now = timeutils.now()
         if now >= self._next_execution and self._is_wanted():
             self._next_execution = now + self.conf.kronos_executor.poll_interval

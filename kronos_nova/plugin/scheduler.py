@@ -251,8 +251,10 @@ def _own_hosts(spec_obj, host_states):
 
 
 class KronosWeigher(weights.BaseHostWeigher):
-    """Prefers hosts whose measured load is low, or high where Kronos packs, and hosts on which
-    rules of operators would rather have the server."""
+    """Prefers hosts whose measured load is low (high where Kronos packs).
+
+    Operators' preferences that the server would break on a host add their cost to its load.
+    """
 
     def weight_multiplier(self, host_state):
         return CONF.kronos_scheduler.weight_multiplier
