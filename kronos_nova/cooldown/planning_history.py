@@ -51,7 +51,7 @@ class PastTry:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlanningHistory:
-    """The cooldowns in force, and the recent past.
+    """Cooldowns, quarantines and recent moves, which a cycle reads before it plans.
 
     under_way : aggregate to a text about its plan that is approved or runs
     proposals : aggregate to the AggregateReport of its plan that waits for approval
