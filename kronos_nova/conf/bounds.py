@@ -9,8 +9,8 @@ from oslo_config import cfg
 from oslo_config import types
 
 LARGEST = 10**9
-"""Largest value of an option in any unit; in seconds, it is three decades. Raised, times leave the
-range of a date; lowered, long limits are refused. Fixed by the range of a date."""
+"""Largest value of an option, whatever its unit; as seconds, it is 31 years. Raised far, times that
+many seconds ahead are outside the calendar; lowered, long limits are refused."""
 
 MOST_DAYS = 36_500
 """Largest number of days of an option. Fixed by the range of a date, as :data:`LARGEST`."""

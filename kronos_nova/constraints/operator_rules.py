@@ -175,8 +175,11 @@ def rule_groups(selections: Selections, vms: Sequence[str], hosts: Sequence[str]
 
 def _places(selections: Selections, level: str,
             hosts: Sequence[str]) -> tuple[dict[Place, int], np.ndarray | None]:
-    """Return {place: its first host}, and the first host of each host's place as intp (H,). None
-    where every host is a place of its own."""
+    """Return the failure domains of a level, such as racks, and which of them each host is in.
+
+    :returns: {place: index of its first host}; and intp (H,), the index of the first host in the
+        place of each host. The latter is None at the level of hosts, where each is its own place
+    """
     if level == HOST:
         return {}, None
     place_of = selections.places(level)

@@ -36,7 +36,8 @@ MOST_SECONDS = 20.0
 clouds whose judgement takes longer than that are judged in parts. Chosen as four times the first
 round."""
 LEAST_SECONDS = 0.05
-"""Least number of seconds of judging that each evaluation adds, however short it is. Raised,
+"""Least number of seconds that each evaluation adds to the time that may be spent on judging,
+however short the evaluation is. Raised,
 evaluations of small clouds may take longer; lowered, their verdicts are renewed less often. Chosen
 because 40 hosts with 1,200 servers take this time."""
 SAVED = 1.25
@@ -78,8 +79,10 @@ class LossJudge:
     def reports(self, snapshot: Snapshot, names: Iterable[str], policies: PolicySet,
                 options: EngineOptions, planner_ports: PlannerPorts, seconds: float,
                 inventory: InventorySource) -> Mapping[str, RoomFigures]:
-        """Return the verdicts on the losses of aggregates: new ones, or those of an earlier
-        evaluation where too little time was saved since then.
+        """Return, by aggregate, whether its servers restart elsewhere when hosts fail.
+
+        Each evaluation adds to the time that may be spent on this. Until the time suffices, the
+        verdicts of an earlier evaluation are returned.
 
         :param names: names of the aggregates
         :param seconds: duration of the evaluation so far

@@ -31,7 +31,9 @@ class ReadingPace:
 
     @contextlib.contextmanager
     def step(self):
-        """Run a step, and pause after it. Several steps may run in threads."""
+        """Run a part of a reading, and then pause for as long as it took, so that a reading does
+        not load the database all of the time. Parts may run at the same time in several threads.
+        """
         begun = self._monotonic()
         yield
         rest = min(self._monotonic() - begun, LONGEST_REST, self._left)

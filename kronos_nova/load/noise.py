@@ -57,7 +57,7 @@ def _expected_span(deviations: np.ndarray, left_out: int) -> float:
     """Return :func:`expected_range` without the highest and the lowest loads."""
     if len(deviations) - 2 * left_out < 2 or not deviations.any():
         return 0.0
-    # Denser near the mean, where hosts of small deviations are.
+    # The points are denser near the mean, where the loads of hosts with small deviations are.
     at = np.linspace(0.0, 1.0, _STEPS) ** 2 * _REACH * float(deviations.max())
     above, below = np.split(_at_most(np.concatenate([at, -at]), deviations, left_out), 2)
     return 2.0 * max(float(np.trapezoid(1.0 - above - below, at)), 0.0)

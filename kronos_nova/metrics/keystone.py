@@ -88,8 +88,9 @@ def from_conf(conf: cfg.ConfigOpts, section: str, timeout: float) -> KeystoneTok
 
 
 def _register(conf, section):
-    """Register the options of keystoneauth that the group lacks: those of a group such as
-    keystone_authtoken may be registered with other help."""
+    """Register the options of keystoneauth that the group lacks. An option that is registered with
+    other help, as those of keystone_authtoken may be, is not changed: oslo.config raises
+    DuplicateOptError for it."""
     for option in (*loading.get_auth_common_conf_options(), *loading.get_session_conf_options()):
         try:
             conf.register_opt(option, group=section)

@@ -85,7 +85,10 @@ def too_short(instant: Callable[[str], Vector], promql: str) -> Iterator[str]:
 
 
 def wider(instant: Callable[[str], Vector], promql: str) -> dict[str, str]:
-    """Return {window: a longer one} of the ranges that are too short; errors as above."""
+    """Return {window of a range in which there are too few samples: a window with enough}.
+
+    :param instant: asks an instant query; what cannot be asked is taken to be right
+    """
     found: dict[str, str] = {}
     for each, interval in _intervals(instant, promql):
         found[each.window] = max(found.get(each.window, ''), _duration(ENOUGH * interval),

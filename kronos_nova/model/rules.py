@@ -58,7 +58,8 @@ class Rule:
         raise NotImplementedError
 
     def narrows(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (v,): instances that the rule may forbid one of some hosts, in any state.
+        """Return bool (v,): instances for which the rule forbids at least one of the hosts in some
+        state. An instance that no state forbids any of them may be left out of the check.
 
         :param vms: intp (v,)
         :param hosts: intp (h,)

@@ -386,8 +386,8 @@ def servers_of(moves: Iterable[PlannedMove]) -> set[str]:
 
 
 def hosts_of(scores: Iterable[HostScore]) -> dict[str, int]:
-    """Return the number of ``hosts`` that have scores, and of ``hot_hosts``, which are hot in some
-    policy."""
+    """Return two numbers by key: of hosts that have scores (``hosts``), and of those whose score is
+    hot in some policy (``hot_hosts``)."""
     return {'hosts': len({score.host for score in scores}),
             'hot_hosts': len({score.host for score in scores if score.value > HOT_SCORE})}
 

@@ -40,7 +40,7 @@ def sharing(tries: Iterable[Mapping]) -> list[float]:
 
 
 class _ConcurrencyHistory:
-    """The number of spans of time that include a moment, and its integral over time."""
+    """The number of migrations that run at each moment, and its mean over a span of time."""
 
     def __init__(self, spans: Sequence[tuple[float, float]]):
         """:param spans: (begin, end) of each, in seconds; at least one"""

@@ -44,7 +44,7 @@ class RepairJournal(Protocol):
         """Record how a repair ended: healed, failed or undone."""
 
     def get(self, uuid: str) -> Repair | None:
-        """Return a repair that was made and not undone; None where there is none."""
+        """Return the repair with a uuid that was made and not undone; None where there is none."""
 
 
 class Healer:

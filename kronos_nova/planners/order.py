@@ -23,9 +23,9 @@ PLACES = 3
 first. Raised, an order takes longer to find, because each host is checked for every move that
 waits; lowered, more plans have no order. Not measured."""
 ASKED_FIRST = 32
-"""Number of moves that are checked together before all others. Raised, each check costs more;
-lowered, a second check is needed more often. Chosen because one of so many moves is nearly always
-possible; not measured."""
+"""Number of moves that are checked first, together. The others are checked only where none of these
+is possible. Raised, each check costs more; lowered, a second check is needed more often. Chosen
+because one of so many moves is nearly always possible; not measured."""
 DEAD_ENDS = 32
 """Number of dead ends after which the search for an order gives up. Raised, an order is found more
 often without putting instances aside, in more time; lowered, less often. For plans of 6 to 8 moves

@@ -70,8 +70,10 @@ class LossRule:
 
 
 def cut(rule: LossRule, moves: Sequence[PlannedMove]) -> dict[int, str]:
-    """Choose moves to leave out, so that all losses stay covered that are covered after the moves
-    that empty hosts. These are never left out.
+    """Choose moves to leave out of a plan, so that it uncovers no loss.
+
+    A loss of hosts is covered where their servers restart elsewhere. Moves that empty disabled
+    hosts are never left out: the losses that are covered after these moves alone stay covered.
 
     :param moves: moves of a plan, in its order
     :returns: {order of a move that is left out: text about the loss that it would uncover}
