@@ -10,6 +10,8 @@ from importlib import metadata
 from cliff import commandmanager
 from cliff import help as cliff_help
 
+# cliff 4.7 has no name for this type.
+Point = metadata.EntryPoint | commandmanager.EntryPointWrapper
 FIRST_SENTENCE = re.compile(r'.*?\.(?=\s|$)')
 
 
@@ -20,13 +22,13 @@ def lines(commands: commandmanager.CommandManager) -> list[str]:
             for name, point in sorted(commands.commands.items())]
 
 
-def _sentence(point: commandmanager.EntryPointT) -> str:
+def _sentence(point: Point) -> str:
     text = ' '.join((_docstring(point) or '').split())
     found = FIRST_SENTENCE.match(text)
     return (found[0] if found else text).rstrip('.')
 
 
-def _docstring(point: commandmanager.EntryPointT) -> str | None:
+def _docstring(point: Point) -> str | None:
     """Read the docstring of a command from its source. To import all commands takes seconds."""
     if not isinstance(point, metadata.EntryPoint):
         return inspect.getdoc(point.load())
