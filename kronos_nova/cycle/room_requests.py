@@ -42,9 +42,6 @@ REFUSALS = 5
 """Maximum number of rounds in which room is planned again without the moves that the scheduler
 refused. Raised, room is found more often where few hosts take a server, with more requests to the
 scheduler; lowered, the search is given up sooner. Chosen as the rounds of a plan that balances."""
-MOVES = 100_000
-"""Maximum number of moves that make room. Fixed: more than a search finds within the time limit of
-a plan."""
 
 
 class RoomRequests:
@@ -94,7 +91,7 @@ class RoomRequests:
                   *self.cycle_ports.cooldowns.quarantined(self.utcnow())}
         for _round in range(REFUSALS):
             found = making.plan(cloud, rules, hold.shape, hold.count - len(hold.used),
-                                planner_ports.limits(self.options, MOVES), pinned,
+                                planner_ports.limits(self.options, making.MOVES), pinned,
                                 hold.project_id)
             against = refused(found.moves, cloud, planner_ports)
             if not against:

@@ -36,9 +36,6 @@ if typing.TYPE_CHECKING:    # pydantic and planning are slow to load
     from kronos_nova.room.trend import Trend
     from kronos_nova.room.whatif import Changed
 
-MOVES = 100_000
-"""Maximum number of moves that make room. Fixed: more than a search finds within the time limit of
-a plan."""
 HISTORY = datetime.timedelta(days=28)
 """Time whose slots are used for a trend. Raised, a change of the trend is seen later; lowered,
 single weeks count more. Chosen because four weeks have every weekday equally often."""
@@ -129,7 +126,7 @@ def _checked(context: Context,
     from kronos_nova.room import making  # imported late, as above
     asked, shape, rules = _wanted(context, request)
     plan = making.plan(
-        asked.snapshot, rules, shape, request.count, _limits(context, MOVES),
+        asked.snapshot, rules, shape, request.count, _limits(context, making.MOVES),
         _pinned(context, asked.snapshot, rules), request.project or '')
     return contract.Room(
         moves=_named_moves(plan.moves, asked.snapshot), memory_mb=plan.memory_mb,
