@@ -48,38 +48,38 @@ class RecipesTest(base.HypervisorTestCase):
         cls.cloud.configure(nova_conf=conf)
 
     def test_scores_are_what_guests_were_set_to_burn(self):
-        told = {}
+        shares = {}
         for host, shares in TOLD.items():
             for share in shares:
                 [uuid] = self.boot(1, host, cpu=share, beat_ms=500)
-                told[self.domain(uuid)] = share
+                shares[self.domain(uuid)] = share
         for host in self.hypervisors.values():
             host.share.come_first()
-        self.wait_for_a_whole_window(told)
+        self.wait_for_a_whole_window(shares)
         self.check_hosts()
-        self.check_configuration(len(told))
-        self.check_other_recipes(set(told))
+        self.check_configuration(len(shares))
+        self.check_other_recipes(set(shares))
 
-    def wait_for_a_whole_window(self, told):
+    def wait_for_a_whole_window(self, shares):
         """Guests burn less than their set load while they wait for a processor: at their start, and
         whenever this machine is too busy."""
         time.sleep(seconds(WINDOW))
         deadline = time.monotonic() + 2 * seconds(WINDOW)
         while True:
             try:
-                return self.check_guests(told)
+                return self.check_guests(shares)
             except AssertionError:
                 if time.monotonic() > deadline:
                     raise
             time.sleep(5)
 
-    def check_guests(self, told):
+    def check_guests(self, shares):
         """Check that a guest's weight is its set load, as a part of its host."""
         policy = next(each for each in policies.load(self.policies).active if each.name == 'cpu')
         weights = self.ask(policy.vm_profile_query, policy.vm_profile_label, metrics.VM_PROFILE)
-        print(f'guests: set to {told} of {CPUS} CPUs, weights {weights}')
-        self.assertEqual(told.keys(), weights.keys())
-        for domain, share in told.items():
+        print(f'guests: set to {shares} of {CPUS} CPUs, weights {weights}')
+        self.assertEqual(shares.keys(), weights.keys())
+        for domain, share in shares.items():
             self.assertAlmostEqual(share / CPUS, weights[domain], delta=GUEST_TOLERANCE,
                                    msg=domain)
 
