@@ -1,6 +1,5 @@
 """Room that allocations in placement keep, where nova-scheduler has no KronosFilter."""
 
-import pathlib
 import time
 from unittest import mock
 
@@ -12,104 +11,44 @@ from kronos_client.contract import room as contract
 from kronos_nova import clock
 from kronos_nova import conf as kronos_conf
 from kronos_nova import exception
-from kronos_nova.cycle import evaluation
-from kronos_nova.cycle import options
-from kronos_nova.cycle.inputs import PlannerPorts
-from kronos_nova.cycle.room_requests import RoomRequests
-from kronos_nova.db import cooldowns
-from kronos_nova.db import cycles
 from kronos_nova.db import holds
-from kronos_nova.db import journal as db_journal
-from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.objects import hold
 from kronos_nova.objects import repair as repairs
-from kronos_nova.objects import snapshot
 from kronos_nova.placement import audit
 from kronos_nova.placement import heal
 from kronos_nova.placement import holdings
 from kronos_nova.placement import room_allocations
 from kronos_nova.placement.client import PlacementClient
 from kronos_nova.placement.room_allocations import RoomAllocations
-from kronos_nova.plugin import compute_api
-from kronos_nova.plugin import inventory
-from kronos_nova.policies import loader
 from kronos_nova.services import room
-from kronos_nova.services.context import Context
 from tests.functional import base
+from tests.functional import room_case
 from tests.functional import test_allocations_audit
 from tests.functional import test_balancing
 from tests.functional import test_held_room
-from tests.unit.executor import fakes_executor
 
 CONF = nova.conf.CONF
 
 
-class AllocatedRoomTestCase(base.NovaTestCase):
+class AllocatedRoomTestCase(room_case.RoomMixin, base.NovaTestCase):
     """On each of two hosts is a server of 2 GiB, so that neither has room for one of 7,000 MiB."""
 
     managers = {'nova-conductor': 'kronos_nova.plugin.managers.Conductor'}
+    keeps_by_allocations = True
 
     def setUp(self):
         self.useFixture(fixtures.MonkeyPatch('nova.virt.fake.MediumFakeDriver',
                                              test_balancing.QemuDriver))
         super().setUp()
         kronos_conf.register_opts(CONF)
-        self.database = self.control_database
-        self.holds = holds.Holds(self.database)
-        self.moves = db_journal.Journal(self.database, 'tester')
-        self.inventory = inventory.InProcessInventory()
-        self.worker = fakes_executor.Worker(
-            self.moves, compute_api.InProcessComputeApi(), cooldowns.Cooldowns(self.database),
-            ExecutorOptions.from_conf(CONF), clock.utcnow)
-        self.policies = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'policies.yaml')
-        self.policies.write_text(test_balancing.POLICIES)
-        self.flags(include_unassigned_hosts=True, policies_file=str(self.policies), group='kronos')
-        self.context = Context(
-            conf=CONF, database=self.database, who='jane', read_cloud=self.inventory.read,
-            read_flavors=self.inventory.read_flavors, host_api=None,
-            planner_ports=lambda: PlannerPorts(source=None, clock=time.monotonic,
-                                               now=time.time()),
-            room_allocations=lambda: RoomAllocations(self.placement_client))
+        self.set_up_room()
         self.small, self.wide = (self._create_flavor(vcpu=1, memory_mb=mb, disk=1)
                                  for mb in (2048, 7000))
         self.wide_name = self.name_of(self.wide)
         self.servers = [self.boot(host, flavor_id=self.small) for host in self.hosts]
 
-    def name_of(self, flavor):
-        return next(each['name'] for each in self.api.get_flavors() if each['id'] == flavor)
-
-    def evaluate(self):
-        """An evaluation in a new process."""
-        ports = evaluation.CyclePorts.over(
-            self.database, self.moves, inventory=self.inventory, requesters=(RoomRequests,),
-            metrics=test_balancing.CountingMetrics(self.inventory.read),
-            room_allocations=RoomAllocations(self.placement_client))
-        cycles.Cycles(self.database).begin(snapshot.UNASSIGNED, 'tester', clock.utcnow(), 1)
-        evaluation.Cycle(ports, loader.load(self.policies), options.from_conf(CONF),
-                         evaluation.CycleRules.from_conf(CONF), clock.utcnow).run()
-
-    def until(self, uuid, *wanted):
-        with fixtures.Timeout(120, gentle=True):
-            while self.holds.get(uuid).state not in wanted:
-                self.evaluate()
-                self.worker.tick()
-                time.sleep(0.2)
-        return self.holds.get(uuid)
-
-    def make(self, **more):
-        return room.make(self.context, contract.MakeRoom(flavor=self.wide_name, approve=True,
-                                                         **more))
-
-    def made(self, **more):
-        return self.until(self.make(**more).hold.uuid, hold.HELD)
-
     def release(self, found):
         return room.release(self.context, contract.OneRoom(room=found.uuid))
-
-    def where(self, flavor, state='ACTIVE'):
-        """Boot a server and return its host."""
-        server = self._create_server(flavor_id=flavor, networks='none', expected_state=state)
-        return server['OS-EXT-SRV-ATTR:host']
 
     def kept(self):
         """{host: number of servers to come for which placement keeps room there}"""
@@ -246,7 +185,7 @@ class KilledTest(AllocatedRoomTestCase):
             for after in (False, True):
                 first = self.made()     # its servers have moved: the steps below are those of holds
                 self.release(first)
-                made = self.make()
+                made = self.make(approve=True)
                 self.die(owner, name, after, self.turn)
                 found = self.until(made.hold.uuid, hold.HELD)
                 self.assert_nothing_leaks(found)
@@ -268,7 +207,7 @@ class KilledTest(AllocatedRoomTestCase):
                 self.assert_nothing_leaks(found)
 
     def test_a_lost_answer_of_placement_changes_nothing(self):
-        made = self.make()
+        made = self.make(approve=True)
 
         def lose(method, path, body):
             if (method, path) == ('POST', '/allocations') and any(

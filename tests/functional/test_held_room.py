@@ -1,37 +1,22 @@
 """Room for a server of two NUMA cells: made by moving others, kept for it, and used."""
 
-import pathlib
-import time
 from unittest import mock
 from urllib import parse
 
-import fixtures
 import nova.conf
 
 from kronos_client.contract import room as contract
 from kronos_nova import clock
-from kronos_nova.cycle import evaluation
-from kronos_nova.cycle import options
-from kronos_nova.cycle.inputs import PlannerPorts
-from kronos_nova.cycle.room_requests import RoomRequests
-from kronos_nova.db import cooldowns
-from kronos_nova.db import cycles
 from kronos_nova.db import holds
 from kronos_nova.db import journal as db_journal
-from kronos_nova.executor.options import ExecutorOptions
 from kronos_nova.objects import hold
 from kronos_nova.objects import snapshot
-from kronos_nova.placement.room_allocations import RoomAllocations
 from kronos_nova.plugin import compute_api
 from kronos_nova.plugin import held_room
-from kronos_nova.plugin import inventory
 from kronos_nova.plugin import scheduler
-from kronos_nova.policies import loader
 from kronos_nova.services import room
-from kronos_nova.services.context import Context
-from tests.functional import test_balancing
+from tests.functional import room_case
 from tests.functional.inventory import test_numa
-from tests.unit.executor import fakes_executor
 
 CONF = nova.conf.CONF
 FILTERS = ['ComputeFilter', 'NUMATopologyFilter', 'KronosFilter']
@@ -41,7 +26,7 @@ class Killed(BaseException):
     """Ends a step as the death of its process does."""
 
 
-class HeldRoomTest(test_numa.NumaTestCase):
+class HeldRoomTest(room_case.RoomMixin, test_numa.NumaTestCase):
     """On each of two hosts is a server of two CPUs."""
 
     hosts = ('a', 'b')
@@ -52,30 +37,13 @@ class HeldRoomTest(test_numa.NumaTestCase):
                    enabled_filters=FILTERS, group='filter_scheduler')
         super().setUp()
         self.flags(enabled_filters=FILTERS, group='filter_scheduler')
-        self.flags(include_unassigned_hosts=True, group='kronos')
-        self.database = self.control_database
-        self.holds = holds.Holds(self.database)
-        self.journal = db_journal.Journal(self.database, 'tester')
-        self.inventory = inventory.InProcessInventory()
-        self.worker = fakes_executor.Worker(
-            self.journal, compute_api.InProcessComputeApi(), cooldowns.Cooldowns(self.database),
-            ExecutorOptions.from_conf(CONF), clock.utcnow)
-        self.policies = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'policies.yaml')
-        self.policies.write_text(test_balancing.POLICIES)
-        self.flags(policies_file=str(self.policies), group='kronos')
-        self.context = Context(
-            conf=CONF, database=self.database, who='jane', read_cloud=self.inventory.read,
-            read_flavors=self.inventory.read_flavors, host_api=None,
-            planner_ports=lambda: PlannerPorts(source=None, clock=time.monotonic,
-                                               now=time.time()),
-            room_allocations=lambda: RoomAllocations(self.placement_client))
+        self.set_up_room()
         self.addCleanup(scheduler.VIEW.forget)
         scheduler.report(self.database, is_filtering=True)
         self.small = self._create_flavor(vcpu=2, memory_mb=512, disk=1, extra_spec=test_numa.PINNED)
         self.wide = self._create_flavor(vcpu=8, memory_mb=1024, disk=1,
                                         extra_spec={**test_numa.PINNED, 'hw:numa_nodes': '2'})
-        self.wide_name = next(each['name'] for each in self.api.get_flavors()
-                              if each['id'] == self.wide)
+        self.wide_name = self.name_of(self.wide)
         self.servers = [self._create_server(host=host, flavor_id=self.small, networks='none')
                         for host in ('a', 'b')]
 
@@ -87,33 +55,9 @@ class HeldRoomTest(test_numa.NumaTestCase):
 
     def evaluate(self):
         """An evaluation in a new process, after which nova-scheduler has read what there is."""
-        ports = evaluation.CyclePorts.over(
-            self.database, self.journal, inventory=self.inventory, requesters=(RoomRequests,),
-            metrics=test_balancing.CountingMetrics(self.inventory.read))
-        cycles.Cycles(self.database).begin(snapshot.UNASSIGNED, 'tester', clock.utcnow(), 1)
-        evaluation.Cycle(ports, loader.load(self.policies), options.from_conf(CONF),
-                         evaluation.CycleRules.from_conf(CONF), clock.utcnow).run()
+        super().evaluate()
         scheduler.refresh(scheduler.VIEW, self.database, 600)
         scheduler.report(self.database, is_filtering=True)
-
-    def until(self, uuid, *wanted):
-        with fixtures.Timeout(120, gentle=True):
-            while self.holds.get(uuid).state not in wanted:
-                self.evaluate()
-                self.worker.tick()
-                time.sleep(0.2)
-        return self.holds.get(uuid)
-
-    def make(self, **more):
-        return room.make(self.context, contract.MakeRoom(flavor=self.wide_name, **more))
-
-    def made(self, **more):
-        return self.until(self.make(approve=True, **more).hold.uuid, hold.HELD)
-
-    def where(self, flavor, state='ACTIVE'):
-        """Boot a server and return its host."""
-        server = self._create_server(flavor_id=flavor, networks='none', expected_state=state)
-        return server['OS-EXT-SRV-ATTR:host']
 
     def places(self):
         return [self.api.get_server(each['id'])['OS-EXT-SRV-ATTR:host'] for each in self.servers]
