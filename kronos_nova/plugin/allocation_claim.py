@@ -155,6 +155,8 @@ class ClaimingScheduler:
                                     self._select_target(context, spec, target))
             if candidate is not None:
                 selection.allocation_request = candidate.to_request()
+                # Nova 33 sets the limits after the host was checked with them (bug 2153425).
+                self._task.limits = selection.limits
                 return [[selection]]
             reason = f'host {selection.service_host} has no room left for instance {uuid}'
             if target:
