@@ -47,9 +47,6 @@ INTERVAL_SECONDS = 0.5
 """Seconds between two queries of a guest's state. Raised, a repair ends later; lowered, libvirt has
 more queries. Not measured."""
 
-# Compared by name, because there are compute hosts without libvirt.
-LIBVIRT_ERROR = 'libvirtError'
-
 DEAD = (power_state.SHUTDOWN, power_state.CRASHED)
 
 _MANAGER = 'nova.compute.manager:ComputeManager'
@@ -110,13 +107,9 @@ class Attempt:
 
     @property
     def is_settled(self):
-        """Return whether Nova's verdict is not needed. Where the driver raised an error that is
-        neither Nova's nor the hypervisor's nor an outage, the verdict is needed: an operator should
-        look.
-        """
-        return self.is_rolled_back and self.fate is not None and (
-            self.error is None or isinstance(self.error, nova_exception.NovaException) or
-            type(self.error).__name__ == LIBVIRT_ERROR or outages.is_outage(self.error))
+        """Return whether Nova's verdict is not needed: the migration is rolled back, and it is
+        known what became of the guest, whatever the driver raised."""
+        return self.is_rolled_back and self.fate is not None
 
     def runs(self, state):
         """Return whether a power state is that of the running guest: running, or paused where the

@@ -30,7 +30,7 @@ def fill(*args, **kwargs):
 
 
 class BrokenLiveMigrationTest(guests.GuestsTestCase):
-    def break_off(self, server, happens, asks=None, status=None):
+    def break_off(self, server, happens, asks=None, status=None, error=None):
         """Migrate it; ``happens`` to guests, then the driver ``asks`` Nova to end it, and raises.
 
         :param asks: 'post' or 'recover'
@@ -43,7 +43,7 @@ class BrokenLiveMigrationTest(guests.GuestsTestCase):
             elif asks == 'recover':
                 recover_method(context, instance, dest, migrate_data,
                                **({'migration_status': status} if status else {}))
-            raise libvirtError('operation failed: injected')
+            raise error or libvirtError('operation failed: injected')
 
         self.stub_out('tests.functional.mixed.fakes_drivers.Steered.live_migration', live_migration)
         self.migrate(server)
@@ -61,6 +61,12 @@ class BrokenLiveMigrationTest(guests.GuestsTestCase):
             self.break_off(server, lambda: None, 'recover', asked)
             self.assert_ended(server, 'host1', 'ACTIVE', status)
             self._delete_server(server)
+
+    def test_a_guest_that_runs_on_after_a_fault_in_the_driver(self):
+        server = self.boot_server()
+        self.break_off(server, lambda: None, 'recover', error=AttributeError('injected'))
+        self.assert_ended(server, 'host1', 'ACTIVE', 'failed')
+        self.assertIn('injected; its guest runs on at host1', self.fault(server).message)
 
     def test_a_guest_that_was_paused_to_complete_by_force(self):
         server = self.boot_server()
