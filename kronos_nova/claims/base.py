@@ -30,8 +30,8 @@ class ClaimStore(Protocol):
         """Return all claims of this host, in the order of their ids."""
 
     def write(self, put: list[Claim], drop: list[tuple]) -> dict[tuple, int]:
-        """Insert or overwrite the claims ``put`` by their keys and remove those with the keys
-        ``drop``, in one transaction. Missing keys are no error.
+        """Insert or overwrite the claims ``put`` by their keys, and remove the claims whose keys
+        are in ``drop``, all in one transaction. A key in ``drop`` without a claim is no error.
 
         :returns: {key: id} of ``put``
         """

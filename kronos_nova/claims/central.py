@@ -72,7 +72,8 @@ class CentralTable:
             return self._table.load_messages(session.connection(), host)
 
     def write(self, host, put, drop):
-        """Write claims through the conductor.
+        """Insert or overwrite the claims ``put`` of a host, and remove those with the keys
+        ``drop``.
 
         :returns: the ids of ``put``, in its order
         :raises ClaimError: the claims are invalid, not of ``host``, or more than a host may have;

@@ -35,7 +35,7 @@ class ClaimReader:
         for claim in self.all():
             if claim.id == claim_id:
                 return claim
-        raise exception.ClaimError(problem=f'there is none with the id {claim_id}')
+        raise exception.ClaimError(problem=f'there is no claim with the id {claim_id}')
 
     def remove(self, claims):
         with self._database.writer() as session:

@@ -32,12 +32,12 @@ def digest(row):
 
 
 def create(connection):
-    """Make the table where it is missing."""
+    """Make the table of checksums where the file lacks it."""
     table.create(connection, checkfirst=True)
 
 
 def load(connection):
-    """Return ``{id: digest}``."""
+    """Return ``{id of a claim: its checksum}``."""
     return dict(connection.execute(_SELECT).tuples().all())
 
 

@@ -85,7 +85,8 @@ class Ledger:
         """Write changed claims to the store: those of one instance, or of a whole node where
         ``uuid`` is None.
 
-        A store that failed is tried again only with a whole node, that is at an audit.
+        A store that has failed is used again only when a whole node is saved, which happens at an
+        audit.
 
         :returns: {key: Claim} with ids; the ids of claims that are only in memory are negative
         """
@@ -101,7 +102,8 @@ class Ledger:
         return {key: self._numbered(claim) for key, claim in wanted.items()}
 
     def _numbered(self, claim):
-        """Return the claim with its present id."""
+        """Return the claim with the id that the store has given it; with a negative id where it is
+        not stored."""
         row = self._rows[claim.node].get(claim.key)
         number = row.id if row else claim.id or next(self._numbers)
         claim = dataclasses.replace(claim, id=number)

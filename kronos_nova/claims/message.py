@@ -33,8 +33,8 @@ names, uuids and times."""
 _KEY_PARTS = 3
 """Number of parts of a key. Fixed by the primary key of the table."""
 
-# Bounds for the time of a claim. A claim is not older than its instance, and the clock of a host
-# may be far ahead.
+# Bounds for the time at which a claim was made, relative to now. A claim is not older than its
+# instance, and the clock of a host may be far ahead.
 _FUTURE = datetime.timedelta(days=365)
 _PAST = datetime.timedelta(days=365 * 20)
 
@@ -109,7 +109,7 @@ def _text_or_none(row, name, most):
 
 
 def _in_time(claim, now):
-    """Return the claim, with the present time if the clock of its host is ahead of this one."""
+    """Return the claim, made ``now`` if by the clock of its host it was made later."""
     if not now - _PAST <= claim.created_at <= now + _FUTURE:
         raise boundary.OutOfBounds(what='created_at', problem='is no time at which it was made')
     return dataclasses.replace(claim, created_at=min(claim.created_at, now))

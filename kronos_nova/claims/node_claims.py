@@ -15,7 +15,8 @@ from kronos_nova.objects.claim import Claim
 
 
 def keys_of(node, uuid):
-    """Return the keys that the claims of an instance on a node can have."""
+    """Return both keys that claims of an instance on a node can have: of the instance, and of a
+    resize target."""
     return (node, uuid, False), (node, uuid, True)
 
 
@@ -83,8 +84,8 @@ class NodeClaims:
         self._holdings[uuid].instance = amount
 
     def track_move(self, uuid, move):
-        """Track a move. PCI devices that both the move and the instance have here are counted once,
-        for the move."""
+        """Add the claim of a move. PCI devices that both the move and the instance have here are
+        counted once, for the move."""
         holding = self._holdings[uuid]
         holding.move = move
         if holding.instance:
@@ -102,7 +103,7 @@ class NodeClaims:
         """Drop one claim of a move that has ended; the other one becomes the claim of the instance
         itself.
 
-        If there is only one claim here, it is dropped, whichever ``is_old`` says.
+        If the move has only one claim on this node, that claim is dropped, whatever ``is_old`` is.
 
         :returns: the dropped Amount; None when there was no claim
         """

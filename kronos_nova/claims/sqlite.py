@@ -27,8 +27,8 @@ UNUSABLE = {
     sqlite3.SQLITE_PERM, sqlite3.SQLITE_ABORT, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOLFS, sqlite3.SQLITE_AUTH}
-"""Primary result codes of SQLite whose cause is the machine. All other codes are caused by the
-content of the file."""
+"""Primary result codes of SQLite whose cause is the machine. All other codes have their cause in
+the content of the file."""
 
 ERRORS = (db_exc.DBError, sa_exc.DBAPIError, sqlite3.Error)
 """Errors of a database call. oslo.db passes most errors of SQLite on unchanged."""
@@ -54,7 +54,7 @@ _STEPS = 10_000
 """Number of instructions of SQLite's virtual machine between two readings of the clock. Raised, a
 time limit is exceeded by more; lowered, queries take longer. This many take less than 1 ms."""
 
-# SQLite needs these two files to open the file that was set aside.
+# Suffixes of the two files that SQLite needs to open the file that was set aside.
 COMPANIONS = ('-wal', '-shm')
 
 
@@ -208,7 +208,8 @@ class _Corrupt(exception.ClaimError):
 
 
 def _bound(connection, deadline):
-    """Limit the time and the memory that SQLite uses for a file that may contain anything."""
+    """Limit the time, until ``deadline``, and the memory that SQLite uses for a file that may
+    contain anything."""
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
     connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
 

@@ -44,7 +44,7 @@ class ClaimTable:
         return [dict(row._mapping) for row in connection.execute(self._all.limit(most))]
 
     def count(self, connection, host):
-        """Return how many claims ``host`` has."""
+        """Return the number of claims of ``host``."""
         return connection.scalar(self._count, {'key_host': host})
 
     def load_all(self, connection):

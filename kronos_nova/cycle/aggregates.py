@@ -49,9 +49,9 @@ def refuse_empty_scope(conf: cfg.ConfigOpts) -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """One aggregate, or the pool of unassigned hosts, and the request to plan for it. Hosts are
-    sorted by name, instances by uuid. Instances are where the moves planned so far in this cycle
-    leave them."""
+    """One aggregate, or the pool of unassigned hosts, with its hosts (sorted by name), its
+    instances (sorted by uuid) and the request to plan for it. Each instance is on the host to which
+    the moves planned so far in this cycle bring it."""
 
     name: str
     hosts: tuple[Host, ...]
@@ -66,7 +66,7 @@ class Scope:
 
     @property
     def emptied(self) -> 'np.ndarray':
-        """bool (H,): the hosts that all servers are to leave."""
+        """bool (H,): the hosts that the plan is to empty."""
         import numpy as np  # imported late, as above
         return np.array([self.request.empties(host) for host in self.hosts], dtype=bool)
 
@@ -76,16 +76,16 @@ class Scope:
 
     @property
     def vm_host(self) -> 'np.ndarray':
-        """intp (V,): position of each instance's host."""
+        """intp (V,): position of each instance's host in ``hosts``."""
         import numpy as np  # imported late, as above
         index = {name: position for position, name in enumerate(self.host_names)}
         return np.array([index[instance.host] for instance in self.instances], dtype=np.intp)
 
 
 class ScopeIndex:
-    """Index of a snapshot: the hosts of each aggregate with a supported hypervisor, the instances
-    of each host, and their moves and groups. It is made once a cycle, because searching the whole
-    snapshot for each aggregate would take quadratic time.
+    """Index of a snapshot: the hosts of each aggregate that have a supported hypervisor, the
+    instances of each host, and their moves and groups. It is made once a cycle, because a search of
+    the whole snapshot for each aggregate would take quadratic time.
     """
 
     def __init__(self, snapshot: Snapshot, request: PlanRequest = BALANCING):
@@ -110,7 +110,8 @@ class ScopeIndex:
     def scope(self, name: str, planned: 'MovesInFlight') -> Scope:
         """Return the hosts and instances of an aggregate.
 
-        :param planned: the moves planned so far in this cycle; instances are where these leave them
+        :param planned: the moves planned so far in this cycle, which decide the host of each
+            instance
         :raises ConfigurationError: there is no aggregate of that name
         """
         if name not in self._hosts:
@@ -143,7 +144,7 @@ class ScopeIndex:
 
 
 def _positions(names_of_each: Iterable[Iterable[str]]) -> dict[str, list[int]]:
-    """Return {name: the positions of the collections that have it}."""
+    """Return {name: positions of the collections that contain the name}."""
     found = collections.defaultdict(list)
     for position, names in enumerate(names_of_each):
         for name in names:

@@ -43,7 +43,8 @@ class Checked:
 
 
 def check(given: Inputs, load: Load, case: PlanningCase, report: AggregateReport) -> Checked:
-    """Check the moves of an older plan, and whether it still gains what it promised."""
+    """Check whether the moves of an older plan are still permitted, and whether the plan still
+    gains enough of what it promised."""
     ceiling = given.options.overload_ceiling
     start = State(case.compile(case.expected))
     present = State(case.compile(case.problem))
@@ -58,8 +59,8 @@ def check(given: Inputs, load: Load, case: PlanningCase, report: AggregateReport
 
 def look_ahead(given: Inputs, load: Load, case: PlanningCase, before: State,
                after: State) -> None:
-    """Report the end of the plan that waits for approval by the present load, next to that of a new
-    plan.
+    """Compute the end that the plan which waits for approval would reach with the present load, and
+    pass it to ``look_ahead`` of the PlannerPorts.
 
     :param before: the state at the beginning of both plans
     :param after: the state at the end of the new plan
@@ -74,8 +75,8 @@ def look_ahead(given: Inputs, load: Load, case: PlanningCase, before: State,
 
 def check_again(case: PlanningCase, state: State, capped: Model,
                 report: AggregateReport) -> Checked:
-    """Return the moves of a plan that may not be made any more: they are not permitted in their
-    order, or no longer gain enough.
+    """Find the moves of a plan that may not be made any more, because they are not permitted in the
+    order of the plan, or no longer gain enough.
 
     :param state: before any move; it is moved about
     :param capped: its model with the overload ceiling
@@ -134,8 +135,8 @@ def _why_not(case: PlanningCase, state: State, capped: Model, move: PlannedMove,
 
 
 def _needless(after: State, steps: Mapping[int, Step]) -> list[int]:
-    """Return the orders of the moves for spreading load that gain less than they cost: none, the
-    last ones, or all."""
+    """Return the orders of the moves for spreading load that gain less than they cost. These are
+    none, some last ones, or all."""
     before = after.copy()
     for step in reversed([*steps.values()]):
         before.move(step.vm, step.source)
@@ -175,7 +176,7 @@ class ProposalOutlook:
 
 def outlook(report: AggregateReport, case: PlanningCase, start: State, capped: Model, end: State,
             marks: Marks, weights: np.ndarray) -> ProposalOutlook:
-    """Compute the end of a plan from ``start``.
+    """Compute the end that a plan would reach from ``start``.
 
     :param case: PlanningCase
     :param capped: the model of ``start`` with the overload ceiling
@@ -233,7 +234,8 @@ def replaced_because(new: AggregateReport, level: str) -> str:
 
 
 def not_worth_starting(report: AggregateReport, before: float, after: float) -> str:
-    """Return why an approved plan that only spreads load is not started; '' where it may be.
+    """Return why an approved plan that only spreads load is not started; '' where it may be
+    started, or also has other moves.
 
     :param before: combined imbalance by now
     :param after: combined imbalance after the moves that are still permitted

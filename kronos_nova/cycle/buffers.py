@@ -1,5 +1,5 @@
-"""The room of buffers in an evaluation: no other moves are planned into it, and moves make lost
-room again."""
+"""The room of buffers in an evaluation. No other moves are planned into this room, and room that
+was lost is made again by moves."""
 
 import collections
 import dataclasses
@@ -66,8 +66,8 @@ class KeptBuffers:
 
 
 def gives_way(report: AggregateReport) -> bool:
-    """Return whether a plan that makes room may replace the plan of a report: the latter is only
-    for load, or has no moves."""
+    """Return whether a plan that makes room may replace the plan of a report, because that plan
+    only spreads load, or has no moves."""
     return all(move.phase in plans.BY_LOAD for move in report.moves)
 
 

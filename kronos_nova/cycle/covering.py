@@ -54,7 +54,7 @@ def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot
 
 
 def _is_open(report: AggregateReport, options: EngineOptions, history: PlanningHistory) -> bool:
-    """Return whether an aggregate may have a plan that covers a loss now."""
+    """Return whether a plan that covers a loss may be made for an aggregate now."""
     name = report.name
     order = options.repair_order.get(name, automation.TOGETHER)
     if order == automation.NEVER or (order == automation.LAST and report.moves):
@@ -66,8 +66,8 @@ def _is_open(report: AggregateReport, options: EngineOptions, history: PlanningH
 def _plan(aggregate: str, rule: LossRule, open_losses: list[Loss], taken: Snapshot,
           policies: PolicySet, options: EngineOptions, planner_ports: PlannerPorts,
           history: PlanningHistory) -> tuple[PlannedMove, ...]:
-    """Return moves after which one more loss of an aggregate is covered, and all that are covered
-    now; an empty tuple where none were found."""
+    """Return moves after which one more loss of an aggregate is covered, and each loss that is
+    covered now still is; an empty tuple where none were found."""
     inside = making.within(taken, aggregate)
     rules = room_rules(options, policies, taken)
     pinned = buffers.pinned(taken, aggregate, rules, options, history, planner_ports.now)

@@ -159,7 +159,8 @@ class Cycle:
 
     def _note_problems(self, snapshot: Snapshot, options: EngineOptions,
                        lost: Mapping[str, str]) -> None:
-        """Record for each hold why its servers cannot use the room, or why other servers may.
+        """Record in each hold the reason why its servers cannot use the room, or why other servers
+        may use it; '' where there is none.
 
         :param lost: uuid of a hold to the reason why placement has no allocation for its room
         """
@@ -184,8 +185,8 @@ class Cycle:
     def _with_covering_plans(self, report: plans.CycleReport, snapshot: Snapshot, taken: Snapshot,
                              options: EngineOptions, planner_ports: PlannerPorts,
                              history: PlanningHistory) -> plans.CycleReport:
-        """Return the reports with plans after which losses of hosts are covered again. An error in
-        these does not affect other plans."""
+        """Return the reports with plans after which losses of hosts are covered again. If making
+        such plans fails, the reports are returned as they were."""
         found = [report]
         persist.alone('Moves after which a host may be lost again', lambda: found.append(
             covering.with_covering_plans(report, snapshot, taken, self.policies, options,
@@ -194,8 +195,8 @@ class Cycle:
 
     def _with_losses(self, report: plans.CycleReport, snapshot: Snapshot, options: EngineOptions,
                      planner_ports: PlannerPorts, begun: float) -> plans.CycleReport:
-        """Return the reports with slots, and with whether the loss of each host is covered. An
-        error in these does not affect plans."""
+        """Return the reports with slots, and with whether the loss of each host is covered. If
+        counting or judging fails, plans are not affected."""
         found: dict[str, RoomFigures] = {}
 
         def judge_losses() -> None:
@@ -231,8 +232,8 @@ class Cycle:
         return found[-1]
 
     def _with_repair_order(self, options: EngineOptions) -> EngineOptions:
-        """Return the options with the order of rule repairs of each aggregate, which follows from
-        its automation levels."""
+        """Return the options with ``repair_order``: for each aggregate, whether rules are repaired
+        before, after or together with other moves. The order follows from its automation levels."""
         switches, names = self.cycle_ports.switches.read(), options.aggregates or ()
         return dataclasses.replace(options, repair_order={
             name: switches.repair_order(name, self.rules.automation)
@@ -270,8 +271,8 @@ class Cycle:
     def _carry_out_requests(self, snapshot: Snapshot, options: EngineOptions,
                             planner_ports: PlannerPorts,
                             measurements: Measurements) -> EngineOptions:
-        """Plan what operators requested in some aggregates. Returns the options without these
-        aggregates."""
+        """Plan the requests of operators, such as drains, and record their plans. Returns the
+        options without the aggregates that have such requests."""
         for make in self.cycle_ports.requesters:
             requester = make(self.cycle_ports, self.policies, options, self.rules, self.utcnow)
             found = requester.wanted(options.scopes(tuple(a.name for a in snapshot.aggregates)))
@@ -298,8 +299,8 @@ class Cycle:
 
     def _make_sure_of_our_turn(self) -> None:
         if not self.may_write():
-            raise exception.JournalError('The conductor that began this cycle is gone; what it '
-                                         'planned is thrown away.')
+            raise exception.JournalError('The conductor that began this cycle is gone; the plan '
+                                         'is thrown away.')
 
     def _start_approved(self, seen: Observation, writer: ResultWriter, options: EngineOptions,
                         planner_ports: PlannerPorts, measurements: Measurements) -> Observation:

@@ -72,12 +72,12 @@ class Alternative:
 
 def alternatives(state: State, steps: Iterable[tuple[str, Step]],
                  ceiling: float) -> Iterator[Alternative | None]:
-    """Yield for each step of a plan the other move that would have lowered the combined imbalance
-    most in its place; None where rules and policies permit no other.
+    """Yield for each step of a plan its best alternative: the other move that would have lowered
+    the combined imbalance most. None where rules and policies permit no other move.
 
-    Where load is spread, another server of the same host could have been moved. In all other phases
-    the same server could have gone to another host; where its load is not known, to the next one by
-    room.
+    Where load is spread, alternatives move another server of the same host. In all other phases
+    they move the same server to another host; where its load is not known, the best one is the host
+    with most room.
 
     :param state: the state before the first step; the steps are made in it
     :param steps: (phase, step)
@@ -145,7 +145,8 @@ def with_next_best(start: State, steps: Sequence[tuple[str, Step]],
 
 def skips(reasons: dict[int, str], vms: tuple[str, ...],
           details: Mapping[str, str] = MappingProxyType({})) -> tuple[Skip, ...]:
-    """Group instances by reason, in the order of the documented words.
+    """Group instances by the reason why they stay, in the order of
+    :data:`~kronos_nova.objects.plan.SKIP_REASONS`.
 
     :param details: uuid to an additional text about an instance
     """
@@ -186,8 +187,9 @@ def not_evacuated(state: State, budget_left: int,
 
 
 def obstacle(state: State, vm: int) -> tuple[str, str] | None:
-    """Return the obstacle that keeps an instance on its draining host: a word of
-    :data:`~kronos_nova.objects.plan.SKIP_REASONS` and a line for a person; None if it may go."""
+    """Return what keeps an instance on its draining host: (a word of
+    :data:`~kronos_nova.objects.plan.SKIP_REASONS`, a line for a person); None if the instance can
+    leave."""
     hosts = np.arange(len(state.problem.hosts))
     hosts = hosts[hosts != state.vm_host[vm]]
     if not len(hosts):
@@ -203,7 +205,8 @@ def obstacle(state: State, vm: int) -> tuple[str, str] | None:
 
 def blocked(state: State, host: int, held: dict[int, str],
             unplaced: Mapping[int, NoPlace]) -> dict[str, str]:
-    """Return {uuid of an instance: what blocks it} for the instances of a host that can go nowhere.
+    """Return {uuid of an instance: text about what blocks it} for the instances of a host that can
+    be moved to no other host.
 
     :param held: instance index to the reason why it may not be moved at all
     :param unplaced: instances for which the planner found no place
@@ -241,8 +244,8 @@ def _words(state: State, pairs: tuple[np.ndarray, np.ndarray], gains: np.ndarray
 
 
 def _vetoes(state: State, vms: np.ndarray, hosts: np.ndarray, useful: np.ndarray) -> list[str]:
-    """Return the most frequent reason why each instance may not go to the first of its useful
-    hosts; it may go to none of them.
+    """Return for each instance, which may go to none of its useful hosts, the most frequent reason
+    among the first of these.
 
     :param useful: bool (n, m), the useful hosts of each instance
     """
@@ -330,7 +333,8 @@ def left_above(before: State, outlook: Outlook) -> Iterator[str]:
 
 
 def more_plans(before: State, timely: TimelyPlan, cooldown: float) -> Iterator[str]:
-    """Yield the note that a plan is the first of several that are needed to reach the targets.
+    """Yield the note that a plan is the first of several that are needed to reach the targets; no
+    note where one plan suffices.
 
     :param before: the state of the expected load before any move
     :param cooldown: seconds between two plans
@@ -357,7 +361,8 @@ def _hours(seconds: float) -> str:
 
 
 def about(timely: TimelyPlan, budget: int, options: PaceOptions) -> Iterator[str]:
-    """Yield the note about a plan that is shorter because its moves would begin too late."""
+    """Yield the note about a plan that is shorter than its budget because further moves would begin
+    too late; no note for other plans."""
     if timely.is_short:
         yield (f'{len(timely.moves)} moves of {budget} (max_migrations_per_cycle) can begin within '
                f'{options.stale_plan_age:.0f} s (stale_plan_age); more are left to later plans, '
@@ -462,8 +467,8 @@ class Findings:
 
 
 def unmeasured(given: Inputs, scope: Scope, load: Load) -> AggregateReport:
-    """Return the report of an aggregate without any known load, where nothing else is to be
-    done."""
+    """Return the report of an aggregate whose load is not known, where disabled hosts are not
+    emptied either."""
     return _report(given, scope, load, plan.NO_DATA, warnings=tuple(stranded(scope)))
 
 
@@ -508,7 +513,7 @@ def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, l
 
 def _unplaced(found: Findings, state: State, unplaced: Mapping[int, NoPlace]) -> dict[int, NoPlace]:
     """Return {instance index: why it stays on a host that it has to leave}. Where Nova would refuse
-    every host, the reason is what the nearest host lacks."""
+    every destination, the reason is that of the host that fails the fewest checks."""
     against = {int(vm): obstacle(state, int(vm)) for vm in waiting(state)
                } if found.due.evacuate else {}
     return {**unplaced, **{
@@ -518,7 +523,8 @@ def _unplaced(found: Findings, state: State, unplaced: Mapping[int, NoPlace]) ->
 
 def _skips(found: Findings, state: State, reasons: Mapping[int, str],
            kept_back: Mapping[int, str]) -> tuple[plan.Skip, ...]:
-    """Group the instances that stayed, and name the rules that keep instances.
+    """Return the Skips: the instances that stayed, by reason, with texts about the rules that keep
+    them.
 
     :param kept_back: instance index to why it was left out of the plan, as in a TimelyPlan
     """
@@ -532,7 +538,8 @@ def _skips(found: Findings, state: State, reasons: Mapping[int, str],
 
 
 def _domains_of_rules(found, uuids):
-    """Return {uuid: sentences about the failure domains of the rules that hold the instance}."""
+    """Return {uuid: sentences about the failure domains that the instance is in}, for the rules
+    about domains that keep it where it is."""
     said, selections = collections.defaultdict(list), found.given.rules.selections
     hosts = {host.name: host for host in found.given.snapshot.hosts} if uuids else {}
     for each in selections if uuids else ():
@@ -674,7 +681,8 @@ def _report(given: Inputs, scope: Scope, load: Load, outcome: str, found: Findin
 
 
 def _answered(given: Inputs, load: Load, name: str) -> dict[str, float | None]:
-    """Return the coverage and age of a policy's samples, as fields of a PolicyReport."""
+    """Return the coverage and the age of a policy's samples, as values of fields of a PolicyReport
+    by name."""
     found = load.answered.get(name, Answered())
     age = given.planner_ports.now - found.oldest
     return {'coverage': found.coverage, 'sample_age': None if math.isnan(age) else age}

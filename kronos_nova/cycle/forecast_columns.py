@@ -127,7 +127,7 @@ class HourlyHistory:
         self._hours.update(zip(run, table.T.copy(), strict=True))
 
     def _forget(self, hours: Collection[int]) -> None:
-        """Drop all hours but ``hours``, and the series that none of these has."""
+        """Drop all hours except ``hours``, and the series that have no value in these."""
         kept = {hour: values for hour, values in self._hours.items() if hour in hours}
         known = np.zeros(len(self._rows), dtype=bool)
         for values in kept.values():
@@ -156,9 +156,8 @@ OTHER_UNIT = ('what it has for each hour of the last day is far off from what th
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastColumns:
-    """The forecast of one policy in an aggregate, in K columns; none if the present alone
-    counts, and ``detail`` says why. ``is_faulty``: there is no answer, or one in another
-    unit.
+    """The forecast of one policy in an aggregate, as K additional columns of the problem.
+    ``is_faulty`` is true where a query has no answer, or one in another unit.
 
     names : names of the columns; empty where only the present load counts, and ``detail`` says why
     weights, variances : float64 (V, K)
@@ -184,7 +183,7 @@ _Found = tuple[np.ndarray, np.ndarray, forecast.Judgement]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Loads:
-    """The loads that a policy forecasts: of the instances of a scope, or of its hosts.
+    """The series that a policy forecasts: the loads of N instances of a scope, or of its N hosts.
 
     names : values of the history's label; None where several instances have the same
     now : float64 (N,), present load in the unit of the history, NaN = not known
@@ -385,7 +384,7 @@ def policy_of_columns(policies: Sequence[Policy], forecasts: Mapping[str, Foreca
 
 def report(policy: str, forecasts: Mapping[str, ForecastColumns], problem: Problem,
          imbalances: np.ndarray) -> ForecastReport | None:
-    """Return the report of a policy's forecast; None where there is none.
+    """Return the ForecastReport of a policy; None where the policy has no forecast.
 
     :param imbalances: float64 (P,), imbalance of each column of the expanded problem
     """

@@ -104,7 +104,8 @@ class HeldAllocations:
         return found
 
     def _keep_rest(self, hold: Hold, empty: Collection[str], snapshot: Snapshot) -> str:
-        """Let a hold have an allocation for each server that is still to come.
+        """Make the missing allocations of a hold, so that each server that is still to come has
+        one.
 
         :returns: the reason why some allocations are missing; '' where none is
         """
@@ -132,8 +133,8 @@ class HeldAllocations:
 
 def _beyond(consumers: Mapping[str, str], wanted: Mapping[str, int],
             empty: Collection[str]) -> set[str]:
-    """Return the uuids of consumers beyond the number of servers still expected on each host; of
-    these, consumers without allocations are preferred."""
+    """Return the uuids of the consumers of a hold that are no longer needed, because fewer servers
+    are still expected on their host. Consumers without allocations are chosen first."""
     kept: collections.Counter[str] = collections.Counter()
     extra = set()
     for uuid, host in sorted(consumers.items(), key=lambda each: (each[0] in empty, each)):

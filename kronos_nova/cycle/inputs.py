@@ -38,9 +38,10 @@ class PlannerPorts:
     clock : returns monotonic seconds, for time limits and durations
     now : Unix seconds of the cycle, by which the age of samples and migrations is measured
     dry_run : asks Nova or placement whether chosen moves would be permitted, once for each
-    names_elsewhere : returns those of some instance names that instances outside of the snapshot
-        have too
-    learn : called with an aggregate and the new statistics of its instances, {policy: LoadStats}
+    names_elsewhere : given an attribute and values of it, returns the values that instances outside
+        of the snapshot have too
+    learn : called with an aggregate and the updated statistics of its instances, {policy:
+        LoadStats}
     look_ahead : called with an aggregate and the ProposalOutlook of its plan that waits for
         approval, where a new plan was made
     forecast_cache : histories read for the forecasts of earlier cycles
@@ -58,7 +59,7 @@ class PlannerPorts:
     loss_memory: LossMemory = dataclasses.field(default_factory=LossMemory)
 
     def limits(self, options: EngineOptions, budget: int) -> Limits:
-        """Return the limits of a plan whose time begins now.
+        """Return the Limits of a plan. Its planning time begins now.
 
         :param budget: maximum number of moves
         """
@@ -122,7 +123,7 @@ class Inputs:
         return bool(self.options.restraint) and self.policies.mode == 'spread'
 
     def limits(self) -> Limits:
-        """Return the limits of the plan for one aggregate, whose time begins now."""
+        """Return the Limits of the plan for one aggregate. Its planning time begins now."""
         options = self.options
         return dataclasses.replace(
             self.planner_ports.limits(options, options.moves(self.policies.budget)),
@@ -131,7 +132,7 @@ class Inputs:
 
 def room_rules(options: EngineOptions, policies: PolicySet,
                snapshot: Snapshot) -> ConstraintRules:
-    """Return the rules for moves that make room."""
+    """Return the ConstraintRules for moves that make room."""
     return ConstraintRules(
         restrict_to_az=options.restrict_to_az, host_checks=options.host_checks,
         packs_numa_cells=options.packs_numa_cells,
@@ -140,7 +141,7 @@ def room_rules(options: EngineOptions, policies: PolicySet,
 
 def restart_rules(options: EngineOptions, policies: PolicySet,
                   snapshot: Snapshot) -> ConstraintRules:
-    """Return the rules for servers that restart on another host, without checks that only concern
-    live migrations."""
+    """Return the ConstraintRules for servers that restart on another host. Checks that only concern
+    live migrations are left out."""
     rules = room_rules(options, policies, snapshot)
     return dataclasses.replace(rules, host_checks=options.host_checks - MOVING_CHECKS)

@@ -17,6 +17,6 @@ def defaults(conf: cfg.ConfigOpts) -> automation.Defaults:
             raise exception.ConfigurationError(
                 what=f'[kronos] aggregate_automation, {name}',
                 problem=f'there is no level "{level}"',
-                remedy='Write off, observe, approve or auto.')
+                remedy='Set it to "off", "observe", "approve" or "auto".')
     return automation.Defaults(level=group.automation, levels=dict(group.aggregate_automation),
                                ceiling=group.max_automation, repairs=group.repair_automation)

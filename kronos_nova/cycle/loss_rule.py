@@ -31,8 +31,8 @@ finish. Chosen: 1,000 hosts take 0.8 seconds where placements are known, and 2.4
 
 def rule_of(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
             planner_ports: PlannerPorts, earlier: Sequence[PlannedMove] = ()) -> LossRule | None:
-    """Make the rule for one plan. The time for its checks begins now. None where no option asks for
-    a rule.
+    """Make the rule for one plan. The time for its checks begins now. None where neither
+    ``failover_hosts`` nor ``failover_domains`` is set.
 
     :param earlier: moves that other plans of this evaluation make first
     """
@@ -47,7 +47,8 @@ def rule_of(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
 
 def lowering(rule: LossRule | None, moves: Iterable[PlannedMove]) -> dict[int, str]:
-    """Return {order of a move that violates the rule: reason}; empty without a rule."""
+    """Return {order of a move that has to be left out for the rule: reason}; empty without a
+    rule."""
     moves = sorted(moves, key=lambda move: move.order)
     return loss_rule.cut(rule, moves) if rule is not None and moves else {}
 
@@ -71,8 +72,9 @@ def cut_plan(rule: LossRule | None, timely: TimelyPlan, pace: Pace,
 def lost_by_emptying(snapshot: Snapshot, hosts: Collection[str], moves: Iterable[PlannedMove],
                      policies: PolicySet, options: EngineOptions,
                      planner_ports: PlannerPorts) -> list[str]:
-    """Return the names of the hosts and failure domains whose loss is covered now, but not after
-    some hosts have been emptied and take no servers any more; empty where no option asks for it.
+    """Return the names of the hosts and failure domains whose loss is covered now, but not once
+    ``hosts`` have been emptied and take no servers any more. Empty where neither ``failover_hosts``
+    nor ``failover_domains`` is set.
 
     :param hosts: names of the hosts that are emptied
     :param moves: the moves that empty them

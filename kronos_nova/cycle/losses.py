@@ -32,20 +32,19 @@ FIRST_SECONDS = 5.0
 a start takes longer; lowered, in a large cloud more hosts are not judged then. Chosen: 1,000 hosts
 with 30,000 servers take 2.4 (``python -m bench failover``)."""
 MOST_SECONDS = 20.0
-"""Maximum seconds that are saved for later rounds. Raised, single evaluations are longer; lowered,
-clouds whose judgement takes longer than that are judged in parts. Chosen as four times the first
-round."""
+"""Maximum seconds of the time for judging that unused parts of evaluations may add up to. Raised,
+single evaluations are longer; lowered, clouds whose judgement takes longer than that are judged in
+parts. Chosen as four times the first round."""
 LEAST_SECONDS = 0.05
 """Least number of seconds that each evaluation adds to the time that may be spent on judging,
-however short the evaluation is. Raised,
-evaluations of small clouds may take longer; lowered, their verdicts are renewed less often. Chosen
-because 40 hosts with 1,200 servers take this time."""
+however short the evaluation is. Raised, evaluations of small clouds may take longer; lowered, their
+verdicts are renewed less often. Chosen because 40 hosts with 1,200 servers take this time."""
 SAVED = 1.25
-"""Saved seconds at which a new round begins, as a multiple of the duration of the last round. That
-duration does not include the check whether servers also restart in the order that Nova takes.
-Raised, rounds are rarer and make this check for more hosts; lowered, for fewer hosts."""
+"""Accumulated seconds at which a new round begins, as a multiple of the duration of the last round.
+That duration leaves out the check whether servers also restart in the order in which Nova restarts
+them. Raised, rounds are rarer and make this check for more hosts; lowered, for fewer hosts."""
 COLD = 3.0
-"""Factor by which the first round takes longer than the others, because no placement is known.
+"""Factor by which the first round takes longer than the others, which use the places found before.
 Raised, the second round begins sooner and may not judge all hosts; lowered, it begins later.
 Chosen: 2.4 and 0.75 seconds for 1,000 hosts (``python -m bench failover``)."""
 MOST_FLAVORS = 10
@@ -64,7 +63,8 @@ class RoomFigures:
 
 
 class LossJudge:
-    """Judges the losses of aggregates, and keeps the verdicts for later evaluations.
+    """Judges for each aggregate which losses of hosts and failure domains are covered, and keeps
+    the verdicts for later evaluations.
 
     rule_memory : placements that the rule of :mod:`kronos_nova.cycle.loss_rule` remembers
     """
@@ -79,10 +79,11 @@ class LossJudge:
     def reports(self, snapshot: Snapshot, names: Iterable[str], policies: PolicySet,
                 options: EngineOptions, planner_ports: PlannerPorts, seconds: float,
                 inventory: InventorySource) -> Mapping[str, RoomFigures]:
-        """Return, by aggregate, whether its servers restart elsewhere when hosts fail.
+        """Return {aggregate: its RoomFigures}, which say whether servers restart elsewhere when
+        hosts fail.
 
-        Each evaluation adds to the time that may be spent on this. Until the time suffices, the
-        verdicts of an earlier evaluation are returned.
+        Each evaluation adds to the time that may be spent on judging. Until this time suffices for
+        all aggregates, the verdicts of an earlier evaluation are returned.
 
         :param names: names of the aggregates
         :param seconds: duration of the evaluation so far
@@ -172,15 +173,16 @@ def _reports(judge: failover.Failover, found: Iterable[JudgedLoss],
 
 
 def _badness(each: JudgedLoss) -> tuple[bool, int]:
-    """Return a rank of a loss by its verdict: larger is worse. A loss that provably does not fit is
-    worse than others."""
+    """Return a rank of a loss by its verdict; larger is worse. A loss whose servers provably do not
+    fit elsewhere ranks above others, then the number of servers without a place counts."""
     verdict = each.verdict
     return (verdict is not None and verdict.verdict == failover.DOES_NOT,
             len(verdict.left) if verdict else 0)
 
 
 def _why(judge: failover.Failover, verdict: LossVerdict) -> str:
-    """Return a text with the number of servers that restart nowhere, and why the first does not."""
+    """Return a text with the number of servers that cannot restart anywhere, and the reason for the
+    first of them."""
     first = min(verdict.left)
     servers = sum(judge.servers(judge.index(name)) for name in verdict.lost)
     return (f'{len(verdict.left)} of {servers} servers find no place, such as {first}: '

@@ -49,7 +49,7 @@ Profile = tuple[dict[str, list[instance_weights.ProfileSample]], tuple[str, ...]
 
 
 def nowhere_else(attribute: str, names: Collection[str]) -> set[str]:
-    """Return no names, for a snapshot of the whole cloud."""
+    """Return no names, because the snapshot has the whole cloud."""
     return set()
 
 
@@ -103,7 +103,7 @@ class MetricsReader:
         return self._profiles[policy.name]
 
     def shared_names(self, label_type: str) -> set[str]:
-        """Return those names of the instances that another instance of the cloud has too."""
+        """Return the names, of a label type, that several instances of the cloud have."""
         if label_type not in self._shared:
             counts = collections.Counter(getattr(each, label_type) for each in self._instances)
             shared = {name for name, count in counts.items() if count > 1}
@@ -130,8 +130,10 @@ class MetricsReader:
         return self._answer(metrics.MetricQuery(policy.name, kind, promql), _PROMQL[kind])
 
     def answer(self, query: metrics.MetricQuery) -> Vector:
-        """Return the answer to any other query, with or without a policy, as :meth:`vector`
-        does."""
+        """Return the answer to any other query.
+
+        :raises MetricsError: there is no usable answer
+        """
         key = query.policy, query.kind
         if key not in self._answers:
             self._answers[key] = self._answer(query, query.kind)
@@ -192,15 +194,15 @@ class Load:
 
     policies : policies with data
     no_data : name of each other policy to the reason why it has none
-    guards : those of the other policies whose scores are known, but not their profile
+    guards : those of the policies in ``no_data`` whose scores are known and whose profile is not
     scores, capacity : float64 (H, P); NaN = not measured, or the policy has no such query
     host_scale : float64 (H, P), the score of a weight of 1 on each host
     measured : bool (H,), whether the figures of all policies are known
     weights : float64 (V, P), NaN = not known; None before :func:`weigh`
     units : float64 (H, P), the weight of an instance on each host whose sample is 1; None before
         :func:`weigh`
-    doubts : those of the warnings that are about missing or impossible figures of instances and
-        sizes
+    doubts : the warnings about missing or impossible figures of instances and sizes; ``warnings``
+        has them too
     answered : policy to the quality of its answer, where there was one
     """
 
@@ -241,7 +243,8 @@ class Occupied:
 
 def measure(feed: MetricsReader, policies: tuple[Policy, ...], hosts: tuple[str, ...],
             available: np.ndarray, rules: host_readings.ScoringRules) -> Load:
-    """Return the scores of hosts by every policy, without weights of instances."""
+    """Return the Load with the scores of hosts by every policy; weights of instances are added by
+    :func:`weigh`."""
     good, no_data, warnings, answered = [], {}, [], {}
     for policy in policies:
         try:
@@ -274,7 +277,7 @@ class _Weighed:
 
     problem : reason why plans do not use the policy; '' if they do
     scores : None where plans do not use the policy
-    doubts : those of the warnings that are about missing or impossible figures
+    doubts : the warnings about missing or impossible figures; ``warnings`` has them too
     """
 
     host_scale: np.ndarray
@@ -375,7 +378,8 @@ def _void(occupied: Occupied, problem: str) -> _Weighed:
 
 
 def _counted(policy: Policy, feed: MetricsReader, occupied: Occupied) -> np.ndarray:
-    """Return bool (V,): whether an instance must have a series."""
+    """Return bool (V,): instances without a series of which a policy's profile counts as
+    incomplete."""
     shared = feed.shared_names(policy.vm_profile_label_type)
     return ~(occupied.resting | occupied.is_new) & np.array(
         [each.status == 'ACTIVE' and each.task_state is None
@@ -384,8 +388,8 @@ def _counted(policy: Policy, feed: MetricsReader, occupied: Occupied) -> np.ndar
 
 
 def _remedies(feed: MetricsReader, policy: Policy, hosts: tuple[str, ...]) -> Iterator[str]:
-    """Yield texts on how to give the series of a policy the names of Nova's hosts, where they lack
-    these."""
+    """Yield texts for an operator on how to match the series of a policy with Nova's hosts, where
+    they do not match."""
     vector = feed.vector(policy, metrics.IMBALANCE)
     found = labels.diagnose(vector, policy.host_label, hosts)
     if found.proposal:
@@ -460,7 +464,7 @@ class Measurements:
 
 
 def measure_aggregate(given: 'Inputs', scope: 'Scope') -> Load:
-    """Return the load of an aggregate, which is measured once in an evaluation."""
+    """Return the load of an aggregate. Within an evaluation it is measured only once."""
     options, now = given.options, given.planner_ports.now
     age = options.max_sample_age
     rules = host_readings.ScoringRules(
@@ -539,7 +543,8 @@ def measure_guests(queries: MigrationQueries, reader: MetricsReader) -> Measured
 
 
 def _mib(samples: Mapping[str, Sequence[metrics.Sample]], least: float) -> dict[str, float]:
-    """Return {name: MiB} of the samples (in bytes) that are possible.
+    """Return {name: MiB} of samples in bytes, without names that have several samples or an
+    impossible one.
 
     :param least: bytes below which a figure cannot be true
     """

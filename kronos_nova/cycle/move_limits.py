@@ -84,8 +84,8 @@ class RemainingMoveLimits:
             benefits=self._benefits(move)) for move in moves)
 
     def _benefits(self, move: PlannedMove) -> tuple[str, ...]:
-        """Return the projects with most load on the host that a move relieves, without the moved
-        server."""
+        """Return the projects that benefit from a move: those with most load on the host that it
+        relieves, without the load of the moved server."""
         if move.phase not in (SPREAD, RELIEVE):
             return ()
         there = np.flatnonzero(self._problem.vm_host == self._problem.hosts.index(move.source))
@@ -97,8 +97,8 @@ class RemainingMoveLimits:
             loads.items(), key=lambda each: (-each[1], each[0]))[:MOST_NAMED])
 
     def passed(self, moves: Iterable[PlannedMove]) -> frozenset[int]:
-        """Return the orders of the moves that exceed a limit, and close the limits that these
-        reach."""
+        """Return the orders of the moves that exceed a limit. From then on, no moves are planned of
+        the projects and instances whose limits they exceed."""
         in_plan: collections.Counter[str] = collections.Counter()
         caused: collections.Counter[str] = collections.Counter()
         moved: collections.Counter[str] = collections.Counter()
@@ -156,8 +156,8 @@ class RemainingMoveLimits:
                 or _is_over(options.per_project_and_day, self._moved, in_plan, project))
 
     def _span_over(self, moved: collections.Counter[str], uuid: str) -> str | None:
-        """Return a text for the span of time in which an instance would be moved too often; None
-        where there is none."""
+        """Return a text for the span of time, such as "a week", in which an instance would be moved
+        too often; None where no limit is exceeded."""
         for cap, rule in self._by_rule.get(uuid, ()):
             if _is_over(cap, self._moved_today, moved, uuid):
                 return f'a day by rule {rule}'

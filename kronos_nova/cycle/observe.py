@@ -34,7 +34,7 @@ class Observation:
     scopes : names of the aggregates that are read; None for the whole cloud
     last : aggregate to the outcome of its last evaluation
     proposed : aggregate to the PlanRecord that waits for approval there
-    units : aggregate to the aggregates that it shares hosts with, of all planned aggregates
+    units : each planned aggregate to the aggregates that share hosts with it, itself included
     """
 
     snapshot: Snapshot
@@ -90,8 +90,8 @@ def planning_history(cycle_ports: CyclePorts, options: EngineOptions, rules: Cyc
     """Read the history that a plan depends on.
 
     :param names: aggregates whose load statistics are read; None for all
-    :param units: {aggregate: the aggregates with which it shares hosts}; their waits and cooldowns
-        are common
+    :param units: {aggregate: the aggregates with which it shares hosts}; a plan in progress or a
+        cooldown of one of these holds for all
     :param proposals: {aggregate: report with its plan that waits for approval}
     :param policies: policies whose rules may limit the number of moves
     """
@@ -135,8 +135,8 @@ def homes(cycle_ports: CyclePorts, seen: Observation,
 
 
 def _past_moves(cycle_ports: CyclePorts, since: datetime.datetime) -> tuple[PastMove, ...]:
-    """Return the live migrations that ended since a time. Those of Kronos, and those that emptied a
-    host, are marked."""
+    """Return the live migrations that ended since a time. Migrations that Kronos requested have
+    ``is_own``, those that emptied a host ``has_emptied``."""
     emptied = cycle_ports.journal.emptied_since(since)
     own = cycle_ports.journal.requested_since(since - DAY)    # no move takes a day
     return tuple(
@@ -148,6 +148,6 @@ def _past_moves(cycle_ports: CyclePorts, since: datetime.datetime) -> tuple[Past
 
 def _of_units(seconds: Mapping[str, float],
               units: Mapping[str, frozenset[str]]) -> dict[str, float]:
-    """Return for each aggregate the most seconds left of any aggregate that shares hosts with
-    it."""
+    """Return {aggregate: most seconds left of a cooldown of any aggregate that shares hosts with
+    it}."""
     return {name: max(seconds.get(other, 0.0) for other in unit) for name, unit in units.items()}

@@ -62,7 +62,7 @@ class PaceOptions:
 
 
 def _mib_per_second(mbps: int) -> float | None:
-    """Convert megabits a second; 0 gives None."""
+    """Convert megabits a second to MiB a second; 0 gives None."""
     return mbps * 1e6 / 8 / 2**20 or None
 
 
@@ -122,9 +122,10 @@ class EngineOptions:
     pace: PaceOptions = PaceOptions()
 
     def moves(self, of_policies: int) -> int:
-        """Return how many moves a plan may have.
+        """Return the maximum number of moves of a plan.
 
-        :param of_policies: the budget of the policies file
+        :param of_policies: the maximum in the policies file, which counts where no option sets
+            another
         """
         return of_policies if self.budget is None else self.budget
 
@@ -147,7 +148,7 @@ class EngineOptions:
             name for name in self.aggregates if name in known))
 
     def without(self, names: Collection[str]) -> 'EngineOptions':
-        """Return a copy without some aggregates."""
+        """Return a copy of the options without some aggregates."""
         return dataclasses.replace(
             self, aggregates=self.aggregates and tuple(
                 name for name in self.aggregates if name not in names),
@@ -155,7 +156,8 @@ class EngineOptions:
 
 
 def no_return_window(conf: cfg.ConfigOpts) -> int:
-    """Return the seconds during which an instance is not moved back."""
+    """Return the seconds during which an instance is not moved back; with restraint, at least a
+    day."""
     group = conf.kronos
     return max(group.no_return_window, DAY) if group.restraint else group.no_return_window
 

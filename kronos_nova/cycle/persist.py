@@ -41,7 +41,7 @@ STATE_OF = {automation.OFF: plans.OBSERVED, automation.OBSERVE: plans.OBSERVED,
 
 WORDS = {plans.NO_DATA: 'without data', plans.NO_MOVE: 'imbalanced or hot, and no move is of use',
          plans.COOLING: 'left alone'}
-"""Words of the log for outcomes whose own word is not clear."""
+"""Words of the log for outcomes, in place of the outcome's own word where that is not clear."""
 
 
 def still_doubted(report: plans.AggregateReport, before: Set[tuple[str, str]],
@@ -156,9 +156,9 @@ class ResultWriter:
 
     def _with_proposal(self, report: plans.AggregateReport,
                        now: datetime.datetime) -> plans.AggregateReport:
-        """Return the report to be recorded. A plan that waits for approval is withdrawn where the
-        report has a better one. Otherwise the report loses its plan, because the waiting plan
-        stays."""
+        """Return the report to be recorded. If a plan of the aggregate waits for approval, one of
+        the two plans is dropped. This is the waiting one where the new one is better or the level
+        no longer asks for approval, else the new one."""
         record = self.seen.proposed.get(report.name)
         if record is None:
             return report
@@ -233,8 +233,10 @@ class ResultWriter:
 
 
 def alone(what: str, work: Callable[[], object]) -> None:
-    """Do ``work``, and log an unexpected error instead of raising it, so that the cycle
-    continues."""
+    """Do ``work``. An unexpected error is logged and not raised, so that the cycle continues.
+
+    :param what: name of the work, for the log
+    """
     try:
         work()
     except (exception.KronosException, db_exc.DBError):
@@ -252,7 +254,7 @@ def _seconds(value: float) -> datetime.timedelta:
 
 
 def _aggregates(reports: Iterable[plans.AggregateReport], snapshot: Snapshot) -> dict[str, str]:
-    """Return {server uuid: its aggregate} of the evaluated aggregates."""
+    """Return {server uuid: its aggregate} of the servers on hosts of evaluated aggregates."""
     of_host = {host: report.name for report in reports for host in snapshot.hosts_of(report.name)}
     return {server.uuid: of_host[server.host] for server in snapshot.instances
             if server.host in of_host}

@@ -45,7 +45,7 @@ class CyclePorts:
     dry_run : asks Nova or placement whether moves would be permitted
     forecast_cache : histories read for the forecasts of earlier cycles
     loss_judge : judges losses of hosts, with the verdicts of earlier cycles
-    schedulers : which nova-schedulers have KronosFilter
+    schedulers : reports of nova-scheduler's workers on whether they have KronosFilter
     room_allocations : keeps room by allocations in placement; None without access to placement,
         where only KronosFilter keeps room
     requesters : factories of Requesters, which plan requests of operators instead of balancing.
@@ -75,7 +75,8 @@ class CyclePorts:
 
     @classmethod
     def over(cls, database: Database, journal: Journal, **others: Any) -> 'CyclePorts':
-        """Make ports over the control database, and the other ports as given."""
+        """Make the CyclePorts: the stores in the control database, and ``others`` as they are
+        given."""
         kept: dict[str, Any] = {
             'journal': journal, 'switches': SwitchBoard(database),
             'cooldowns': db_cooldowns.Cooldowns(database), 'cycles': db_cycles.Cycles(database),

@@ -90,7 +90,8 @@ class Precheck:
                 if host in self._hosts}
 
     def refused(self, moves: Iterable[PlannedMove]) -> frozenset[int]:
-        """Ask about each move without an answer yet, in the state that earlier moves lead to.
+        """Ask the scheduler about each move for which it has not answered yet. Moves before it in
+        the plan count as made.
 
         :param moves: in the order of the plan
         :returns: the orders of the refused moves
@@ -105,8 +106,9 @@ class Precheck:
         return frozenset(refused)
 
     def _before(self, move: PlannedMove, earlier: Sequence[PlannedMove]) -> Before:
-        """Return the effect of earlier moves on the destination of a move. Instances that arrive
-        there always count. Instances that leave it count only if the move waits for them."""
+        """Return the Before of a move: the effect of earlier moves of the plan on its destination.
+        Instances that arrive there always count. Instances that leave it count only if the move
+        waits for them."""
         needed, by_order = set(move.depends_on), {each.order: each for each in earlier}
         for each in reversed(earlier):
             if each.order in needed:
@@ -233,8 +235,8 @@ class Precheck:
         return found
 
     def mark_unasked(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
-        """Return the moves of the plan. The reason of a move that the scheduler was not asked about
-        says so."""
+        """Return the moves of the plan. Where the scheduler was not asked about a move, the text in
+        its ``reason`` is extended by that."""
         return tuple(self._marked(move) for move in moves)
 
     def _marked(self, move: PlannedMove) -> PlannedMove:
@@ -256,7 +258,7 @@ def _covers(asked: Before, before: Before) -> bool:
 
 
 def _last(hosts: Mapping[str, str]) -> str:
-    """Return the reason of the last refusal."""
+    """Return the reason why the last of some hosts was refused."""
     return list(hosts.values())[-1]
 
 
@@ -285,8 +287,8 @@ class Checks:
 
 def checked(given: Inputs, model: Model, due: DuePhases, limits: Limits,
             checks: Checks) -> Chosen:
-    """Make a plan, ask the scheduler about its moves, and plan again without refused moves until
-    none is refused. All rounds and requests share one deadline."""
+    """Make a plan and ask the scheduler about its moves. Refused moves are forbidden, and planning
+    continues, until no move is refused. All rounds and requests share one deadline."""
     chosen = None
     while True:
         chosen = solve.run(_masked(given, model, checks, chosen), due, given.planner,
@@ -316,8 +318,8 @@ def _masked(given: Inputs, model: Model, checks: Checks, chosen: Chosen | None) 
 
 
 def _to_plan(given: Inputs, limits: Limits) -> Limits:
-    """Return the limits of one round. A part of the remaining time is left for requests to the
-    scheduler."""
+    """Return the Limits of one round of planning, whose deadline leaves a part of the remaining
+    time for requests to the scheduler."""
     if given.planner_ports.dry_run is not_asked:
         return limits
     now = limits.clock()

@@ -40,7 +40,7 @@ after a start and off hosts of new instances, where a gain is mostly chance; low
 Measured by ``bench days`` on the day 20110412 of PlanetLab: with 20 hosts .71 of the memory is
 copied for .83 of the hot minutes, with 100 hosts .88 for .98."""
 CopyPrices = Callable[[np.ndarray], np.ndarray]
-"""Instances (n,) to the price of copying each, float64 (n,)."""
+"""A function from indexes of instances (n,) to the price of copying each of them, float64 (n,)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class MinGain:
 
 
 class ExpectedDurations(Protocol):
-    """Expected durations of moves; see :class:`kronos_nova.cycle.schedule.Pace`."""
+    """The expected durations of moves, in seconds; see :class:`kronos_nova.cycle.schedule.Pace`."""
 
     def seconds(self, uuid: str) -> float:
         ...
@@ -93,7 +93,7 @@ def prices(problem: Problem, min_gain: MinGain, tries: Iterable[PastTry],
 
 
 def _failures(tries: Iterable[PastTry]) -> 'collections.Counter[str | tuple[str, str]]':
-    """Count the failures of each instance and of each pair of hosts."""
+    """Count failed tries. The keys are uuids of instances, and pairs (source, destination)."""
     failed = [past for past in tries if past.failed]
     found: collections.Counter[str | tuple[str, str]] = collections.Counter(
         past.instance_uuid for past in failed)
@@ -124,8 +124,8 @@ def copy_prices(problem: Problem, pace: ExpectedDurations, amount: float,
 
 
 def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
-    """Return the most first steps of a plan that together gain their price and make no policy
-    worse.
+    """Return the longest beginning of a plan whose steps together gain their price and make no
+    policy worse.
 
     Later steps are taken back in ``after``. They gain least, because a planner orders its moves by
     gain.
@@ -141,8 +141,8 @@ def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
 
 
 def still_gains(before: State, steps: list[Step]) -> list[Step]:
-    """Return the most first steps that still gain their price when they start from ``before``. The
-    steps spread load, and were chosen together with others or at another time."""
+    """Return the longest beginning of ``steps`` that still gains its price from the state
+    ``before``. The steps spread load, and were chosen together with others or at another time."""
     before = before.copy()
     before.settle()
     if before.is_balanced:

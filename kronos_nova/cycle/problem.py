@@ -287,8 +287,8 @@ def _cells(scope: Scope, vm_host: np.ndarray, options: EngineOptions,
 
 
 def _leaving(scope: Scope, snapshot: Snapshot) -> dict[int, int | None]:
-    """Return {index of an instance in the scope that is migrating: index of its destination, None
-    where this is outside of the scope}."""
+    """Return {index of an instance: index of its destination} of the instances that are migrating.
+    A destination outside of the scope is None."""
     if not snapshot.moves_under_way:
         return {}
     hosts = {name: index for index, name in enumerate(scope.host_names)}
@@ -299,10 +299,10 @@ def _leaving(scope: Scope, snapshot: Snapshot) -> dict[int, int | None]:
 
 def _coming(scope: Scope, snapshot: Snapshot, feed: MetricsReader,
             policies: Sequence[Policy]) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield (index of the destination, float64 (P,) samples) of instances that are migrating into
-    the scope. An instance without a sample weighs nothing, because its fallback would be a share of
-    a host outside of the scope. The size of that host is not known, so fractions count as fractions
-    of the destination."""
+    """Yield (index of the destination, float64 (P,) load of the instance) of instances that are
+    migrating into the scope. An instance without a sample weighs nothing, because its fallback
+    would be a share of a host outside of the scope. The size of that host is not known, so
+    fractions count as fractions of the destination."""
     here = {instance.uuid for instance in scope.instances}
     hosts = {name: index for index, name in enumerate(scope.host_names)}
     coming = {move.instance_uuid: hosts[move.destination] for move in snapshot.moves_under_way
@@ -349,8 +349,8 @@ def _unknown(weights: np.ndarray) -> np.ndarray:
 def _held(scope: Scope, unknown: np.ndarray, leaving: Mapping[int, int | None],
           in_flight: MovesInFlight, history: PlanningHistory, options: EngineOptions,
           holds: Mapping[str, RuleHold]) -> dict[int, str]:
-    """Return {index of an instance: the reason why it may not be moved}. On a host that is to be
-    emptied, neither settings of the owner, nor a failed move, nor an unknown load is a reason."""
+    """Return {index of an instance: reason why it may not be moved}. On a host that is to be
+    emptied, settings of the owner, failed moves and unknown loads are no reasons."""
     takes = dict(zip(scope.host_names, scope.available.tolist(), strict=True))
     emptied = dict(zip(scope.host_names, scope.emptied.tolist(), strict=True))
     held = {}

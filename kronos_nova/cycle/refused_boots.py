@@ -1,4 +1,4 @@
-"""The choice of an aggregate in which room is made for servers that found no host."""
+"""The choice of an aggregate in which room is made for servers for which Nova found no host."""
 
 import dataclasses
 import datetime

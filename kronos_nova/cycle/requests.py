@@ -65,7 +65,7 @@ class Requester(Protocol):
 
     def plan(self, snapshot: Snapshot, planner_ports: Any, measurements: Any, aggregate: str,
              wanted: Sequence[Any]) -> Any:
-        """Plan the requests of one aggregate."""
+        """Plan the requests of one aggregate, and return the outcome for :meth:`persist`."""
 
     def persist(self, snapshot: Snapshot, aggregate: str, wanted: Sequence[Any],
                 outcome: Any) -> None:

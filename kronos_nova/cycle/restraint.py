@@ -64,8 +64,8 @@ class Outlook:
 
 
 def learnt(known: Mapping[str, LoadStats], problem: Problem, now: float) -> dict[str, LoadStats]:
-    """Return {policy: load statistics of the instances}, updated with the measured loads of a
-    problem.
+    """Return {policy: load statistics of the instances}: those of ``known``, updated with the
+    measured loads of a problem.
 
     :param now: Unix seconds
     """
@@ -74,7 +74,7 @@ def learnt(known: Mapping[str, LoadStats], problem: Problem, now: float) -> dict
 
 
 def outlook(problem: Problem, load_stats: Mapping[str, LoadStats], far: float = 1.0) -> Outlook:
-    """Return the problem with the expected load of instances and hosts.
+    """Return the Outlook, whose problem has the expected loads of instances and hosts.
 
     The measured load stays for the part of a host's load that is not of its instances, for
     forecasts, for instances that are not known in every policy, and for instances in a move, whose

@@ -130,7 +130,7 @@ class RoomRequests:
             self._begin_keeping(hold, outcome.hosts, places, snapshot)
         elif hold.plans >= states.TRIES:
             holds.enter(hold, states.FAILED, finished_at=now, problem=(
-                f'after {hold.plans} plans it is still not there; the moves of plan '
+                f'after {hold.plans} plans the room does not exist yet; the moves of plan '
                 f'{hold.plan_uuid} say what failed'))
         elif len(outcome.moves) > hold.moves or outcome.memory_mb > hold.memory_mb:
             holds.enter(hold, states.PROPOSED, moves=len(outcome.moves),
@@ -141,8 +141,8 @@ class RoomRequests:
             self._start(hold, aggregate, snapshot, outcome, places, now)
 
     def _keeper_of(self, hold: Hold) -> tuple[str, str]:
-        """Return (keeper of a hold's room, such as allocations; '') or ('', reason why nothing can
-        keep it)."""
+        """Return (name of the keeper of a hold's room, such as ``allocations``, reason why nothing
+        can keep the room). One of the two is ''."""
         keeper, problem = keeping.keeper_of(hold.shape, self.cycle_ports.schedulers.all_filter())
         if keeper == states.ALLOCATIONS and self.cycle_ports.room_allocations is None:
             return '', 'no placement is configured where it is planned'
@@ -150,7 +150,7 @@ class RoomRequests:
 
     def _begin_keeping(self, hold: Hold, hosts: Sequence[str], places: Mapping[str, int],
               snapshot: Snapshot) -> None:
-        """Begin to keep room that exists."""
+        """Begin to keep the room of a hold, once the servers fit."""
         keeper, _problem = self._keeper_of(hold)
         allocations = self._allocations()
         if keeper != states.ALLOCATIONS or allocations is None:
@@ -181,14 +181,15 @@ class RoomRequests:
             lambda each: self._resume(each, snapshot)) if allocations else SettledAllocations()
 
     def _resume(self, hold: Hold, snapshot: Snapshot) -> None:
-        """Record that allocated room is kept, where an interrupted evaluation has not."""
+        """Record that a hold's room is kept. An earlier evaluation allocated the room and was
+        interrupted before it recorded that."""
         places = collections.Counter(hold.consumers.values()) + collections.Counter(
             hold.used.values())
         self.enter_held(hold, dict(sorted(places.items())), snapshot, states.ALLOCATIONS)
 
     def enter_held(self, hold: Hold, places: Mapping[str, int], snapshot: Snapshot,
                    keeper: str) -> bool:
-        """Record that room exists and is kept.
+        """Record that the room of a hold exists and is kept by ``keeper``.
 
         :returns: whether it was recorded; False where the hold has ended in the meantime
         """
@@ -198,7 +199,7 @@ class RoomRequests:
             expires_at=self.utcnow() + datetime.timedelta(seconds=hold.hold_seconds),
             known=holding.known_in(hold, places, snapshot))
         if is_entered:
-            LOG.info('Room %s for %d of %s is there, on %s, and held for %d s by %s', hold.uuid,
+            LOG.info('Room %s for %d of %s exists on %s, and is kept for %d s by %s', hold.uuid,
                      hold.count, hold.shape.name, ', '.join(places), hold.hold_seconds, keeper)
         return is_entered
 

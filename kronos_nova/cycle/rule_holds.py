@@ -11,8 +11,8 @@ from kronos_nova.policies.selection import Selections
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RuleHold:
-    """A rule for which an instance is not moved. ``yields`` is True if the instance may still be
-    moved where its host is emptied; ``why`` is the text for an operator."""
+    """A rule of an operator that keeps an instance from being moved now. ``yields`` is True if the
+    instance may still be moved where its host is emptied; ``why`` is the text for an operator."""
 
     yields: bool
     why: str

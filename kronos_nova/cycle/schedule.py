@@ -44,7 +44,7 @@ SURE = 0.98
 or two moves are late each time, because the next plan has other moves; lowered, time is left
 unused."""
 LARGER = 1.04
-"""Factor by which a plan would have to become larger for another search, where a plan leaves time
+"""Factor by which the number of moves has to grow for another search, where a plan leaves time
 unused. Raised, more moves that could begin in time are left out; lowered, another search is made
 for a few moves."""
 SAMPLED = 256
@@ -127,8 +127,8 @@ class Pace:
                 moves, jobs[first:], found.begins[first:], found.ends[first:], strict=True))
 
     def mark_endless(self, moves: Iterable[PlannedMove]) -> tuple[PlannedMove, ...]:
-        """Return the moves of a plan. The reason of a move that is not expected to converge says
-        so."""
+        """Return the moves of a plan. Where a migration is not expected to converge, the text in
+        the ``reason`` of the move is extended by that."""
         return tuple(map(self._doubted, moves))
 
     def late(self, moves: Sequence[PlannedMove]) -> frozenset[int]:
@@ -138,8 +138,8 @@ class Pace:
                          and (move.begins_after or 0.0) > self._options.stale_plan_age)
 
     def room(self, moves: Sequence[PlannedMove]) -> float:
-        """Return the factor by which a plan could become longer and all moves still begin in
-        time."""
+        """Return the factor by which the number of moves of a plan could grow while all still begin
+        in time; 1 where all moves begin at once."""
         begins = [move.begins_after or 0.0 for move in moves if move.phase != plan.EVACUATE]
         return self._options.stale_plan_age / max(begins, default=0.0) if any(begins) else 1.0
 
@@ -210,8 +210,8 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
 
     A plan is made for a budget of moves, and its moves are scheduled. Where some begin too late,
     another plan is made for as many moves as there was time for, because the rest of a longer plan
-    may be of no use alone. Where that plan leaves time, a larger one is tried. Of the plans in time
-    the best one is returned.
+    may be of no use alone. Where that plan leaves time, a larger one is tried. The best of the
+    plans whose moves all begin in time is returned.
     """
     budget = too_large = min(limits.budget, pace.most_moves())
 

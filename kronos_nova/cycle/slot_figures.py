@@ -20,8 +20,8 @@ LOG = logging.getLogger(__name__)
 
 
 def shapes_of(names: Sequence[str], inventory: InventorySource) -> list[Shape]:
-    """Return the shapes of ``[kronos] slot_flavors``. A name that is no flavor is left out and
-    logged."""
+    """Return the shapes of ``[kronos] slot_flavors``. A name that is neither a flavor nor a valid
+    shape is left out and logged."""
     try:
         known = {each.name: each for each in inventory.read_flavors()} if any(
             not shapes.TEXT.fullmatch(name) for name in names) else {}
@@ -37,8 +37,8 @@ def shapes_of(names: Sequence[str], inventory: InventorySource) -> list[Shape]:
 
 def slot_reports(counter: SlotCounter, judged: Iterable[JudgedLoss],
                  left: Callable[[], float]) -> tuple[SlotReport, ...]:
-    """Return the slots of an aggregate, now and after the loss of the host whose loss leaves
-    fewest.
+    """Return a SlotReport for each flavor: the slots of an aggregate now, and after the loss of the
+    host whose loss leaves the fewest slots.
 
     :param judged: the judged losses of its hosts
     :param left: returns the seconds that are left; once none are, the slots after a loss are not

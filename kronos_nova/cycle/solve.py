@@ -160,7 +160,7 @@ def _together(order: int, step: Step, groups: Mapping[int | None, list[int]]) ->
 def due_phases(given: Inputs, name: str, load: Load, case: PlanningCase,
                before: State) -> DuePhases:
     """Return the phases that are due in an aggregate. Where load is not known, only emptying
-    disabled hosts is.
+    disabled hosts is due.
 
     :param name: of the aggregate
     :param before: the state before any move, by the measured load with columns for the hours to
@@ -186,7 +186,7 @@ def due_phases(given: Inputs, name: str, load: Load, case: PlanningCase,
 
 
 def waits_for(given: Inputs, name: str, due: DuePhases) -> str:
-    """Return why the due phases of an aggregate have to wait; '' if they do not."""
+    """Return the reason why the due phases of an aggregate have to wait; '' if they do not."""
     history, windows, now = given.history, given.options.windows, given.planner_ports.now
     if name in history.under_way:
         return history.under_way[name]
@@ -199,7 +199,7 @@ def waits_for(given: Inputs, name: str, due: DuePhases) -> str:
 
 
 def too_early(given: Inputs, name: str) -> str:
-    """Return why load is not spread in an aggregate yet; '' if it may be."""
+    """Return the reason why load may not be spread in an aggregate yet; '' if it may be."""
     cycles = given.history.imbalanced.get(name, 0) + 1
     wanted = given.options.stabilization_cycles
     if cycles < wanted:
@@ -288,7 +288,7 @@ def _without_own_heat(state: State) -> State:
 
 
 def _in_order(state: State, steps: Sequence[tuple[str, Step]], limits: Limits) -> Chosen:
-    """Return the plan with the dependencies of each step."""
+    """Return the Chosen plan, in which each step has its dependencies."""
     needed = dependencies([step for _, step in steps], _before(state.model, limits))
     steps = [(phase, dataclasses.replace(step, depends_on=earlier))
              for (phase, step), earlier in zip(steps, needed, strict=True)]
@@ -339,7 +339,8 @@ def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
 
 
 def _needless(chosen: Chosen, kept: Sequence[int]) -> set[int]:
-    """Return the orders of the moves that make room only for moves that are not made."""
+    """Return the orders of the moves in ``kept`` whose only purpose is to make room for moves that
+    are not kept."""
     draining = chosen.state.problem.draining
     served = {position + 1 for order in kept for position in chosen.steps[order - 1][1].depends_on}
     return {order for order in kept if order not in served

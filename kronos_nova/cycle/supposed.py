@@ -36,8 +36,9 @@ from kronos_nova.room.whatif import Changed
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SupposedLoad:
-    """A load or an imbalance of the present cloud (``now``), after the changes, and after the plan
-    that would follow; None where it is not known or the host does not exist.
+    """A load or an imbalance in the present cloud (``now``), after the hypothetical changes
+    (``changed``), and after the plan that would follow (``planned``). Each is None where it is not
+    known or the host does not exist.
 
     host : name of the host whose load this is; None for the imbalance of the aggregate
     """
@@ -176,7 +177,7 @@ class SupposedMeasurements(Measurements):
 
 
 def _present(line: steps.Line, snapshot: Snapshot, options: EngineOptions) -> dict[str, _Present]:
-    """Return {name: the aggregate as it is now} of the aggregates in scope."""
+    """Return {name: _Present} of the aggregates in scope."""
     found = {}
     for name in options.scopes(tuple(each.name for each in snapshot.aggregates)):
         scope = line.scope(name)

@@ -34,8 +34,8 @@ class CompletedMove:
 def homes(past: Iterable[CompletedMove], hosts: Mapping[str, str]) -> Homes:
     """Return the servers that are on other hosts because of moves for load.
 
-    A server that others moved later would be where they moved it. A move that empties a host or
-    repairs a group would have been made in any case.
+    A server that Kronos moved and another party moved later counts as on the host of the later
+    move. A move that empties a host or repairs a group would have been made in any case.
 
     :param past: moves in the order of their ends
     :param hosts: uuid of each server to its host

@@ -42,10 +42,10 @@ LEASES = (leases.RECONCILER, leases.RETENTION, leases.NOTIFICATIONS)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fault:
-    """Rows of one table with the same fault.
+    """Rows of one table with the same fault, and the remedy.
 
     rows : number of rows
-    remedy : the change that is made with ``fix``, or that an operator has to make
+    remedy : the change that ``fix`` makes, or that an operator has to make
     is_fixed : whether the change was made
     """
 
@@ -64,8 +64,8 @@ LOST_REVISION = Fault('alembic_version', 'the record of the revision is lost', 1
 class _Check:
     """A kind of fault, and how it is found and corrected.
 
-    find : function of a session that returns the wrong rows, or the names of missing ones
-    fix : function that corrects one of them; None where only an operator can
+    find : function of a session that returns the faulty rows, or the names of missing ones
+    fix : function of a session and one of these that corrects it; None where only an operator can
     """
 
     table: str
@@ -111,7 +111,7 @@ class _Rows:
         self._times = future_times.FutureTimes(database)
 
     def find(self) -> list[Fault]:
-        """List the faults without a change."""
+        """List the faults, and change nothing."""
         found = [Fault(table, 'a time in the future', count, 'the time becomes now')
                  for table, count in self._times.count(self.now).items()]
         with self.database.reader() as session:
@@ -201,7 +201,7 @@ class _Rows:
                      finished_at=self.now, settled_at=self.now)
 
     def _end_move(self, session, row):
-        """End a move in any state, against the rules for steps of moves."""
+        """End a move whatever its state is; the rules for the order of states do not apply."""
         old = row.state
         session.execute(sa.update(models.MoveRow).where(models.MoveRow.uuid == row.uuid).values(
             state=moves.ABANDONED, depends_on='[]', finished_at=self.now, settled_at=self.now))
@@ -252,7 +252,8 @@ def _not_in(model, states):
 
 
 def _with_plans(session, states):
-    """Yield (move, state of its plan or None) of the moves in some states."""
+    """Yield (move, state of its plan) of the moves in some states; the state is None where the plan
+    is missing."""
     yield from session.execute(
         sa.select(models.MoveRow, models.PlanRow.state).outerjoin(
             models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid).where(
@@ -288,7 +289,7 @@ def _delete(session, row):
 
 
 def _older_drains(session):
-    """Return all but the newest of the drains of a host that are not over."""
+    """Return the drains in progress of hosts that also have a newer one in progress."""
     newest: dict[str, str] = {}
     older = []
     for row in session.scalars(sa.select(models.DrainRow).where(

@@ -1,7 +1,7 @@
-"""The version of the claims' format, in a table of its own: ``claim_versions``, one row.
+"""The version of the format of a claims file, in the only row of the table ``claim_versions``.
 
-This is the version that counts. Alembic's own table serves only to upgrade from one version to the
-next. Both tables change in one transaction.
+Programs that read claims go by this version. Alembic's own table serves only to upgrade from one
+version to the next. Both tables change in one transaction.
 """
 
 import sqlalchemy as sa
@@ -23,7 +23,8 @@ def read(connection):
 
 
 def record(*, ctx, step, **_kwargs):
-    """Record the version that a step has reached, as ``on_version_apply`` of alembic.
+    """Record the version that an upgrade step has reached. Alembic calls this as
+    ``on_version_apply``.
 
     A stamp is left out: it only records in alembic's table a version that is recorded here already.
     """

@@ -28,7 +28,7 @@ class Timestamp(sa.TypeDecorator):
 
 
 class CompressedText(sa.TypeDecorator):
-    """Text that is kept compressed: reports repeat themselves."""
+    """Text that is stored compressed, because the text of a report has many repetitions."""
 
     impl = Blob
     cache_ok = True

@@ -26,8 +26,8 @@ class Cooldowns:
 
     @retried
     def cool(self, scope, names, until, now=None):
-        """Put ``names`` (of AGGREGATE, INSTANCE or SPREAD scope) in cooldown until a time, and
-        count their cooldowns.
+        """Put ``names`` (of AGGREGATE, INSTANCE or SPREAD scope) in cooldown until a time, and add
+        one to the number of their cooldowns.
 
         :param now: the present time; without it, an earlier cooldown that a wrong clock set is not
             corrected
@@ -44,7 +44,7 @@ class Cooldowns:
 
     @retried
     def cooling(self, scope, now):
-        """Return {name: seconds left} of the cooldowns in force."""
+        """Return {name: seconds left} of the cooldowns of a scope that are in force."""
         with self.database.reader() as session:
             rows = session.scalars(sa.select(models.CooldownRow).where(
                 models.CooldownRow.scope == scope, models.CooldownRow.until > now))
@@ -52,7 +52,8 @@ class Cooldowns:
 
     @retried
     def times(self):
-        """Return {instance uuid: number of its cooldowns}, by which the next cooldown grows."""
+        """Return {instance uuid: number of its cooldowns so far}. The more an instance had, the
+        longer the next one lasts."""
         with self.database.reader() as session:
             rows = session.scalars(sa.select(models.CooldownRow).where(
                 models.CooldownRow.scope == INSTANCE))
@@ -60,7 +61,8 @@ class Cooldowns:
 
     @retried
     def forget(self, before):
-        """Delete cooldowns that ended before a time, with their counts."""
+        """Delete cooldowns that ended before a time. The number of cooldowns of these instances
+        begins at 0 again."""
         with self.database.writer() as session:
             session.execute(sa.delete(models.CooldownRow).where(models.CooldownRow.until < before))
 

@@ -60,7 +60,7 @@ class Counters:
 
     @retried
     def note_audit(self, findings: Mapping[str, int], now: float) -> None:
-        """Replace the figures of the last audit of all allocations.
+        """Save the figures of an audit of all allocations in place of those of the audit before.
 
         :param findings: {kind: number of findings}, with every kind
         :param now: Unix seconds
@@ -74,8 +74,8 @@ class Counters:
 
 
 def add(session, name, amount=1.0, **labels):
-    """Add to a total within a transaction. A transaction adds to several totals in the order of
-    their names, so that two transactions do not deadlock."""
+    """Add ``amount`` to a total within a transaction. A transaction that adds to several totals
+    does so in the order of their names, so that two transactions do not deadlock."""
     key = {'name': name, 'labels': json.dumps(labels, sort_keys=True)}
     if _increase(session, key, amount):
         return
@@ -94,7 +94,7 @@ def _increase(session, key, amount):
 
 
 def count_ended(session, uuids):
-    """Count moves that have just ended."""
+    """Add moves that have just ended to the totals."""
     row = models.MoveRow
     for move in session.execute(sa.select(
             row.aggregate, row.phase, row.kind, row.state, row.error_type, row.memory_mb,

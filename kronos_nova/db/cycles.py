@@ -37,8 +37,8 @@ class Cycles:
 
     @retried
     def due(self, aggregates, now, interval, favour=(None, 0)):
-        """Return the aggregates whose last evaluation began at least ``interval`` seconds ago, and
-        which no failure postponed, in the same order.
+        """Return those of ``aggregates`` that are due, in the same order: the last evaluation began
+        at least ``interval`` seconds ago, and no failure postponed the next one.
 
         :param favour: (worker, seconds): an aggregate that another worker evaluated last is due
             this much later
@@ -91,11 +91,11 @@ class Cycles:
 
     @retried
     def end(self, aggregate, now, outcome, imbalanced, report, doubted=()):
-        """Save what an evaluation found.
+        """Save the end and the result of an evaluation.
 
         :param imbalanced: whether a policy was above its threshold
         :param report: JSON of its AggregateReport
-        :param doubted: pairs (policy, host) whose metrics failed
+        :param doubted: pairs (policy, host) whose metrics the evaluation did not believe
         """
         with self.database.writer() as session:
             row = session.get(models.CycleRow, aggregate)
@@ -129,7 +129,8 @@ class Cycles:
 
     @retried
     def failed(self):
-        """Return aggregates whose last evaluation did not end."""
+        """Return the names of the aggregates whose last evaluation did not end because its process
+        died."""
         with self.database.reader() as session:
             return set(session.scalars(sa.select(models.CycleRow.aggregate).where(
                 models.CycleRow.failures > 0)))
@@ -143,8 +144,8 @@ class Cycles:
 
     @retried
     def doubted(self):
-        """Return {aggregate: (policy, host) whose metrics failed in its last evaluation}, of those
-        that have any."""
+        """Return {aggregate: set of (policy, host) whose metrics its last evaluation did not
+        believe}, without aggregates that have none."""
         with self.database.reader() as session:
             rows = session.execute(sa.select(
                 models.CycleRow.aggregate, models.CycleRow.doubted).where(

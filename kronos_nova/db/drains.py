@@ -72,8 +72,8 @@ class Drains:
 
     @retried
     def latest(self, host) -> Drain | None:
-        """Return the newest drain of a host. Many databases compare without case: COMPUTE1 is
-        compute1 there."""
+        """Return the newest drain of a host; None where there is none. Case counts, although many
+        databases compare COMPUTE1 and compute1 as equal."""
         with self.database.reader() as session:
             found = session.scalars(sa.select(models.DrainRow).where(
                 models.DrainRow.host == host).order_by(models.DrainRow.requested_at.desc()))
@@ -99,7 +99,7 @@ class Drains:
 
     @retried
     def note(self, drain: Drain, states, **values) -> bool:
-        """Save progress of a drain, if it is still in one of ``states``.
+        """Save the columns ``values`` of a drain, if it is still in one of ``states``.
 
         :returns: whether the progress was saved
         """
@@ -110,7 +110,7 @@ class Drains:
 
     @retried
     def enter(self, drain: Drain, states, new, **values) -> bool:
-        """Bring a drain to another state, if it is still in one of ``states``.
+        """Bring a drain to the state ``new``, if it is still in one of ``states``.
 
         :returns: whether the state was changed
         :raises IllegalDrainTransition: the new state may not follow one of ``states``
@@ -165,21 +165,22 @@ def release_unreadable(session, uuid, now) -> None:
 
 
 def _write_state(session, which, new, values):
-    """Write the state of a drain. No other function does."""
+    """Write a state, and the columns ``values``, of the drains that match a condition. No other
+    function writes states of drains."""
     session.flush()
     return session.execute(sa.update(models.DrainRow).where(which).values(
         state=new, **_columns(values))).rowcount == 1
 
 
 def _not_begun(host):
-    """Return the moves off a drained host that have not been requested from Nova yet."""
+    """Return a query of the moves off a drained host that have not been requested from Nova yet."""
     return rows.moves_in(moves.NOT_BEGUN).join(
         models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid).where(
             models.PlanRow.purpose == automation.DRAIN, models.MoveRow.source == host)
 
 
 def read(session, states=drains.ACTIVE) -> list[Drain]:
-    """Return drains within a transaction."""
+    """Return the drains in some states, within a transaction, the oldest request first."""
     row = models.DrainRow
     return [_drain(found) for found in session.scalars(sa.select(row).where(
         row.state.in_(states)).order_by(row.requested_at, row.uuid))]

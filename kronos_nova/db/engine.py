@@ -34,7 +34,8 @@ NO_ANSWER = (sqlalchemy.exc.OperationalError, sqlalchemy.exc.InterfaceError,
 """Errors of SQLAlchemy for a database that does not answer, where oslo.db does not convert them."""
 
 _ANNOUNCES = 'announces'
-"""The key, in the ``info`` of a session, of whether its changes make notifications."""
+"""The key in the ``info`` of a session whose value is true if notifications are made of its
+changes."""
 
 _ENGINE_OPTIONS = (
     'connection_debug', 'connection_parameters', 'connection_recycle_time', 'connection_trace',
@@ -85,8 +86,8 @@ def patient_control_engine(conf, **options):
 
 
 def impatient_control_engine(conf, seconds=1):
-    """Return the engine of the control database for callers that wait and can continue without it.
-    No connection is opened here.
+    """Return the engine of the control database for callers that cannot wait long, and can continue
+    without the database. No connection is opened here.
 
     :param seconds: maximum for a connection, and for an answer; with PostgreSQL, for the connection
         only. Requests of Nova wait for one second
@@ -162,7 +163,7 @@ def one_kind_of_error(engine):
 
 def _disk_error(error, engine):
     """Return an error that names the file and the remedy where the disk of an SQLite file is full
-    or broken, else None. SQLite's own message names neither."""
+    or broken; None for other errors. SQLite's own message names neither."""
     name, path = getattr(error.orig, 'sqlite_errorname', ''), engine.url.database
     if name == 'SQLITE_FULL' or name.startswith('SQLITE_IOERR') and _is_full(path):
         return sqlite3.OperationalError(f'The file system of {path} is full: free some of it '
@@ -187,7 +188,7 @@ def first_line(error):
 
 
 class Database:
-    """The sessions of one engine. Objects stay readable after their session has ended.
+    """The sessions of one database engine. Objects stay readable after their session has ended.
 
     ``utcnow()`` returns the time that all hosts share.
 
@@ -226,10 +227,11 @@ def control_database(conf):
 
 
 class ImpatientDatabase(Database):
-    """A database that is not queried again for a while after it did not answer.
+    """A database that is not queried for ``pause`` seconds after it did not answer; each use in
+    that time raises an error at once.
 
     :param clock: returns monotonic seconds
-    :param pause: seconds for which it is not queried
+    :param pause: seconds for which the database is not queried after it did not answer
     """
 
     def __init__(self, engine, clock=time.monotonic, announces=False, pause=10):

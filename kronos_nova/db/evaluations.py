@@ -115,8 +115,8 @@ class Evaluations:
     @retried
     def slots_since(self, aggregate: str, since: datetime.datetime
                     ) -> dict[str, list[tuple[datetime.datetime, int]]]:
-        """Return how many more servers of a flavor fitted into an aggregate, as its evaluations
-        counted, the latest :data:`MOST_POINTS`: {flavor: [(time, number of servers)]}."""
+        """Return {flavor: [(time, number of further servers that fitted into the aggregate)]}, as
+        evaluations counted them, the latest :data:`MOST_POINTS`."""
         row = models.EvaluationRow
         with self.database.reader() as session:
             rows = session.execute(sa.select(row.at, row.slots).where(
@@ -130,10 +130,11 @@ class Evaluations:
 
 
 def _add_loads(session, report, loads, since, now):
-    """Add the loads of an evaluation to the sums of the day, for the time since the evaluation
-    before.
+    """Add the loads of an evaluation to the sums of the day. They count for the time since the
+    evaluation before.
 
-    :param since: time of the evaluation before; None where there was none, and nothing is added
+    :param since: time of the evaluation before; where it is None, because there was none, nothing
+        is added
     """
     if since is None or since >= now or not any(load.scores for load in loads):
         return

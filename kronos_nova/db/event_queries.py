@@ -43,8 +43,8 @@ def evaluations(database):
 
 
 def _found(database, model, *conditions):
-    """Return the rows that meet one of the conditions. Each condition is a query of its own, so
-    that it uses its index."""
+    """Return the rows that meet at least one of the conditions. Each condition is a query of its
+    own, so that its index is used."""
     with database.reader() as session:
         return list({row.uuid: row for condition in conditions
                      for row in session.scalars(sa.select(model).where(condition))}.values())

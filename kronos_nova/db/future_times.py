@@ -54,7 +54,7 @@ TABLES = (
     DatedTable(models.DrainRow, ('requested_at', 'looked_at', 'finished_at'),
                {'deadline': 'requested_at'}),
     DatedTable(models.MaintenanceRow, ('requested_at', 'runner_at')))
-"""The tables whose times decide something. Times in logs of past events are not corrected."""
+"""The tables whose times decide something. Times in records of past events are not corrected."""
 
 
 class FutureTimes:

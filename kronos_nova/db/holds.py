@@ -1,4 +1,4 @@
-"""Room for new servers in the control database."""
+"""Holds, which keep room for new servers, in the control database."""
 
 import dataclasses
 import datetime
@@ -73,7 +73,7 @@ class Holds:
 
     @retried
     def note(self, hold: Hold, **values: Any) -> bool:
-        """Save progress of a hold, unless its state has changed since it was read.
+        """Save the columns ``values`` of a hold, unless its state has changed since it was read.
 
         :returns: whether the progress was saved
         """
@@ -84,7 +84,8 @@ class Holds:
 
     @retried
     def enter(self, hold: Hold, new: str, **values: Any) -> bool:
-        """Bring a hold to another state, unless its state has changed since it was read.
+        """Bring a hold to the state ``new``, and save the columns ``values``, unless its state has
+        changed since it was read.
 
         :returns: whether the state was changed
         :raises IllegalHoldTransition: the new state may not follow the present one

@@ -54,14 +54,16 @@ class Leases:
 
     @retried
     def progress(self, name):
-        """Return the time up to which the work is done; None where no progress was saved."""
+        """Return the time up to which the work ``name`` is done; None where no progress was
+        saved."""
         with self.database.reader() as session:
             return session.scalar(sa.select(models.LeaseRow.progress_at).where(
                 models.LeaseRow.name == name))
 
     @retried
     def advance(self, name, progress_at):
-        """Save the progress of the work, if this process still holds the lease."""
+        """Save the time up to which the work ``name`` is done, if this process still holds the
+        lease."""
         with self.database.writer() as session:
             session.execute(sa.update(models.LeaseRow).where(
                 models.LeaseRow.name == name, models.LeaseRow.holder == self.worker,
@@ -69,7 +71,8 @@ class Leases:
 
     @retried
     def release(self, name):
-        """Release the lease, so that another process can take the work at once."""
+        """Release the lease of the work ``name``, so that another process can take the work at
+        once."""
         with self.database.writer() as session:
             session.execute(sa.update(models.LeaseRow).where(
                 models.LeaseRow.name == name, models.LeaseRow.holder == self.worker,

@@ -101,7 +101,7 @@ def _is_missing(engine):
 
 
 def check(engine, history):
-    """Make sure that a database has the revision that this code needs.
+    """Compare the revision of a database with the one that this code needs.
 
     :raises DatabaseVersionError: the revision is older or newer, or was dropped before the first
         release
@@ -151,7 +151,8 @@ def sync(engine, history):
 
 @contextlib.contextmanager
 def _alone(engine):
-    """Keep other processes from upgrading the same MariaDB or MySQL database at the same time.
+    """Hold a lock for the block, so that no other process upgrades the same MariaDB or MySQL
+    database at the same time.
 
     The lock has a connection of its own, so that it is released after the upgrade is committed. In
     other databases the transaction itself holds a lock.

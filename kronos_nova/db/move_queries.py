@@ -19,7 +19,8 @@ def moves(database: Database, limit: int, marker: str | None = None,
           states: Collection[str] = (), host: str | None = None,
           since: datetime.datetime | None = None, until: datetime.datetime | None = None,
           begun_by: datetime.datetime | None = None, **wanted: str | None) -> list[MoveRecord]:
-    """Return moves, those of the newest plan first, in the order of each plan.
+    """Return at most ``limit`` moves. Those of the newest plan come first, in the order of the
+    plan.
 
     :param marker: uuid of the last move of the page before
     :param host: source or destination

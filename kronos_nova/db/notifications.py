@@ -95,11 +95,12 @@ def _drain_event(before, after):
 
 
 def _fresh(session, model, uuid):
-    """Return a row as this transaction has changed it."""
+    """Read a row again, with the changes of this transaction."""
     session.flush()
     return session.get(model, uuid, populate_existing=True)
 
 
 def _same(row, payload, but):
-    """Return the columns of a row that are fields of a payload."""
+    """Return {name: value} of the columns of a row that are also fields of a payload, without those
+    in ``but``."""
     return {name: getattr(row, name) for name in n.names(payload) if name not in but}

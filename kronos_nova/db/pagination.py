@@ -16,7 +16,7 @@ from kronos_nova.objects.plan import PlanRecord
 def plans(database: Database, limit: int, marker: str | None = None,
           since: datetime.datetime | None = None, until: datetime.datetime | None = None,
           **wanted: str | None) -> list[PlanRecord]:
-    """Return plans without their reports, the newest first.
+    """Return at most ``limit`` plans without their reports, the newest first.
 
     :param marker: uuid of the last plan of the page before
     :param since: only plans that were made at this time or later

@@ -37,15 +37,15 @@ class Repairs:
 
     @retried
     def close(self, uuid: str, state: str, detail: str = '') -> None:
-        """Record how a repair ended."""
+        """Record the end of the repair with a uuid. ``state`` is healed, failed or undone."""
         with self.database.writer() as session:
             row = session.get_one(models.RepairRow, uuid)
             row.state, row.detail, row.closed_at = state, detail, self.clock()
 
     @retried
     def get(self, uuid: str) -> repairs.Repair | None:
-        """Return a repair that may have changed allocations and was not undone; None for any other
-        uuid."""
+        """Return the repair with a uuid, if it may have changed allocations and was not undone;
+        None for any other uuid."""
         with self.database.reader() as session:
             row = session.get(models.RepairRow, uuid)
             if row is None or row.state not in (repairs.HEALED, repairs.PLANNED):

@@ -68,7 +68,7 @@ class Days:
 
 
 class Pruner:
-    """Deletes rows that are too old, at intervals and in one of all processes.
+    """Deletes rows that are too old, at intervals. Of all processes, one does it at a time.
 
     ``conf`` is read again each time. :meth:`tick` may be called at any rate.
     """
@@ -81,7 +81,8 @@ class Pruner:
         self._next = self._next_correction = clock()
 
     def tick(self):
-        """Delete the rows that are too old, once an interval and in one worker only.
+        """Delete some rows that are too old, if the interval since the last deletion is over and no
+        other worker does it.
 
         :raises DBError: the control database cannot be reached
         """
@@ -120,7 +121,7 @@ class Retention:
         self.days = days
 
     def step(self, now, batch=BATCH):
-        """Delete some of the rows that are too old.
+        """Delete rows that are too old, at most ``batch`` of each table.
 
         :param batch: maximum number of rows of each table
         :returns: {table: number of deleted rows}; all 0 once no row is too old
@@ -129,8 +130,8 @@ class Retention:
                 for name, select, days in self._retention_periods() if days}
 
     def _retention_periods(self):
-        """Yield (table, function that selects its rows from before a time, days). Tables that refer
-        to others come first."""
+        """Yield (table, function that returns a query of its rows from before a time, days for
+        which rows are kept). Tables that refer to others come first."""
         for name, select in SELECTS.items():
             yield name, select, getattr(self.days, KEPT_AS.get(name, name))
 

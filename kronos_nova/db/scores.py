@@ -17,7 +17,9 @@ class Scores:
 
     @retried
     def replace(self, mode, weights, scores, now):
-        """Replace the scores of some hosts.
+        """Save scores of hosts in place of their earlier ones.
+
+        :param mode: mode of the policies
 
         :param weights: {policy: weight}
         :param scores: {host: {policy: score}}

@@ -35,9 +35,9 @@ class Stopping:
 
     @retried
     def stop(self, switch, let_finish=False) -> Stopped:
-        """Set a pause and end the moves and the approved plans of its aggregate, in one transaction
-        that excludes the start of plans and moves: once this has returned, none is started, also
-        when the pause ends.
+        """Set a pause, and end the moves and the approved plans of its aggregate, in one
+        transaction. The transaction excludes the start of plans and moves: once it has returned,
+        none of these is started, not even when the pause ends.
 
         :param switch: Switch of kind PAUSE
         :param let_finish: do not end moves that were already requested from Nova

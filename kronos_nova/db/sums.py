@@ -91,7 +91,7 @@ FIGURES = ('completed', 'failed', 'abandoned', 'memory_mb', 'seconds')
 
 
 def figures(move: sa.Row) -> dict[str, float]:
-    """Return the figures that one move adds to a sum."""
+    """Return what one move adds to a sum, as {name of the column: amount}."""
     is_complete = move.state == moves.COMPLETED
     took = (move.finished_at - move.requested_at).total_seconds() if (
         is_complete and move.requested_at) else 0.0
@@ -241,7 +241,7 @@ class Sums:
 
 
 def _columns(row, name, time):
-    """Return the columns by which sums are grouped.
+    """Return the columns of a table by which sums are grouped for a key of :data:`BY`.
 
     :param time: the column that has the time or day
     """

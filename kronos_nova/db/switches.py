@@ -77,8 +77,8 @@ class SwitchBoard:
 
     @retried
     def untold(self) -> list[Switch]:
-        """Return the changes of switches that were not logged yet, the oldest first. Each change is
-        returned to one caller only."""
+        """Return the changes of switches that were not logged yet, the oldest first. Of several
+        processes that call this, one gets each change."""
         with self.database.reader() as session:
             waiting = session.scalars(sa.select(models.SwitchEventRow.id).where(
                 models.SwitchEventRow.told.is_(False)).order_by(models.SwitchEventRow.id)).all()
@@ -93,7 +93,7 @@ class SwitchBoard:
 
 
 def read(session) -> automation.Switches:
-    """Return the switches within a transaction."""
+    """Return the switches in force, within a transaction."""
     return automation.Switches.from_switches(_switch(row) for row in session.scalars(
         sa.select(models.SwitchRow)))
 

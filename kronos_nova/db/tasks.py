@@ -38,7 +38,7 @@ class Tasks:
 
     @retried
     def begin(self, key: str, migration_uuid: str) -> bool:
-        """Record the migration of a task, before anything else changes.
+        """Record the migration of an announced task, before anything else changes.
 
         :returns: False if this worker was taken for dead and must stop
         """
@@ -74,8 +74,9 @@ class Tasks:
 
     @retried
     def dead(self, begun_before, handed_over_before) -> list[tasks.Task]:
-        """Return the tasks that are known to be lost, and those whose worker has given no sign of
-        life since a time; for tasks that were handed over, another time counts."""
+        """Return the tasks that are known to be lost, and those whose worker died: it gave its last
+        sign of life before ``begun_before``, or before ``handed_over_before`` if it had handed the
+        task over."""
         row = models.TaskRow
         query = sa.select(row).where(sa.or_(
             row.state.in_((tasks.EXPIRED, tasks.ORPHANED)),

@@ -51,7 +51,8 @@ class Consumer:
             consumer_type=None if kind == 'unknown' else kind)
 
     def to_body(self, with_type: bool = True) -> dict:
-        """Return the value of ``POST /allocations`` (1.38, or 1.28 without the type)."""
+        """Return the consumer's value in the body of ``POST /allocations``: of microversion 1.38,
+        or of 1.28 without the type."""
         body = {
             'allocations': {uuid: {'resources': dict(held)}
                             for uuid, held in self.allocations.items()},
@@ -61,7 +62,8 @@ class Consumer:
         return body | {'consumer_type': self.consumer_type} if with_type else body
 
     def holding(self, allocations: Allocations, **changes) -> 'Consumer':
-        """Return a copy of the consumer with other allocations."""
+        """Return a copy of the consumer with ``allocations``. ``changes`` are new values of its
+        other fields."""
         return dataclasses.replace(self, allocations=allocations, **changes)
 
 
@@ -88,7 +90,7 @@ class AllocationSet:
         return {consumer.uuid: consumer.to_body(with_types) for consumer in self.consumers}
 
     def changed_from(self, held: Iterable[Consumer]) -> 'AllocationSet':
-        """Return only the consumers whose allocations differ from ``held``."""
+        """Return the set without the consumers whose allocations are the same in ``held``."""
         before = {consumer.uuid: consumer.allocations for consumer in held}
         return AllocationSet(tuple(consumer for consumer in self.consumers
                                    if consumer.allocations != before.get(consumer.uuid)))

@@ -76,8 +76,13 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AuditCase:
-    """An instance (None where Nova no longer has one of this uuid), and the allocations of its
-    consumers."""
+    """An instance and its migrations, with the allocations of each.
+
+    uuid : uuid of the instance
+    instance : Nova's record; None where Nova has no instance with this uuid
+    held : allocations of the instance
+    migrations : each migration with its allocations
+    """
 
     uuid: str
     instance: InstanceRecord | None
@@ -96,8 +101,9 @@ class AuditLimits:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """The findings of an audit. ``in_flight`` are the instances with an operation in progress,
-    ``silent`` the names of the cells that did not answer and were not judged."""
+    """The result of an audit. ``instances`` and ``consumers`` are the numbers of those judged.
+    ``in_flight`` are the instances with an operation in progress, ``silent`` the names of the cells
+    that did not answer and were not judged."""
 
     findings: tuple[Finding, ...]
     instances: int
@@ -122,7 +128,8 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
           track: Callable[..., Iterable] = untracked,
           rooms: Callable[[], Mapping[str, KeptRoom] | None] = dict,
           is_room: Callable[[str], bool] = lambda uuid: False) -> Audit:
-    """Judge every instance and every consumer on the providers of compute nodes.
+    """Judge the allocations of every instance, and every consumer with allocations on compute
+    nodes.
 
     ``holdings`` should have been read before: Nova's records, which are read here, then show every
     operation that has begun since as in progress. Instances of cells that do not answer are not
@@ -188,9 +195,9 @@ def _goes_on(migration: Migration, instance: InstanceRecord, limits: AuditLimits
 
 def judge_exactly(case: AuditCase, nova: NovaRecords, holdings: Holdings,
                   limits: AuditLimits) -> Finding | None:
-    """Judge a case as :func:`judge` does. Where its amounts decide and do not match the records of
-    the instance, all that Nova and Neutron know of the instance is read, which takes a few
-    requests. Where that cannot be read, the finding says so, and other instances are not affected.
+    """Judge a case as :func:`judge` does. Before a finding about amounts is returned, the amounts
+    that the instance requests are read from Nova and Neutron, which takes a few requests. Where
+    they cannot be read, the finding says so, and other instances are not affected.
     """
     finding = judge(case, holdings, limits)
     if finding is None or not (finding.kind == MISMATCHED or finding.kind in (LEAKED, DOUBLED)
@@ -200,7 +207,7 @@ def judge_exactly(case: AuditCase, nova: NovaRecords, holdings: Holdings,
         asks_for = nova.asks_for(case.uuid)
     except exception.InventoryError as error:
         return Finding(kind=STALLED, instance=case.uuid, host=finding.host,
-                       evidence=f'what it asks for is not known. {error}',
+                       evidence=f'the amounts that it requests are not known. {error}',
                        remedy='correct what is named and repeat the audit')
     findings = [judge(dataclasses.replace(case, instance=dataclasses.replace(
         case.instance, asks_for=asked)), holdings, limits) for asked in asks_for]
@@ -281,8 +288,8 @@ def _distance(held: Allocations, asked: Mapping[str, int] | None) -> int:
 
 
 def _mismatched(case: AuditCase, instance: InstanceRecord, held: Allocations) -> Finding | None:
-    """Return the finding of an allocation on the right providers with another amount than
-    requested."""
+    """Return the finding for an instance that holds another amount than it requests, on the right
+    providers; None where the amounts match or the requested ones are not known."""
     if instance.asks_for is None:
         asked = {}
     else:
@@ -301,9 +308,9 @@ def _mismatched(case: AuditCase, instance: InstanceRecord, held: Allocations) ->
 
 
 def _differences(held, asked):
-    """Return the resource classes of which too much or too little is allocated. Requests of
-    services other than Nova and Neutron are not known here, so additional classes are wrong only
-    where every server has them."""
+    """Return the resource classes of which too much or too little is allocated. A class that is
+    allocated and not requested counts only if it is in EVERY_SERVER: a service other than Nova and
+    Neutron may have requested it."""
     now = totals(held)
     return {name for name in {*asked, *(now.keys() & EVERY_SERVER)}
             if now.get(name, 0) != asked.get(name, 0)}
@@ -311,8 +318,8 @@ def _differences(held, asked):
 
 def _corrected(held, asked):
     """Return ``held`` with the requested amounts of wrong classes where a single provider has the
-    class. Other wrong classes are removed. Too small an amount of a class that only some servers
-    have is removed too: it may be the rest of several allocations, such as one for each port."""
+    class. Other wrong classes are removed. Of a class outside EVERY_SERVER, too small an amount is
+    removed too, because it may be the rest of several allocations, such as one for each port."""
     wrong = _differences(held, asked)
     corrected = {}
     for uuid, amounts in held.items():
@@ -344,8 +351,8 @@ def _nowhere(case: AuditCase) -> Finding | None:
 
 
 def _stalled(case: AuditCase, limits: AuditLimits) -> Finding | None:
-    """Return the finding of a live migration without a worker. It is only reported, because only
-    the hosts know whether the guest still moves."""
+    """Return the finding for a live migration that has stalled; None where none has. It is reported
+    and not repaired, because only the hosts know whether the guest still moves."""
     for migration, _held in case.migrations:
         if migration.has_ended or migration.kind != LIVE or migration.settled_for < limits.grace:
             continue

@@ -1,4 +1,4 @@
-"""Placement's API, as far as moving allocations needs it, over any keystoneauth adapter."""
+"""The part of placement's API that Kronos uses, over any keystoneauth adapter."""
 
 import dataclasses
 import functools
@@ -34,8 +34,9 @@ Change = Callable[[Mapping[str, Consumer]], AllocationSet | None]
 
 
 def retrying(attempts: int = 10, longest_pause: float = 2.0) -> tenacity.Retrying:
-    """Call a function again after a conflict or an outage, with growing random pauses (seconds),
-    then raise."""
+    """Make a Retrying, which calls a function again after a conflict or an outage, and raises the
+    last error after ``attempts``. The pauses are random, grow, and last ``longest_pause`` seconds
+    at most."""
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception_type((errors.ConcurrentUpdate,
                                                 errors.PlacementUnavailable)),
@@ -73,7 +74,7 @@ class PlacementClient:
     ``adapter`` is a keystoneauth adapter for placement; ``attempts`` makes a fresh
     :class:`tenacity.Retrying` for each change. Every method raises
     :class:`~kronos_nova.placement.errors.PlacementUnavailable` when placement does not answer and
-    :class:`~kronos_nova.placement.errors.PlacementRefused` when it does not let us.
+    :class:`~kronos_nova.placement.errors.PlacementRefused` when it refuses the request.
     """
 
     def __init__(self, adapter, attempts: Callable[[], tenacity.Retrying] = retrying):
@@ -176,7 +177,7 @@ class PlacementClient:
 
     @_understood
     def held_on(self, provider: str) -> dict[str, dict[str, int]]:
-        """Return {consumer uuid: {resource class: amount}} on one provider."""
+        """Return the allocations on one provider, as {consumer uuid: {resource class: amount}}."""
         held = self._get(f'/resource_providers/{provider}/allocations')['allocations']
         return {uuid: allocation['resources'] for uuid, allocation in held.items()}
 

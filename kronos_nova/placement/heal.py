@@ -26,7 +26,8 @@ from kronos_nova.placement.records import NovaRecords
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of healing one finding; ``repair`` is its uuid in the journal."""
+    """The result of healing one finding. ``repair`` is the uuid of the repair in the journal; None
+    where nothing was changed."""
 
     finding: audit.Finding
     state: str
@@ -41,7 +42,7 @@ class RepairJournal(Protocol):
         """Record the allocations that are about to be changed. Returns the uuid of the record."""
 
     def close(self, uuid: str, state: str, detail: str = '') -> None:
-        """Record how a repair ended: healed, failed or undone."""
+        """Record the end of the repair with a uuid. ``state`` is healed, failed or undone."""
 
     def get(self, uuid: str) -> Repair | None:
         """Return the repair with a uuid that was made and not undone; None where there is none."""
@@ -68,11 +69,12 @@ class Healer:
 
     def examine(self, uuid: str, migrations: Iterable[str] = (), read: InstanceHistory | None = None
              ) -> tuple[audit.Finding | None, bool]:
-        """Return (the present problem of an instance and its migrations or None, whether that is
-        final). It is not final while an operation in progress may change it.
+        """Return (the present Finding of an instance and its migrations, or None; True if this is
+        final). The result is not final while an operation is in progress that may change the
+        allocations.
 
         :param migrations: uuids of migrations that are examined however old they are
-        :param read: history that was read a moment ago; before a problem is returned, the history
+        :param read: history that was read a moment ago; before a Finding is returned, the history
             is read again
         """
         case = self._case(uuid, migrations, read)
@@ -177,8 +179,8 @@ class Healer:
                                           'trait that it requires'))
 
     def _ways(self, again, case) -> list[Mapping[str, Allocations]]:
-        """Return the allocations that the consumers could have. Those that need the fewest new
-        providers come first."""
+        """Return the sets of allocations that would repair a finding, each {consumer: its
+        allocations}. Those that need the fewest new providers come first."""
         uuid = again.needs_candidate
         if uuid is None:
             return [again.wanted]

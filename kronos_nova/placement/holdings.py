@@ -43,8 +43,9 @@ class Holdings:
         ``root``.
 
         An allocation on a provider that does not serve the host belongs to another host, if the
-        same resource class is allocated on this host too, or nothing is. Otherwise it belongs to
-        this host: the provider's aggregates or its sharing trait have probably changed since.
+        same resource class is also allocated on this host, or if nothing is allocated on this host.
+        Otherwise it belongs to this host, and the provider's aggregates or its sharing trait have
+        probably changed since.
         """
         own = self.on_tree(allocations, root)
         elsewhere = off(allocations, own)

@@ -97,8 +97,9 @@ def start(client: PlacementClient, move: Parties, destination: Allocations) -> A
 
 
 def _refused_at_source(client, allocations):
-    """Yield the reasons why placement refuses the migration what its instance holds: placement
-    checks amounts whenever they are written, and the limits of the source may have changed."""
+    """Yield the reasons why placement does not let the migration take over the amounts of its
+    instance. Placement checks amounts whenever they are written, and the limits of the source may
+    have changed."""
     for provider, amounts in allocations.items():
         limits = client.inventories(provider)
         for name, amount in amounts.items():

@@ -63,7 +63,7 @@ def reached(client: PlacementClient, sharing: Iterable[str], root: str) -> froze
 
 def before_move(instance: Allocations, on_source: Allocations,
                 sharing: Iterable[str]) -> Allocations:
-    """Compute the allocation of an instance before its move began.
+    """Return the allocations that an instance had before its move began.
 
     :param instance: allocations of the instance now
     :param on_source: allocations of its migration, or its own ones on the source

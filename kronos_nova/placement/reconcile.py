@@ -40,10 +40,13 @@ LAST_BREATH = datetime.timedelta(seconds=15)
 
 
 class TaskRegister(Protocol):
-    """Workers of live migration tasks."""
+    """The live migration tasks that conductor workers have begun, with the last sign of life of
+    each worker."""
 
     def dead(self, begun_before, handed_over_before) -> list[Task]:
-        """Return tasks whose worker gave its last sign of life before a time."""
+        """Return the tasks whose worker died: it gave its last sign of life before
+        ``begun_before``, or before ``handed_over_before`` where it was about to send the request to
+        the source."""
 
     def in_progress(self) -> frozenset[str]:
         """Return the migrations that a worker has begun and not ended."""
@@ -58,7 +61,7 @@ class TaskRegister(Protocol):
         """Record a migration that has no worker and no task."""
 
     def end(self, migration_uuid: str) -> None:
-        """Delete the record of a task."""
+        """Delete the record of the task of a migration."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +117,8 @@ class Reconciler:
                 yield self._heal_if_due(healer, uuid, recent[uuid], read.get(uuid))
 
     def _read(self, wanted):
-        """Read instances one by one where they cannot be read together, so that one that cannot be
-        read keeps none of the others waiting."""
+        """Return the histories of instances. Where they cannot be read together, return {}: each is
+        then read alone, so that one that cannot be read does not keep the others waiting."""
         try:
             return self.nova.histories(wanted)
         except exception.InventoryError:

@@ -93,7 +93,7 @@ class NovaRecords(Protocol):
         """Return the ``uuids`` of instances that are being created and are in no cell yet."""
 
     def histories(self, wanted: Mapping[str, Set[str]]) -> Mapping[str, InstanceHistory]:
-        """Return the histories of some instances whose cells answer.
+        """Return {instance uuid: history} of the wanted instances whose cells answer.
 
         :param wanted: instance uuid to the uuids of migrations that are wanted however old
         """
@@ -114,12 +114,12 @@ class NovaRecords(Protocol):
         """
 
     def marked(self, before: datetime.datetime) -> frozenset[str]:
-        """Return the instances whose task state has been ``migrating`` since before a time, of the
-        cells that answer."""
+        """Return the uuids of the instances whose task state has been ``migrating`` since before a
+        time. Cells that do not answer are left out."""
 
     def unbegun(self, instance_uuid: str, created_before: datetime.datetime) -> list[str]:
-        """Return the live migrations of an instance that are older than a time and that no
-        nova-compute has received."""
+        """Return the uuids of the live migrations of an instance that are older than a time and
+        that no nova-compute has received."""
 
     def set_free(self, instance_uuid: str, marked_before: datetime.datetime) -> None:
         """Clear the task state of an instance if it has been ``migrating`` since before a time and

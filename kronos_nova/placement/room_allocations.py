@@ -68,7 +68,7 @@ class RoomAllocations:
                 each.holding({}) for each in held.values() if each.allocations)))
 
     def without(self, uuids: Iterable[str]) -> set[str]:
-        """Return the uuids of the consumers that hold nothing."""
+        """Return those of ``uuids`` whose consumers have no allocations."""
         return {uuid for uuid in uuids if not self._client.consumer(uuid).allocations}
 
     def is_ours(self, uuid: str) -> bool:
@@ -89,7 +89,7 @@ class _HostRoom:
                       for uuid in sorted({uuid for way in self._ways for uuid in way})}
 
     def next(self) -> Allocations:
-        """Take room for one more server.
+        """Return the allocations of one more server, and count them as taken.
 
         :raises NoCandidate: there is no room left
         """
@@ -115,7 +115,7 @@ def _left_on(client: PlacementClient, provider: str) -> dict[str, float]:
 
 def query(shape: Shape, root: str) -> str:
     """Return the query for the allocation candidates of a server of a shape on the host of a root
-    provider, as ``nova.scheduler.utils.ResourceRequest`` asks of its flavor."""
+    provider. It equals that of ``nova.scheduler.utils.ResourceRequest`` for the flavor."""
     parts = {'resources': ','.join(f'{name}:{amount}' for name, amount in
                                    sorted(shape.resources.items()))}
     asked: dict[str, list[str]] = {}

@@ -57,7 +57,8 @@ class Shortcut:
         return answer
 
     def get(self, path: str, headers: Mapping[str, str]) -> Answer | None:
-        """Get a path; None where the adapter has to send the request."""
+        """Send a GET as the adapter sent an earlier one. Return None where the adapter has to send
+        it, or where the status is not 200."""
         track, session = self._track, self._adapter.session
         if track is None:
             return None
@@ -71,8 +72,8 @@ class Shortcut:
         return Answer(response.status, response.data) if response.status == 200 else None
 
     def _track_of(self, response, path):
-        """Return the connection track of a response; None where the request went through a redirect
-        or a proxy, or was not made by HTTP, as in tests."""
+        """Return the _Track by which requests like that of a response can be sent; None where the
+        request went through a redirect or a proxy, or not over HTTP, as in tests."""
         sent, transport = response.request, getattr(response, 'connection', None)
         if response.status_code != 200 or response.history or transport is None or (
                 not sent.path_url.endswith(path)):

@@ -1,4 +1,5 @@
-"""The journal: every plan and move, written before anything outside changes."""
+"""The journal: every plan and move, recorded before anything outside the control database
+changes."""
 
 from kronos_nova.db.journal import moves
 from kronos_nova.db.journal import plans

@@ -54,7 +54,11 @@ class Moves:
 
     @retried
     def moves(self, plan_uuid=None, states=None, limit=None):
-        """Return MoveRecords, those of the newest plan first, in the order of each plan."""
+        """Return MoveRecords of a plan or of all, in some states or in any. Those of the newest
+        plan come first, in the order of the plan.
+
+        :param limit: maximum number of moves; None for all
+        """
         query = sa.select(models.MoveRow).order_by(
             models.MoveRow.created_at.desc(), models.MoveRow.plan_uuid, models.MoveRow.ordinal)
         if plan_uuid is not None:
@@ -122,8 +126,8 @@ class Moves:
 
     @retried
     def note_outage(self, uuid):
-        """Record that the migration of a move fails because a service does not answer. No effect
-        where there is no such move in progress."""
+        """Record that the migration of a move fails because a service does not answer. Nothing is
+        done where no move with this uuid is in progress."""
         with self.database.writer() as session:
             session.execute(sa.update(models.MoveRow).where(
                 models.MoveRow.uuid == uuid, models.MoveRow.state == moves.MIGRATING,
@@ -131,7 +135,8 @@ class Moves:
 
     @retried
     def settle(self, uuid, now):
-        """Record that the consequences of a move's end were recorded."""
+        """Mark a move as settled: the consequences of its end, such as a quarantine, are
+        recorded."""
         with self.database.writer() as session:
             session.execute(sa.update(models.MoveRow).where(
                 models.MoveRow.uuid == uuid, models.MoveRow.state.in_(moves.TERMINAL),
@@ -139,8 +144,8 @@ class Moves:
 
     @retried
     def unsettled(self, finished_before):
-        """Return MoveRecords of running plans for moves that ended before a time and whose
-        consequences were not recorded yet."""
+        """Return MoveRecords of the moves of running plans that ended before a time and are not
+        settled yet."""
         query = rows.moves_in(moves.TERMINAL).join(
             models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid,
         ).where(models.PlanRow.state == plans.EXECUTING, models.MoveRow.settled_at.is_(None),
@@ -309,7 +314,7 @@ def _past_try(row, sharing):
 
 
 def _sharing(rows):
-    """Return, for each move, the average number of moves that shared its links."""
+    """Return, for each row of a move, the average number of moves that shared its network links."""
     from kronos_nova.pacing import migration_history  # imported late, as above
     return migration_history.sharing({
         'source': row.source, 'destination': row.destination,

@@ -89,7 +89,7 @@ class Plans:
 
     @retried
     def end_waiting(self, aggregate, state, why, now):
-        """End plans that wait for approval or for their start.
+        """End the plans of an aggregate that wait for approval or for their start.
 
         :param aggregate: name of an aggregate, or None for every one
         :param state: SUPERSEDED or VOID
@@ -109,8 +109,11 @@ class Plans:
 
     @retried
     def note_outlook(self, uuid, combined, now):
-        """Save the combined imbalance after the moves of a proposed plan, by the present load; None
-        where it is not known."""
+        """Save the combined imbalance that would be left after the moves of a proposed plan,
+        computed by the present load.
+
+        :param combined: the imbalance; None where it is not known
+        """
         with self.database.writer() as session:
             session.execute(sa.update(models.PlanRow).where(
                 models.PlanRow.uuid == uuid, models.PlanRow.state == plans.PROPOSED,
@@ -137,8 +140,8 @@ class Plans:
 
     @retried
     def start_plan(self, uuid, chosen, now, start_interval=0.0, left_out=None):
-        """Start an approved plan, or end it as void where no move is left. Its moves count from
-        this check, not from the making of the plan, so that they are not too old.
+        """Start an approved plan, or end it as void where no move is left. The age of its moves is
+        counted from this check, not from when the plan was made.
 
         :param chosen: the Moves that are still made; the others of the plan are left out
         :param left_out: {order of a move: why it is no longer made}
@@ -237,7 +240,7 @@ class Plans:
 
     @retried
     def plans(self, aggregate=None, limit=50):
-        """Return PlanRecords, the newest first."""
+        """Return PlanRecords of an aggregate, or of all, the newest first."""
         query = _with_reports().order_by(models.PlanRow.created_at.desc()).limit(limit)
         if aggregate is not None:
             query = query.where(models.PlanRow.aggregate == aggregate)
@@ -327,7 +330,8 @@ def _since(time):
 
 
 def _with_reports():
-    """Return the plans with their reports. Reports of old plans are no longer stored."""
+    """Return a query of the plans with their reports. The report of an old plan is no longer
+    stored."""
     return sa.select(models.PlanRow, models.ReportRow.body).outerjoin(
         models.ReportRow, models.ReportRow.plan_uuid == models.PlanRow.uuid)
 
@@ -338,7 +342,8 @@ def _records(session, query):
 
 
 def _ended_plans():
-    """Return the uuids of plans that run and whose moves have all ended and been settled."""
+    """Return a query of the uuids of the plans that run and whose moves have all ended and been
+    settled."""
     plan, move = models.PlanRow, models.MoveRow
     return sa.select(plan.uuid).where(
         plan.state == plans.EXECUTING, ~sa.exists().where(
@@ -373,7 +378,8 @@ def void_unreadable(session, uuid, now) -> None:
 
 
 def _write_state(session, which, new, values):
-    """Write the state of a plan. No other function does."""
+    """Write a state, and the columns ``values``, of the plans that match a condition. No other
+    function writes states of plans."""
     session.flush()
     return session.execute(sa.update(models.PlanRow).where(which).values(
         state=new, **values)).rowcount == 1
@@ -397,8 +403,8 @@ def _keep_moves(session, plan, chosen):
 
 
 def _fingerprint(chosen):
-    """Return a key that is equal for plans which move the same instances between the same hosts,
-    whatever their figures."""
+    """Return a key of the moves of a plan. Plans that move the same instances between the same
+    hosts in the same phases have equal keys, whatever their imbalances and loads are."""
     said = sorted((move.phase, move.instance_uuid, move.source, move.destination)
                   for move in chosen)
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()

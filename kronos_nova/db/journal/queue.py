@@ -226,7 +226,8 @@ class Queue:
 
     @retried
     def adopt(self, now, silent, aggregates=None):
-        """Take over the moves in progress of workers that have died.
+        """Take over the moves in progress of workers that have died, whose last signs of life are
+        ``silent``.
 
         A worker that has given a sign of life since ``silent`` was read keeps its moves.
 
@@ -258,8 +259,8 @@ class Queue:
 
     @retried
     def retire(self, now):
-        """End this worker. Moves that it has not begun return to the queue, and other workers may
-        adopt the moves that it has begun at once."""
+        """End this worker. Moves that it has not begun return to the queue. Other workers may adopt
+        at once the moves that it has begun."""
         with rows.serialized(self.database, rows.DISPATCH) as session:
             for row in session.scalars(rows.moves_in((moves.CHECKING,)).where(
                     models.MoveRow.owner == self.worker)).all():
@@ -272,8 +273,8 @@ class Queue:
 
 
 def _columns_of(states):
-    """Return a query of the columns that caps need, which are much cheaper to read than whole
-    rows."""
+    """Return a query of the moves in some states, with only the columns that caps need. These are
+    much cheaper to read than whole rows."""
     move = models.MoveRow
     return sa.select(move.uuid, move.plan_uuid, move.instance_uuid, move.source, move.destination,
                      move.depends_on, move.group, move.expected_seconds, move.checked_at,
@@ -289,7 +290,7 @@ def _ready(now, plan_uuids):
 
 
 def _before(session, row):
-    """Return {ordinal: state} of the moves that a move depends on."""
+    """Return {ordinal in the plan: state} of the moves that a move depends on."""
     ordinals = json.loads(row.depends_on)
     if not ordinals:
         return {}
@@ -305,7 +306,7 @@ def _why_not_any_more(session, row, stale_before):
     if row.abort_requested:
         return 'aborted by an operator'
     if (row.checked_at or row.created_at) < stale_before:
-        return 'too old: the load it was planned for is no longer the load there is'
+        return 'too old: it was planned for a load that may have changed since'
     for ordinal, state in sorted(_before(session, row).items()):
         if state in (moves.FAILED, moves.ABANDONED):
             return f'depends on move {ordinal}, which is {state}'

@@ -10,8 +10,9 @@ from kronos_nova.db.models.base import Base
 class CooldownRow(Base):
     """An aggregate or an instance in cooldown until a time.
 
-    ``scope`` is ``aggregate`` or ``instance``, ``name`` the aggregate's name or the instance's
-    uuid, ``set_at`` when the time was set.
+    ``scope`` is ``aggregate``, ``instance`` or ``spread``, ``name`` the aggregate's name or the
+    instance's uuid, ``times`` the number of its cooldowns so far, ``set_at`` the time at which
+    ``until`` was written.
     """
 
     __tablename__ = 'cooldowns'

@@ -8,8 +8,8 @@ from kronos_nova.db.models.base import Base
 
 
 class HoldRow(Base):
-    """Room for new servers; see :class:`kronos_nova.objects.hold.Hold`. ``shape``, ``hosts``,
-    ``known``, ``used`` and ``consumers`` are JSON."""
+    """A hold, which keeps room for new servers; see :class:`kronos_nova.objects.hold.Hold`.
+    ``shape``, ``hosts``, ``known``, ``used`` and ``consumers`` are JSON."""
 
     __tablename__ = 'holds'
 

@@ -28,7 +28,7 @@ class SwitchRow(_Switched, Base):
 
 
 class SwitchEventRow(_Switched, Base):
-    """A switch that was set or, with an empty ``value``, ended. The last column is true once the
+    """A switch that was set or, with an empty ``value``, ended. Its boolean column is true once the
     change was logged."""
 
     __tablename__ = 'switch_events'

@@ -34,7 +34,7 @@ class SerializationLockRow(Base):
 class LeaseRow(Base):
     """The lease of work that one process does for all: its holder and its end.
 
-    ``progress_at`` is the progress of the work, whose meaning depends on the work.
+    ``progress_at`` is the time up to which the work is done; the work decides what that means.
     """
 
     __tablename__ = 'leases'

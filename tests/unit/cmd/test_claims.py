@@ -53,7 +53,7 @@ class ClaimsCommandsTest(base.ManageTestCase):
 
     def test_show_of_an_unknown_id(self):
         self.assertEqual(1, self.run_manage('claims', 'show', '99'))
-        self.assertIn('there is none with the id 99', self.written(self.err))
+        self.assertIn('there is no claim with the id 99', self.written(self.err))
 
     def test_clean_only_lists_what_it_would_remove(self):
         self.assertEqual(['expired'], [row['Instance'] for row in self.json_of('clean')])
