@@ -56,9 +56,9 @@ or a network file system outlives that."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerPorts:
-    """The dependencies of a CycleScheduler. ``utcnow`` returns the shared time, ``monotonic``
-    seconds of a monotonic clock, ``aggregate_hosts`` the present names of the hosts of every
-    aggregate."""
+    """The dependencies of a CycleScheduler. ``utcnow`` returns the time of the control database,
+    ``monotonic`` seconds of a monotonic clock, ``aggregate_hosts`` {aggregate: names of its hosts
+    now}."""
 
     locks: AggregateLocks
     switches: SwitchBoard
@@ -71,10 +71,10 @@ class SchedulerPorts:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Due:
-    """Names of aggregates. ``wanted``: all that are planned. ``healthy_first``: those that are due,
-    ones whose last evaluation failed last. ``failed``: those whose last evaluation failed.
-    ``urgent``: those with an approved plan or a drain, which do not wait for the interval.
-    ``ordered``: those with a drain."""
+    """Names of aggregates. ``wanted``: all that Kronos plans. ``healthy_first``: those that are
+    due; the ones whose last evaluation failed are at the end. ``failed``: those whose last
+    evaluation failed. ``urgent``: those with an approved plan or a drain, which do not wait for the
+    interval. ``ordered``: those with a drain."""
 
     wanted: Sequence[str]
     healthy_first: Sequence[str]
@@ -115,7 +115,7 @@ class CycleScheduler:
             self._mind_the_spare()
 
     def stop(self):
-        """End the child within a bounded time, and release its locks."""
+        """End the child within a bounded time, and release the locks of its aggregates."""
         if self.child is None:
             self._dismiss()
             return
@@ -130,8 +130,10 @@ class CycleScheduler:
         """Lock the aggregates that are due and that no other worker has.
 
         Aggregates that share hosts are locked together. An aggregate with an approved plan does not
-        wait for the interval. An aggregate whose last evaluation failed is locked only with those
-        that it shares hosts with, so that it does not fail others.
+        wait for the interval. An aggregate whose last evaluation failed is planned without others,
+        except those that it shares hosts with, so that another failure does not affect them.
+
+        :returns: names of the locked aggregates
         """
         due = self._due()
         if not due.healthy_first:
@@ -160,8 +162,8 @@ class CycleScheduler:
             self._refused_since = now
         if now - self._refused_since < TAKING_PATIENCE:
             return False
-        LOG.warning('Another worker has been taking aggregates for %d s: it is stopped or hangs, '
-                    'and others go on without the aggregates that it has.', TAKING_PATIENCE)
+        LOG.warning('Another worker has been locking aggregates for %d s: it is stopped or hangs. '
+                    'Other workers plan the aggregates that it has not locked.', TAKING_PATIENCE)
         return True
 
     def _due(self):
@@ -204,7 +206,7 @@ class CycleScheduler:
 
     def _lock_unit(self, scope, units, interval, is_ordered):
         """Lock an aggregate and all that share hosts with it, or none of them, and record the begin
-        of their evaluations."""
+        of their evaluations. Returns the locked aggregates."""
         locks = self.scheduler_ports.locks
         if not locks.acquire(scope):
             return []
@@ -237,8 +239,8 @@ class CycleScheduler:
         self._scopes, self._started = tuple(ours), self.scheduler_ports.monotonic()
 
     def _started_child(self, ours):
-        """Order a child to plan some aggregates, and return its Popen. The child that planned last
-        is used where possible."""
+        """Order a child to plan the aggregates ``ours``, and return its Popen. The child that
+        planned last is used where it accepts the order; otherwise a new one is started."""
         said = planning_client.configuration(self.conf)
         if self._process is not None and self._process.configuration != said:
             self._dismiss()
@@ -250,7 +252,8 @@ class CycleScheduler:
         return self._process.popen
 
     def _mind_the_spare(self):
-        """End a child that has been idle for long. A child that grows too large ends without this.
+        """End the child if it has been idle for ``planner_idle_time``. A child that has grown too
+        large ends on its own.
         """
         idle = self.scheduler_ports.monotonic() - self._ended
         if self._process.popen.poll() is not None or idle >= self.conf.kronos.planner_idle_time:
@@ -310,8 +313,8 @@ class CycleScheduler:
                       'a file system. It will write nothing any more.', self.child.pid)
 
     def _fail(self):
-        """Postpone the aggregates that the child did not finish, longer after each failure in a
-        row."""
+        """Postpone the next evaluation of the aggregates that the child did not finish. The more
+        evaluations in a row have failed, the longer it is postponed."""
         try:
             self.scheduler_ports.cycles.fail(self._scopes, self.scheduler_ports.utcnow(),
                                              self.conf.kronos.evaluation_interval)

@@ -19,7 +19,8 @@ class Guard:
         self._without_database = set()
 
     def run(self, part, work):
-        """Call ``work``, and log a problem when it appears and when it is gone.
+        """Call ``work``, a part of the service. Log its problem once when it appears, and once when
+        it is gone.
 
         An outage of the database is logged as one problem, even if several parts raise different
         errors.

@@ -48,8 +48,8 @@ class AggregateLocks:
         return said.replace(self._secret, '***') if self._secret else said
 
     def acquire(self, *aggregates):
-        """Lock some aggregates, or none if another process has one of them. Returns whether they
-        are locked, without waiting."""
+        """Lock some aggregates; lock none of them if another process has locked one. Returns
+        whether they are locked, without waiting for other processes."""
         taken = []
         for aggregate in aggregates:
             if not self._acquire(aggregate):
@@ -64,7 +64,8 @@ class AggregateLocks:
             if not lock.acquire(blocking=False):
                 return False
         except tooz.ToozError as e:
-            LOG.warning('No lock on %s: %s', _described(aggregate), self._said(e))
+            LOG.warning('The lock on %s cannot be taken now: %s', _described(aggregate),
+                        self._said(e))
             return False
         self._held[aggregate] = lock
         return True
@@ -94,7 +95,7 @@ class AggregateLocks:
 
 
 def _described(aggregate):
-    return 'what is to be planned' if aggregate == TAKING else f'aggregate {aggregate}'
+    return 'the list of due aggregates' if aggregate == TAKING else f'aggregate {aggregate}'
 
 
 def _name(aggregate):

@@ -67,7 +67,8 @@ class PlanningClient:
             raise
         finally:
             os.close(theirs)
-        # The niceness is set here and not by the child, because loading Nova is half of its work.
+        # The niceness is set here and not by the child, because loading Nova, the first thing that
+        # the child does, is half of its work.
         with _as_far_as_it_may():
             os.setpriority(os.PRIO_PROCESS, self.popen.pid, os.nice(0) + niceness)
         if niceness == NICEST:
@@ -126,8 +127,8 @@ class PlanningClient:
 
 @contextlib.contextmanager
 def _as_far_as_it_may():
-    """Ignore errors of setting priorities. Containers forbid this in many ways, and a child can
-    plan without a lower priority."""
+    """Log errors of the block, which sets priorities, and continue. Containers forbid this in many
+    ways, and a child can plan without a lower priority."""
     try:
         yield
     except OSError as error:
@@ -136,9 +137,8 @@ def _as_far_as_it_may():
 
 
 def configuration(conf):
-    """Return a fingerprint of the current configuration files of an oslo.config object and of the
-    options that the process was started with. The fingerprint differs where one of them has
-    changed."""
+    """Return a fingerprint of a configuration: of its files as they are now, and of the options
+    that a child is started with. The fingerprint changes when one of these does."""
     files = [pathlib.Path(path) for path in conf.config_file or ()]
     for directory in conf.config_dir or ():
         files += sorted(pathlib.Path(directory).glob('*.conf'))

@@ -97,7 +97,8 @@ def end_with_parent():
 
 
 def serve(conf, make_sources, answers, may_write):
-    """Carry out orders until there are no more, or this process has grown too big or too old.
+    """Carry out orders until the parent closes the input, or this process has used too much memory
+    or run too many cycles.
 
     :param make_sources: returns the Sources, which are kept from one order to the next
     :param answers: file descriptor to which answers are written
@@ -122,8 +123,8 @@ def serve(conf, make_sources, answers, may_write):
 
 
 def _give_memory_back():
-    """Give the memory of a cycle back to the kernel, so that the memory of cycles does not add
-    up."""
+    """Give the memory of a cycle back to the kernel, so that this process does not grow with each
+    cycle."""
     gc.collect()
     with contextlib.suppress(AttributeError):  # of glibc alone
         ctypes.CDLL(None).malloc_trim(0)
@@ -145,7 +146,7 @@ def run(conf, dependencies, scopes, may_write):
         database, *others = dependencies()
         make_cycle(conf, database, *others, scopes, may_write).run()
     except (exception.KronosException, cfg.Error) as e:  # oslo.config checks values late
-        LOG.error('Nothing was planned for %s: %s', ', '.join(scopes), e)
+        LOG.error('Nothing was planned for aggregate %s: %s', ', '.join(scopes), e)
         return NOT_PLANNED
     except db_exc.DBError as e:
         LOG.error('Nothing was planned for %s: a database does not answer: %s', ', '.join(scopes),

@@ -1,5 +1,5 @@
-"""Tasks, results and notifications over oslo.messaging, under native threading and eventlet
-alike."""
+"""Tasks, results and notifications over oslo.messaging. All of it works with native threads and
+with eventlet."""
 
 import importlib
 
@@ -29,7 +29,8 @@ other."""
 
 SENDING_OPTIONS = {'oslo_messaging._metrics.client': 'oslo_messaging_metrics',
                    'oslo_messaging._tracing.client': 'oslo_messaging_tracing'}
-"""{module of oslo.messaging: option group}. The module has the options under the same name."""
+"""{module of oslo.messaging: its option group}. The module has the list of options in an attribute
+with the name of the group."""
 
 
 class Transports:
@@ -67,8 +68,8 @@ class TaskSender:
             transports.rpc, messaging.Target(version=messages.TASK_VERSION), retry=SEND_RETRIES)
 
     def cast(self, move):
-        """Notify the executors of its aggregate that a move waits. May fail, with or without an
-        error: a move that no executor has accepted is cast again."""
+        """Notify the executors of a move's aggregate that the move waits. The message may be lost,
+        with or without an error: a move that no executor has accepted is cast again."""
         topic = messages.migrations_topic(move.aggregate)
         try:
             self._client.prepare(topic=topic).cast(
@@ -101,8 +102,8 @@ class ResultNotifier:
 
 
 class NotificationSender:
-    """Sends notifications, and reports whether the broker accepted them. oslo.messaging's own
-Notifier does not report this, and gives each message a new id.
+    """Sends notifications, and raises an error if the broker did not accept one. oslo.messaging's
+own Notifier raises none, and gives each message a new id.
     """
 
     def __init__(self, transports, topics, host):
@@ -113,7 +114,8 @@ Notifier does not report this, and gives each message a new id.
     def send(self, notification):
         """Send a notification to each topic.
 
-        :raises Exception: the broker did not accept the notification on every topic; of many types
+        :raises Exception: the broker did not accept the notification on every topic; the error is
+            of one of many types
         """
         # oslo.messaging's own notifications have such a time too, without a zone.
         timestamp = str(clock.naive(notification.at))
@@ -238,8 +240,8 @@ def fan_out(transports, aggregates, method, **arguments):
 
 
 def listen_for_tasks(transports, aggregates, host, accept, stops):
-    """Listen for tasks of some aggregates, of which each goes to one listener, and for messages to
-    all listeners.
+    """Listen for tasks of some aggregates, and for messages to all listeners. Each task goes to one
+    of the listeners.
 
     :param host: name of this host; it has to be the same after a restart, because the broker keeps
         a queue of that name for ever

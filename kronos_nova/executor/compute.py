@@ -10,8 +10,7 @@ from kronos_nova.objects.move import MoveRecord
 from kronos_nova.objects.snapshot import Service
 
 CLOCK_SLACK = datetime.timedelta(seconds=5)
-"""Difference between the clocks of controllers that is allowed for where a migration is found by
-its time."""
+"""Difference between the clocks of controllers up to which a migration is found by its time."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +43,8 @@ class MigrationState:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ListedMigration:
-    """A migration of an instance as Nova lists it; ``number`` grows from one to the next."""
+    """A migration of an instance as Nova lists it. ``number`` is Nova's id, which is higher for
+    later migrations."""
 
     number: int
     uuid: str
@@ -65,12 +65,12 @@ class RequestedMigrations:
         self._newest: dict[str, int] = {}
 
     def about_to_ask(self, move: MoveRecord, listed: Iterable[ListedMigration]) -> None:
-        """Remember the newest migration of the instance before Nova is asked for the one of this
-        move."""
+        """Remember the newest migration of the instance, before the migration of a move is
+        requested from Nova."""
         self._newest[move.uuid] = max((each.number for each in listed), default=0)
 
     def forget(self, move: MoveRecord) -> None:
-        """Forget the remembered migration of a try that has ended."""
+        """Forget what :meth:`about_to_ask` remembered for a try of a move that has ended."""
         self._newest.pop(move.uuid, None)
 
     def find(self, move: MoveRecord, listed: Iterable[ListedMigration]) -> ListedMigration | None:

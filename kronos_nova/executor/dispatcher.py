@@ -78,7 +78,7 @@ class Dispatcher:
                 self.sender.cast(move)
 
     def _with_drains(self):
-        """Return the caps together with the caps of drains."""
+        """Return the caps of nova.conf together with the caps that operators set for drains."""
         return dataclasses.replace(self.options.caps, sources={
             drain.host: drain.parallel
             for drain in drains.Drains(self.executor_ports.journal.database).in_states(ACTIVE)

@@ -86,8 +86,8 @@ class Executor:
                             self.options.worker_timeout)
 
     def idle(self):
-        """Record a sign of life of this worker, three times in ``worker_timeout``. It serves only
-        commands that list workers.
+        """Record a sign of life of this worker, if a third of ``worker_timeout`` has passed since
+        the last one. Only commands that list workers need it.
 
         :raises DBError: the journal cannot be reached
         """
@@ -117,7 +117,7 @@ class Executor:
             self._busy.discard(move_uuid)
 
     def _step(self, move_uuid, read):
-        """Carry out one step of a move, by its state in the journal."""
+        """Carry out the step of a move that its state in the journal asks for."""
         # Until the next step in this thread, log lines, including Nova's, are about this move.
         oslo_context.RequestContext(request_id=request_id(move_uuid),
                                     global_request_id=request_id(move_uuid))
@@ -129,6 +129,6 @@ class Executor:
             LOG.warning('The journal does not answer, move %s waits: %s', move_uuid,
                         db_engine.first_line(e))
         except Exception:
-            LOG.exception('Move %s waits for the next look at it', move_uuid)
+            LOG.exception('A step of move %s failed; it is repeated with the next tick', move_uuid)
         finally:
             self._release(move_uuid)

@@ -43,7 +43,9 @@ class HostApi(Protocol):
         """Enable nova-compute on a host. Harmless when repeated."""
 
     def stop(self, server: str) -> None:
-        """Ask Nova to stop a server. One that cannot be stopped now is left as it is."""
+        """Ask Nova to stop a server. No error is raised where Nova refuses, because the server
+        cannot be stopped now."""
 
     def start(self, server: str) -> None:
-        """Ask Nova to start a server. One that cannot be started now is left as it is."""
+        """Ask Nova to start a server. No error is raised where Nova refuses, because the server
+        cannot be started now."""

@@ -1,4 +1,4 @@
-"""Processes that have shown no sign of life for a while.
+"""Recognition of processes that have shown no sign of life for a while.
 
 A process that lives writes a time into the control database with every tick. An observer does not
 compare that time with any clock. By its own monotonic clock, it measures for how long that time has

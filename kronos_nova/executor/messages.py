@@ -34,8 +34,8 @@ def results_topic(aggregate):
 
 
 def _word(aggregate):
-    """Return the name of the aggregate. Characters that a routing key cannot have are
-    percent-encoded."""
+    """Return the name of an aggregate as a part of a routing key. Characters that a routing key
+    cannot have are percent-encoded, and a long name is cut and ends with its digest."""
     word = urllib.parse.quote(aggregate, safe='')
     if len(word) <= MAX_NAME:
         return word
@@ -44,7 +44,7 @@ def _word(aggregate):
 
 
 def task(move):
-    """Return the argument of ``execute_migration``."""
+    """Return the argument of ``execute_migration``, the message that a move waits."""
     return {'move_uuid': move.uuid, 'plan_uuid': move.plan_uuid, 'aggregate': move.aggregate,
             'instance_uuid': move.instance_uuid, 'source': move.source,
             'destination': move.destination, 'phase': move.phase,

@@ -57,8 +57,8 @@ class OpenStackComputeApi:
             forced_down=found[0]['forced_down'], disabled_reason=found[0]['disabled_reason'])
 
     def _services(self, host):
-        """Return the services of exactly that host. Nova's database compares without case (COMPUTE1
-        is compute1), and an empty name selects all services."""
+        """Return the nova-compute services whose host has exactly this name. Nova's own selection
+        ignores case (COMPUTE1 is compute1), and selects all services for an empty name."""
         found = self._get(host, f'/os-services?binary=nova-compute&host={parse.quote(host, "")}')
         return [each for each in found['services'] if each['host'] == host]
 
@@ -141,7 +141,8 @@ class OpenStackComputeApi:
         return found and listed[found.number]
 
     def _listed(self, move):
-        """Return the migrations of the move's instance and kind, None where Nova has no list."""
+        """Return the migrations of the move's instance and kind, as Nova lists them; None where
+        Nova answers 404."""
         kind = migration_status.COLD if move.kind in drains.COLD_KINDS else migration_status.LIVE
         answer = self._get(move.instance_uuid, f'/os-migrations?migration_type={kind}&'
                                                f'instance_uuid={move.instance_uuid}')
@@ -171,7 +172,7 @@ class OpenStackComputeApi:
         return next((event['details'] for event in events if event.get('details')), '')
 
     def _get(self, what, path):
-        """Return the JSON of an answer; None where the resource does not exist."""
+        """Send a GET and return the JSON of the answer; None where the resource does not exist."""
         answer = self._request(what, 'GET', path)
         if answer.status_code == NOT_FOUND:
             return None

@@ -1,4 +1,4 @@
-"""The list of errors that mean an outage: a service did not answer, instead of refusing.
+"""The list of errors that mean an outage: a service did not answer. A refusal is no outage.
 
 All code that judges an exception calls :func:`is_outage`, which compares classes and never texts.
 :mod:`kronos_nova.plugin.outages` adds the classes of Nova and of neutron, for code inside Nova.
@@ -16,7 +16,8 @@ from kronos_nova.placement import errors
 
 BUS = 'oslo_messaging'
 """The library of the message bus. It is not imported here, because that takes long and chooses
-between threads and eventlet. Its exceptions exist only where it was imported."""
+between threads and eventlet. Where nothing else has imported it, none of its exceptions can have
+been raised."""
 
 OUTAGES = (
     errors.PlacementUnavailable, errors.PlacementTooOld, errors.PlacementRefused,
@@ -36,7 +37,7 @@ OUTAGES = (
 def is_outage(error: BaseException | None,
               classes: tuple[type[BaseException], ...] = OUTAGES) -> bool:
     """Return whether an error, or one of its causes, is an outage: a service did not answer, or
-    refused Kronos itself. Such an error says nothing about the instance."""
+    refused Kronos' own credentials. From such an error nothing follows about the instance."""
     bus = sys.modules.get(BUS)
     while error is not None:
         if isinstance(error, classes) or (bus and _is_outage_of(bus, error, classes)):
@@ -46,8 +47,8 @@ def is_outage(error: BaseException | None,
 
 
 def _is_outage_of(bus, error, classes):
-    """Return whether an error of a remote service is an outage. oslo.messaging hands on the name of
-    the class of an exception where it does not know the class."""
+    """Return whether an error of a remote service is an outage. Where oslo.messaging does not know
+    the class of a remote exception, its error has only the name of that class."""
     silent = (bus.MessagingTimeout, bus.MessageDeliveryFailure, bus.MessageUndeliverable)
     return isinstance(error, silent) or (
         isinstance(error, bus.RemoteError) and error.exc_type in _names((*classes, *silent)))

@@ -97,7 +97,8 @@ class PendingStops:
         return f'Kronos is stopped: {stop.switch}' if stop else None
 
     def add(self, stop: PendingStop) -> None:
-        """Save a stop in the file, and keep it in this process even if the file cannot be written.
+        """Save a stop in the file. It is in force in this process even if the file cannot be
+        written.
 
         :raises OSError: the file cannot be written
         """
@@ -164,7 +165,7 @@ def for_conf(conf) -> PendingStops:
 
 
 def settle(stops: PendingStops, database, who: str) -> None:
-    """Write the stops into the control database, and remove them here.
+    """Write the stops into the control database, and remove them from ``stops`` and their file.
 
     :param who: name of the worker, for the journal
     :raises DBError: the database does not answer; the stops stay in force

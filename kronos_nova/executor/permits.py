@@ -73,7 +73,7 @@ class Permits:
     def _refusal(self, found: Switches, ordered: '_Ordered', plan: RunningPlan) -> str | None:
         draining = ordered.draining
         if plan.purpose == automation.MAKE_ROOM and plan.uuid not in ordered.room:
-            return 'the room that it makes is not wanted any more'
+            return 'the request for the room that it makes has ended'
         if plan.purpose == automation.DRAIN and plan.aggregate not in draining:
             return 'no host of its aggregate is being drained any more'
         if plan.purpose != automation.DRAIN and plan.aggregate in draining:

@@ -16,10 +16,10 @@ class ExecutorPorts:
     """The databases, clocks and rules that the parts of an executor use.
 
     journal : Journal of this worker
-    utcnow : returns the time that all hosts share
+    utcnow : returns the time of the control database
     monotonic : returns seconds of this process's monotonic clock
-    is_clock_right : returns whether this host's clock agrees with the shared one; else no moves are
-        adopted
+    is_clock_right : returns whether this host's clock agrees with the control database's; if not,
+        no moves are adopted
     permits : decides which moves may be started
     aggregates : names of the aggregates whose moves this process carries out, including the pool of
         unassigned hosts
@@ -36,6 +36,6 @@ class ExecutorPorts:
     stops: PendingStops = dataclasses.field(default_factory=PendingStops)
 
     def seconds(self) -> float:
-        """Return a time for measuring intervals in this process. Where ``monotonic`` is not given,
-        ``utcnow`` serves."""
+        """Return seconds by which intervals in this process are measured. Where ``monotonic`` is
+        None, these are seconds of ``utcnow``."""
         return self.monotonic() if self.monotonic else self.utcnow().timestamp()

@@ -55,8 +55,8 @@ def error(predictions):
 
 
 def remaining_seconds(waiting, observed, caps, now, between=0.0):
-    """Return the expected seconds until some moves have ended, if as many run at a time as the caps
-    allow.
+    """Return the expected seconds until all of some moves have ended, if as many run at a time as
+    the caps allow.
 
     :param waiting: moves that have not ended, from the journal or a plan
     :param observed: as for :func:`expected_seconds`
@@ -88,7 +88,8 @@ def _turn(move):
 
 
 def _left(move, usual, now):
-    """Return the seconds that a move still takes once it has begun.
+    """Return the seconds that a move is still expected to take; for a move that has not begun, its
+    whole duration.
 
     :param usual: {memory in MiB: seconds} for moves whose plan has no figure
     """

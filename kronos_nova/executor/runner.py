@@ -77,9 +77,10 @@ class Runner:
         }
 
     def step(self, move):
-        """Do what can be done now for a move of this worker.
+        """Take the next step of a move of this worker.
 
-        :raises DBError: the journal cannot be reached; the next step finds what was done
+        :raises DBError: the journal cannot be reached; the next call continues from what Nova and
+            the journal have
         """
         try:
             self._try(move)
@@ -98,7 +99,7 @@ class Runner:
         except (db_exc.DBError, exception.JournalError):
             raise
         except Exception as e:
-            LOG.exception('Move %s of instance %s failed in a way not foreseen', move.uuid,
+            LOG.exception('Move %s of instance %s failed by an unexpected error', move.uuid,
                           move.instance_uuid)
             self._fail(move.uuid, e.__class__.__name__, db_engine.first_line(e))
 
@@ -292,7 +293,8 @@ class Runner:
 
     @staticmethod
     def _ask(act, move):
-        """Send a request to Nova about a move. Returns whether Nova answered."""
+        """Send a request to Nova about a move, by calling ``act``. Returns whether Nova
+        answered."""
         try:
             act(move)
         except exception.NovaClientError as e:
@@ -310,8 +312,10 @@ class Runner:
         return instance.task_state == 'migrating' and self.compute.set_free(move)
 
     def _left(self, move):
-        """Read the instance. If its owner has deleted it, raise PlanOutdated: the records of its
-        migrations are gone too."""
+        """Return the instance of a move that Nova does not report as migrating.
+
+        :raises PlanOutdated: the instance was deleted, and the records of its migrations with it
+        """
         instance = self.compute.instance(move.instance_uuid)
         if instance is None or instance.task_state in DELETING:
             self._outdate(move, 'it was deleted while it was moved')
@@ -341,8 +345,8 @@ class Runner:
             instance=move.instance_uuid, reason=f'its migration ended as {migration.status}{fault}')
 
     def _has_aborted(self, move):
-        """Return whether Kronos has asked Nova to abort a migration: this worker, or the one that
-        had the move before."""
+        """Return whether Kronos has asked Nova to abort the migration of a move. Another worker
+        that had the move before asked for that once the time limit had passed."""
         return move.uuid in self._aborted_at or self._is_overdue(move)
 
     def _tell_refusal(self, move, migration):
@@ -358,7 +362,7 @@ class Runner:
         self._refuse(move, f'Nova refused to begin: {migration.fault}')
 
     def _check_clocks(self, move, fault):
-        """Report a refusal as an outage where the clock of a controller is wrong.
+        """Treat a refusal of Nova as an outage where the clock of a controller is wrong.
 
         :raises NovaUnavailable: a controller has a wrong clock, by which Nova takes services for
             down
@@ -418,7 +422,8 @@ class Runner:
 
     def _postpone(self, move_uuid, outage):
         """Put a move back into the queue until a service answers again. The wait does not count as
-        a try. A move that waits longer than ``stale_plan_age`` is given up like any other."""
+        a try. A move that waits longer than ``stale_plan_age`` is given up, as any other move
+        is."""
         self._aborted_at.pop(move_uuid, None)
         move = self.journal.move(move_uuid)
         if move.abort_requested:
@@ -427,14 +432,15 @@ class Runner:
         self.compute.release_room(move, has_moved=False)
         self._clocks.pop(move_uuid, None)
         wait = min(self.options.retry_interval * random.uniform(1, 1.5), BACKOFF_CEILING_SECONDS)
-        LOG.info('Move %s of instance %s waits %.0f s for something that does not answer: %s',
+        LOG.info('Move %s of instance %s waits %.0f s for a service that does not answer: %s',
                  move.uuid, move.instance_uuid, wait, outage)
         self.announce(self.journal.advance(
             move, moves.PLANNED, self.utcnow(), detail=f'waits: {outage}', owner=None,
             error_type=outage.error_type, error=str(outage), not_before=self._in(wait)))
 
     def _drop(self, move_uuid, outdated):
-        """Give up a move that is not needed any more. A move of which a try failed has failed."""
+        """Give up a move that is not needed any more. It is recorded as failed if an earlier try of
+        it failed, else as abandoned."""
         move = self.journal.move(move_uuid)
         if move.error_type is None:
             self._end(move, moves.ABANDONED, detail=str(outdated),
@@ -459,8 +465,9 @@ class Runner:
         return self._lasted(move) > self.options.migration_timeout
 
     def _is_hopeless(self, move):
-        """Return whether the time for a try has passed, including the time for ending it. A service
-        of Nova that died, or a lost message, can leave a migration in progress for ever."""
+        """Return whether the time limit of a try has passed, including the time that aborting or
+        forcing it may take. Without this limit, a migration whose service died or whose message was
+        lost would be in progress for ever."""
         tries = 2 if self.options.timeout_action == options.FORCE_COMPLETE else 1
         allowed = tries * self.options.migration_timeout + self.options.request_grace
         return self._lasted(move) > allowed
@@ -478,9 +485,9 @@ class Runner:
         return known
 
     def _start_clock(self, move):
-        """Begin to measure the duration of a try. If another process began the try, its duration so
-        far is computed from times in the journal. Where that is longer than any worker permits, the
-        times are wrong or no worker ran, and the try gets its full time again."""
+        """Return a _Stopwatch for a try. If another process began the try, its duration so far is
+        computed from times in the journal. Where that is longer than any worker permits, the times
+        are wrong or no worker ran, and the try gets its full time again."""
         passed = max(0.0, (self.utcnow() - move.requested_at).total_seconds())
         allowed = (2 * self.options.migration_timeout + self.options.request_grace
                    + self.options.worker_timeout)

@@ -1,5 +1,5 @@
-"""Logs levels and pauses that operators set, because their commands do not write to a service's
-log."""
+"""Logs the levels and pauses that operators set. Commands themselves do not write to the log of a
+service."""
 
 from oslo_log import log as logging
 

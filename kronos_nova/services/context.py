@@ -51,5 +51,5 @@ class Context:
         return journal.Journal(self.database, self.who)
 
     def names_of(self, uuids: Iterable[str]) -> dict[str, str]:
-        """Return the known names of servers, by uuid."""
+        """Return {uuid: name} of servers, without those whose name is not known."""
         return server_names.ServerNames(self.database).read(uuids)

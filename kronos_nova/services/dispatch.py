@@ -22,8 +22,8 @@ MODULES = {'status': 'status', 'aggregates': 'status', 'hosts': 'hosts', 'plans'
            'moves': 'moves', 'servers': 'servers', 'automation': 'automation',
            'quarantine': 'quarantine', 'evaluations': 'evaluations', 'drains': 'drains',
            'maintenance': 'maintenance', 'report': 'report', 'room': 'room'}
-"""The module of each noun in names of operations. A module is imported when it is first needed,
-because importing all of them takes most of a command's time."""
+"""The module of :mod:`kronos_nova.services` for each noun in names of operations. A module is
+imported when it is first needed, because importing all of them takes most of a command's time."""
 
 UNANSWERED = (exception.InventoryError, exception.NovaClientError, exception.MetricsError)
 """Errors for services that do not answer: Nova, placement or Prometheus. Any other error is a

@@ -121,7 +121,7 @@ def view(found: drains.Drain) -> contract.Drain:
 
 
 def _later(deadline, now):
-    """Return a deadline in UTC.
+    """Return a deadline converted to UTC; None for no deadline.
 
     :raises RequestRefused: the deadline has passed
     """
@@ -129,8 +129,9 @@ def _later(deadline, now):
         return None
     found = deadline.astimezone(datetime.UTC)
     if found <= now:
-        raise exception.RequestRefused(what='deadline', problem='is over already, or never',
-                                       remedy='Give a time to come.')
+        raise exception.RequestRefused(what='deadline',
+                                       problem='has passed, or is outside the calendar',
+                                       remedy='Give a time in the future.')
     return found
 
 

@@ -44,7 +44,7 @@ def show(context: Context, request: OneAggregate) -> contract.Evaluation:
 
 
 def _immovable(found):
-    """Return the immovable servers by reason, the most frequent reason first."""
+    """Return the number of immovable servers for each reason, the most frequent reason first."""
     counts = collections.Counter((each.can, each.why) for each in found)
     return [contract.Immovable(can=can, why=why, count=count) for (can, why), count in sorted(
         counts.items(), key=lambda item: (-item[1], item[0]))]

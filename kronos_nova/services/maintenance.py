@@ -54,12 +54,12 @@ def done(context: Context, request: OneHost) -> contract.Maintenance:
     if is_run(context, found) and found.options.hook and found.hosts.get(host) == m.HOOK:
         raise exception.HostInService(
             what=f'Host {host}', problem='its hook runs',
-            remedy='When that ends with 0 the host is taken for serviced.')
+            remedy='Wait for it: once the hook ends with 0, the host counts as serviced.')
     if not maintenances.set_host(found.uuid, host, m.RETURNING, (m.HOOK, m.FAILED)):
         raise exception.HostInService(
             what=f'Host {host}',
-            problem=f'is {found.hosts.get(host, "no host of this maintenance")}, and not empty '
-                    'and waiting to be serviced',
+            problem=f'is {found.hosts.get(host, "no host of this maintenance")}, so it does not '
+                    'wait to be serviced',
             remedy='"kronos-manage maintenance show" has the hosts and their states.')
     return _view(context, maintenances.get(found.uuid))
 

@@ -60,8 +60,11 @@ def abort(context: Context, request: contract.OneMove) -> None:
 
 def views(database: Database, found: Collection[moves.MoveRecord],
           cls: type[contract.Move] = contract.Move, **more: object) -> list[contract.Move]:
-    """Return moves in the form of the contract, with names of servers, progress and estimated
-    ends."""
+    """Return moves as structs ``cls`` of the contract, with names of servers, progress and
+    estimated ends.
+
+    :param more: further fields of ``cls``, equal for all moves
+    """
     observed = functools.cache(journal.Journal(database, 'observer').durations)
     now = database.utcnow()
     names = server_names.ServerNames(database).read(move.instance_uuid for move in found)

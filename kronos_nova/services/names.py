@@ -50,8 +50,8 @@ def stay_of(database: Database, uuid: str) -> Stay | None:
 
 
 def immovable(database: Database, uuid: str) -> plans.Immovable | None:
-    """Return how Nova can move a server and its reason against a live migration, as of the last
-    evaluation; None where Nova migrates it live."""
+    """Return the Immovable of a server in the last evaluation: how Nova can move it, and why not
+    live. None where Nova can migrate it live."""
     return next((each for _aggregate, report in _reports_that_name(database, uuid)
                  for each in report.immovable if each.instance_uuid == uuid), None)
 

@@ -69,7 +69,7 @@ def _add_dropped(found, dropped: Iterable[db_sums.MoveSum]):
 
 
 def _added(found, each: db_sums.MoveSum) -> _Sums:
-    """Add a sum to the sums of its key, and return these."""
+    """Add a MoveSum to the _Sums with the same month, project and aggregate, and return these."""
     sums = found[each.month, each.project, each.aggregate]
     sums.moves.update({name: getattr(each, name) for name in db_sums.FIGURES})
     return sums
@@ -103,8 +103,8 @@ def _view(key, sums):
 
 
 def _comparison(known, request, days) -> contract.Comparison:
-    """Return the comparison of the load in the days after the first move with that in as many days
-    before it. The day of the first move belongs to neither."""
+    """Compare the load in the days after the first move with the load in as many days before it.
+    The day of the first move belongs to neither."""
     first = known.first_move(request.aggregate)
     if request.project:
         return _uncompared('Hosts are of no project: loads are not compared for one.')
@@ -139,7 +139,8 @@ def _uncompared(explanation):
 
 def _load(loads, days, covered='observed_seconds', hot='hot_seconds',
           contended='contended_seconds') -> contract.LoadOfTime | None:
-    """Return the hot and contended minutes a day; None where no time is covered.
+    """Return the LoadOfTime of some days, with hot and contended minutes a day; None where no
+    evaluation covers any of the time.
 
     :param loads: one sum, or none
     :param covered: field with the time for which the other two fields are known

@@ -122,7 +122,8 @@ def check(context: Context, request: contract.CheckRoom) -> contract.Room:
 
 def _checked(context: Context,
              request: contract.CheckRoom) -> tuple[contract.Room, Shape, '_Asked']:
-    """Return (result of :func:`check`, shape of the new servers, cloud)."""
+    """Return (the result of :func:`check`, the shape of the new servers, the cloud that was
+    checked)."""
     from kronos_nova.room import making  # imported late, as above
     asked, shape, rules = _wanted(context, request)
     plan = making.plan(
@@ -209,7 +210,7 @@ def _wanted(context: Context, request: contract.CheckRoom | contract.ShowFragmen
 
 
 def _limits(context: Context, moves: int, parts: int = 1) -> 'Limits':
-    """Return the limits of a plan with at most ``moves`` moves, whose time begins now.
+    """Return the Limits of a plan with at most ``moves`` moves. Its planning time begins now.
 
     :param parts: number of plans that share the time limit of one plan
     """
@@ -221,7 +222,7 @@ def _limits(context: Context, moves: int, parts: int = 1) -> 'Limits':
 
 
 def _pinned(context: Context, snapshot: Snapshot, rules: 'ConstraintRules') -> list[str]:
-    """Return the uuids of the servers that do not move to make room."""
+    """Return the uuids of the servers that must not be moved in order to make room."""
     from kronos_nova.cycle import options as engine_options  # imported late, as above
     from kronos_nova.room import making
     return making.pinned(snapshot, rules, engine_options.from_conf(context.conf).opt_out)
@@ -430,7 +431,7 @@ def approve(context: Context, request: contract.OneRoom) -> contract.Hold:
     found = store.get(request.room)
     if found.state != hold.PROPOSED or not store.enter(found, hold.REQUESTED, problem=''):
         raise exception.HoldNotWaiting(hold=request.room, state=store.get(request.room).state,
-                                       problem='it does not wait for approval')
+                                       problem='only proposed room can be approved')
     cycles.Cycles(context.database).expedite(found.aggregate)
     return _view(store.get(request.room))
 
@@ -446,7 +447,7 @@ def release(context: Context, request: contract.OneRoom) -> contract.Hold:
         found = store.get(request.room)
         if found.state not in hold.OPEN:
             raise exception.HoldNotWaiting(hold=request.room, state=found.state,
-                                           problem='nothing is kept for it')
+                                           problem='its room is no longer kept')
         if store.enter(found, hold.RELEASED, finished_at=context.utcnow()):
             break
     _give_back(context, store.get(request.room))
@@ -454,8 +455,8 @@ def release(context: Context, request: contract.OneRoom) -> contract.Hold:
 
 
 def _give_back(context: Context, found: hold.Hold) -> None:
-    """Immediately remove the allocations of a hold that has ended. Its consumers stay recorded
-    until an evaluation has checked them."""
+    """Remove the allocations of a hold that has ended. The uuids of its consumers stay recorded
+    until an evaluation has checked that none has allocations."""
     if not found.consumers:
         return
     try:

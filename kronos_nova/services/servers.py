@@ -65,8 +65,8 @@ def explain(context: Context, request: contract.ExplainServer) -> contract.Expla
 
 
 def _stay_of_all(context: Context, uuid: str) -> known_names.Stay | None:
-    """Return why the last evaluation moved no server at all, for a server without a reason of its
-    own; None if it made a plan."""
+    """Return the Stay of a server for which the last evaluation of its aggregate gave no reason:
+    why it moved no server at all. None if it made a plan."""
     aggregate = server_names.ServerNames(context.database).aggregate(uuid)
     last = cycles.Cycles(context.database).of_aggregate(aggregate) if aggregate else None
     if last is None or last.outcome in (None, plans.PLANNED):
@@ -75,8 +75,8 @@ def _stay_of_all(context: Context, uuid: str) -> known_names.Stay | None:
 
 
 def _planned(context, uuid):
-    """Return (planned move of a server in an open plan, uuid of the plan); (None, None) without
-    one."""
+    """Return (planned move of a server in an open plan, uuid of the plan); (None, None) where no
+    open plan moves the server."""
     for plan in context.journal().open_plans():
         if plan.report and uuid in plan.report:
             for move in plans.AggregateReport.from_json(plan.report).moves:

@@ -33,7 +33,7 @@ class WithoutDatabase:
     def call(self, operation: Operation, request: Request) -> NoReturn:
         """Run an operation without the control database where that is possible.
 
-        :raises StopPending: the operation was a stop, which is made
+        :raises StopPending: the operation was a stop; it is in force, but not in the database yet
         :raises Unreachable: the operation needs the control database
         :raises KronosException: the operation is refused
         """
@@ -53,8 +53,8 @@ class WithoutDatabase:
             kind=automation.PAUSE, value='stop', aggregate=request.aggregate, set_by=self._who,
             set_at=clock.utcnow(), reason=boundary.remark(request.reason)), request.let_finish)
         raise errors.StopPending(' '.join([
-            error_text(self._error), 'It is stopped all the same: no move is started, and what is '
-            'in progress is aborted as soon as the database answers.', *problems]))
+            error_text(self._error), 'The stop is in force all the same: no move is started, and '
+            'moves in progress are aborted as soon as the database answers.', *problems]))
 
     def _take_back(self, request):
         gone, problems = switching.resume_without_database(

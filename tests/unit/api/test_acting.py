@@ -199,7 +199,7 @@ class DrainTest(test_host.WithRecordedCloud, ActingTestCase):
                            ({'domain': 'rack=r9'}, 'domain rack=r9: has no host'),
                            ({'hosts': ['a'], 'parallel': 0}, '$.parallel'),
                            ({'hosts': ['a'], 'deadline': '2026-11-22T18:00:00'}, '$.deadline'),
-                           ({'hosts': ['a'], 'deadline': '2020-01-01T00:00:00Z'}, 'over already')):
+                           ({'hosts': ['a'], 'deadline': '2020-01-01T00:00:00Z'}, 'has passed')):
             self.assertIn(said, self.do_not('/v1/drains', 400, json=body)['detail'])
 
     def test_a_third_of_those_that_take_seconds_is_refused_and_holds_nobody_up(self):

@@ -34,7 +34,7 @@ class StopWithoutDatabaseTest(test_automation.OperatorTestCase):
     def test_a_stop_is_written_and_sent_to_all(self):
         said = self.manage('stop', '--reason', 'strange load', expected=automation.NOT_QUIET)
         self.assertIn('does not answer', said)
-        self.assertIn('It is stopped all the same', said)
+        self.assertIn('The stop is in force all the same', said)
         found = self.stops.read()['*']
         self.assertEqual(('strange load', False), (found.switch.reason, found.let_finish))
         self.assertEqual([(['gpu', 'db'], 'stop_moves', {'stop': found.to_json()})], self.sent)
@@ -101,4 +101,4 @@ class ProgramTest(test_automation.OperatorTestCase):
             [sys.executable, '-W', 'ignore', '-c', PROGRAM, f'--config-file={self.config}', 'stop'],
             capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(automation.NOT_QUIET, done.returncode, done.stderr)
-        self.assertIn('It is stopped all the same', done.stdout)
+        self.assertIn('The stop is in force all the same', done.stdout)

@@ -330,7 +330,7 @@ class HostTest(test_host.WithRecordedCloud, CommandsTestCase):
         self.assertIn('No process runs the maintenance',
                       self.openstack('maintenance', 'done', 'a', token=base.OPERATOR))
         self.openstack('maintenance', 'done', 'b', token=base.OPERATOR, expected=1)
-        self.assertIn('is waiting, and not empty', self.err.getvalue())
+        self.assertIn('is waiting, so it does not wait to be serviced', self.err.getvalue())
         said = self.openstack('maintenance', 'end', token=base.OPERATOR)
         self.assertIn('hosts not serviced: b.', said)
         self.assertIn('a is returning: "host release a" ends that.', said)
