@@ -34,7 +34,7 @@ class InventorySource(Protocol):
         """
 
     def names_elsewhere(self, attribute: str, names: Collection[str]) -> set[str]:
-        """Return those of ``names`` that instances outside the last reading have too.
+        """Return those of ``names`` that are also names of instances outside of the last snapshot.
 
         :param attribute: attribute of an Instance, ``name`` or ``display_name``
         :raises InventoryError: Nova could not be read

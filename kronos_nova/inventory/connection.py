@@ -1,4 +1,4 @@
-"""A connection to the public API from ``[kronos_nova]``."""
+"""A connection to OpenStack's public APIs with the options of ``[kronos_nova]``."""
 
 import openstack
 from keystoneauth1 import exceptions

@@ -1,5 +1,5 @@
-"""The ways and destinations by which Nova can move each server, determined once for all servers
-with equal flavors, images, devices and hosts."""
+"""Determines how, and to which hosts, Nova can move each server, once for all servers with equal
+flavors, images, devices and hosts."""
 
 import functools
 from collections.abc import Hashable
@@ -52,8 +52,8 @@ class Kinds:
         self._wheres: dict[tuple[int | None, int | None], Where] = {}
 
     def where(self, oldest_service: int | None, hypervisor_version: int | None) -> Where:
-        """Return the Where of the servers on a host. Calls with the same values return the same
-        object."""
+        """Return the Where of the servers on a host, which has the versions of its nova-compute and
+        hypervisor. Calls with the same values return the same object."""
         key = oldest_service, hypervisor_version
         if key not in self._wheres:
             self._wheres[key] = Where(oldest_service=oldest_service,
@@ -81,8 +81,8 @@ class Kinds:
 
 
 def zone_members(aggregates: list[Aggregate]) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """Return {availability zone: uuids of its aggregates, of one of which a host of a server pinned
-    to the zone is a member}."""
+    """Return {availability zone: ((uuids of its aggregates),)}, the ``member_of`` of a server that
+    is pinned to the zone: its host has to be in one of these aggregates."""
     found: dict[str, list[str]] = {}
     for aggregate in aggregates:
         if aggregate.availability_zone:

@@ -88,8 +88,8 @@ class OpenStackInventory:
                 '/flavors/detail?is_public=None', 'flavors'))
 
     def names_elsewhere(self, attribute: str, names: Collection[str]) -> set[str]:
-        """Return those of ``names`` that instances outside the last reading have too, without a
-        request: the last reading has listed all servers."""
+        """Return those of ``names`` that are also names of instances outside of the last snapshot.
+        No request is sent, because the last reading has listed all servers."""
         return self._names_elsewhere[attribute].intersection(names)
 
     def aggregate_hosts(self) -> dict[str, list[str]]:
@@ -177,8 +177,8 @@ class OpenStackInventory:
             raise exception.InventoryError(problem=str(error)) from error
 
     def _pages(self, path, key, version=COMPUTE_INVENTORY) -> Iterator[dict]:
-        """Yield all entries of a list that Nova cuts into pages. Each page says whether there is
-        another."""
+        """Yield all entries of a list that Nova cuts into pages. Each page has a link to the next
+        one."""
         separator = '&' if '?' in path else '?'
         marker, seen = '', set()
         while marker not in seen:
@@ -189,10 +189,12 @@ class OpenStackInventory:
                 return
             last = page[key][-1]
             marker = f'&marker={last.get("uuid") or last["id"]}'  # migrations go by uuid
-        raise exception.InventoryError(problem=f'the pages of {path} come again and again')
+        raise exception.InventoryError(
+            problem=f'Nova\'s list {path} does not end: each page has a link to another one')
 
     def _migrations_under_way(self) -> Iterator[dict]:
-        """Read the migrations in progress, one status at a time, as Nova filters them."""
+        """Yield the migrations in progress. Each status is a query of its own, because Nova filters
+        by one status."""
         for status in migration_status.LEAVING:
             path = f'/os-migrations?status={urllib.parse.quote(status)}'
             for migration in self._pages(path, 'migrations'):

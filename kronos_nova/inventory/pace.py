@@ -26,7 +26,7 @@ class ReadingPace:
         self._sleep, self._monotonic = sleep, monotonic
 
     def begin(self):
-        """Begin another reading."""
+        """Begin another reading, whose pauses may again last ``rest_time`` in all."""
         self._left = self._rest_time
 
     @contextlib.contextmanager

@@ -29,9 +29,9 @@ FEW = 100
 """Number of providers up to which one is read at a time. Raised, a cycle takes longer; lowered,
 small clouds use more processors at once for no gain. Not measured."""
 SLOW = .15
-"""Seconds for one provider from which the delay is not caused by processors. Raised, a slow network
-makes a cycle exceed its time limit; lowered, a busy controller gets more work. Chosen as ten times
-the usual time. Not measured."""
+"""Seconds for reading one provider from which placement or the network counts as slow, and not this
+host's processors. Raised, a slow network makes a cycle exceed its time limit; lowered, a busy
+controller gets more work. Chosen as ten times the usual time. Not measured."""
 PARALLEL_SLOW_READS = 8
 """Number of providers that are read at once where each is slow. Raised, placement gets more
 requests at once; lowered, a cycle may be killed at its limit. Not measured."""
@@ -98,7 +98,7 @@ class ProviderCache:
             return self._read(client, instances)
         except errors.PlacementRefused as error:
             raise exception.InventoryError(
-                problem=f'{error} (has the user that asks the admin role?)') from error
+                problem=f'{error} (does the user of the request have the admin role?)') from error
         except (exception.PlacementError, boundary.OutOfBounds) as error:
             raise exception.InventoryError(problem=str(error)) from error
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -143,8 +143,8 @@ class ProviderCache:
         return {uuid: each for uuid, each in found.items() if each.roots}
 
     def _those(self, client, uuids):
-        """Yield (uuid, Provider) for each uuid, with None for a provider that was deleted after
-        placement listed it."""
+        """Yield (uuid, its Provider) for each of ``uuids``; (uuid, None) for a provider that was
+        deleted after placement listed it."""
         usual = at_once = 1 if len(uuids) <= FEW else PARALLEL_READS
         waiting = iter(uuids)
         while few := list(itertools.islice(waiting, READS_BETWEEN_TWO_LOOKS_AT_THE_CLOCK)):

@@ -6,8 +6,8 @@ adapter waits for an hour. A lock that is held during the request blocks others 
 nova-compute may not answer for that hour. Setting the clock again does not end a wait that has
 begun.
 
-:func:`install` replaces two methods of a private class of keystoneauth. The interval between
-requests with which an adapter was made is still observed.
+:func:`install` replaces two methods of a private class of keystoneauth. The least interval between
+requests, with which an adapter is made, is still observed.
 """
 
 import inspect
@@ -24,7 +24,8 @@ _NEXT = '_kronos_next'
 
 
 def _advance_timer(self) -> float:
-    """Reserve the next time for a request, and return it. The caller holds the semaphore's lock."""
+    """Return the time at which the next request may be sent, by the monotonic clock, and reserve
+    it. The caller holds the semaphore's lock."""
     at = max(getattr(self, _NEXT, 0.0), time.monotonic())
     setattr(self, _NEXT, at + self._rate_delay)
     return at
@@ -40,8 +41,9 @@ _REPLACED = {each.__name__: each for each in (_advance_timer, _wait_for_executio
 
 
 def install() -> None:
-    """Replace the clock, also of adapters that exist already. Harmless when repeated. A
-    keystoneauth whose methods have other parameters is not changed."""
+    """Replace the clock for all adapters, also for those that exist already. Harmless when
+    repeated. If the methods of the installed keystoneauth have other parameters, nothing is
+    replaced."""
     for name, method in _REPLACED.items():
         if _parameters(getattr(_SEMAPHORE, name, None)) != _parameters(method):
             LOG.warning('%s.%s of this keystoneauth is not the one that Kronos knows and is not '

@@ -134,7 +134,7 @@ def cpu(raw: Any) -> Cpu | None:
 
 @functools.lru_cache(maxsize=1000)
 def _cpu(arch, model, features):
-    """Make the Cpu of a host; equal hosts share the object."""
+    """Make the Cpu of a host. Calls with equal values return the same object."""
     return Cpu(arch=boundary.text(arch, 'an architecture'),
                model=boundary.text(model, 'a CPU model'),
                features=tuple(sorted({boundary.text(each, 'a CPU feature') for each in features})))
@@ -176,7 +176,7 @@ def _resource_inventory(raw):
 
 
 def amounts(resources: Mapping[str, int]) -> dict[str, int]:
-    """Return the allocation of a consumer by resource class, sorted.
+    """Return {resource class: amount} of a consumer on a provider, sorted by class.
 
     :raises OutOfBounds: the resources are nothing that placement could have allocated
     """
@@ -187,7 +187,8 @@ def amounts(resources: Mapping[str, int]) -> dict[str, int]:
 
 
 def _together(parts: list[ResourceInventory]) -> ResourceInventory:
-    """Return one inventory with the capacity of several inventories, whose ratios may differ.
+    """Return one inventory of a class with the capacity of several, whose allocation ratios may
+    differ.
 
     A consumer's allocation of a class comes from a single provider, so the units are the widest
     range that some provider offers.
@@ -229,7 +230,7 @@ def held_by_consumer(tree: Iterable[Provider]) -> Mapping[str, Mapping[str, int]
 
 
 def shared_provider(uuid: str, found: SharingProvider, names: Mapping[str, str]) -> SharedProvider:
-    """Read a sharing provider.
+    """Make the SharedProvider of a snapshot from a sharing provider in placement.
 
     :param names: {root provider uuid: name of the host}
     """
@@ -241,7 +242,7 @@ def shared_provider(uuid: str, found: SharingProvider, names: Mapping[str, str])
 def instance(server: dict, held: Mapping[str, dict[str, int]],
              shared: Mapping[str, dict[str, int]], known: Kinds, where: Where,
              members: Mapping[str, tuple[tuple[str, ...], ...]]) -> Instance:
-    """Read a server.
+    """Make the Instance of a server in Nova's answer.
 
     :param held: result of :func:`held_by_consumer` for the server's host
     :param shared: result of :func:`held_by_consumer` for all sharing providers together
@@ -313,8 +314,8 @@ def aggregate(raw: dict) -> Aggregate:
 
 
 def server_group(raw: dict) -> ServerGroup:
-    """Read a server group. Old microversions have the list ``policies`` with one element, new ones
-    ``policy``."""
+    """Make a ServerGroup from Nova's answer. Old microversions have the list ``policies`` with one
+    element, new ones ``policy``."""
     policy = raw.get('policy') or next(iter(raw.get('policies') or ()), None)
     if policy is None:
         raise exception.InventoryError(problem=f'server group {raw["id"]} has no policy')
@@ -335,7 +336,8 @@ def _text_or_none(raw, name):
 
 
 def moves_under_way(migrations: Iterable[dict], servers: Iterable[dict]) -> Iterator[MoveUnderWay]:
-    """Yield the migrations in progress, without those that no service acts on any more."""
+    """Yield the MoveUnderWay of each migration in progress. Migrations on which no service acts any
+    more are left out."""
     known = {server['id']: server for server in servers}
     for migration in migrations:
         server = known.get(migration['instance_uuid'])

@@ -1,8 +1,8 @@
 """Adaptation of a recipe's queries to the labels that a Prometheus has.
 
 A recipe takes the host from ``instance``: each of its metrics is in a ``label_replace()`` with
-:data:`RENAMED` as its last arguments. Only these, the selectors of metrics, the label of servers
-and the windows are changed, so comments and figures stay as the recipe has them.
+:data:`RENAMED` as its last arguments. Only these arguments, the selectors of metrics, the label of
+servers and the windows are changed. Comments and figures stay as they are in the recipe.
 """
 
 import re
@@ -65,7 +65,8 @@ def with_windows(text: str, windows: Mapping[str, str]) -> str:
 
 
 def _renamed(text: str, found: Found) -> Iterator[str]:
-    """Yield the pieces of a text in which every renaming call uses the exporter's own label."""
+    """Yield the pieces of a text, with the arguments of each ``label_replace()`` that names hosts
+    replaced by those for the exporter's own label."""
     while True:
         before, call, rest = text.partition(_CALL)
         yield before
@@ -81,7 +82,8 @@ def _renamed(text: str, found: Found) -> Iterator[str]:
 
 
 def _closing(text: str) -> int:
-    """Return the position of the parenthesis that closes the one before the text."""
+    """Return the position of the parenthesis that closes the one that was opened just before the
+    text."""
     depth = 1
     for found in re.finditer(r'"(?:\\.|[^"\\])*"|[()]', text):
         depth += {'(': 1, ')': -1}.get(found[0], 0)
@@ -103,7 +105,7 @@ def _naming(series: str, found: Found) -> Naming:
 def _named(series: str, gap: str, naming: Naming) -> str:
     """Return the expression that gives series the names of hosts.
 
-    :param gap: white space before its arguments
+    :param gap: white space before the arguments of ``label_replace()``
     """
     if not naming.is_join:
         return f'{_CALL}{series},{gap}{_arguments(naming)})'

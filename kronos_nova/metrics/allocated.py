@@ -1,5 +1,5 @@
-"""A metrics source that answers with allocations instead of measured load, so that its answers are
-never missing."""
+"""A metrics source that answers with allocations instead of measured load. Its answers are never
+missing."""
 
 import collections
 from collections.abc import Iterator

@@ -91,7 +91,7 @@ def read_matrix(body: bytes, source: str) -> Matrix:
 
 
 def read_answer(body: bytes, source: str) -> dict:
-    """Return the whole answer once its envelope is checked; ``data`` may be anything.
+    """Return the whole answer, whose status is checked; the content of ``data`` is not.
 
     :raises MetricsNotUnderstood: not the API's JSON
     :raises MetricsQueryRefused: ``status`` is ``error``
@@ -165,8 +165,8 @@ def _result_of(answer, wanted, source):
 
 
 def _plain_samples(result):
-    """Return the samples; None if one is malformed. All are checked together, because checking one
-    by one takes ten times as long and a profile has a series for each instance."""
+    """Return the samples; None if one is malformed. All are checked together. A profile has a
+    series for each instance, and to check them one by one takes ten times as long."""
     labels = [series.metric for series in result]
     times, values = zip(*[series.value for series in result], strict=True) if result else ((), ())
     if max(map(len, labels), default=0) > MOST_LABELS or not all(map(math.isfinite, times)):

@@ -9,7 +9,8 @@ from kronos_nova.objects.metrics import Vector
 
 
 class MetricsSource(Protocol):
-    """Answers queries. Implementations return the answers unchanged and do not judge them."""
+    """Answers queries for metrics. Implementations return the answers unchanged and do not judge
+    them."""
 
     def query(self, query: MetricQuery) -> Vector:
         """Return the instant vector of a query.
@@ -19,6 +20,6 @@ class MetricsSource(Protocol):
         """
 
     def query_range(self, query: MetricQuery, times: Times) -> Matrix:
-        """Return the series of a query over some time, with the errors of :meth:`query`. It is
+        """Return the series of a query at some times, with the errors of :meth:`query`. It is
         called only where a policy has a forecast. The caller bounds the number of moments; the
         adapter bounds the size of the answer and the time that it takes."""

@@ -1,8 +1,8 @@
 """Connections that another thread can end at any time.
 
-A time-out of the requests library is one per read of the socket: a peer that sends a byte before
-each of them runs out (of a header, a chunk, a trailer, or one interim response after the other)
-holds its reader for ever. The socket itself has to be shut to end that.
+A time-out of the requests library counts for each read of the socket. So a peer that sends a byte
+before each time-out is over (of a header, a chunk, a trailer or an interim response) keeps its
+reader waiting for ever. Only shutting the socket ends that.
 """
 
 import contextlib
@@ -40,13 +40,14 @@ class Connections:
         return handle
 
     def drop(self, handle):
-        """Forget a connection that was closed. An answer without a length may still be read from
-        it."""
+        """Mark a connection as closed. It is forgotten later, because an answer without a length
+        may still be read from it."""
         with self._lock:
             self._dropped.add(handle)
 
     def sweep(self):
-        """Forget dropped connections, whose answers have been read."""
+        """Forget the connections that were dropped. It is called when their answers have been
+        read."""
         with self._lock:
             self._handles -= self._dropped
             while self._dropped:

@@ -32,7 +32,8 @@ name may count as one; lowered, one machine may count as two, because the kernel
 time from its clock. Chosen: clocks are adjusted by less between two scrapes."""
 
 KINDS = ('name', 'uuid', 'display_name')
-"""Attributes of an instance that a label may have, the first of several equal ones first."""
+"""Attributes of an instance that the values of a label may be. Of attributes that match equally
+many servers, the first is used."""
 MOST_VALUES = 20
 """Maximum number of values of a label that are tried as the mark of one cloud of several. Raised,
 more requests of labels that name racks or hosts are compared; lowered, a cloud among many regions
@@ -49,7 +50,7 @@ _OF_THE_KERNEL = ('nodename', 'domainname', 'machine', 'release', 'sysname', 've
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Naming:
-    """The way in which series get the names of hosts: by a label of their own, or by one of
+    """The way in which series get the names of hosts: from a label of their own, or from a label of
     ``node_uname_info``.
 
     label, pattern, replacement : arguments of ``label_replace()``
@@ -187,7 +188,7 @@ def doubled(instant: Callable[[str], Vector]) -> dict[str, tuple[str, str]]:
     """Return {exporter: (how, label matcher of one series of each target)} of exporters that are
     scraped by several jobs at one address, or at several addresses of a machine.
 
-    :param instant: asks an instant query; what cannot be asked is taken to be scraped once
+    :param instant: asks an instant query; where a query fails, the target counts as scraped once
     """
     machines = _Machines(_samples(instant, joins.METRIC), _samples(instant, BOOTED))
     found = {}
@@ -219,8 +220,9 @@ class _Series:
             self.targets[LIBVIRT] = tuple(_by_instance(self.guests[LIBVIRT]))
 
     def best(self):
-        """Return a pair: the mark (label, value) that selects this cloud's series, None where none
-        is needed or helps or several fit equally; and in the last case the texts of these."""
+        """Return (mark, rivals). The mark is the (label, value) that selects this cloud's series;
+        None where none is needed, none helps or several fit equally. In the last case the rivals
+        are texts of these marks, otherwise empty."""
         everything = self.found(None)
         if not self.may_be_of_several(everything):
             return None, ()
@@ -265,7 +267,8 @@ class _Series:
                 yield from ((label, value) for value in sorted(found))
 
     def found(self, mark) -> Found:
-        """Return the exporters and servers by the series with a mark."""
+        """Return the exporters and servers that are found by the series with a mark; by all series
+        where it is None."""
         machines = self.machines.marked(mark)
         exporters = [
             _exporter(kind, _marked(samples, mark), machines, self.hosts)
@@ -285,7 +288,7 @@ class _Series:
                      frozenset(uuid for _sample, uuid in shown))
 
     def by_host(self, exporter, shown, machines):
-        """Return the servers by the host that shows them.
+        """Return {host: uuids of the servers whose series name the host}.
 
         :param shown: (sample, uuid)
         """
@@ -298,8 +301,9 @@ class _Series:
         return {host: frozenset(found[host]) for host in found.keys() & self.known}
 
     def fit(self, found):
-        """Return (number of targets that are hosts, number of servers on the host that Nova has for
-        them less the number of others)."""
+        """Return two numbers that are higher the better a mark fits: the number of targets that are
+        hosts, and the number of servers with the host that Nova has for them, minus the number of
+        servers with another host."""
         place = {each.uuid: each.host for each in self.instances}
         right = [place[uuid] == host for host, uuids in found.guests.items() for uuid in uuids]
         return sum(len(each.hosts) for each in found.exporters), 2 * sum(right) - len(right)
@@ -397,7 +401,8 @@ def _name_function(naming, machines) -> Callable[[Sample], str | None]:
 
 
 def _rewritten(naming, value):
-    """Return what ``label_replace()`` gives, None where the pattern does not match."""
+    """Return the name of the host that ``label_replace()`` makes of a value; None where the pattern
+    does not match."""
     if len(value) > labels.LONGEST_NAME:
         return None
     found = re.fullmatch(naming.pattern, value)
@@ -405,7 +410,8 @@ def _rewritten(naming, value):
 
 
 def guest_label(samples: Sequence[Sample], instances: Sequence[Instance]) -> tuple[str, str]:
-    """Return the label and the attribute that most servers are found by, ('', '') for none."""
+    """Return (label, attribute of an Instance) by which most servers are found; ('', '') where none
+    are."""
     best, most = ('', ''), 0
     for label in ('domain', 'resource', 'uuid', *sorted(
             {label for sample in samples for label in sample.labels} - _OF_ONE_TARGET)):

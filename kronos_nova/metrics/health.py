@@ -11,10 +11,10 @@ from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Vector
 
 FEW = 10
-"""Number of instances of which one may have two series without a warning; one may in any case.
-Raised, fewer live migrations at once make a warning; lowered, a host that is scraped twice makes
-none. A tenth is more than migrate at once, and less than a host has in an aggregate of up to ten
-hosts."""
+"""Number of instances for each of which one may have two series without a warning. One instance may
+have two series in any case. Raised, fewer live migrations at once make a warning; lowered, a host
+that is scraped twice makes none. A tenth is more than migrate at once, and less than a host has in
+an aggregate of up to ten hosts."""
 
 TOLERANCE = 1e-9
 """Distance from [0, 1], as a fraction of a host, that counts as rounding. Fixed by the tolerance of
@@ -38,12 +38,12 @@ class Expected:
     :ivar names: names that need a series
     :ivar others: known names that need no series
     :ivar noun: noun for the names in messages
-    :ivar moving: names that are in a move: two hosts report such an instance, and for a scrape or
-        two after the move; None where nothing may have two series
-    :ivar oldest: Unix seconds; a sample from before is as good as none. A Prometheus stamps the
-        samples of an instant query with the time of the evaluation, so this finds caches that
-        answer with old results, and clocks that differ.
-    :ivar newest: Unix seconds; of a later sample it is not known how old it is
+    :ivar moving: names of instances in a move, which may have two series: both hosts report them
+        until a scrape or two after the move; None where no name may have two series
+    :ivar oldest: Unix seconds; an older sample counts as missing. A Prometheus stamps the samples
+        of an instant query with the time of the evaluation, so this finds caches that answer with
+        old results, and clocks that differ.
+    :ivar newest: Unix seconds; the age of a later sample is not known
     """
 
     label: str
@@ -62,7 +62,7 @@ class Health:
     :ivar detail: text for an operator; '' when healthy
     :ivar diagnosis: the names that were found; None when there was no answer
     :ivar out_of_range: expected names whose value is not in [0, 1], NaN included
-    :ivar extreme: the value of the first of these; None where there is none
+    :ivar extreme: the value of the first name in ``out_of_range``; None where there is none
     :ivar is_whole: False where the source itself says that its answer lacks something
     """
 

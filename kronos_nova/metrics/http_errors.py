@@ -67,8 +67,8 @@ class Reply:
 
 
 def of_reply(reply: Reply, endpoint: Endpoint) -> tuple[type[exception.MetricsError], str]:
-    """Return the class of the error for a reply, and a text with its cause, remedy and first
-    line."""
+    """Return (class of the error for a reply, text with the cause, the remedy and the first line of
+    the reply)."""
     kind, said = _api_error(reply.body)
     said = _without_secrets(said or answer.first_line(reply.body) or reply.reason, endpoint)
     for cause in _CAUSES:
@@ -115,8 +115,7 @@ def of_tls(error: Exception) -> str:
 
 def of_connection(error: Exception, endpoint: Endpoint, proxy: str | None
                   ) -> tuple[type[exception.MetricsError], str]:
-    """Return the class of the error, and a text about the cause, for a connection that failed or
-    broke."""
+    """Return (class of the error, text about the cause) for a connection that failed or broke."""
     is_plain = endpoint.url.lower().startswith('http://')
     if is_plain and isinstance(error, http.client.BadStatusLine) and _is_tls(error.line):
         return exception.MetricsUntrusted, f'it answers in TLS; {_WRITE_HTTPS}'
@@ -135,7 +134,7 @@ def _is_tls(line):
 
 
 def _api_error(body):
-    """Return type and text of the API's own error, or None and ''."""
+    """Return (type, text) of the API's own error in a body; (None, '') where there is none."""
     try:
         answer.read_answer(body, '')
     except exception.MetricsQueryRefused as error:
@@ -217,7 +216,8 @@ def _credentials(asked, endpoint):
 
 
 def _by_proxy(reply, endpoint, _kind, _said):
-    """Return the error for a refusal by a proxy of the environment; None for any other reply."""
+    """Return (class of the error, text) for a refusal by a proxy that the environment names; None
+    for any other reply."""
     is_refusal = reply.status in (403, 407) or reply.status >= 500
     if not is_refusal or (reply.proxy is None and reply.status != 407):
         return None
@@ -290,7 +290,8 @@ def _unavailable(reply, _endpoint, kind, _said):
 
 
 def _query(reply, _endpoint, kind, said):
-    """Return why the API rejects the query itself; None for any other answer."""
+    """Return (class of the error, text) where the API rejects the query itself; None for any other
+    reply."""
     if not kind or reply.status not in (400, 422):
         return None
     if _DUPLICATES.search(said):
@@ -327,7 +328,8 @@ _CAUSES = (
     _unavailable,   # 429, 5xx
     _query,         # 400, 422 with the API's own error
 )
-"""Causes in the order in which they are tried: from particular servers to statuses."""
+"""Functions that return the error for a reply, or None where its cause is another one. They are
+tried in this order: those that recognise particular servers, then those for statuses."""
 
 
 def _without_secrets(text, endpoint):

@@ -2,7 +2,7 @@
 
 An exporter's ``instance`` is an address in Kolla-Ansible and RHOSO. ``node_uname_info`` of
 node_exporter has the address and the name of each host, so a join gives series the names that Nova
-uses, whatever the query has aggregated away.
+uses, even where the query has dropped other labels.
 """
 
 import dataclasses
@@ -74,7 +74,8 @@ def _join(machines, samples, host_label, hosts):
 
 
 def _names(by_address: Mapping[str, Sample], hosts):
-    """Return the label with the names that most hosts have, or None."""
+    """Return a Proposal of the label of ``node_uname_info`` that has the names of most hosts, or
+    None."""
     found = labels.diagnose(Vector(tuple(by_address.values())), NAME, hosts)
     if found.proposal is not None:
         return found.proposal
@@ -82,7 +83,8 @@ def _names(by_address: Mapping[str, Sample], hosts):
 
 
 def _key(samples, host_label, addresses):
-    """Return the label whose values are most often addresses of machines, or None."""
+    """Return the label of the samples whose values are most often addresses of machines, or
+    None."""
     best, most = None, 0
     for label in (host_label, 'instance', 'host'):
         count = sum(address(sample.labels.get(label, '')) in addresses for sample in samples)

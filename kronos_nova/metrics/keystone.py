@@ -31,7 +31,7 @@ class TokenSource(Protocol):
         """
 
     def renew(self) -> None:
-        """Drop a refused token, so that the next one is new."""
+        """Drop a refused token, so that :meth:`token` requests a new one."""
 
 
 class KeystoneTokens:
@@ -52,7 +52,7 @@ class KeystoneTokens:
             raise self._error(exception.MetricsUntrusted, 'is not trusted with the cafile of',
                               error) from error
         except exceptions.MissingAuthPlugin as error:
-            raise self._error(exception.MetricsDenied, 'cannot be asked by', error) from error
+            raise self._error(exception.MetricsDenied, 'gives no token for', error) from error
         except exceptions.ClientException as error:
             raise self._error(exception.MetricsUnreachable, 'gives no token for', error) from error
         if not token:

@@ -30,8 +30,8 @@ class Proposal:
 
     @property
     def is_plain(self) -> bool:
-        """Return whether the label as it is has the names, so that ``host_label`` is all to
-        change."""
+        """Return whether the label has the names without a rewrite, so that only ``host_label`` has
+        to be changed."""
         return (self.pattern, self.replacement) == PLAIN
 
     def remedy(self, host_label: str) -> str:
@@ -148,7 +148,8 @@ def case_remedy(hosts: Iterable[str]) -> str:
 
 
 def _propose(vector, host_label, hosts, matches, fold=_as_it_is):
-    """Return the candidate that finds most hosts; of equal ones, the candidate that changes least.
+    """Return the Proposal that finds most hosts; of equal ones, the Proposal that changes the query
+    least. None where none finds more than ``matches``.
 
     :param fold: applied to each value of a label
     """
@@ -198,8 +199,8 @@ def rewrites(hosts: Iterable[str]) -> Iterator[Rewrite]:
 
 
 def _matches(values, rewrite, hosts):
-    """Return the number of hosts with exactly one series after a rewrite; 0 if a host has several,
-    because the right one is then not known."""
+    """Return the number of hosts that have exactly one series after a rewrite. It is 0 if a host
+    has several, because it is not known which of these is right."""
     names = collections.Counter(filter(None, map(rewrite.name, values)))
     matched = hosts & names.keys()
     return 0 if any(names[host] > 1 for host in matched) else len(matched)

@@ -26,7 +26,7 @@ GROUP = 'kronos_prometheus'
 
 LOG = logging.getLogger(__name__)
 
-# These errors may be temporary; all others would occur again.
+# Errors after which a request is repeated, because their cause may be temporary.
 _PASSING = (exception.MetricsUnreachable, exception.MetricsTimeout, exception.MetricsUnavailable)
 
 
@@ -112,8 +112,9 @@ class PrometheusClient:
         return self._deadline - now
 
     def _smoothed(self, query):
-        """Return the query with smoothing, for loads only. An average of a capacity would hide that
-        a host was enlarged, and forecasts and histories are means already."""
+        """Return the PromQL of a query, with smoothing if it is about load. An average of a
+        capacity would hide that a host was enlarged, and forecasts and histories are means
+        already."""
         if self._smoothing is None or query.kind in (HOST_CAPACITY, HISTORY, FORECAST):
             return query.promql
         window, step = self._smoothing
@@ -154,7 +155,10 @@ def from_conf(conf, patience=float('inf')) -> PrometheusClient:
 
 
 def _refuse_invalid(conf):
-    """Raise for values that oslo.config refuses, with what to write."""
+    """Check the values of the options that oslo.config refuses only when they are read.
+
+    :raises ConfigurationError: a value is invalid
+    """
     wrong = {key: problem for key, problem in invalid_values.values(conf).items()
              if key[0] == GROUP}
     if wrong:

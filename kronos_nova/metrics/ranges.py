@@ -52,7 +52,7 @@ class RangeSelector:
 
     @property
     def seconds(self) -> float:
-        """Return the length of the window."""
+        """Return the length of the window in seconds."""
         return seconds(self.window)
 
     def __str__(self) -> str:
@@ -108,7 +108,8 @@ def _intervals(instant, promql):
 
 
 def _interval(instant, each):
-    """Return the seconds between samples, None where there are enough or none at all."""
+    """Return the seconds between the samples of a range; None where it has enough samples, or its
+    metric has none at all."""
     if _samples(instant, each, 1) >= each.needed:
         return None
     for times in LONGER:
@@ -119,7 +120,7 @@ def _interval(instant, each):
 
 
 def seconds(window: str) -> float:
-    """Return the length of a window such as 5m."""
+    """Return the length in seconds of a window such as 5m."""
     return sum(int(number) * _UNITS[unit] for number, unit in _DURATION.findall(window))
 
 
@@ -132,6 +133,7 @@ def _samples(instant, each, times):
 
 
 def _duration(seconds):
-    """Return a duration of PromQL that is not shorter, in whole minutes from one minute on."""
+    """Return a number of seconds as a duration of PromQL, rounded up: to whole minutes from one
+    minute on, else to whole seconds."""
     minutes = math.ceil(round(seconds / 60, 3))
     return f'{minutes}m' if seconds >= 60 else f'{math.ceil(round(seconds, 3))}s'

@@ -107,8 +107,8 @@ class Transport:
 
     @contextlib.contextmanager
     def _classify_errors(self):
-        """Translate errors of requests while it connects, and of urllib3 while a body is read, into
-        those of Kronos."""
+        """Translate errors of the block into those of Kronos: errors of requests while it connects,
+        and of urllib3 while a body is read."""
         try:
             yield
         except (requests.exceptions.SSLError, urllib3.exceptions.SSLError) as error:
@@ -204,8 +204,8 @@ class _Exchange:
 
 
 def _cause(error):
-    """Return the innermost reason: requests wraps errors of urllib3, which wraps those of the
-    operating system."""
+    """Return the innermost cause of an error. requests wraps errors of urllib3, which wraps those
+    of the operating system."""
     while True:
         inner = getattr(error, 'reason', None) or error.__cause__ or error.__context__
         if not isinstance(inner, Exception):

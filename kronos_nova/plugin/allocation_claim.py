@@ -27,8 +27,7 @@ a few failures in a row mean that the host is full; not measured."""
 
 
 class AllocationClaim:
-    """The resources that a live migration has claimed in placement, with the operations that claim
-    and release them.
+    """The claim of a live migration in placement, with the operations that make it and release it.
 
     :param source: the ComputeNode of the source
     """
@@ -53,8 +52,9 @@ class AllocationClaim:
         return candidates.on_host(self._placement, spec, destination, self.shared_with(destination))
 
     def spec_for_host(self, spec, destination: str, found: list[Candidate]):
-        """Return ``spec`` without the resources that sharing providers give on ``destination``: for
-        a named host the scheduler asks placement only for resources of the host's own providers."""
+        """Return ``spec`` without the resources that come from sharing providers on
+        ``destination``. For a named host, the scheduler requests from placement only resources of
+        the host's own providers."""
         names = ownership.classes(self.shared_with(destination))
         return candidates.without_classes(
             spec, names.union(*(each.shared_classes for each in found)))
@@ -108,7 +108,7 @@ class AllocationClaim:
         self.claim(destination, {destination: ownership.totals(local)})
 
     def release(self, is_gone) -> None:
-        """Undo :meth:`claim`. Does nothing where no claim has changed placement.
+        """Undo :meth:`claim`. Nothing is done where no claim has changed allocations.
 
         :raises PlacementError: see :func:`kronos_nova.placement.moves.revert`
         """
@@ -121,11 +121,11 @@ class AllocationClaim:
 
 
 class ClaimingScheduler:
-    """Stands in for the scheduler client of Nova's live migration task. The scheduler chooses a
-    host without claiming, and Kronos claims the resources.
+    """Replaces the scheduler client of Nova's live migration task. The scheduler chooses a host
+    without a claim in placement, and Kronos makes the claim.
 
-    Nova's loop over destinations (skip a host that fails the live checks, try the next) continues
-    unchanged above this class.
+    Nova's loop over destinations, which skips a host that fails the live checks and tries the next
+    one, calls this class and is not changed.
 
     :param task: the live migration task, for its checks
     """

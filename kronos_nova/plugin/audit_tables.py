@@ -27,7 +27,8 @@ read."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Asking:
-    """An instance with the parts of its records from which its resource requests are computed.
+    """The parts of Nova's records of an instance from which the resources that it requests are
+    computed.
 
     row : uuid, host, node, project_id, user_id, vm_state, task_state, created_at, updated_at,
         image_ref; flavor and pci_requests as JSON text

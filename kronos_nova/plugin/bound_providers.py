@@ -1,7 +1,8 @@
 """Resource providers of a host from which an instance's ports and PCI devices are allocated.
 
-Neutron and the hypervisor use the providers that were chosen when the instance was placed. An
-allocation on another provider would leave the one in use to be allocated a second time.
+Neutron and the hypervisor use the providers that were chosen when the instance was placed. If it
+were allocated on another provider, the one in use would seem free, and could be allocated a second
+time.
 """
 
 import collections
@@ -15,7 +16,8 @@ def agreeing(context, instance, found: list[Candidate], tree: frozenset[str]) ->
     """Return the candidates of ``found`` in which each port and each device stays on its provider,
     in order.
 
-    A port or device on a provider outside ``tree`` (the host's providers) rules out no candidate.
+    ``tree`` are the host's providers. A port or device on any other provider rules out no
+    candidate.
     """
     bound = {requester: providers for requester, providers in _bound(context, instance).items()
              if providers.keys() <= tree}

@@ -1,8 +1,9 @@
 """Allocation candidates of a host that Nova's own scheduler would accept.
 
-Some of Nova's filters judge not only a host but each of its candidates: a PCI device may be in a
-NUMA node where the instance does not fit. Where nothing is claimed, the scheduler does not return
-the candidates that passed. So the filters run once more here, for the host that it chose.
+Some of Nova's filters judge each candidate of a host and not only the host, because a PCI device
+may be in a NUMA node where the instance does not fit. Where the scheduler makes no claim, it does
+not return the candidates that passed. So the filters run once more here, for the host that it
+chose.
 """
 
 import functools
@@ -63,7 +64,8 @@ def _state(node):
 
 @functools.cache
 def _filters():
-    """Return one filter of each class, because Nova's filters have no state."""
+    """Return one filter of each class that is needed. They are made once and used for all hosts,
+    because Nova's filters have no state."""
     try:
         known = filters.HostFilterHandler().get_matching_classes(
             CONF.filter_scheduler.available_filters)

@@ -54,7 +54,7 @@ def on_host(client: PlacementClient, spec, root: str, held: Allocations) -> list
     request = scheduler_utils.ResourceRequest.from_request_spec(spec)
     found = _find(client, request, root)
     if not found and request.cpu_pinning_requested:
-        # A host that does not report PCPU yet; the scheduler asks a second time as well.
+        # The host may not report PCPU yet. Nova's scheduler makes this second request as well.
         found = _find(client, scheduler_utils.ResourceRequest.from_request_spec(
             spec, enable_pinning_translate=False), root)
     return found
@@ -136,8 +136,8 @@ def with_flavor_of(instance, spec):
 
 
 def _find(client, request, root):
-    """Return the candidates. Placement leaves sharing providers out where a tree is named, so each
-    way of using them is requested by name."""
+    """Return the candidates for a request on the tree of ``root``. Where a tree is named, placement
+    leaves sharing providers out, so each combination of these is requested by name."""
     group = request.get_request_group(None)
     group.in_tree = root
     found = _ask(client, request, {})

@@ -12,12 +12,12 @@ LOG = logging.getLogger(__name__)
 
 PATIENCE = 5
 """Seconds that all cells together have to answer. Raised, the worker that waits may count as dead,
-see :mod:`kronos_nova.plugin.reconciling`; lowered, a slow cell counts as unreachable. Nova's own
-way to connect tries for more than a minute."""
+see :mod:`kronos_nova.plugin.reconciling`; lowered, a slow cell counts as unreachable. Nova itself
+tries to connect for more than a minute."""
 
 USER_ID = 'kronos'
-"""The user of Kronos' migrations in Nova's records. A record without a user and a project breaks
-``GET /os-migrations`` for everybody."""
+"""The user of Kronos' migrations in Nova's records. A migration record without a user and a project
+makes ``GET /os-migrations`` fail for all users."""
 
 
 def admin_context():
@@ -82,7 +82,8 @@ def _first_service(context):
 def target_instance(context, uuid):
     """Target the context at the instance's cell.
 
-    :returns: whether the instance has a cell; one without was never scheduled, or is gone
+    :returns: whether the instance has a cell; an instance without a cell was never scheduled, or is
+        deleted
     """
     try:
         mapping = objects.InstanceMapping.get_by_instance_uuid(context, uuid)
@@ -97,7 +98,7 @@ def target_instance(context, uuid):
 def target_host(context, host):
     """Target the context at the cell of a compute host.
 
-    :returns: whether the host is mapped to one
+    :returns: whether the host is mapped to a cell
     """
     try:
         mapping = objects.HostMapping.get_by_host(context, host)

@@ -29,7 +29,7 @@ STORE_TIMEOUT_SECONDS = 5
 """Seconds that storing a claim may take. Raised, other claims of the host wait longer; lowered,
 more claims are not stored. Not measured."""
 
-# Errors of oslo.messaging where the other end does not serve a namespace.
+# Errors of oslo.messaging where the called service has no endpoint of a namespace.
 UNSERVED = (messaging.UnsupportedVersion, messaging.NoSuchMethod)
 
 
@@ -140,8 +140,8 @@ def call_store(method, **kwargs):
 
 
 def is_unserved(error):
-    """Return whether the other end does not serve the namespace. Over a broker, an error arrives as
-    the name of its class."""
+    """Return whether an error means that the called service has no endpoint of the namespace. Over
+    a broker, an error arrives as the name of its class."""
     return isinstance(error, UNSERVED) or (
         isinstance(error, messaging.RemoteError) and
         error.exc_type in {unserved.__name__ for unserved in UNSERVED})

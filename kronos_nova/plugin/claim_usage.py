@@ -31,9 +31,10 @@ def to_usage(amount):
 
 
 def check_cells(compute_node, amount):
-    """Make sure that the NUMA topology of ``amount`` can be counted on a node.
+    """Check that Nova can count the NUMA topology of ``amount`` on a node.
 
-    :raises Exception: the topology cannot be counted; of any type, because it may contain anything
+    :raises Exception: the topology cannot be counted; the error may be of any type, because a
+        topology from the store may contain anything
     """
     topology = to_usage(amount)['numa_topology']
     if topology and compute_node.numa_topology:
@@ -56,8 +57,8 @@ def devices_of(pci_tracker, uuid):
 
 
 def is_way_back(migration, instance, host, node):
-    """Return whether Nova counts, for a migration on this node, the old resources of the instance
-    instead of the new ones."""
+    """Return whether Nova counts the instance's old resources for a migration on this node, and not
+    its new ones."""
     arrives = (migration.dest_compute, migration.dest_node) == (host, node)
     leaves = (migration.source_compute, migration.source_node) == (host, node)
     if arrives and leaves:

@@ -98,7 +98,7 @@ class InProcessComputeApi:
             cells.target_host(context, move.destination)
             release(context, move.destination, claim_id)
         except (messaging.MessagingException, db_exc.DBError) as e:
-            LOG.warning('Host %s goes on holding room for instance %s until that expires: %s',
+            LOG.warning('Host %s still holds room for instance %s, until the claim expires: %s',
                         move.destination, move.instance_uuid, e)
 
     def live_migrate(self, move):
@@ -111,9 +111,9 @@ class InProcessComputeApi:
             context, instance, host_name=move.destination))
 
     def _migrate(self, move, act):
-        """Ask Nova for a move.
+        """Request a move from Nova.
 
-        :param act: asks Nova, given context and instance
+        :param act: requests the move; called with context and instance
         """
         with answered(move.instance_uuid):
             context = cells.request_context(None, request_id(move.uuid))
@@ -215,7 +215,7 @@ class InProcessComputeApi:
             return None
 
     def _migration(self, context, move):
-        """Return the Migration that the move asked for, or None."""
+        """Return the Migration that was requested for a move, or None."""
         found = self._requested.find(move, self._listed(context, move))
         return found and objects.Migration.get_by_id(context, found.number)
 
@@ -250,8 +250,11 @@ def _refused(move, reason):
 
 @contextlib.contextmanager
 def answered(what):
-    """Turn errors of services that do not answer into outages, which say nothing about the
-    instance."""
+    """Translate errors of the block.
+
+    :raises NovaUnavailable: a service did not answer, which says nothing about the instance
+    :raises NovaClientError: the message broker or keystone refused
+    """
     try:
         yield
     except exception.MoveError:

@@ -212,7 +212,8 @@ def _is_marked(context, instance):
 
 
 def _move_of(context):
-    """Return the uuid of the move for which the executor made this request, from the request id."""
+    """Return the uuid of the move for which the executor made a request, which is a part of the
+    request id; for other requests, a text that is the uuid of no move."""
     return (context.global_request_id or '').removeprefix('req-')
 
 
@@ -228,8 +229,8 @@ def _is_of_a_plan(context):
     try:
         return journal.Journal(_impatient_database(), worker.name(CONF.host)).knows(move_uuid)
     except (db_exc.DBError, exception.KronosException) as e:
-        LOG.warning('Cannot tell whether request %s is of a plan, and take it for one that is not: '
-                    '%s', context.global_request_id, db_engine.first_line(e))
+        LOG.warning('It is not known whether request %s is of a plan, so it counts as '
+                    'one of a user: %s', context.global_request_id, db_engine.first_line(e))
         return False
 
 
@@ -265,7 +266,8 @@ def _tasks():
 
 class Kronos:
     """Kronos in one conductor worker. Its parts are made at their first tick, after the worker has
-    forked. An error is logged once, and the work is tried again, while the conductor continues.
+    forked. An error of a part is logged once and its work is tried again. The conductor itself is
+    not affected.
     """
 
     def __init__(self, conf):

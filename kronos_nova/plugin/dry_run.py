@@ -30,9 +30,9 @@ def _agreed(before):
 
 
 def _is_of_today(context, instance, before):
-    """Return whether a refusal may be due to servers that earlier moves bring to the host or take
-    away: because of PCI devices or NUMA topology of a leaving server, or of a server group that the
-    instance shares with one of them."""
+    """Return whether a refusal may be due to servers that earlier moves of the plan bring to the
+    host or take away. The cause may be a PCI device or the NUMA topology of a leaving server, or a
+    server group that the instance shares with one of these servers."""
     if not (before.arriving or before.leaving):
         return False
     try:
@@ -120,8 +120,8 @@ class SchedulerDryRun:
 
     @staticmethod
     def _why_no_host(found, destination, error):
-        """Return a sentence on whether placement or a filter refused the host, which the
-        scheduler's error does not say."""
+        """Return a sentence that says whether placement or a filter refused the host. The
+        scheduler's error leaves that open."""
         if not found:
             return f'placement has no candidate on {destination.host} for what the instance needs'
         return (f'a filter of Nova\'s scheduler refuses {destination.host}, and its log says '

@@ -46,7 +46,7 @@ class KronosDriver(notifier.Driver):
         service.SERVICE_MANAGERS.update(MANAGERS)
 
     def notify(self, ctxt, message, priority, retry):
-        """Do nothing: other drivers named in nova.conf notify."""
+        """Do nothing, because the other drivers that nova.conf names send the notification."""
 
 
 @functools.cache

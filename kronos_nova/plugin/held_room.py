@@ -54,7 +54,8 @@ class HeldRoom:
 
 def _fit(host: 'host_manager.HostState', spec: 'objects.RequestSpec',
          shapes: Sequence[Shape]) -> bool:
-    """Return whether a server and then servers of some shapes fit on a host."""
+    """Return whether the server of a request, and after it a server of each of ``shapes``, fit on a
+    host."""
     flavor, topology = spec.flavor, host.numa_topology
     disk = 0 if spec.is_bfv else flavor.root_gb
     asked = collections.Counter(

@@ -78,7 +78,7 @@ class InProcessHostApi:
                 getattr(api.API(), action)(context, instance)
             except nova_exception.InstanceInvalidState as e:
                 # Another worker, or the server's owner, was first.
-                LOG.info('Server %s: %s', server, e)
+                LOG.info('Server %s need not %s any more: %s', server, action, e)
             except nova_exception.NovaException as e:
                 if outages.is_outage(e):
                     raise

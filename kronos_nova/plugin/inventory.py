@@ -1,5 +1,5 @@
-"""Reads the cloud within a Nova process: Nova's tables by columns, placement by provider and
-generation."""
+"""Reads the cloud within a Nova process. Of Nova's tables only some columns are read, and of
+placement only the providers whose generation has changed."""
 
 import collections
 import contextlib

@@ -130,8 +130,8 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
             migrate_data=self.migrate_data)
 
     def rollback(self, ex):
-        """Restore the allocations on the source. An error here is logged and left to the
-        reconciler, because the first error is the one to report.
+        """Restore the allocations on the source. An error of the rollback is logged and left to the
+        reconciler, because Nova has to report the error that caused the rollback.
 
         Where the request to the source may have arrived, the allocations stay: the guest may be
         moving, and needs what it holds at the destination.
@@ -188,7 +188,7 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         try:
             self._claim.copy_to(node)
         except errors.InsufficientInventory as error:
-            # In Nova's words, which operators look for.
+            # The text is Nova's own, because operators search for it.
             raise nova_exception.NoValidHost(
                 reason=f'Unable to move instance {self.instance.uuid} to host {self.destination}. '
                        f'There is not enough capacity on the host for the instance. {error}'

@@ -1,4 +1,4 @@
-"""The managers under the names that :mod:`kronos_nova.plugin.entry` registers.
+"""The manager classes, under the names that :mod:`kronos_nova.plugin.entry` registers with Nova.
 
 Nova imports a manager's class by its dotted name. The names here are resolved at that moment, so
 that a service imports only its own part of Kronos, and so that Nova gets its own class where it
@@ -26,7 +26,7 @@ CLASSES = {
 
 def resolve(name):
     """Return (manager class to use, problems). The class is Kronos' where it fits the installed
-    Nova, else Nova's own, and the problems say why.
+    Nova. Otherwise it is Nova's own, and the problems are lines that say why.
 
     The module of Kronos' class lists the parts of Nova that it needs in ``EXPECTED``.
     """

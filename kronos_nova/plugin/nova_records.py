@@ -36,8 +36,8 @@ CHUNK = 500
 optimise; lowered, there are more statements. Not measured."""
 
 RECENT = datetime.timedelta(days=1)
-"""Age up to which ended migrations are read. Older ones hold no allocations, or an audit finds
-these."""
+"""Age up to which ended migrations are read. Older ones have no allocations, or an audit finds the
+allocations."""
 
 UNFINISHED = list(migration_status.UNDER_WAY)
 
@@ -58,8 +58,10 @@ def _answered():
 
 @contextlib.contextmanager
 def _readable():
-    """Open the context of one instance, in which an error in its records affects no other
-    instance."""
+    """Translate errors in the records of one instance, so that they do not affect other instances.
+
+    :raises InventoryError: the records of the instance cannot be read
+    """
     try:
         yield
     except requested_resources.UNREADABLE as error:
@@ -269,7 +271,7 @@ class CellRecords:
         return []
 
     def _hosts_up(self, context):
-        """Return the hosts that are up. They are read once for many calls."""
+        """Return the names of the hosts of a cell whose nova-compute is up."""
         return {service.host for service in objects.ServiceList.get_by_binary(
             context, 'nova-compute', include_disabled=True)
             if self._services.service_is_up(service)}
@@ -387,8 +389,8 @@ def _instance_and_context(uuid):
 
 
 def _instances(context, deleted=False, **filters):
-    """Return the instances. Soft-deleted servers are among them, because they can be restored and
-    keep their allocations."""
+    """Return the instances of a cell. Soft-deleted servers are included, because they can be
+    restored and keep their allocations."""
     return objects.InstanceList.get_by_filters(
         context, {'deleted': deleted, 'soft_deleted': not deleted, **filters})
 
@@ -416,8 +418,8 @@ class _HostsUp:
 
 
 def _migration(migration, up):
-    """Return a Migration. The state of the source is read only for migrations that have not
-    ended."""
+    """Make a Migration from Nova's record. Whether the source is up is looked up only for
+    migrations that have not ended."""
     has_ended = migration.status in migration_status.ENDED
     return records.Migration(
         uuid=migration.uuid, instance_uuid=migration.instance_uuid, kind=migration.migration_type,
@@ -428,7 +430,7 @@ def _migration(migration, up):
 
 
 def _age(record):
-    """Return seconds since a record last changed."""
+    """Return the seconds since a record was last changed."""
     changed_at = clock.aware(record.updated_at or record.created_at)
     return (clock.utcnow() - changed_at).total_seconds()
 

@@ -1,4 +1,5 @@
-"""Nova's records, read as columns: an instance has dozens of columns, and Kronos needs ten.
+"""Nova's records, of which only some columns are read. An instance has dozens of columns, and
+Kronos needs ten.
 
 The results equal those of Nova's objects, in a twentieth of the time. Data that does not concern
 Kronos is not read: no user data, no keys, and no metadata but Kronos' own. The tests compare each
@@ -106,8 +107,8 @@ def _main(context):
 
 
 def _keep_to_one_time(session):
-    """Make a new transaction read one consistent snapshot, also where the server's default is READ
-    COMMITTED, as it often is for Galera."""
+    """Set the isolation level of a new transaction so that all its statements read the database as
+    of one moment. The server's default may be READ COMMITTED, as often with Galera."""
     if session.get_bind().dialect.name != 'sqlite':  # which always does so
         session.connection(execution_options={'isolation_level': 'REPEATABLE READ'})
 
@@ -330,7 +331,7 @@ IMAGE_PREFIX = nova_utils.SM_IMAGE_PROP_PREFIX
 
 NO_PROPERTIES = frozenset((*nova_utils.SM_INHERITABLE_KEYS, *nova_utils.SM_SKIP_KEYS,
                            'base_image_ref', 'kernel_id', 'ramdisk_id'))
-"""Keys of an image's system metadata that are no property an operator sets."""
+"""Keys of an image's system metadata that are not properties which an operator has set."""
 
 
 def _image_properties(session, uuids):
@@ -347,8 +348,8 @@ def _image_properties(session, uuids):
 
 
 class _Names(dict):
-    """A mapping that records the names which a ``%`` template looks up, and returns 0 for each, a
-    value that every format accepts."""
+    """A mapping that records the names which a ``%`` template uses. Its value for each name is 0,
+    which every format accepts."""
 
     def __missing__(self, name):
         self[name] = 0

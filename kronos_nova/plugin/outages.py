@@ -1,5 +1,5 @@
-"""Outages inside Nova: the list of :mod:`kronos_nova.executor.outages`, and the classes
-by which Nova and neutron's client report one."""
+"""Outages inside Nova: the list of :mod:`kronos_nova.executor.outages`, and the classes by which
+Nova and neutron's client report an outage."""
 
 from neutronclient.common import exceptions as neutron_exc
 from nova import exception as nova_exception

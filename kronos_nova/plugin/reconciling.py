@@ -78,9 +78,9 @@ class Reconciling:
         self._go_on(now)
 
     def _go_on(self, now):
-        """Reconcile instances until the time of this tick is used up. After the last one, the next
-        run has to look back only to the beginning of this run, unless an instance has to be
-        examined again."""
+        """Reconcile instances until the time of this tick is used up. Once all are reconciled, the
+        beginning of this run is saved, to which the next run looks back, unless an instance has to
+        be examined again."""
         work, self._work = self._work, None
         for _outcome in work:
             if timeutils.now() - now > BUDGET_SECONDS:

@@ -22,9 +22,9 @@ table."""
 
 
 def note(database, request_spec, hold_seconds):
-    """Record that room is wanted for servers like those of ``request_spec``, unless such a record
-    is open. A request that names a host is left out, because room elsewhere is of no use to it. An
-    error here is logged and does not affect Nova's request.
+    """Record a request for room for servers like those of ``request_spec``, unless one is open
+    already. Nothing is recorded for a request that names a host, because room on another host does
+    not help it. An error here is logged and does not affect Nova's request.
 
     :param database: the control database, whose statements fail early rather than delay Nova's
         request
@@ -34,8 +34,8 @@ def note(database, request_spec, hold_seconds):
         if not _names_host(request_spec):
             _note(holds.Holds(database), request_spec, hold_seconds, database.utcnow())
     except (db_exc.DBError, exception.KronosException) as e:
-        LOG.warning('No room is made for servers like those that found no host (%s): the control '
-                    'database does not take the wish: %s', request_spec.flavor.name,
+        LOG.warning('No room is made for servers of flavor %s, which found no host: the control '
+                    'database does not accept the request: %s', request_spec.flavor.name,
                     db_engine.first_line(e))
 
 

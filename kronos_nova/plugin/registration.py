@@ -41,7 +41,7 @@ class Registration:
             tasks = self._make_tasks()
             tasks.announce(self._uuids[0], self._instance_uuid)
         except Exception as error:  # no error of the record is a reason not to migrate
-            LOG.warning('The live migration of instance %s is not written down: %s',
+            LOG.warning('The live migration of instance %s is not recorded as a task: %s',
                         self._instance_uuid, first_line(error))
         else:
             self._tasks = tasks
@@ -52,13 +52,13 @@ class Registration:
             return
         if not self._is_written_down(error):
             LOG.warning('Nova could not write down how the live migration of instance %s failed; '
-                        'that will be done for it.', self._instance_uuid)
+                        'the reconciler will do that.', self._instance_uuid)
             self._tasks.leave(*self._uuids)
             return
         try:
             self._tasks.end(*self._uuids)
         except db_exc.DBError as e:
-            LOG.warning('The live migration of instance %s will be forgotten later: %s',
+            LOG.warning('The task of the live migration of instance %s could not be deleted: %s',
                         self._instance_uuid, first_line(e))
             self._tasks.leave(*self._uuids)
 
@@ -91,8 +91,8 @@ class Registration:
         try:
             self._note_outage()
         except (db_exc.DBError, exception.KronosException) as error:
-            LOG.warning('That an outage ended the live migration of instance %s is not written '
-                        'down: %s', self._instance_uuid, first_line(error))
+            LOG.warning('It could not be recorded that an outage ended the live migration of '
+                        'instance %s: %s', self._instance_uuid, first_line(error))
 
     def _go_on(self, step):
         if self._tasks is not None and not step(self._tasks):

@@ -57,8 +57,8 @@ class Counter:
 
 
 def exactly(context, instance):
-    """Return the amounts that an instance may correctly hold: (``{resource class: amount}``,
-    ...)."""
+    """Return the amounts that an instance may hold, a ``{resource class: amount}`` for each way
+    that is correct."""
     spec = candidates.spec_of(context, instance)
     request = scheduler_utils.ResourceRequest.from_request_spec(spec)
     if not request.cpu_pinning_requested:

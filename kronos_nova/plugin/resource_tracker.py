@@ -1,4 +1,4 @@
-"""Nova's resource tracker, which stores the usage that it counts as claims.
+"""Nova's resource tracker, extended to store the usage that it counts as claims.
 
 Nova counts a node's usage in three places: for an instance, for a migration, and when a move is
 dropped. The overrides here call Nova's methods and store what these counted. All of them run under
@@ -113,7 +113,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         self._save(claims, uuid)
 
     def _hand_over(self, claims, uuid, leaves=False):
-        """Drop our usage of untracked claims that Nova is about to count or to take back itself."""
+        """Subtract the usage of untracked claims that Nova is about to count or to subtract
+        itself."""
         untracked = claims.untracked_for(uuid)
         for claim in untracked:
             del claims.untracked[claim.key]
@@ -193,9 +194,9 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         return claim
 
     def _forgotten(self, claims):
-        """Return the claims for which the audit found neither an instance nor a migration. A kept
-        claim that is no longer in the store was removed by an operator. A claim with a negative id
-        was never in the store."""
+        """Return the claims for which the audit found neither an instance nor a migration. A claim
+        that was stored and is no longer in the store was removed by an operator, and is left out. A
+        claim with a negative id was never in the store."""
         rows = {claim.key: claim for claim in self.ledger.rows(claims.node)}
         unsaved = {key: claim for key, claim in claims.waiting.items()
                    if claim.id < 0 or not self.ledger.is_saved}
@@ -245,7 +246,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                     self.release(context, claim)
 
     def hold(self, context, claim):
-        """Count a claim that Nova does not know of. The caller holds the lock, here and below."""
+        """Count the usage of a claim that Nova does not know of. The caller holds the lock, as for
+        the methods below."""
         self.ledger.node_claims(claim.node).add_untracked(claim)
         self._count(claim.amount, claim.node)
         self.ledger.save(claim.node, claim.instance_uuid)
@@ -283,8 +285,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
     def _start_from_claims(self, context, resources):
         """Take the usage of a node from its claims, where that is possible.
 
-        After any error Nova's own audit runs instead, as it does without Kronos. An error that the
-        claims did not cause occurs there again.
+        After any error Nova's own audit runs instead, as it does without Kronos. If the claims were
+        not the cause of the error, the audit raises it again.
 
         :returns: whether the node is ready
         """
@@ -341,7 +343,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         return CONF.pci.report_in_placement and not all(_is_home(claim) for claim in rows)
 
     def _instances_of(self, context, nodename):
-        """Return ``{uuid: Instance}`` of what Nova counts here, without joined tables."""
+        """Return ``{uuid: Instance}`` of the instances that Nova counts on a node, read without
+        joined tables."""
         instances = objects.InstanceList.get_by_host(context, self.host, expected_attrs=[])
         return {instance.uuid: instance for instance in instances
                 if instance.node == nodename and not vm_states.allow_resource_removal(
@@ -362,7 +365,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                 all(self._is_moving(context, claim) for claim in elsewhere))
 
     def _is_moving(self, context, claim):
-        """Return whether Nova may count, for a migration, an instance that is on another host."""
+        """Return whether the instance of a claim is on another host and may be migrating, so that
+        Nova counts it here for its migration."""
         try:
             instance = objects.Instance.get_by_uuid(context, claim.instance_uuid, expected_attrs=[])
         except nova_exc.InstanceNotFound:

@@ -23,7 +23,8 @@ MARK = 'kronos_reverts'
 
 
 def mark(stats):
-    """Mark a node's stats: its nova-compute reverts moves by :class:`RevertsAtomically`."""
+    """Mark a node's stats, so that a conductor knows that its nova-compute reverts moves by
+    :class:`RevertsAtomically`."""
     if CONF.kronos.atomic_moves != 'off':
         stats[MARK] = '1'
 

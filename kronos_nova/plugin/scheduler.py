@@ -81,14 +81,15 @@ class LastRead:
         self.held = held_room.HeldRoom(holds)
 
     def heed(self, policies_file, aggregates, levels):
-        """Read the rules of operators.
+        """Replace the rules of operators by those of a policies file.
 
         :raises PolicyError: the policies file is wrong
         """
         self.rules = requests.RequestRules(policies.load(policies_file).rules, aggregates, levels)
 
     def score(self, host):
-        """Return the score of a host; that of an unknown host is the average of the others."""
+        """Return the score of a host. For a host without a score, return the average of the
+        others."""
         if host in self.scores or not self.scores:
             return self.scores.get(host, 0.0)
         return sum(self.scores.values()) / len(self.scores)
@@ -253,7 +254,8 @@ def _own_hosts(spec_obj, host_states):
 class KronosWeigher(weights.BaseHostWeigher):
     """Prefers hosts whose measured load is low (high where Kronos packs).
 
-    Operators' preferences that the server would break on a host add their cost to its load.
+    If the server would violate preferences of operators on a host, their cost is added to the
+    host's load.
     """
 
     def weight_multiplier(self, host_state):

@@ -1,6 +1,6 @@
 """Facts about instances that decide how and where Nova can move them: devices, ports, shares, the
-model of their processors and the zone they are pinned to. They are read as columns, and again only
-when the instance has changed and every few readings.
+model of their processors and the zone they are pinned to. Only some columns are read, when an
+instance is new or has changed, and again after every :data:`READ_ALL_EVERY` readings.
 """
 
 import json
@@ -42,7 +42,7 @@ class FactReader:
         self._reading = 0
 
     def begin(self):
-        """Begin a reading."""
+        """Count a new reading. Called before the instances of a cell are read."""
         self._reading += 1
 
     def read(self, session, rows):
@@ -63,7 +63,7 @@ class FactReader:
                                      self._alike.setdefault(facts, facts))
 
     def facts_of(self, uuid):
-        """Return the Facts of an instance that was read."""
+        """Return the Facts of an instance; NO_FACTS where none were read."""
         known = self._known.get(uuid)
         return NO_FACTS if known is None else known[2]
 
@@ -127,7 +127,8 @@ def _cpu_model(uuid, text):
 
 
 def _topology(uuid, text):
-    """Return the needs of NUMA cells; none where they cannot be read."""
+    """Return the Topology of an instance, the NUMA cells that it needs and has; an empty one where
+    Nova's record cannot be read."""
     try:
         return numa.topology(_parsed(uuid, text, 'NUMA topology'))
     except (TypeError, ValueError, boundary.OutOfBounds) as error:

@@ -20,7 +20,7 @@ Nova."""
 
 
 class _WithoutEventlet:
-    """An import finder for which eventlet is not installed."""
+    """An import finder that hides eventlet, as if it were not installed."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -53,8 +53,8 @@ def load_nova(config_files, config_dirs):
 
 
 def _be_impatient():
-    """Shorten the waits for databases: a service waits for minutes, but a person wants an
-    answer."""
+    """Shorten the waits for databases. A service may wait for minutes, but the user of a command
+    wants an answer."""
     from nova import conf
     from nova.db.api import api as api_database
     from nova.db.main import api as main_database

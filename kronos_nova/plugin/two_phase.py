@@ -60,7 +60,8 @@ class TwoPhaseClaims:
         return nodename
 
     def _test_move(self, context, instance, migration, nodename):
-        """Run Nova's own tests of NUMA and PCI fit, which Nova runs when the claim is made."""
+        """Run Nova's own tests of whether NUMA cells and PCI devices fit, as Nova does when it
+        makes a claim."""
         migration = migration or objects.Migration(
             migration_type=fields.MigrationType.LIVE_MIGRATION)
         requests = pci_request.get_pci_requests_from_flavor(instance.flavor)
@@ -112,7 +113,8 @@ has allocated there."""
 
 
 def _without_source(request):
-    """Return a copy of a port's InstancePCIRequest that any host may meet."""
+    """Return a copy of a port's InstancePCIRequest without the keys OF_SOURCE, so that devices of
+    any host can match."""
     copy = request.obj_clone()
     copy.spec = [{key: value for key, value in spec.items() if key not in OF_SOURCE}
                  for spec in request.spec]

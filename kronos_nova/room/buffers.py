@@ -1,5 +1,5 @@
-"""Buffers, which keep room for new servers at any time: the hosts of the room, and moves that make
-lost room again."""
+"""Buffers, which always keep room for a number of new servers: the hosts with this room, and moves
+that make it again where it was lost."""
 
 import dataclasses
 from collections.abc import Collection
@@ -96,8 +96,8 @@ def _most(snapshot: Snapshot, rules: ConstraintRules, shape: Shape) -> int:
 
 
 def _fullest_first(by_host: Mapping[str, int], count: int) -> Iterable[tuple[str, int]]:
-    """Yield (host, number of servers whose room is kept there). Hosts with most room come first, so
-    that few hosts are closed to other servers."""
+    """Yield (host, number of the ``count`` servers whose room is kept there). Hosts with most room
+    are used first, so that few hosts are closed to other servers."""
     for host, slots in sorted(by_host.items(), key=lambda each: (-each[1], each[0])):
         if count and slots:
             yield host, min(slots, count)

@@ -38,7 +38,8 @@ from kronos_nova.room import nova_order
 from kronos_nova.room import whole
 
 FITS, DOES_NOT, NOT_FOUND = VERDICTS = ('fits', 'does_not_fit', 'not_found')
-"""Verdicts: a placement of all servers was found; it is proven that none exists; neither."""
+"""Verdicts: a placement of all servers was found; it is proven that there is none; no placement was
+found, and there may be one."""
 
 EVACUATED = frozenset(('ACTIVE', 'SHUTOFF', 'ERROR'))
 """Statuses of the servers that Nova evacuates (``nova.compute.api.API.evacuate``)."""
@@ -77,8 +78,8 @@ class LossVerdict:
 class Failover:
     """Judges losses of a model's hosts.
 
-    Only the rules of the model apply that Nova's scheduler has as well. Rules that give way where a
-    host is emptied, and reserved room, do not.
+    Of the rules of the model, only those apply that Nova's scheduler has as well. Rules that give
+    way where a host is emptied, and reserved room, are ignored.
     """
 
     def __init__(self, model: Model, instances: Iterable[Instance]):
@@ -102,7 +103,7 @@ class Failover:
             rule.is_additive and not isinstance(rule, CallbackRule) for rule in self._others)
 
     def hosts_with_servers(self) -> list[int]:
-        """Return the indexes of the hosts that have servers, by name."""
+        """Return the indexes of the hosts that have servers, in the order of their names."""
         return [host for host, vms in enumerate(self._on_host) if len(vms)]
 
     def servers(self, host: int) -> int:
@@ -116,7 +117,7 @@ class Failover:
         """
         if name not in self._host:
             raise exception.HostNotFound(
-                what=f'Host {name}', problem='it is not among the hosts that are judged',
+                what=f'Host {name}', problem='Nova has no host of that name with QEMU/KVM',
                 remedy='"openstack hypervisor list" has the names of hosts.')
         return self._host[name]
 
@@ -142,7 +143,8 @@ class Failover:
                 else self._proved(lost, vms, hosts, permitted, min(seconds, SECONDS)))
 
     def _refused(self, vms: np.ndarray) -> dict[int, str]:
-        """Return {instance: reason} of the instances that Nova does not restart even with room."""
+        """Return {instance: reason} of the instances that Nova does not evacuate whatever room
+        there is."""
         statuses = ((vm, self._instances[self.problem.vms[vm]].status) for vm in vms.tolist())
         return {vm: f'Nova evacuates no server that is {status}' for vm, status in statuses
                 if status not in EVACUATED}
@@ -156,15 +158,16 @@ class Failover:
         return dict(self._verdict(lost, NOT_FOUND, placed, {}).placement)
 
     def _question(self, lost: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the instances of lost hosts, the remaining hosts, and bool (v, h), the hosts that
-        each instance may go to."""
+        """Return (instances of lost hosts, remaining hosts, bool (v, h): the hosts that each
+        instance may go to)."""
         vms = np.concatenate([self._on_host[host] for host in lost])
         hosts = np.flatnonzero(self.problem.available)
         hosts = hosts[~np.isin(hosts, lost)]
         return vms, hosts, self._permitted(vms, hosts, self._together(vms, lost))
 
     def fits_in_novas_order(self, lost: Sequence[int]) -> bool:
-        """Return whether all servers of the lost hosts restart where Nova's scheduler chooses."""
+        """Return whether all servers of the lost hosts restart if Nova's scheduler chooses their
+        hosts one after the other."""
         vms, hosts, permitted = self._question(lost)
         for group, inside in self._kept_together(vms):
             if not self.state.groups.on(np.full(len(hosts), group), hosts).any():
@@ -324,9 +327,9 @@ class Failover:
 
     def _bounds(self, vms: np.ndarray, hosts: np.ndarray,
                 permitted: np.ndarray) -> dict[int, str]:
-        """Return {instance: reason} where it is proven by sums that not all can be placed: the
-        instances that find no host even alone, else all if they need more together than is free.
-        Empty without such a proof."""
+        """Return {instance: reason} where sums prove that not all instances can be placed. These
+        are the instances that find no host even alone; if there are none, all instances if together
+        they need more than is free. Empty where sums prove nothing."""
         if self.problem.provider is not None:
             return {}
         problem, free = self.problem, np.maximum(self._free[hosts], 0.0)
@@ -352,8 +355,8 @@ class Failover:
 
     def _proved(self, lost: Sequence[int], vms: np.ndarray, hosts: np.ndarray,
                 permitted: np.ndarray, seconds: float) -> LossVerdict:
-        """Judge a loss by an integer program, in which instances that go to one host together are
-        one instance."""
+        """Judge a loss by an integer program. Instances that have to go to one host together count
+        as one instance there."""
         items = list(self._items(vms, np.ones(self._free.shape[1])))
         first = np.sort(vms[[item[0] for item in items]])
         state = self._merged(vms, hosts, permitted, items)
@@ -402,8 +405,9 @@ class Failover:
 
     def _merged(self, vms: np.ndarray, hosts: np.ndarray, permitted: np.ndarray,
                 items: Iterable[np.ndarray]) -> State:
-        """Return a state in which one instance stands for all that go to one host together. It
-        needs as much as all of them, and may go to the hosts that all of them may go to."""
+        """Return a state in which one instance stands for all instances that have to go to one host
+        together. This instance needs as much as all of these, and may go only to hosts that each of
+        these may go to."""
         demands = self.problem.demands.copy()
         kind = np.zeros(len(self.problem.vms), dtype=np.intp)
         allowed = [np.ones(len(self.problem.hosts), dtype=bool)]
@@ -465,13 +469,13 @@ class _GroupRooms:
 
 
 def _with(model: Model, rules: tuple[Rule, ...]) -> Model:
-    """Return the model with other rules."""
+    """Return a copy of the model with ``rules`` in place of its own."""
     other = model.with_rules()
     other.rules = rules
     return other
 
 
 def _members(vm_host: np.ndarray, hosts: int) -> list[np.ndarray]:
-    """Return the instances on each host."""
+    """Return a list with the indexes of the instances on each host."""
     order = np.argsort(vm_host, kind='stable')
     return np.split(order, np.searchsorted(vm_host[order], np.arange(1, hosts)))

@@ -99,8 +99,9 @@ def problem_of(hold: Hold, snapshot: Snapshot) -> str:
 
 
 def known_in(hold: Hold, hosts: Iterable[str], snapshot: Snapshot) -> list[str]:
-    """Return the uuids of the servers that do not use the room of a hold: those known before, and
-    those of its flavor that are on its hosts already."""
+    """Return the uuids of the servers that cannot count as users of a hold's room, because they are
+    older than the room: those recorded so far, and servers of its flavor that are on its hosts now
+    and do not use it."""
     names = set(hosts)
     return sorted({*hold.known, *(
         each.uuid for each in snapshot.instances if each.host in names and each.flavor

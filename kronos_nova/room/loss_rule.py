@@ -102,7 +102,7 @@ def cut(rule: LossRule, moves: Sequence[PlannedMove]) -> dict[int, str]:
 
 
 def _lowered(rule: LossRule, moves: Iterable[PlannedMove], before: Sequence[Loss]) -> list[Loss]:
-    """Return the losses that are not covered any more after moves."""
+    """Return those of the losses ``before`` that are no longer covered after moves."""
     after = {*rule.fitting(moves, before)}
     return [loss for loss in before if loss not in after]
 

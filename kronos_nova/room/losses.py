@@ -58,7 +58,7 @@ class LossMemory:
     rounds: int = 0
 
     def forget_but(self, losses: Iterable[Loss]) -> None:
-        """Drop everything about other losses."""
+        """Drop the results of all other losses."""
         kept = {loss.hosts for loss in losses}
         for table in (self.placements, self.judged, self.ordered):
             for hosts in table.keys() - kept:

@@ -64,8 +64,8 @@ class RoomPlan:
 
 def plan(snapshot: Snapshot, rules: ConstraintRules, shape: Shape, count: int, limits: Limits,
          pinned: Collection[str] = (), project_id: str = '') -> RoomPlan:
-    """Plan room for new servers in one cell: the cell where most of them find room, then the one
-    with the least memory to copy.
+    """Plan room for new servers in one cell. Of all cells, the one where most of these servers find
+    room is chosen; of several, the one with the least memory to copy.
 
     :param snapshot: the hosts that may take the new servers, and whose own servers may move
     :param pinned: uuids of servers that do not move

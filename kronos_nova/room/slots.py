@@ -22,9 +22,9 @@ from kronos_nova.room.failover import FITS
 from kronos_nova.room.failover import LossVerdict
 
 CPUS = frozenset(('VCPU', 'PCPU'))
-"""Resource classes whose fragments are counted."""
+"""Resource classes whose unusable part is reported as the fragment rate."""
 CELLS = 'NUMA cells'
-"""Value of ``short`` where hosts have enough resources, but not within NUMA cells."""
+"""Value of ``short`` where hosts have enough resources, but no NUMA cells with enough of them."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,8 @@ class SlotCounter:
         return other
 
     def _permitted(self, vms: Iterable[int]) -> np.ndarray:
-        """Return bool (H,): hosts that may take at least one of some instances, apart from room."""
+        """Return bool (H,): hosts to which the rules allow at least one of some instances, whatever
+        room they have."""
         every, found = np.arange(len(self.problem.hosts)), np.zeros(len(self._counts), dtype=bool)
         for vm in vms:
             may = self.problem.available.copy()

@@ -28,8 +28,8 @@ class Trend:
 
 
 def full_in(points: Iterable[tuple[float, float]]) -> Trend | None:
-    """Return the trend, by a straight line through the daily means. None where fewer than
-    :data:`LEAST_DAYS` days are known, or where it is not certain that slots decrease.
+    """Return the trend of slots, by a straight line through their daily means. None where fewer
+    than :data:`LEAST_DAYS` days are known, or where it is not certain that slots decrease.
 
     :param points: (time in days, slots)
     """

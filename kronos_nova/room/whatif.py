@@ -95,14 +95,14 @@ def changed(snapshot: Snapshot, rules: ConstraintRules, changes: Changes,
 
 
 def _refuse_many(texts: Iterable[str], pattern: re.Pattern[str], what: str) -> None:
-    """Refuse more new hosts or servers than one request may add.
+    """Refuse texts that together add more new hosts or servers than one request may.
 
     :raises RequestRefused: there are more than :data:`MOST_NEW` in all
     """
     count = sum(int(found[1]) for found in map(pattern.fullmatch, texts) if found)
     if count > MOST_NEW:
         raise exception.RequestRefused(
-            what=f'{count} new {what}', problem=f'{MOST_NEW} are the most for one question',
+            what=f'{count} new {what}', problem=f'one request may add {MOST_NEW} at most',
             remedy='Ask for fewer.')
 
 
@@ -210,7 +210,7 @@ def _with_arrived(snapshot: Snapshot, arrived: list[Instance], packs: bool) -> S
 
 
 def _holding(host: Host, more: Iterable[Instance]) -> Host:
-    """Return the host, in which the resources of additional instances count as used."""
+    """Return the host, with the resources of the instances ``more`` counted as used."""
     for each in more:
         host = whole.with_used(host, each.resources)
     return host
@@ -219,7 +219,8 @@ def _holding(host: Host, more: Iterable[Instance]) -> Host:
 def _with_servers(snapshot: Snapshot, rules: ConstraintRules, text: str,
                   flavors: Callable[[], Iterable[Shape]],
                   project_id: str) -> tuple[Snapshot, str, int]:
-    """Return the cloud with new servers, each on the host with most slots left."""
+    """Return (the cloud with new servers, each on the host with most slots left; name of their
+    shape; number of servers without room)."""
     found = _parsed(BOOTED, text, 'boot', 'COUNT:FLAVOR')
     count, [shape] = int(found[1]), shapes.named([found[2]], flavors())
     counter = SlotCounter(snapshot, rules, [shape], project_id=project_id)

@@ -18,8 +18,8 @@ from kronos_nova.objects.snapshot import is_supported
 from kronos_nova.policies.selection import Selections
 
 ALLOCATED = 'allocated'
-"""Name of the only policy: the used part of a host's capacity, in the resource class in which it is
-largest."""
+"""Name of the only policy. Its score is the used part of a host's capacity, in the resource class
+in which this part is largest."""
 
 
 def model_of(snapshot: Snapshot, rules: ConstraintRules,

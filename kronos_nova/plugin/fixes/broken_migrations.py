@@ -3,8 +3,8 @@
 Nova's compute manager relies on its driver, and the libvirt driver reports too little. After a
 rollback it raises the hypervisor's error again, so the manager sets an instance whose guest still
 runs to ERROR. It reports a guest that is gone from the source as moved, even where QEMU died. Where
-libvirt itself stops, nothing is rolled back. Here Nova's verdict is held back until the hypervisors
-of both hosts have reported where the guest runs.
+libvirt itself stops, nothing is rolled back. Here Nova's verdict, the status that it gives the
+migration, is held back until the hypervisors of both hosts have reported where the guest runs.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] broken_migrations``.
 """
@@ -100,15 +100,15 @@ class Attempt:
 
     @property
     def is_over(self):
-        """Return whether nothing is left to be completed or rolled back here, or another process
-        has ended the migration."""
+        """Return whether nothing is left to do in this process: the guest has left, the migration
+        is rolled back, or another process has ended it."""
         return self.has_left or self.is_rolled_back or isinstance(
             self.error, nova_exception.InvalidMigrationState)
 
     @property
     def is_settled(self):
-        """Return whether Nova's verdict is not needed: the migration is rolled back, and it is
-        known what became of the guest, whatever the driver raised."""
+        """Return whether the migration is rolled back and the state of its guest known, so that
+        Nova need not set the instance to ERROR, whatever the driver raised."""
         return self.is_rolled_back and self.fate is not None
 
     def runs(self, state):
@@ -250,8 +250,8 @@ class SettlesBrokenMigrations:
         self._conclude(attempt)
 
     def _settle(self, attempt):
-        """Complete the migration or roll it back, depending on where the guest is, after Nova gave
-        up in the middle."""
+        """Complete the migration or roll it back, depending on where the guest is. Nova has given
+        the migration up before its end."""
         if attempt.is_over:
             return
         if attempt.is_prepared and outages.is_outage(attempt.error):
@@ -302,8 +302,8 @@ class SettlesBrokenMigrations:
             source_bdms=attempt.source_bdms, pre_live_migration=not attempt.is_prepared)
 
     def _take_leave(self, attempt, here):
-        """Complete the migration of a guest that runs at the destination, and power off what is
-        left of it on this host."""
+        """Complete the migration of a guest that runs at the destination, and power off the rest of
+        the guest on this host."""
         LOG.warning('The guest runs at %s: its live migration is completed.', attempt.dest,
                     instance=attempt.instance)
         if here == power_state.PAUSED:
@@ -371,8 +371,9 @@ class SettlesBrokenMigrations:
 
 
 def _ask_patiently(seconds, attempt, ask, *args, still=lambda state: False):
-    """Return the answer of ``ask``, which is called again while it fails, or while ``still`` finds
-    that the answer will change. None where it still fails after ``seconds``."""
+    """Return the answer of ``ask``. It is called again while it raises an error, or while
+    ``still(answer)`` is true, because the answer will change. Return None where it still raises an
+    error after ``seconds``."""
     tries = tenacity.Retrying(
         stop=tenacity.stop_after_delay(seconds), wait=tenacity.wait_fixed(INTERVAL_SECONDS),
         retry=tenacity.retry_if_exception_type() | tenacity.retry_if_result(still),

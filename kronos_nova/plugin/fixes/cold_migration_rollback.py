@@ -3,8 +3,8 @@
 Nova's own rollback moves what the migration holds to the instance, also to one that was deleted
 meanwhile (bug 1848343), counts sharing providers twice, and continues where placement refuses.
 
-Launchpad: bug 1848343; its half in nova-compute is :mod:`kronos_nova.plugin.reverts`. Option:
-``[kronos_fixes] cold_migration_rollback``.
+Launchpad: bug 1848343; the part of the repair in nova-compute is :mod:`kronos_nova.plugin.reverts`.
+Option: ``[kronos_fixes] cold_migration_rollback``.
 """
 
 from nova.conductor.tasks import migrate
@@ -33,8 +33,8 @@ class RevertingMigrationTask(migrate.MigrationTask):
     request."""
 
     def rollback(self, ex):
-        """Roll back. An error here is left to the reconciler: the first error is the one to
-        report."""
+        """Roll the cold migration back. An error of the rollback is logged and left to the
+        reconciler, because Nova has to report the error that caused the rollback."""
         held, self._held_allocations = self._held_allocations, None
         # Without held allocations, Nova's rollback only marks the migration as failed.
         super().rollback(ex)

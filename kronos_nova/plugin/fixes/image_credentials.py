@@ -38,7 +38,8 @@ class FetchesImages:
 
 
 def _as_nova(context):
-    """Return the context of a request with the service user's credentials if it has no token."""
+    """Return the context of a request; if it has no token, with the credentials of Nova's service
+    user."""
     if not CONF.kronos_fixes.image_credentials:
         return context
     if context.is_admin and not context.auth_token and context.user_auth_plugin is None:
@@ -46,5 +47,5 @@ def _as_nova(context):
             context.user_auth_plugin = service_auth.get_service_auth_plugin(
                 service_token.SERVICE_USER_GROUP)
         except exceptions.AuthPluginException as error:
-            LOG.warning('Glance cannot be asked for images as [service_user]: %s', error)
+            LOG.warning('Images cannot be requested from Glance as [service_user]: %s', error)
     return context

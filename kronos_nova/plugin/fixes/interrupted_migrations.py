@@ -76,9 +76,9 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
     # When nova-compute starts again
 
     def _reset_live_migration(self, context, instance):
-        """Call Nova's method, unless the migration can be ended once this service is up, or a
-        conductor is preparing it. Nova's method would clear the task_state too early, and set an
-        instance that has moved to ERROR."""
+        """Call Nova's method, except for a migration that this service can end once it is up, or
+        that a conductor is preparing. Nova's method would clear the task_state too early, and set
+        an instance that has moved to ERROR."""
         if not _is_on():
             super()._reset_live_migration(context, instance)
             return
@@ -99,8 +99,9 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
             self._interrupted.append(attempt)
 
     def _end_others(self, context, instance, attempt):
-        """End the other live migrations of the instance from this host, which would seem to wait or
-        to be in progress. Without an ``attempt``, one that is being copied is left to Nova."""
+        """End the live migrations of the instance from this host other than that of ``attempt``.
+        Otherwise they would seem to wait or to be in progress for ever. Without an ``attempt``, a
+        migration that is being copied is left to Nova."""
         for migration in objects.MigrationList.get_by_filters(context, {
                 'instance_uuid': instance.uuid, 'source_compute': self.host,
                 'migration_type': migration_status.LIVE,
@@ -141,11 +142,12 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
             try:
                 self._go_on(attempt)
             except Exception:  # the others have to be ended too
-                LOG.exception('The live migration is not ended.', instance=attempt.instance)
+                LOG.exception('The live migration could not be completed or rolled back.',
+                              instance=attempt.instance)
 
     def _go_on(self, attempt):
-        LOG.info('Ending live migration %s, of which nova-compute was in the middle when it was '
-                 'ended.', attempt.migration.uuid, instance=attempt.instance)
+        LOG.info('Ending live migration %s, which was in progress when nova-compute was '
+                 'stopped.', attempt.migration.uuid, instance=attempt.instance)
         self._thread.attempt = attempt
         attempt.is_error, attempt.status = True, migration_status.ERROR
         try:
@@ -160,8 +162,8 @@ def _is_on():
 
 
 def _is_being_prepared(context, instance):
-    """Return whether a conductor is preparing the migration. If the conductor dies, other workers
-    free the instance."""
+    """Return whether a conductor is preparing the migration. If that conductor dies, other workers
+    clear the task_state of the instance."""
     if CONF.kronos.atomic_moves == 'off':
         return False
     try:

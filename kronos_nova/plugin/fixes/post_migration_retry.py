@@ -58,8 +58,8 @@ class PatientComputeAPI(compute_rpcapi.ComputeAPI):
 
 
 def compute_api(stock):
-    """Return the client of nova-compute that the manager is to use: ``stock`` if the option is
-    off."""
+    """Return the RPC client of nova-compute that the manager uses; ``stock``, Nova's own, if the
+    option is off."""
     return PatientComputeAPI() if CONF.kronos_fixes.post_migration_retry else stock
 
 

@@ -1,4 +1,4 @@
-"""Requests to other services that do not wait for a clock that was set back.
+"""Requests to other services that are not delayed after the clock of the host was set back.
 
 An adapter of keystoneauth, by which Nova reaches placement, neutron, glance and cinder, sends no
 request while the wall clock is before the time at which the adapter was made. After a clock was set

@@ -30,16 +30,16 @@ EXPECTED = {
 class RetriesStatus:
     """A part of the compute manager that repeats changes of a migration's status.
 
-    Nova asks a conductor once. If that conductor dies, the migration breaks off, and its end cannot
-    be saved either: it seems to run for ever.
+    Nova sends a change to a conductor only once. If that conductor dies, the migration breaks off,
+    and its end is not saved, so that it seems to run for ever.
     """
 
     @staticmethod
     def _set_migration_status(migration, status):
         """Call Nova's method again while the database or message bus does not answer.
 
-        :raises InvalidMigrationState: another process took the migration for lost and ended it in
-            the meantime
+        :raises InvalidMigrationState: another process regarded the migration as lost, and has ended
+            it in the meantime
         """
         if not CONF.kronos_fixes.status_retry:
             manager.ComputeManager._set_migration_status(migration, status)
