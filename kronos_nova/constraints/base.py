@@ -22,7 +22,7 @@ class ConstraintRules:
     """The input of constraints in addition to the snapshot.
 
     restrict_to_az : no move between availability zones
-    reserve_hosts : how many hosts' worth of room stays free
+    reserve_hosts : number of hosts whose whole room has to stay free
     soft_group_cost : price of breaking a soft server group; None makes soft groups as strict as
         hard ones
     soft_groups_yield : soft server groups give way where a host could not be emptied otherwise

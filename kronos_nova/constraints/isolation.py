@@ -67,10 +67,11 @@ class Isolation:
 
 def _rule(wanted: Sequence[Wanted], offers: Sequence[Offer],
           admits: Callable[[Wanted, Offer], bool], why: Why) -> tuple[AllowedHosts, ...]:
-    """Return the rule that permits an instance the hosts whose offer admits its wish; none if every
-    host admits every instance.
+    """Return the rule that an instance may be only on hosts whose offer admits what it wants; empty
+    if every host admits every instance.
 
-    :param wanted: the wish of each instance, hashable, so that equal ones are compared once
+    :param wanted: what each instance wants of a host; hashable, so that equal ones are compared
+        once
     :param offers: the offer of each host, also hashable
     """
     kinds = {each: n for n, each in enumerate(dict.fromkeys(wanted))}
@@ -85,7 +86,7 @@ def _rule(wanted: Sequence[Wanted], offers: Sequence[Offer],
 
 def _offers(problem: Problem, snapshot: Snapshot) -> tuple[list[Tenants], list[Properties]]:
     """Return the projects that each host is reserved for, and the metadata of each host's
-    aggregates, in hashable form. Hosts that are in the same aggregates are computed once."""
+    aggregates, in hashable form. Hosts in the same aggregates share the result."""
     inside: dict[str, tuple[int, ...]] = {host: () for host in problem.hosts}
     for number, aggregate in enumerate(snapshot.aggregates):
         for host in inside.keys() & set(aggregate.hosts):
@@ -121,8 +122,8 @@ def _required(instance: Instance) -> Specs:
 def _admits(specs: Specs, properties: Properties) -> bool:
     """Return whether a host's aggregates have every wanted value.
 
-    Of the operators in Nova's extra specs only ``<or>`` is understood. With any other one the
-    answer is no, because no move is better than one that Nova refuses.
+    Of the operators in Nova's extra specs only ``<or>`` is understood. With any other operator, the
+    host is not admitted: it is better to plan no move than one that Nova refuses.
     """
     offered = dict(properties)
     return all(not offered.get(key, frozenset()).isdisjoint(_values(value))

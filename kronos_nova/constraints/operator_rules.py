@@ -86,7 +86,7 @@ def preferences(problem: Problem, selections: Selections) -> Preferences | None:
 
 
 class _Subjects:
-    """The rules that name hosts, and which of them each instance is subject to.
+    """The rules that name hosts, with the instances that are subject to each.
 
     hosts : names
     """
@@ -98,8 +98,8 @@ class _Subjects:
 
     def narrowed(self, relations: Collection[str],
                  yields: bool | None = None) -> tuple[np.ndarray, list[tuple[int, ...]]]:
-        """Return intp (V,), the number of the set of rules that each instance is subject to, and
-        the positions of the rules in each set. The set without rules is the first.
+        """Return (intp (V,), sets): the position in ``sets`` of the rules that each instance is
+        subject to, and the sets, each a tuple of positions of rules. The first set is empty.
 
         :param yields: only rules that give way (True), or do not (False), where a host could not be
             emptied otherwise; None for all
@@ -141,9 +141,9 @@ def rule_groups(selections: Selections, vms: Sequence[str], hosts: Sequence[str]
                 moved: Mapping[str, str]) -> tuple[Group, ...]:
     """Make the groups of instances in a problem from rules about several servers.
 
-    A server that is migrating to a host of the problem counts there and is not movable. So does a
-    server on a host outside of the problem that is in the same place, such as a rack, as hosts of
-    the problem.
+    A server that is migrating to a host of the problem counts there and is not movable. A server on
+    a host outside of the problem counts as well, if that host is in the same place, such as a rack,
+    as hosts of the problem.
 
     :param moved: uuid to the present host, of instances that have left the host in the snapshot
     """

@@ -26,7 +26,7 @@ ALSO_RUNS = {'x86_64': ('i686',), 'aarch64': ('armv7l',)}
 
 OLD_ARCHITECTURES = {'i386': 'i686', 'i486': 'i686', 'i586': 'i686', 'amd64': 'x86_64',
                      'arm64': 'aarch64'}
-"""Architectures as images may call them, and the name that Nova uses."""
+"""{architecture as images may call it: name that Nova uses}."""
 
 HYPERVISORS = frozenset(('kvm', 'qemu'))
 VIRTUAL_MACHINE = 'hvm'
@@ -160,8 +160,9 @@ class _Question:
     def _seen_from_home(self, wanted: Sequence[Wanted], depends: Sequence[bool],
                         offers: Sequence[Offer], narrowed: Callable[[Wanted, Offer], Wanted]
                         ) -> tuple[np.ndarray, list[Wanted]]:
-        """Adapt the requirements that depend on the offer of the server's own host. Returns the
-        position of each instance's requirements, and all requirements.
+        """Adapt the requirements that depend on what the server's own host offers. Returns (intp
+        (V,), requirements): the position of each instance's requirement, and the distinct
+        requirements.
 
         :param depends: whether each requirement depends on it
         :param narrowed: (requirement, offer of the server's host) to the adapted requirement
@@ -270,8 +271,8 @@ def _numbers(dotted: str) -> tuple[int, ...]:
 
 
 def _is_older(home: tuple[str, int | None], there: tuple[str, int | None]) -> str:
-    """Return why Nova's conductor would refuse the destination for its hypervisor, '' if it would
-    not."""
+    """Return the reason why Nova's conductor would refuse the destination because of its
+    hypervisor; '' if it would not."""
     if home[0] != there[0]:
         return f'has the hypervisor {there[0]}, and the server runs on {home[0]}'
     if home[1] and there[1] and there[1] < home[1]:

@@ -1,4 +1,5 @@
-"""Constraints that exclude pairs of instance and host for reasons found outside the planner."""
+"""Constraints that forbid pairs of instance and host for reasons that were found before
+planning."""
 
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.model import Problem

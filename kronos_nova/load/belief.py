@@ -1,5 +1,5 @@
-"""Checks of metrics against each other and against Nova, by which the metrics of a host are
-believed or not.
+"""Checks of metrics against each other and against Nova, which decide whether the metrics of a host
+are believed.
 
 An exporter that stopped half way, or that is down while its query has ``or 0``, makes a full host
 look empty. Nova knows the servers of a host, and the profile has their loads. Figures that
@@ -90,7 +90,8 @@ class Belief:
     silence: tuple[str, ...] = ()
 
     def problem(self, scores: np.ndarray, available: np.ndarray) -> str:
-        """Return why too few hosts are believed to plan; '' if enough are.
+        """Return a text that too few hosts are believed for a plan, with reasons; '' if enough are
+        believed.
 
         :param scores: float64 (H,), the measured scores
         :param available: bool (H,)
@@ -110,7 +111,8 @@ class Belief:
                 *(f'its servers are not moved: {each}' for each in self._said(PROFILE)))
 
     def _said(self, what: str) -> Iterator[str]:
-        """Yield the first hosts with their reasons, and the number of further hosts."""
+        """Yield a text with the reason for each of the first unbelieved hosts of a kind, and one
+        with the number of further hosts."""
         found = [each for each in self.unbelieved if each.what == what]
         yield from (f'{each.host}: {each.reason}' for each in found[:NAMED])
         if len(found) > NAMED:
@@ -152,8 +154,8 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
 
 def faintness(policy: Policy, placed: PlacedInstances, servers: Servers,
               rules: BeliefRules) -> str:
-    """Return a text about the problem that servers account for hardly any load of their hosts; ''
-    where they account for enough.
+    """Return a text about the problem that the loads of servers add up to hardly any of the load of
+    their hosts; '' where they add up to enough.
 
     The profile is then probably in another unit than the scores, and the expected gains of moves
     are wrong. Relief has no such check, because it leaves hosts alone whose servers are a small

@@ -164,7 +164,7 @@ class Seasonal:
 
 
 def seasonal(days: np.ndarray, week: np.ndarray) -> Seasonal:
-    """Forecast loads.
+    """Forecast loads from their past.
 
     :param days: float (N, 49), loads of the last hours, ending with the last complete one; NaN =
         not known
@@ -184,8 +184,9 @@ def seasonal(days: np.ndarray, week: np.ndarray) -> Seasonal:
 
 def _lead(days: np.ndarray, week: np.ndarray,
           lead: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (forecast (n,) of the hour ``lead`` hours after the current one, errors (n, 24) of
-    such forecasts in the last day, errors (n, 24) of the present load as the forecast)."""
+    """Return (forecasts, errors, present_errors). The forecasts (n,) are of the hour ``lead`` hours
+    after the current one. The errors (n, 24) are of forecasts with this lead in the last day, the
+    others (n, 24) of the present load in place of a forecast."""
     last = days[:, ORIGINS:]
     yesterday = days[:, 1 + lead:ORIGINS + 2 + lead]
     then = week[:, 1 + lead:ORIGINS + 2 + lead]
@@ -213,8 +214,8 @@ def _weights(off: np.ndarray) -> np.ndarray:
 
 
 def _combined(forecasts: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return float64 (n, t): the weighted mean of the known ones of five forecasts (5, n, t); NaN
-    where only the one by the present load is known."""
+    """Return float64 (n, t): the weighted mean of five forecasts (5, n, t), without those that are
+    NaN; NaN where only the forecast by the present load is known."""
     weights = np.where(np.isnan(forecasts), 0.0, weights[..., None])
     total, has_season = weights.sum(axis=0), weights[1:].any(axis=0)
     return np.divide((np.nan_to_num(forecasts) * weights).sum(axis=0), total,
@@ -239,7 +240,7 @@ def is_of_unit(days: np.ndarray, now: np.ndarray) -> bool:
 
 def judged_highest(said: np.ndarray, days: np.ndarray, horizon: int,
                    placed: PlacedLoads) -> Judgement:
-    """Judge the forecast of an operator's own query for the highest load of the next hours.
+    """Judge the forecast that an operator's own query makes of the highest load of the next hours.
 
     :param said: float (N, 24), the forecast at each hour of the last day
     :param days: as of :func:`seasonal`

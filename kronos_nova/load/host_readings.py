@@ -1,5 +1,5 @@
-"""Readings: the answer to a query as one figure for each host, with the reasons why it cannot be
-trusted."""
+"""Readings: the answer to a query as one figure for each host, with reasons if the figures must not
+be used."""
 
 import dataclasses
 from collections.abc import Iterator

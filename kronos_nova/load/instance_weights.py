@@ -205,8 +205,8 @@ def measured(policy: Policy, samples: Mapping[str, list[ProfileSample]],
 
 
 def _at(samples: Sequence[ProfileSample], host: str) -> list[float]:
-    """Return the values of an instance on its host. An instance that has just been moved has values
-    on other hosts only, which are returned then."""
+    """Return the values of an instance's samples on its host; where there are none, as for an
+    instance that has just been moved, its values on other hosts."""
     here = [value for value, on in samples if on == host]
     return here or [value for value, _host in samples]
 
@@ -226,7 +226,8 @@ def _unknown(placed: PlacedInstances) -> np.ndarray:
 
 
 def _by_vcpus(placed: PlacedInstances) -> np.ndarray:
-    """Return each instance's part of its host's score, in proportion to its vCPUs."""
+    """Return float64 (V,): weights by which the score of each host is divided among its instances
+    in proportion to their vCPUs."""
     vcpus = np.array([instance.vcpus for instance in placed.instances], dtype=float)
     total = np.bincount(placed.vm_host, weights=vcpus, minlength=len(placed.scores))
     total = total[placed.vm_host]
@@ -235,7 +236,8 @@ def _by_vcpus(placed: PlacedInstances) -> np.ndarray:
 
 
 def _evenly(placed: PlacedInstances) -> np.ndarray:
-    """Return each instance's part of its host's score, equal for all instances of the host."""
+    """Return float64 (V,): weights by which the score of each host is divided equally among its
+    instances."""
     count = np.bincount(placed.vm_host, minlength=len(placed.scores))[placed.vm_host]
     return (placed.scores / placed.host_scale)[placed.vm_host] / count
 

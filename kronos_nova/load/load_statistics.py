@@ -22,9 +22,9 @@ import numpy as np
 from kronos_nova.units import DAY
 
 SOON = 900.0
-"""Seconds in which the weight of a sample in the short-term mean falls to a third. Raised, new load
-is seen later; lowered, noise is taken for load. Chosen of 5, 10, 15 and 30 minutes as the best one
-on a generated week and days of PlanetLab together."""
+"""Seconds in which the weight of a sample in the short-term mean falls to 1/e, about a third.
+Raised, new load is seen later; lowered, noise is taken for load. Chosen of 5, 10, 15 and 30 minutes
+as the best one on a generated week and days of PlanetLab together."""
 AT_FIRST = 0.5
 """Slope β (no unit) that is assumed of a new instance. Raised, the present load of new instances is
 expected to last; lowered, it is ignored. Chosen between both; not measured."""
@@ -60,7 +60,7 @@ class LoadStats:
     figures: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, FIGURES)))
 
     def after(self, now: float, vms: tuple[str, ...], loads: np.ndarray) -> 'LoadStats':
-        """Return the statistics with another sample of each instance.
+        """Return the statistics updated with another sample of each instance.
 
         :param now: Unix seconds
         :param vms: all present instances; others are forgotten

@@ -1,4 +1,4 @@
-"""The imbalance that is expected of noise alone.
+"""The imbalance that noise alone is expected to cause.
 
 Hosts with equal mean loads rarely have equal loads at one time. The difference of the highest and
 the lowest of *n* hosts grows with *n*. It is the expected range of *n* normal variables (Tippett,

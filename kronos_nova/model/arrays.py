@@ -3,10 +3,11 @@
 import numpy as np
 
 Index = int | np.integer | np.ndarray
-"""Position of one instance or host, or intp (...), the positions of many."""
+"""Position of one instance or host in the problem, or intp (...), the positions of many."""
 Move = tuple[Index, Index]
-"""(instances, destinations); both broadcast to one shape."""
+"""(instances, destinations), one or many moves; both broadcast to one shape."""
 ArrayMove = tuple[np.ndarray, np.ndarray]
-"""(instances, destinations), both arrays."""
+"""(instances, destinations) of many moves, both arrays of one shape."""
 Chains = tuple[ArrayMove, ...]
-"""Moves that are made together: the first move of every chain, then the second."""
+"""Chains, each of several moves that are made together. The first element has the first move of
+every chain, the second the second."""

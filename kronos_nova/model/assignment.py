@@ -119,8 +119,8 @@ class Assignment:
         return kind, allowed[np.unique(kind, return_index=True)[1]]
 
     def _emptied(self) -> CellUse | None:
-        """Return the use of NUMA cells without the instances; None where NUMA cells forbid
-        nothing."""
+        """Return the use of NUMA cells by all instances outside of the assignment; None where NUMA
+        cells forbid nothing."""
         if self.state.cells is None or not any(
                 isinstance(rule, CellRoom) for rule in self.model.rules):
             return None
@@ -168,8 +168,8 @@ class Assignment:
             self.forbidden.add((kind, int(np.searchsorted(self.hosts, host))))
 
     def why_too_large(self, vm: int, others: np.ndarray) -> str:
-        """Return why no host could hold an instance even if all instances that may make room left
-        it; '' if one could.
+        """Return the reason why no host could hold an instance, even if all instances that may make
+        room left the host; '' if a host could.
 
         :param others: intp, instances that may make room
         """
@@ -187,8 +187,8 @@ class Assignment:
 
     @property
     def why_too_little(self) -> str:
-        """Return why the instances that have to leave do not fit on the hosts together; '' if it is
-        not known that they do not."""
+        """Return the reason why the instances that have to leave do not all fit on the hosts; '' if
+        sums of room do not prove that."""
         needed = self.problem.demands[self.vms[self.must]].sum(axis=0)
         free = _free(self.state)[self.hosts].sum(axis=0)
         short = (needed > free + TOLERANCE) & self._is_own(self.hosts).all(axis=0)
@@ -213,8 +213,9 @@ class Assignment:
         return here
 
     def leaving_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return intp (n, 2), pairs of kind and host, (n,), positions in ``places``, and (n,), the
-        number of instances there that may move and need not."""
+        """Return three arrays about the instances that may move and need not: pairs of kind and
+        host, intp (n, 2); positions in ``places``, (n,); and the number of these instances with
+        that kind, host and place, (n,)."""
         at = np.full(len(self.problem.hosts), -1)
         at[self.hosts] = np.arange(len(self.hosts))
         places = at[self.state.vm_host[self.vms]]
@@ -240,8 +241,9 @@ class Assignment:
         return weights / np.bincount(self.kind, minlength=len(weights))[:, None]
 
     def ended(self, solution: Solution) -> Ended:
-        """Return the end state of a solution. Of the instances of a kind, the heaviest goes to the
-        host with the least load. The moves are in the order of the rounds."""
+        """Return the end state of a solution, with the moves in the order of its rounds. The
+        solution has only numbers of instances of each kind. Of these, the heaviest goes to the host
+        with the least load."""
         problem, weights = self.problem, self.problem.policy_weights
         load = self.state.scores[self.hosts] @ weights
         moves, is_left = [], np.ones(len(self.vms), dtype=bool)
@@ -306,8 +308,9 @@ def parts_of_free_room(state: State, vms: np.ndarray) -> np.ndarray:
 
 
 def roomiest(state: State, pairs: int) -> np.ndarray:
-    """Return bool (H,): hosts that are not to be emptied. Where they would make more than ``pairs``
-    pairs with the sizes of instances, only those with most free room are included."""
+    """Return bool (H,): hosts that are not to be emptied, with which an integer program may work.
+    Where these hosts and the sizes of instances make more than ``pairs`` pairs, only the hosts with
+    most free room are included."""
     problem = state.problem
     free_to_move = np.flatnonzero(problem.movable | problem.evacuable)
     kinds = len(np.unique(problem.demands[free_to_move], axis=0))
@@ -325,8 +328,8 @@ def roomiest(state: State, pairs: int) -> np.ndarray:
 
 
 def first_that_fit(state: State, vms: list[int], hosts: np.ndarray) -> list[int]:
-    """Return the first of some instances, at least one: as many as would fit into the free room of
-    some hosts if it were on one host.
+    """Return the first of some instances, as many as would fit if the free room of ``hosts`` were
+    all on one host, and at least one.
 
     :param hosts: bool (H,), these hosts
     """

@@ -80,9 +80,9 @@ class Model:
             what='the mark above which it is full, or what it has now,'))
 
     def serial(self, vm: int) -> tuple[int, ...]:
-        """Return keys of an instance. Moves of instances that share a key must not run at the same
-        time. The keys are the server groups, because Nova does not count a member that is
-        migrating."""
+        """Return the keys of an instance, which are the positions of its server groups. Moves of
+        instances that share a key must not run at the same time, because Nova does not count a
+        member that is migrating."""
         return tuple(self.memberships.groups_of(vm).tolist())
 
     def sharing_with(self, host: int) -> list[int]:
@@ -106,7 +106,8 @@ class Model:
         return shared.reshape(moves[0][0].shape)
 
     def broken(self, state: 'State', hard: bool, soft: bool) -> np.ndarray:
-        """Return bool (G,): hard server groups, soft ones, or both, with misplaced members."""
+        """Return bool (G,): server groups with misplaced members. ``hard`` and ``soft`` say which
+        of the two kinds are included."""
         return (state.groups.misplaced > 0) & ~self.memberships.by_rule & np.where(
             self.memberships.hard, hard, soft)
 

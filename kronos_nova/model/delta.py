@@ -26,8 +26,9 @@ class Delta:
     """The effect of n chains of k moves each on one state. The moves of a chain are made together.
     Each attribute is computed when it is first read, and is valid until the state changes.
 
-    Every move of a chain is judged after the other moves of the chain. A chain whose moves affect
-    each other by more than load and room is tried on a copy of the state.
+    Every move of a chain is judged as if the other moves of the chain were already made. Where
+    moves of a chain affect each other by more than load and room, the chain is tried on a copy of
+    the state.
     """
 
     def __init__(self, state: 'State', moves: tuple[Move, ...], model: 'Model | None' = None):
@@ -120,7 +121,7 @@ class Delta:
         return itself
 
     def _some(self, rows: np.ndarray) -> 'Delta':
-        """Return the delta of some of the chains.
+        """Return the Delta of some of the chains.
 
         :param rows: bool (...)
         """
@@ -140,13 +141,13 @@ class Delta:
         return allows
 
     def _allows_move(self, rule: Rule, n: int) -> np.ndarray:
-        """Return bool (...): whether one rule allows move ``n`` of each chain, where the other
-        moves count by the sums of their load and room."""
+        """Return bool (...): whether one rule allows move ``n`` of each chain. The load and the
+        room of the other moves of the chain are added up."""
         return rule.allows(self.state, *self.moves[n], self.moves[:n] + self.moves[n + 1:])
 
     def has_room(self, n: int) -> np.ndarray:
-        """Return bool (...): whether the additive rules allow move ``n`` of each chain, without the
-        other rules. This is fast."""
+        """Return bool (...): whether the additive rules allow move ``n`` of each chain. The other
+        rules are not evaluated, so that this is fast."""
         return functools.reduce(np.logical_and, (
             self._allows_move(rule, n) for rule in self.model.rules if rule.is_additive),
             np.ones(self.shape, dtype=bool))
@@ -163,7 +164,8 @@ class Delta:
         return True
 
     def _misplacing(self) -> np.ndarray:
-        """Return float64 (...): the change of the cost of misplaced members."""
+        """Return float64 (...): the change of the cost of members of soft groups that are
+        misplaced."""
         change = functools.reduce(np.add, (self._misplacing_of(*move) for move in self.moves))
         if len(self.moves) > 1:
             for index in zip(*np.nonzero(

@@ -19,9 +19,10 @@ Shift = tuple[Index, np.ndarray]
 class Extremes:
     """The hosts at both ends of each policy's scores.
 
-    A move changes two hosts, so the highest score after it is that of one of these two, or of the
-    highest of three hosts that is neither. So three hosts at each end of a policy are enough; for k
-    moves made together 2k + 1. Hosts that are left out of imbalances come in addition.
+    A move changes the scores of two hosts. The highest score after the move is that of one of these
+    two, or that of the highest other host. So the three highest and the three lowest hosts of a
+    policy are enough; for k moves made together, 2k + 1. Hosts that are left out of imbalances come
+    in addition.
 
     imbalances : float64 (P,), before any move
     left_out : hosts that are left out at each end, for each policy
@@ -59,8 +60,8 @@ class Extremes:
             for host in hosts[:2 + beyond]}), dtype=np.intp)
 
     def counting(self, ends: list[np.ndarray]) -> list[np.ndarray]:
-        """Return intp (n,) for each policy: the hosts that decide an end of its imbalance, which
-        are the hosts left out there and the first host that counts.
+        """Return intp (n,) for each policy: the hosts that decide its imbalance at one end. These
+        are the hosts left out there, and the first host that counts.
 
         :param ends: :attr:`tops` or :attr:`bottoms`
         """
@@ -105,7 +106,8 @@ class Extremes:
         return np.where(high >= low, high - low, 0.0)
 
     def _between(self, policy: int, shifts: Sequence[Shift]) -> np.ndarray:
-        """Return the imbalances after changes of scores, for a policy that leaves hosts out."""
+        """Return float64 (...): the imbalance after changes of scores, for a policy that leaves
+        hosts out."""
         scores, beyond = self.scores[:, policy], self.left_out[policy]
         if np.count_nonzero(self.problem.available) - 2 * beyond < 2:
             return np.zeros(())
@@ -126,7 +128,8 @@ class Extremes:
     @staticmethod
     def _beyond(ends: np.ndarray, scores: np.ndarray, default: float,
                 touched: Sequence[Index]) -> np.ndarray:
-        """Return the score of the most extreme host that no move changes."""
+        """Return the score of the most extreme host of ``ends`` that none of the moves changes;
+        ``default`` where all are changed."""
         result = np.asarray(default)
         for host in ends[::-1]:
             untouched = touched[0] != host

@@ -42,8 +42,8 @@ class Memberships:
         self._keys = np.sort(self.member_of * len(problem.vms) + self.members)
 
     def place(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (n,): the place of each host for the group at the same position; -1 for host
-        -1."""
+        """Return intp (n,): the place of each host at the level of the group at the same position;
+        -1 for host -1, which is no host."""
         return hosts if len(self._places) == 1 else self._places[self._level[groups], hosts]
 
     def groups_of(self, vm: int) -> np.ndarray:
@@ -55,8 +55,8 @@ class Memberships:
         return contains(self._keys, groups * len(self._count) + vms)
 
     def expand(self, vms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return every group of every instance: intp (m,), the position in ``vms`` (n,), and intp
-        (m,), the group."""
+        """Return an entry for each group of each instance: the position of the instance in ``vms``,
+        intp (m,), and the group, intp (m,)."""
         count = self._count[vms]
         position = np.repeat(np.arange(len(vms)), count)
         offset = np.arange(len(position)) - np.repeat(np.cumsum(count) - count, count)
@@ -109,9 +109,9 @@ class GroupCounts:
         return other
 
     def _summarise(self, groups: np.ndarray, of: np.ndarray, counts: np.ndarray) -> None:
-        """Update the figures of ``groups``. With the places of a group sorted by their number of
-        members, these are the members in the last place that it may have, the members in the next
-        place, and the misplaced members.
+        """Update three figures of each of ``groups``. If the places of a group are sorted by their
+        number of members, they are the number of members in the last place that the group may have,
+        that in the next place, and the number of misplaced members.
 
         :param of: intp, the groups of ``counts``, sorted
         """
@@ -153,8 +153,8 @@ class GroupCounts:
         return np.where(found, self._counts[place], 0)
 
     def _is_needed(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (n,): whether the place of a host is the last one that its group may have,
-        and all further places have fewer members."""
+        """Return bool (n,): whether the place of a host is the last one that the group may have, in
+        the order of members, and all further places have fewer members."""
         return (self.on(groups, hosts) == self._last[groups]) & (
             self._next[groups] < self._last[groups])
 

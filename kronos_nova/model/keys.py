@@ -4,9 +4,9 @@ import numpy as np
 
 
 def find(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Find each of ``wanted`` among sorted ``keys``, which are not empty. Returns intp (...), its
-    position, and bool (...), whether it is found. Where it is not, the position is an arbitrary
-    valid one."""
+    """Find each of ``wanted`` among sorted ``keys``, which are not empty. Returns its position,
+    intp (...), and whether it is found, bool (...). Where it is not found, the position is an
+    arbitrary valid one."""
     place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return place, keys[place] == wanted
 

@@ -99,7 +99,8 @@ def cells(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndar
     """Return the cells of a problem's hosts and instances. None where no instance has parts, or no
     host reports its cells.
 
-    :param arrived: instances that planned moves bring to their hosts, which do not count them yet
+    :param arrived: instances that planned moves bring to their hosts, and that the used amounts of
+        these hosts do not include yet
     """
     known = np.array([host.cells is not None for host in hosts], dtype=bool)
     if not known.any() or not any(each.cells for each in instances):
@@ -144,8 +145,8 @@ def cells(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndar
 
 def settled(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndarray,
             packs: bool = False) -> tuple[list[Host], list[Instance]]:
-    """Return hosts and instances after all instances, which the hosts do not count yet, are placed
-    one after the other in the cells that Nova would choose."""
+    """Place instances one after the other in the NUMA cells that Nova would choose. Returns the
+    hosts and the instances afterwards. The hosts must not count any of the instances before."""
     found = cells(hosts, instances, vm_host, packs, range(len(instances)))
     if found is None:
         return list(hosts), list(instances)
@@ -192,7 +193,7 @@ def _with_places(instance: Instance, found: Cells, vm: int, host: int) -> Instan
 
 
 def _home(host: Host, instance: Instance, sizes: Sequence[int]) -> tuple[Place, ...] | None:
-    """Return the places of an instance's parts; None where they are not known."""
+    """Return the places of an instance's parts on its host; None where they are not known."""
     cells = {cell.id: (number, cell) for number, cell in enumerate(host.cells or ())}
     places = []
     for number, (need, on) in enumerate(zip(instance.cells, instance.on_cells or (),
@@ -245,8 +246,8 @@ class CellUse:
             outdated.add(host)
 
     def _again(self, vm: int, host: int) -> tuple[Place, ...]:
-        """Return the places that an instance had before any move, if it returns to that host and
-        they are free; () otherwise."""
+        """Return the places that an instance had before any move, if ``host`` is its host before
+        any move and they are free; () otherwise."""
         cells = self.cells
         places = cells.home.get(vm, ()) if cells.home_host[vm] == host else ()
         parts, at = cells.parts[cells.kind[vm]], np.array([host])
@@ -307,7 +308,8 @@ class CellUse:
             cells.has.memory[hosts] * cells.memory_ratio[hosts, None] + TOLERANCE))
 
     def _is_free(self, need: InstanceCell, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (h, C): :meth:`fits_part` without the resources that may be overcommitted."""
+        """Return bool (h, C): cells with room for one part in the resources that cannot be
+        overcommitted, a part of :meth:`fits_part`."""
         has = self.cells.has
         pinned, shared = _cpus(need)
         fits = self.cells.exists[hosts] & self._has_memory(need, hosts)
@@ -462,8 +464,8 @@ class CellUse:
         return np.where(known, found, np.inf)
 
     def costs_slots(self, kind: int, slot: int) -> list[np.ndarray]:
-        """Return bool (H, C) for each part of a kind: cells that could hold fewer parts of the kind
-        ``slot`` once the part is in them."""
+        """Return bool (H, C) for each part of a kind: cells that would have room for fewer parts of
+        the kind ``slot`` once they have the part."""
         every, wanted = np.arange(len(self.cells.known)), self.cells.parts[slot][0]
         before, found = self._parts_by_cell(wanted, every), []
         for need in self.cells.parts[kind]:

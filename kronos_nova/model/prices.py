@@ -28,11 +28,11 @@ class Preferences:
         return self.cost[self.kind[vms], hosts]
 
     def charges(self, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (V,): the instances that cost something on one of some hosts."""
+        """Return bool (V,): the instances that have a cost on at least one of ``hosts``."""
         return np.asarray(self.cost[:, hosts].any(axis=1))[self.kind]
 
     def least(self, hosts: np.ndarray) -> np.ndarray:
-        """Return float64 (V,): the lowest cost of each instance on any of some hosts."""
+        """Return float64 (V,): the lowest of the costs of each instance on ``hosts``."""
         return self.cost[:, hosts].min(axis=1)[self.kind]
 
 

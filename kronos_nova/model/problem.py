@@ -15,7 +15,8 @@ TOLERANCE = 1e-9
 all planners. Raised, gains that an operator could measure are ignored; lowered, rounding of float64
 decides between plans. Fixed between the two: loads are known to three digits, sums to fifteen."""
 BY_OTHERS = np.zeros(0, dtype=bool)
-"""Placeholder of an array that was not given, whose default depends on other fields."""
+"""Placeholder for an array that was not given. Its default depends on other fields and is set
+later."""
 
 
 def _by_others() -> np.ndarray:
@@ -83,7 +84,7 @@ class Problem:
     min_unit, max_unit, step_size : float64 (H + S, C), placement's limits of one consumer's amount;
         None for no limits
     provider : intp (H, C), the row of ``limits`` from which instances of a host are allocated each
-        class; None means that every host has all of its own
+        class; None: every host has all classes itself
     shared : uuids (S,) of the providers that hosts share
     arriving : intp (n,), destination of each instance that is migrating
     unweighed : bool (V,), instances whose weight is not known in every policy (``weights`` is 0

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from kronos_nova.objects.numa import InstanceCell
 
 STAYS = 1e4
-"""Cost of an instance that does not leave, in moves of an instance of mean memory. Fixed: more than
-the cost of all moves of others that could make room for it. Raised, the solver loses digits of the
-other costs; lowered, instances stay where leaving costs many moves."""
+"""Cost of an instance that has to leave its host and stays, in moves of an instance of mean memory.
+Fixed: more than the cost of all moves of others that could make room for it. Raised, the solver
+loses digits of the other costs; lowered, instances stay where leaving costs many moves."""
 PASSING = 100.0
 """Cost of a host whose load exceeds its limit by 1, in moves of an instance of mean memory. Raised,
 more other instances are moved to keep hosts below the limit; lowered, fewer. Not measured."""
@@ -68,7 +68,7 @@ class Solution:
 
 
 def _tiled(arrays: Iterable[np.ndarray], rounds: int) -> list[np.ndarray]:
-    """Return arrays, repeated for each round."""
+    """Return the arrays, each repeated ``rounds`` times along its first axis."""
     return [np.tile(each, (rounds, *[1] * (each.ndim - 1))) for each in arrays]
 
 
@@ -171,7 +171,8 @@ class Program:
         return kind, host, np.where(np.arange(len(kind)) < len(self.arrive), 1.0, -1.0)
 
     def _changes(self, amount: np.ndarray, rows: np.ndarray, most: np.ndarray) -> None:
-        """Add constraints: in each row, the arrivals less the departures are at most the bound.
+        """Add one constraint for each row: the amounts of arrivals minus those of departures are at
+        most the bound of the row.
 
         :param amount: float64 (k, h), amount of one instance of each kind at each host
         :param rows: intp (h,), row of each host
@@ -290,8 +291,8 @@ class Program:
 
     def _ways(self, column: int, need: int,
               host: int) -> tuple[list[int], list[tuple['Place', ...]]]:
-        """Return one column for each way in which arriving instances can use the cells of a host,
-        and these ways."""
+        """Return (columns, ways): for each way in which instances of a kind that arrive can use the
+        cells of a host, a column of the program and the way."""
         use = self.of.emptied
         options = use.options(need, host) if use is not None else []
         if self._slot is not None:

@@ -89,7 +89,7 @@ def _devices(instance: Instance) -> dict[str, int]:
 
 
 def _with_pools(host: Host, wanted: Iterable[str], held: Mapping[str, int]) -> Host:
-    """Return a host with pools for the wanted classes of devices.
+    """Return a host with an inventory of each wanted class of devices.
 
     :param held: devices of the instances on the host
     """
@@ -185,8 +185,9 @@ def _levels_apart(snapshot: Snapshot) -> dict[str, tuple[str, bool]]:
 
 def _by_domain(group: Group, snapshot: Snapshot, hosts: Sequence[str], level: str,
                hard: bool) -> Group:
-    """Make a group of the same members that keeps them in different failure domains. It gives way
-    where a host could not be emptied otherwise, because only owners of servers ask for it."""
+    """Return a group with the members of ``group`` that keeps them in different failure domains. It
+    gives way where a host could not be emptied otherwise, because the owners of servers request it,
+    and not an operator."""
     place_of = {host.name: domains.place(host, level) or (host.name,) for host in snapshot.hosts}
     first: dict[domains.Place, int] = {}
     places = [first.setdefault(place_of[host], number) for number, host in enumerate(hosts)]

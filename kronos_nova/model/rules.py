@@ -177,7 +177,8 @@ class ArrivalLimit(Rule):
     """A limit of a host's load after arrivals, for a policy in which the loads of instances are not
     known.
 
-    Each arriving instance counts with the most that it may use, and a leaving one with 0.
+    The load of each arriving instance counts as the most that it may use, that of a leaving
+    instance as 0.
 
     scores : float64 (H,), scores before any move, NaN = not measured
     weights : float64 (V,), the most that each instance may use
@@ -241,7 +242,8 @@ class LoadLimit(Rule):
 
     def projected(self, state: 'State', vms: Index, hosts: Index,
                   others: Chains = ()) -> np.ndarray:
-        """Return float64 (..., P): that load of each host after the instance has arrived."""
+        """Return float64 (..., P): the load that counts for the limit, of each host after its
+        instance has arrived."""
         problem, scale = state.problem, state.problem.host_scale[hosts]
         load = self.load(state, hosts) + problem.weights[vms] * scale
         for other, there in others:
@@ -275,9 +277,9 @@ class LoadLimit(Rule):
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class GroupPolicy(Rule):
-    """Server groups, and rules about several servers, that moves may not break. Members that are
-    kept apart: at most so many in one place. Members that are kept together: a move only to a place
-    with most of the others.
+    """Server groups, and rules about several servers, that moves may not break. Of members that are
+    kept apart, one place may have only a number of members. A member of a group that is kept
+    together may move only to a place with most of the others.
 
     forbids : bool (G,), the groups that the rule is about
     firm : bool (G,), groups that do not give way even where a host could not be emptied otherwise
@@ -292,8 +294,8 @@ class GroupPolicy(Rule):
         return dataclasses.replace(self, forbids=self.forbids & self.firm)
 
     def together_only(self, memberships: 'Memberships') -> 'GroupPolicy':
-        """Return the rule only for groups whose members are kept together. Whether members are
-        apart depends on the other moves."""
+        """Return a copy of the rule for groups whose members are kept together. It is for moves
+        that are judged alone: whether members are apart depends on the other moves."""
         return dataclasses.replace(self, forbids=self.forbids & ~memberships.anti)
 
     def why(self, state: 'State', vm: int, host: int) -> str:
@@ -366,8 +368,8 @@ def _wish(group: Group) -> str:
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class ReservedRoom(Rule):
-    """Free room on the available hosts in use that moves must leave: at least ``needed`` in every
-    resource class. Where less is free already, a move must not make it less.
+    """The amount of free room that moves must leave on the available hosts in use: at least
+    ``needed`` in every resource class. Where less is free already, a move must not make it less.
 
     needed : float64 (C,)
 

@@ -1,5 +1,5 @@
-"""The part of a model that a search works on, as small arrays, so that many assignments are
-searched by a few array operations.
+"""The part of a model that a search works on. It consists of small arrays, so that a few array
+operations rate many assignments.
 
 It has the prices and effects of single moves, and room as sums. Shared providers, rules that are
 not additive and the order of moves are left to :meth:`State.delta` when a plan is ordered.
@@ -83,8 +83,8 @@ class SearchSpace:
         self._rows: dict[int, np.ndarray] = {}
 
     def _set_room(self, budget: int) -> None:
-        """Set room and sizes by the additive rules, for the kinds of room that could run out within
-        the budget."""
+        """Set ``room``, ``free`` and ``sizes`` from the additive rules. Only kinds of room that
+        could run out within the budget of moves are included."""
         parts = [rule.linear(self.state, self.hosts, self.vms) for rule in self.model.rules
                  if hasattr(rule, 'linear') and not getattr(rule, 'is_passing', False)]
         none = [(np.zeros((len(self.hosts), 0)), np.zeros((len(self.hosts), 0)),
@@ -97,9 +97,10 @@ class SearchSpace:
         self.floor = np.minimum(self.free, 0.0) - TOLERANCE
 
     def _add_untouched(self) -> int:
-        """Add two rows that stand for all other available hosts: the highest and the lowest score
-        of each policy, without instances and closed to them. Where policies leave hosts out, add
-        two more for each of these. Returns the number of rows."""
+        """Add two rows that stand for all available hosts that the search does not use. They have
+        the highest and the lowest score of each policy there, and neither have nor take instances.
+        Where policies leave hosts out, add two more for each of these. Returns the number of
+        rows."""
         others = self.problem.available.copy()
         others[self.hosts] = False
         if not others.any():

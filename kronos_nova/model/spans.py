@@ -4,7 +4,7 @@ import numpy as np
 
 
 def ends(scores: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the highest and the lowest score that count, float64 (..., P) each.
+    """Return the highest and the lowest score that count in each policy, float64 (..., P) each.
 
     Where fewer than two hosts count, both are equal.
 

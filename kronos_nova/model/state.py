@@ -66,7 +66,8 @@ class State:
         return other
 
     def settle(self) -> None:
-        """Restart the count of prices here: moves and misplaced members so far are free."""
+        """Let prices count from the present state. The moves made so far, and the members misplaced
+        so far, have no price any more."""
         self.origin, self.allowed = self.vm_host.copy(), self.groups.misplaced.copy()
 
     def move(self, vm: int, destination: int) -> int:
@@ -88,7 +89,8 @@ class State:
 
     def slots(self, vm: int, hosts: np.ndarray) -> np.ndarray:
         """Return float64 (h,): the number of instances like ``vm`` for which each host has free
-        room, without other rules. Room of a shared provider counts for each of its hosts."""
+        room. Other rules are ignored, and the room of a shared provider counts for each of its
+        hosts."""
         problem, demand = self.problem, self.problem.demands[vm]
         needed = np.flatnonzero(demand > 0)
         rows = problem.row(hosts[:, None], needed)
@@ -134,7 +136,8 @@ class State:
             moved, self.origin[moved], self.vm_host[moved]).sum())
 
     def misplacing(self) -> float:
-        """Return the price of the members of soft groups misplaced since :meth:`settle`."""
+        """Return the price of the additional members of soft groups that are misplaced since
+        :meth:`settle`."""
         beyond = np.maximum(self.groups.misplaced - self.allowed, 0)
         return float((self.model.prices.soft_group_cost or 0.0) * (beyond @ self.model.breakable))
 

@@ -1,5 +1,6 @@
-"""The planner that repairs server groups whose members violate their policy: heuristic repair, by
-which each move makes the number of conflicts smaller (Minton, Johnston, Philips and Laird 1992).
+"""The planner that repairs server groups whose members violate their policy. The method is
+heuristic repair, by which each move makes the number of conflicts smaller (Minton, Johnston,
+Philips and Laird 1992).
 """
 
 from kronos_nova.model import Model

@@ -25,8 +25,9 @@ class Cut:
 
 
 class NoPlace(NamedTuple):
-    """The reason why an instance stays on a host that it has to leave. ``is_proven`` says that no
-    plan could move it and all others; otherwise none was found."""
+    """The reason why an instance stays on a host that it has to leave. ``is_proven`` is true if it
+    is proven that no plan could move all instances that have to leave; otherwise no such plan was
+    found."""
 
     why: str
     is_proven: bool
@@ -36,15 +37,15 @@ class NoPlace(NamedTuple):
 class Limits:
     """Limits of a planner.
 
-    budget : moves that may still be planned
+    budget : number of moves that may still be planned
     clock : returns monotonic seconds; planners read no other clock
     deadline : seconds of ``clock`` at which a planner stops with the best plan so far. Before the
         deadline no choice depends on the time
     overload_ceiling : score that no host may exceed in any policy after any move, unless it did so
         before the plan
     cut : set once a planner stops at the deadline; copies of the limits share the record
-    unplaced : instance to why it stays, of instances that had to leave their hosts; filled by
-        planners, shared by copies
+    unplaced : instance to the NoPlace that says why it stays, of instances that had to leave their
+        hosts; filled by planners, shared by copies of the limits
     """
 
     budget: int
@@ -61,8 +62,8 @@ class Limits:
 
     @property
     def is_over(self) -> bool:
-        """Return whether a search has to stop at the deadline. Ask only where the search would
-        continue otherwise, because the answer yes is recorded as a cut."""
+        """Return whether a search has to stop at the deadline. Read this only where the search
+        would continue otherwise, because True is recorded in ``cut``."""
         if self.is_past:
             self.cut.happened = True
             return True
@@ -150,8 +151,8 @@ class StepRecorder:
 
 def one_by_one(state: State, limits: Limits,
                choose: Callable[[], Choice | None]) -> list[Step]:
-    """Make the chosen move (instance, destination, purpose) repeatedly, until none is chosen or the
-    limits are reached."""
+    """Call ``choose`` and make the move that it returns, repeatedly, until it returns None or the
+    limits are reached. Returns the steps."""
     steps: list[Step] = []
     recorder = StepRecorder(state)
     while len(steps) < limits.budget and not limits.is_over:

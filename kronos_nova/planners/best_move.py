@@ -1,5 +1,5 @@
-"""The search for the best of many single moves. Only moves that may still be the best are rated in
-full: branch and bound over a neighbourhood."""
+"""The search for the best of many single moves by branch and bound. Only moves that may still be
+the best are rated in full."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -23,17 +23,17 @@ negative index."""
 
 class BestMove:
     """Finds the feasible move that lowers the combined imbalance most, among the moves that it is
-    given. Of moves within the tolerance of the best, the smallest memory, then uuid, then
-    destination name decides.
+    given. Of moves whose gain equals the best within the tolerance, the one with the smallest
+    memory is chosen; of these, the first by uuid and by name of the destination.
 
     Candidates are (bound, instance, host). With a host, the bound is the gain of a feasible move
     that every policy accepts. With :data:`EVERYWHERE` instead, the bound is the most that the
     instance could gain at any host, and the host is searched only if the candidate may be the best.
 
     state : the state in which moves start
-    floor : a move must gain more than this; -inf takes the best move however bad
+    floor : a move must gain more than this; with -inf, the best move is chosen even if it is a loss
     wanted : Delta to bool (...), the moves that may be chosen; None for all
-    is_forced : moves count that policies do not accept
+    is_forced : whether moves may be chosen that policies do not accept
     model : the model whose rules apply; None for that of the state, where moves are forced without
         the rules that yield
     best : the largest gain of a feasible move so far, or the floor
@@ -53,8 +53,8 @@ class BestMove:
         self._candidates, self._rows = [], {}
 
     def _matters(self, gains: np.ndarray) -> np.ndarray:
-        """Return bool, in the shape of ``gains``: whether a move with such a gain, or upper bound,
-        may be chosen."""
+        """Return bool, in the shape of ``gains``: whether a move with this gain, or with this upper
+        bound of its gain, may be chosen."""
         return (gains >= self.best - TOLERANCE) & (gains > self.floor)
 
     def could_matter(self, bound: float) -> bool:
@@ -109,8 +109,8 @@ class BestMove:
         return np.where(self.is_forced | delta.accepted, delta.decrease, -np.inf)
 
     def _near(self, bounds: np.ndarray, vms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the bounds and instances of which a move may be chosen, the largest bound
-        first."""
+        """Return (bounds, instances) without those whose bound shows that none of their moves may
+        be chosen, the largest bound first."""
         near = self._matters(bounds)
         order = np.argsort(-bounds[near], kind='stable')
         return bounds[near][order], vms[near][order]

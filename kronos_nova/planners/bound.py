@@ -40,7 +40,8 @@ def least_imbalances(problem: Problem) -> np.ndarray:
 
 
 def _below_others(problem: Problem, hosts: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """Return float64 (P,): the least by which some host is below the most loaded of the others.
+    """Return float64 (P,): a lower bound of the imbalance, because some host stays at least this
+    far below the most loaded of the others.
 
     :param most: float64 (H, P), the highest score that each of the hosts can have
     """

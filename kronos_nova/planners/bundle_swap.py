@@ -1,8 +1,8 @@
 """Swaps of bundles of instances between full hosts, which make room.
 
 Full hosts are seldom full in everything: one has processors left and no memory, another the
-reverse. Nothing fits on either until instances of the one change places with instances of the
-other. Chains of such changes are the ejection chains of Glover (1996).
+reverse. No further instance fits on either host until instances of the two change places. Chains of
+such swaps are the ejection chains of Glover (1996).
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ rated in the same time budget; lowered, four small instances no longer make room
 sizes larger. Sizes of flavors mostly double from one to the next; not measured."""
 MOST_BACK = 3
 """Maximum number of instances of one size that come back in one swap. Raised, more swaps are rated
-in the same time budget; lowered, room that is left over stays unused. Not measured."""
+in the same time budget; lowered, small rests of room stay unused. Not measured."""
 ROWS = 600
 """Maximum number of bundles of leaving instances that are rated in full, the cheapest first.
 Raised, a swap takes longer to find; lowered, the best one is missed more often. With
@@ -76,9 +76,9 @@ class BundleSwaps:
         return (free / self.ratio).min(axis=-1, initial=UNLIMITED)
 
     def admit(self, vm: int) -> bool:
-        """Place an instance without a place on a host that lacks room for it: some instances of
-        that host go to a second host, from which others may come back. Returns whether a swap was
-        found."""
+        """Place an instance that has no place yet on a host that lacks room for it. Some instances
+        of that host go to a second host, from which others may come back. Returns whether such a
+        swap was found and made."""
         packing = self.packing
         allowed = packing.allows_host(vm) & packing.is_open
         piles = self._piles()
@@ -89,7 +89,8 @@ class BundleSwaps:
         return self._make(piles, out, vm, least=-np.inf)
 
     def balance(self) -> bool:
-        """Make the swap that adds most usable room. Returns whether any adds some."""
+        """Make the swap that adds most usable room. Returns whether there was a swap that adds
+        some."""
         piles = self._piles()
         out = self._bundles(piles, 1, MOST_OUT)
         free = self.packing.free[out.host]
@@ -97,8 +98,8 @@ class BundleSwaps:
         return self._make(piles, out.select(smallest(-gain, ROWS)), None, least=1e-6)
 
     def _piles(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the piles, which are instances of one size on one host: the first instance and the
-        number of each pile. Moved instances have piles of their own."""
+        """Return the piles as two arrays: the first instance of each, and its number of instances.
+        A pile is the instances of one size on one host. Moved instances have piles of their own."""
         packing = self.packing
         vms = np.flatnonzero(packing.place >= 0)
         vms = vms[packing.is_open[packing.place[vms]]]
@@ -108,8 +109,8 @@ class BundleSwaps:
         return vms[first], number
 
     def _bundles(self, piles: tuple, least: int, most: int) -> Bundles:
-        """Return the bundles of ``least`` to ``most`` instances of every pile. The empty bundle (0)
-        is returned once a host."""
+        """Return the bundles of ``least`` to ``most`` instances of every pile. If ``least`` is 0,
+        there is one empty bundle for each host."""
         packing, (first, number) = self.packing, piles
         counts = np.arange(1, most + 1)
         which, count = np.nonzero(counts <= number[:, None])
@@ -153,9 +154,9 @@ class BundleSwaps:
 
     def _usable_of(self, room: np.ndarray, at: np.ndarray, size: np.ndarray,
                    of: np.ndarray) -> np.ndarray:
-        """Return :meth:`usable` of ``room[at] - size[of]``, computed a column at a time.
+        """Return the usable room (:meth:`usable`) of ``room[at] - size[of]``.
 
-        :meth:`usable` of ``room[at] - size[of]``, a column at a time.
+        The columns are computed one by one, without an array of the whole difference.
         """
         least = np.full(len(at), UNLIMITED)
         for c, ratio in enumerate(self.ratio):

@@ -1,5 +1,5 @@
-"""The planner that makes room for more new servers: moves that join fragments of free room to whole
-slots.
+"""The planner that makes room for more new servers by moves that join fragments of free room to
+whole slots.
 
 The new servers are instances of an imaginary host that they have to leave, more of them than could
 fit. One integer program (:mod:`kronos_nova.model.assignment`) finds the end state in which fewest

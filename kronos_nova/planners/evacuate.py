@@ -61,8 +61,7 @@ lowered, fewer are emptied. With this value all of 300 clouds of ``bench optimum
 class _Way:
     """A way to empty hosts.
 
-    moves : (instance, destination, addition to the reason), in order; stays : number of instances
-    that do not leave"""
+    moves : (instance, destination, addition to the reason), in order"""
 
     moves: list[tuple[int, int, str]]
     stays: int
@@ -97,8 +96,8 @@ def _recorded(state: State, way: _Way, limits: Limits) -> list[Step]:
 
 
 def _one_by_one(state: State, limits: Limits) -> _Way:
-    """Choose a destination for each instance, host after host: the one where the imbalance stays
-    lowest."""
+    """Choose a destination for each instance, host after host. It is the host with which the
+    imbalance stays lowest."""
     moves: list[tuple[int, int, str]] = []
     trial, stays = state.copy(), 0
     within = [model.with_ceiling(state, limits.overload_ceiling)
@@ -145,8 +144,7 @@ def _place(state: State, vm: int, within: Model, forced_within: Model) -> tuple[
 
 
 def _together(state: State, way: _Way, limits: Limits) -> _Way:
-    """Return a way by which fewer instances stay than by the given one; the given one if none is
-    found.
+    """Return a _Way by which fewer instances stay than by ``way``; ``way`` itself if none is found.
 
     Each round chooses, for some hosts, the instances that go there and those that make room there,
     together. The places of all other instances stay as chosen before.
@@ -221,10 +219,11 @@ def _assignment(state: State, model: Model, leaving: Sequence[int] | np.ndarray,
 
 def _choose_places(state: State, model: Model, places: dict[int, int],
                    forbidden: list[tuple[int, int]], limits: Limits) -> bool:
-    """Change the hosts of some instances so that fewer stay, until no change is found that does.
+    """Change the destinations of instances, some at a time, so that fewer instances stay, until no
+    such change is found.
 
     :param places: instance to its destination, of instances that move; changed in place
-    :param forbidden: pairs of instance and host that have no order
+    :param forbidden: pairs of instance and host for which no order of moves was found
     :returns: whether it is proven that no fewer can stay
     """
     in_turn, is_proven = _in_turn(state), False
@@ -283,8 +282,8 @@ def _ordered(state: State, moves: Iterable[tuple[int, int]],
 
 
 def _needed(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the moves without needless ones: those of instances that need not leave, without which
-    all others remain possible."""
+    """Return the moves without needless ones. A move of an instance that need not leave is needless
+    if all other moves are possible without it."""
     others = dict.fromkeys(vm for vm, _host in moves
                            if not state.problem.draining[state.vm_host[vm]])
     if len(others) * len(moves) > CHECKED:
@@ -315,5 +314,5 @@ def by_room(state: State, vm: int) -> list[int]:
 
 
 def waiting(state: State) -> np.ndarray:
-    """Return intp: the instances that the evacuator may still move."""
+    """Return intp: the instances on draining hosts that may be moved and have not left yet."""
     return np.flatnonzero(state.problem.draining[state.vm_host] & state.problem.evacuable)

@@ -6,9 +6,9 @@ least loaded one (its bottom), and then by no more than the gap to the next host
 on a top host and moves to a bottom host matter, and of these only moves whose bound is above the
 gain of the best move so far are rated in full.
 
-Where a policy leaves the highest and lowest hosts out of its imbalance, these matter too: if one of
-them comes inside, the next host becomes the end. The bound is then the gap between the first host
-that counts and the next one.
+Where a policy leaves the highest and lowest hosts out of its imbalance, these matter too: if a move
+brings the score of one of them inside, the next host is left out instead. The bound is then the gap
+between the first host that counts and the next one.
 """
 
 from collections.abc import Callable
@@ -66,8 +66,8 @@ class _Round:
         return self.search.found()
 
     def _gaps(self, ends: list[np.ndarray], counting: list[np.ndarray]) -> dict[int, float]:
-        """Map each end host to the most that a move which leaves or enters it can gain there,
-        summed over policies."""
+        """Return {host at an end: the most that a move which leaves or enters the host can gain
+        there, summed over policies}."""
         gaps: dict[int, float] = {}
         for policy, (hosts, deciding) in enumerate(zip(ends, counting, strict=True)):
             if len(hosts) > len(deciding):

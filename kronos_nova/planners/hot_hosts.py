@@ -17,7 +17,7 @@ are hot without them. Chosen because less than a tenth of the excess is not wort
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Marks:
-    """Limits above which a host or an instance is hot, a figure a policy; inf where a policy has
+    """Limits above which a host or an instance is hot, one for each policy; inf where a policy has
     no such limit.
 
     high : float64 (P,), load of a host above which it is to be relieved
@@ -63,8 +63,8 @@ def servers_share(state: State) -> np.ndarray:
 
 
 def own_heat(state: State, excess: np.ndarray) -> np.ndarray:
-    """Return bool (H, P): hosts above a mark whose servers are so small a part of the load that
-    moving all of them would not help.
+    """Return bool (H, P): hosts above a mark where the load of all servers together is so small
+    that moving them would not help.
 
     :param excess: float64 (H, P), what hosts have above the mark
     """
@@ -83,8 +83,8 @@ def uneven_excess(state: State) -> np.ndarray:
 
 
 def is_even_but_for(state: State, own: np.ndarray) -> bool:
-    """Return whether every policy is within its threshold once hosts are left out that are loaded
-    without their servers.
+    """Return whether every policy is within its threshold if the hosts ``own``, which are loaded
+    without their servers, do not count.
 
     :param own: bool (H, P), by :func:`own_heat`
     """

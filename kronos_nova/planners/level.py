@@ -3,10 +3,10 @@ as little memory as it can.
 
 The loads of a policy are level when they lie in a band as wide as the target. The load of a host
 above or below the band is its *excess*, which adds up over hosts. Each move of load into the band
-makes it smaller, in an aggregate of four hosts or of four thousand, while max − min falls only once
-the last of the hosts at an end is in the band. A plan is built host by host, the largest excess
-first, each time by the move that takes away most excess for its cost (the greedy rule for covering
-problems, Chvátal 1979), and then made cheaper by ruin and recreate (Schrimpf et al. 2000).
+makes the sum smaller, however many hosts the aggregate has. The difference max − min falls only
+once the last of the hosts at an end is in the band. A plan is built host by host, the largest
+excess first, each time by the move that takes away most excess for its cost (the greedy rule for
+covering problems, Chvátal 1979), and then made cheaper by ruin and recreate (Schrimpf et al. 2000).
 
 All moves to the target (a *way*) are searched, even where there are more than the budget. The plan
 is then the first part of the way, and the next cycle continues from there.
@@ -66,8 +66,9 @@ EFFORT = 3e7
 take longer; lowered, they copy more. So many pairs take about half a second of a processor; a
 quarter of it costs 2 % of memory on clusters of 32 and 100 hosts."""
 EFFORT_MOVE = 8e5
-"""The same limit in pairs for each move of a way, where that is less than :data:`EFFORT`. Raised,
-short plans take longer; lowered, they copy more. Chosen together with :data:`EFFORT`."""
+"""Maximum number of pairs of instance and host that are rated for each move of a way, where that is
+less than :data:`EFFORT` in all. Raised, short plans take longer; lowered, they copy more. Chosen
+together with :data:`EFFORT`."""
 STEP = 1e4
 """Number of pairs that one step of a search counts as in addition to the pairs that it rates,
 because each step costs time. Raised, searches of small clusters end sooner; lowered, later. Chosen
@@ -359,7 +360,7 @@ class Leveling:
         return [part.tolist() for part in np.split(by_host, ends)]
 
     def _leave_out(self) -> None:
-        """Choose the hosts that are left out of imbalances, by the present scores."""
+        """Set the hosts that are left out of imbalances, by the present scores."""
         left_out = self.space.problem.left_out
         if left_out is not None:
             scores, count = self._scores(), self.scores.shape[1]
@@ -417,7 +418,8 @@ class Leveling:
             self.is_paid = self.is_paid or bool(self.price[vm])
 
     def build(self, most: int, move_gib: float) -> None:
-        """Make moves until none makes the excess of a host smaller, or ``most`` are made.
+        """Make moves one after the other until no move makes the excess of a host smaller, or
+        ``most`` moves are made.
 
         :param move_gib: what each move costs in addition
         """
@@ -603,8 +605,8 @@ class Leveling:
         return np.union1d(near, more)
 
     def trim(self) -> None:
-        """Undo moves without which every policy stays within its target, those with the most memory
-        first. The band may shift."""
+        """Undo needless moves, without which every policy stays within its target, those with the
+        most memory first. The position of the bands may change."""
         widths = self.band.high - self.band.low + TOLERANCE
         if (self._imbalances() > widths).any():
             return
@@ -662,8 +664,9 @@ DIGITS = round(-math.log10(TOLERANCE))
 
 
 def possible(state: State, way: list[tuple[int, int]], limits: Limits) -> list[tuple[int, int]]:
-    """Return the moves of a way that the budget and every rule permit, in a possible order, as long
-    as they leave less excess and lift no imbalance above its threshold and its present value.
+    """Return moves of a way in a possible order, as many as the budget and every rule permit. The
+    last ones are left out until the rest leaves less excess, and lifts no imbalance above both its
+    threshold and its present value.
 
     :param way: may have more moves than the budget
     """

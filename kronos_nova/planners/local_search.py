@@ -1,7 +1,7 @@
 """The search of the planner ``spread``: many assignments are searched side by side.
 
-An assignment starts from one of the best plans, of which some moves are taken back. The swap that
-lowers the softened maximum most is then made again and again, until none lowers it, and the
+An assignment starts from one of the best plans, of which some moves are taken back. Then the swap
+that lowers the softened maximum most is made, repeatedly, until no swap lowers it. After that the
 assignment is restarted, independently of the others. This is large neighbourhood search (Shaw
 1998), also called ruin and recreate (Schrimpf et al. 2000), of the family that won machine
 reassignment (ROADEF 2012).
@@ -123,15 +123,16 @@ TINY = Tuning(times=0.2)
 """Tuning for tiny clusters. A fifth of the effort is enough, because :mod:`spread` searches once
 for each budget."""
 SMALL = Tuning(least=2e8, longest=2.7)
-"""Tuning for small clusters. Good plans have little in common, so that a search needs more time to
-come from one to another. It may find the best plan there is, so it continues longer as long as it
-finds better ones."""
+"""Tuning for small clusters. Good plans have little in common there, so that a search needs more
+time to come from one to another. As the best plan of all may be found, a search continues longer
+while it finds better ones."""
 SHORT = Tuning(longest=1.2, temperatures=(0.18, 0.4, 0.1, 0.8), cooling=0.5, skips=True)
-"""Tuning for fewer moves than hosts. Only the most and least loaded hosts can be improved, and
-other hosts must not count; the more hosts there are, the closer others are to these. All pairs
-cannot be rated in time, so some swaps are skipped."""
+"""Tuning for fewer moves than hosts. Only the most and the least loaded hosts can be improved, and
+other hosts must not count. The more hosts there are, the closer the loads of others are to these.
+All pairs cannot be rated in time, so some swaps are skipped."""
 LONG = Tuning(longest=1.2, temperatures=(0.1, 0.03, 0.2, 0.06))
-"""Tuning for at least as many moves as hosts, so that the whole cluster can be evened."""
+"""Tuning for at least as many moves as hosts, with which the load of the whole cluster can be made
+even."""
 
 
 def tuning(space: SearchSpace, budget: int) -> Tuning:
@@ -172,7 +173,7 @@ class LocalSearch:
     """One search from the plans that are known.
 
     :param found: the known plans, to which the search adds those that it finds
-    :param number: of the search, the seed of its random numbers
+    :param number: number of the search, the seed of its random numbers
     """
 
     def __init__(self, space: SearchSpace, found: Incumbents, limits: Limits, number: int = 0):

@@ -97,8 +97,8 @@ class RoomMaker:
 
     def _ordered(self, state: State, together: assignment.Assignment, rounds: int,
                  limits: Limits) -> tuple[list[tuple[int, int]] | None, bool]:
-        """Return the moves, in order, to the cheapest end state that has an order, None if none
-        has; and whether there is any end state."""
+        """Return (moves, in order, to the cheapest end state that has an order; whether there is
+        any end state). The moves are None if no end state has an order."""
         for cut in range(CUTS):
             found = None if limits.is_over else self._end(together, rounds, limits)
             if found is None:

@@ -56,8 +56,8 @@ class Ordering:
         self.done.append((vm, host))
 
     def do_meant(self, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Make moves for which Nova chooses the intended parts of hosts, as long as there are any.
-        Returns the other moves."""
+        """Make the moves for which Nova chooses the intended parts of hosts, one after the other,
+        while there is one. Returns the moves that are left."""
         waiting = np.array(moves, dtype=np.intp).reshape(-1, 2)
         while len(waiting) and (possible := self._first_meant(waiting)) is not None:
             self.do(*waiting[possible].tolist())
@@ -91,8 +91,8 @@ class Ordering:
         return True
 
     def _do_in_other_order(self, moves: np.ndarray, home: np.ndarray, begin: int) -> bool:
-        """Undo the moves made so far and make all of them in another order; change nothing where
-        none is found. Returns whether one was found.
+        """Undo those of ``moves`` that were made, and make all of ``moves`` in another order.
+        Returns whether such an order was found; if not, nothing is changed.
 
         :param home: intp (n,), hosts of the instances before
         :param begin: number of moves in ``done`` before the first of these
@@ -175,7 +175,7 @@ def find_order(state: State, moves: np.ndarray) -> list[int] | None:
 
     The hosts of instances, and so the possible moves, depend on the set of moves made, not on their
     order: no set is examined twice. A move to a host to which no other move goes makes no other
-    impossible, so nothing else is tried in its place.
+    move impossible. So once such a move is possible, no other is tried in its place.
 
     :param state: the state before the moves; it is changed to the state after them if an order is
         found
@@ -214,8 +214,8 @@ def find_order(state: State, moves: np.ndarray) -> list[int] | None:
 
 
 class Prefixes:
-    """Sorts the moves of a plan so that it may be stopped after most of them: the combined
-    imbalance is higher than at the start after as few moves as possible.
+    """Sorts the moves of a plan so that the plan may be stopped after most of them. There are as
+    few moves as possible after which the combined imbalance is higher than at the start.
 
     A plan whose imbalance is never higher than at the start keeps its order. In other plans the
     move with the lowest imbalance after it comes next. Where every possible move would lead above
@@ -234,8 +234,8 @@ class Prefixes:
         self._most = before.combined() + TOLERANCE
 
     def order(self) -> list[int]:
-        """Return the positions of the steps in a better order; in the present one where no other
-        is found that every rule allows."""
+        """Return the positions of the steps in a better order; in their present order where no
+        better one is found that every rule allows."""
         present = list(range(len(self._steps)))
         worse = self._count_worse(present)
         other = self._sorted() if worse else None

@@ -19,8 +19,9 @@ from kronos_nova.planners.ffd import FirstFitDecreasing
 from kronos_nova.planners.packing import Packing
 
 BALANCED = 30
-"""Maximum number of swaps that only make room usable, before an instance is given up. Raised, hosts
-that cannot be emptied take longer; lowered, fewer hosts are emptied. Not measured."""
+"""Maximum number of swaps that only make room usable, after which the search for a place for an
+instance is given up. Raised, hosts that cannot be emptied take longer; lowered, fewer hosts are
+emptied. Not measured."""
 ROUNDS = ((0.01, 4), (0.002, 8), (0.0005, 12), (1e-5, 12))
 """Rounds of emptying hosts: the price of a move, as a part of a host's room that a swap must make
 usable to be worth it, and the number of hosts that may fail before the next round. Raised prices
@@ -145,8 +146,8 @@ class Emptying:
         self.cost = by_moves + (1 - by_moves) * space.memory / max(space.memory.mean(), 1)
 
     def run(self) -> list[list[tuple[int, int]]]:
-        """Return all moves up to each host that could be emptied, a list for each of these
-        hosts."""
+        """Return one list for each host that could be emptied, with all moves that were made until
+        the host was empty."""
         found = []
         for price, failures in ROUNDS:
             given_up: set[int] = set()
@@ -163,8 +164,8 @@ class Emptying:
 
     @property
     def has_freed_all_it_can(self) -> bool:
-        """Return whether the instances of the open hosts could not fit on fewer hosts, even if they
-        could be cut."""
+        """Return whether no further host can be freed: the instances of the open hosts would not
+        fit on fewer hosts even if they could be divided."""
         space, packing = self.space, self.packing
         held = (space.room - space.free).sum(axis=0)
         biggest = np.cumsum(-np.sort(-space.room, axis=0), axis=0)
@@ -176,8 +177,8 @@ class Emptying:
         return self.rated >= self.effort or self.limits.is_over
 
     def _next(self, given_up: set[int]) -> int | None:
-        """Return the host with the least cost to empty, of those that budget and room permit; None
-        if there is none."""
+        """Return the host that costs least to empty, of the hosts whose emptying the budget and the
+        room of others permit; None if there is none."""
         packing, count = self.packing, len(self.space.hosts)
         on = packing.place
         stays = ~packing.moved
@@ -231,8 +232,9 @@ class Emptying:
         return True
 
     def _place(self, vm: int, swaps: BundleSwaps) -> bool:
-        """Place an instance where it fits best; else by a swap; else after swaps that make room
-        usable."""
+        """Place an instance where it fits best. Where it fits nowhere, make room for it by a swap;
+        where no swap does, try again after swaps that make more room usable. Returns whether it was
+        placed."""
         for _ in range(BALANCED):
             if self._fit(vm, swaps) or swaps.admit(vm):
                 return True

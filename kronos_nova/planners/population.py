@@ -1,9 +1,10 @@
 """A population of assignments side by side, each of which makes one swap after the other.
 
 An assignment has a host for each instance. A swap sends an instance from one host to another, and
-another one back. A swap with the dummy item of a host, which stands for no instance, is a move.
-These are the neighbourhoods *shift* and *swap* of machine reassignment (ROADEF 2012). Where a plan
-has used its budget, a swap also undoes the move whose loss costs least.
+another one back. Each host has a dummy item, which stands for no instance. A swap with a dummy item
+is a move. These are the neighbourhoods *shift* and *swap* of machine reassignment (ROADEF 2012).
+Where a plan has used its budget, a swap also undoes another move, the one that it costs least to
+undo.
 
 The best end states of the search are kept in :class:`Incumbents`.
 """
@@ -92,8 +93,8 @@ class SoftenedMax:
     of a factor of the one instance and a factor of the other. So one matrix product rates all pairs
     at once. Single precision is enough to choose.
 
-    Hosts that a policy leaves out of its imbalance contribute nothing. The rating of a swap after
-    which one of them counts is not exact; :class:`Trial` rates it exactly.
+    Hosts that a policy leaves out of its imbalance contribute nothing. Where such a host counts
+    after a swap, this rating is not exact; :class:`Trial` rates the swap exactly.
 
     The T terms are the top of each policy and the bottom of each policy.
 
@@ -330,9 +331,9 @@ class Swaps:
         return changes
 
     def _factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the remaining part of each term after a swap, as the two factors of a matrix
-        product, float32 (n, T, a, f) and (n, T, f, b). A term is the sum of the contributions of
-        both hosts after the swap and of all other hosts."""
+        """Return each term after a swap, relative to the term before it, as the two factors of a
+        matrix product, float32 (n, T, a, f) and (n, T, f, b). A term is the sum of the
+        contributions of both hosts after the swap and of all other hosts."""
         softened, first, second = self.softened, self.first, self.second
         kind, of = softened.kind.take(self.here), softened.kind.take(self.there)
         own, other = _pick(self.parts, self.every, self.here), _pick(
@@ -377,8 +378,8 @@ class Swaps:
         return leaves.astype(np.float32), arrives * (self.second < dummy)
 
     def _weigh(self, are_few: bool) -> None:
-        """Add prices to the changes, and NEVER for lack of room. The change of a swap that takes
-        two more moves is halved."""
+        """Add prices to the changes, and NEVER where room is lacking. In long plans, the change of
+        a swap that takes two more moves is halved, so that changes compare by move."""
         space, changes = self.space, self.changes
         if not are_few:
             changes *= 1 - self.leaves[:, :, None] * (self.arrives.clip(0) / 2)[:, None]

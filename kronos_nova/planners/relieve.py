@@ -1,8 +1,8 @@
 """The planner that relieves hosts whose load is above an absolute mark.
 
 The instances that leave a host are a minimum knapsack with one constraint for each policy. It is
-solved best first by branch and bound, with the bound of Dantzig (1957), as if instances could be
-cut.
+solved by branch and bound, the most promising branch first, with the bound of Dantzig (1957): the
+cost if instances could be divided.
 """
 
 import functools
@@ -135,9 +135,9 @@ class Relieve:
         return ordering.done if ordering.do_all(moves) else None
 
     def _hottest_first(self, state: State) -> list[int]:
-        """Return the hosts that are above a mark before any move, the hottest first. Hosts that
-        moves heat up are left out, so that a server which is too large for every host is not moved
-        again and again."""
+        """Return the hosts that are above a mark before any move, the hottest first. Hosts that are
+        above a mark only because of moves are left out, so that a server which is too large for
+        every host is not moved again and again."""
         hot = self._marks.hot(state)
         over = np.where(hot, state.scores - self._marks.target, -np.inf)
         over = over.max(axis=1, initial=-np.inf)
@@ -227,8 +227,8 @@ class _Host:
             -float((self.share[vm, self.hot] / wanted).max()) / max(int(memory[vm]), 1), vm))
 
     def _as_far_as_possible(self, excess: np.ndarray) -> list[tuple[int, int]]:
-        """Return moves of one instance after the other for which there is a place, until the host
-        is at its target."""
+        """Return moves of single instances, of those for which there is a place, until the host is
+        at its target or no instance is left."""
         moves: list[tuple[int, int]] = []
         left = excess
         is_by_server = (excess <= TOLERANCE).all()
@@ -275,7 +275,7 @@ class _Host:
 
 def _bound_of(gain: np.ndarray, cost: np.ndarray) -> Callable[[int, np.ndarray], float]:
     """Return a function of (first instance, wanted relief) to a lower bound of the memory to copy.
-    The bound treats the instances from the first on as if they could be cut."""
+    The bound treats the instances from that one on as if they could be divided."""
     @functools.cache
     def sums(begin: int, policy: int) -> list[np.ndarray]:
         """Return the cumulative sums of gains and of costs, the cheapest instance first."""

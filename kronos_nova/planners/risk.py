@@ -1,9 +1,9 @@
 """The planner that makes hosts less likely to become full: steepest descent on the expected number
 of full hosts.
 
-Loads change quickly, and a host that is full for five minutes is noticed too late. Known for each
-host are its likely load ``μ`` and its variance ``V``, the sum of those of its instances. A load of
-any distribution is above a mark ``m`` for at most the part ``V / (V + (m - μ)²)`` of the time
+Loads change quickly, and a host that is full for five minutes is noticed too late. For each host,
+its likely load ``μ`` and its variance ``V`` are known, the sums of those of its instances. A load
+of any distribution is above a mark ``m`` for at most the part ``V / (V + (m - μ)²)`` of the time
 (Cantelli's inequality), which only a load with two values reaches. The square of this part fits
 real servers, to a factor of two on days of PlanetLab, although their bursts are not normally
 distributed.
@@ -49,7 +49,7 @@ longer; lowered, there are more calls. Not measured."""
 
 def chance(scores: np.ndarray, variances: np.ndarray) -> np.ndarray:
     """Return float64 (...): the expected part of the time for which a host is above the mark. Where
-    the likely load itself is above it, 1 plus the excess."""
+    the likely load itself is above the mark, it is 1 plus the excess."""
     room = HOT_SCORE - scores
     variances = np.maximum(variances, LEAST_VARIANCE)
     return np.where(room > 0, (variances / (variances + room ** 2)) ** 2, 1.0 - room)
@@ -79,10 +79,11 @@ def _host_variances(state: State, of_instances: np.ndarray) -> np.ndarray:
 
 class LowerRisk:
     """Makes the move that lowers the risk most relative to its price, repeatedly, as long as a move
-    lowers it by more than its price. Each instance is moved once.
+    lowers it by more than its price. Each instance is moved once at most.
 
-    Relative to the price, because then the few moves that gain far more than they cost come first,
-    and of two instances that relieve a host about equally the smaller one is copied.
+    Gains are compared relative to the price, so that the few moves that gain far more than they
+    cost come first, and of two instances that relieve a host about equally the smaller one is
+    copied.
 
     :param copy_prices: instances (n,) to float64 (n,), the least decrease of the risk for which
         each is moved; the price of the model counts where it is higher
@@ -168,14 +169,16 @@ class _Round:
                           self.copy_prices[rows])
 
     def _with(self, vms: np.ndarray, hosts: np.ndarray, sign: int) -> np.ndarray:
-        """Return float64 (..., P): the probabilities of full hosts with or without an instance."""
+        """Return float64 (..., P): the probability that each host is full once an instance has
+        arrived (``sign`` 1) or left (-1)."""
         scale = self.problem.host_scale[hosts]
         return chance(
             self._loads(vms, hosts, sign),
             self.variances[hosts] + sign * self.vm_variances[vms] * scale ** 2)
 
     def _loads(self, vms: np.ndarray, hosts: np.ndarray, sign: int) -> np.ndarray:
-        """Return float64 (..., P): the likely loads of hosts with or without an instance."""
+        """Return float64 (..., P): the likely load of each host once an instance has arrived
+        (``sign`` 1) or left (-1)."""
         return (self.state.scores[hosts]
                 + sign * self.problem.weights[vms] * self.problem.host_scale[hosts])
 

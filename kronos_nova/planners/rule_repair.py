@@ -159,8 +159,8 @@ def is_due(state: State, should: bool) -> bool:
 
 
 def _violating(state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the movable instances that violate a rule, intp; bool (V,), the instances on forbidden
-    hosts; and the broken rules about several servers."""
+    """Return (intp, movable instances that violate a rule; bool (V,), instances on forbidden hosts;
+    bool (G,), broken rules about several servers)."""
     model = state.model
     broken, astray = model.broken_rules(state), model.astray(state)
     members = model.movable_members(broken)

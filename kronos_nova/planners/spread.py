@@ -147,8 +147,8 @@ def is_tight(space: SearchSpace) -> bool:
 
 def best_orderable(space: SearchSpace, found: Incumbents, limits: Limits,
                    known: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the best plan that has an order: a known one or, where the known ones are far from the
-    best end state, one that an integer program finds in rounds."""
+    """Return the best plan that has an order. This is ``known`` or, where that is far from the best
+    end state, one that an integer program with rounds finds."""
     best = best_possible(space, found, limits, [[], known])
     for rounds in ROUNDS:
         reached = space.state.after(best).objective()
@@ -162,7 +162,8 @@ def best_orderable(space: SearchSpace, found: Incumbents, limits: Limits,
 
 
 def is_stuck(state: State, moves: list[tuple[int, int]], found: Incumbents) -> bool:
-    """Return whether a far better end state was found than the one that the moves lead to."""
+    """Return whether an end state was found that is better, by more than :data:`STUCK`, than the
+    one that the moves lead to."""
     return state.after(moves).objective() > found.best.cost + STUCK
 
 
@@ -211,8 +212,8 @@ def add_best(space: SearchSpace, found: Incumbents, limits: Limits, rounds: int 
 
 
 def hosts_that_matter(state: State, budget: int) -> np.ndarray:
-    """Return the available hosts that are among the most or least loaded in some policy, about as
-    many as a plan could touch; sorted."""
+    """Return the available hosts that a plan could touch, sorted: about as many as its moves need,
+    of the most and the least loaded ones in each policy."""
     available = np.flatnonzero(state.problem.available)
     most = ENDS + budget // 2
     if state.problem.left_out is not None:
@@ -228,8 +229,8 @@ def hosts_that_matter(state: State, budget: int) -> np.ndarray:
 
 def best_possible(space: SearchSpace, found: Incumbents, limits: Limits,
                   known: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
-    """Return the best of the found plans that has an order, or the part of one that has. If none is
-    better, return the best of the ``known`` plans, which are possible."""
+    """Return the best of the found plans that has an order, or the part of a plan that has one. If
+    none is better, return the best of the ``known`` plans, which are possible."""
     state = space.state
     ends = [(end.cost, [(int(space.vms[vm]), int(space.hosts[host])) for vm, host in end.plan])
             for end in found.kept]
