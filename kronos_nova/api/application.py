@@ -75,8 +75,8 @@ def _add_routes(application, services, enforcer, turns):
 
 
 class _OwnContext:
-    """Gives each request a new context. A thread keeps the context of its last request, which must
-    not appear in log messages about the next request and its token."""
+    """Gives each request a new context. Otherwise a thread would keep the context of its last
+    request, and log it with messages about the next request."""
 
     def __init__(self, application, _conf):
         self._application = application
@@ -96,7 +96,8 @@ def _authenticated(application, conf):
 
 
 class Keystone(auth_token.AuthProtocol):
-    """Validates tokens; the application decides whether a token is needed.
+    """Validates the tokens of requests. Whether a request needs a token is decided by the
+    application, not here.
 
     With a delayed decision, keystonemiddleware reports every token as invalid while keystone does
     not answer, so that people would throw away valid tokens. This class reports the outage instead.
@@ -108,7 +109,7 @@ class Keystone(auth_token.AuthProtocol):
         except webob.exc.HTTPUnauthorized:
             return None  # the middleware has recorded the result in the request
         except (webob.exc.HTTPServiceUnavailable, ks_exceptions.ClientException) as error:
-            LOG.error('keystone cannot be asked about a token: %s', error)
+            LOG.error('keystone did not validate a token, so the request is refused: %s', error)
             request.environ[AWAY] = True
             return None
 

@@ -34,8 +34,8 @@ def address_of(env: Mapping[str, str], trusts_proxy: bool) -> str:
 
 
 def network_of(address: str) -> str:
-    """Return the network for which attempts are counted: an IPv4 address, or the first 64 bits of
-    an IPv6 address."""
+    """Return the network for which wrong passwords are counted: an IPv4 address itself, or the
+    first 64 bits of an IPv6 address."""
     found = _parsed(address)
     if isinstance(found, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((found, IPV6_PREFIX), strict=False).network_address)

@@ -44,8 +44,8 @@ listeners that were away miss an end. It covers the largest difference between t
 controllers, and the longest absence of a listener that connects again."""
 
 OVERLAP = datetime.timedelta(minutes=1)
-"""Time by which a reading goes back beyond the last reading, because the clocks of controllers
-differ."""
+"""Time before the last reading from which a reading reads changes again, because the clocks of
+controllers differ."""
 
 MOST_KEPT = 2 ** 24
 """Maximum bytes of past events that are kept, about ten thousand events. Raised, a process takes
@@ -103,7 +103,7 @@ class Feed:
         self._begin()
 
     def _begin(self):
-        """Forget all events. Positions of earlier listeners are no longer valid."""
+        """Forget all events, so that the positions of earlier listeners are no longer valid."""
         self._name = secrets.token_hex(4)
         self._looked_at = self._error = None
         self._is_stale = False
@@ -139,10 +139,11 @@ class Feed:
             return made
 
     def _make_room(self, who):
-        """End a stream of the user with the most streams, if there is no room and ``who`` has at
-        least two fewer.
+        """End a stream of the user with the most streams, if the maximum number of listeners is
+        reached and ``who`` has at least two streams fewer.
 
-        :raises TooManyListeners: there is no room, and the user has as many streams as others
+        :raises TooManyListeners: the maximum number of listeners is reached, and no other user has
+            so many more streams
         """
         if len(self._listeners) < self._most_listeners:
             return
@@ -165,8 +166,10 @@ class Feed:
             self.changed.notify_all()
 
     def place_of(self, last_id: str | None) -> tuple[int, list[bytes]]:
-        """Return (number of the next event for a listener, events that it gets first). The caller
-        holds the lock of ``changed``, as for :meth:`after`."""
+        """Return (number of the next event for a listener, events that the listener gets before).
+        These are none for a listener that connects again and has missed nothing that is no longer
+        kept; otherwise they are the whole state. The caller holds the lock of ``changed``, as for
+        :meth:`after`."""
         name, number, at = _parsed(last_id)
         if name == self._name and self._is_kept(number + 1):
             return number + 1, []

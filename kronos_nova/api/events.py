@@ -80,8 +80,8 @@ class EventSource:
 
 
 def _steady(move):
-    """Return a move without the fields that change while it waits, so that their changes make no
-    event."""
+    """Return a move with constant values in the fields that change while it waits, so that these
+    changes make no events."""
     return dataclasses.replace(move, checked_at=None, owner=None, not_before=move.created_at)
 
 

@@ -92,7 +92,7 @@ class Call:
 
 
 class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An empty query, for operations without query parameters."""
+    """The type of the query of operations that have no query parameters."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ own path has both decoded; the path as it was sent is in a variable that every s
 
 
 def with_slashes(text: str) -> str:
-    """Return a name from a path with its slashes."""
+    """Return the text of a path in which slashes within names are slashes again."""
     return text.replace(SLASH, '/')
 
 

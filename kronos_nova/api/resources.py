@@ -35,9 +35,9 @@ waits longer than it must; lowered, it is refused more often. A slow operation t
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Turns:
-    """Limits of the quick and of the slow operations that run at the same time. A quick operation
-    waits for a slot. A slow one is refused without a free slot, because it would hold a thread
-    while it waits."""
+    """Limits of the numbers of quick and of slow operations that run at the same time. A quick
+    operation waits until there is a free slot. A slow one is refused if no slot is free, because it
+    would hold a thread while it waits."""
 
     quick: threading.BoundedSemaphore
     slow: threading.BoundedSemaphore

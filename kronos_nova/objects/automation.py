@@ -47,8 +47,9 @@ def lower(one: str, other: str) -> str:
 
 
 def repair_order(level: str, repairs: str) -> str:
-    """Return when violated rules are repaired: with equal levels, in the same plan as everything
-    else; otherwise in a plan of their own, and the plan with the higher level comes first.
+    """Return when violated rules are repaired. If both levels are equal, it is in the same plan as
+    all other moves. Otherwise it is in a plan of their own, and of the two plans the one with the
+    higher level is made first.
 
     :param level: level of the aggregate
     :param repairs: level of its repairs
@@ -84,7 +85,8 @@ class Switch:
 
     @property
     def sentence(self) -> str:
-        """The change as a sentence for the log. An empty value ended a level or a pause."""
+        """The change as a sentence for the log. With an empty value, the change is the end of a
+        level or a pause."""
         whose = 'all aggregates' if self.aggregate == EVERY else f'aggregate {self.aggregate}'
         if self.kind in OF_LEVELS:
             level = self.value or 'that of nova.conf again'
@@ -151,8 +153,8 @@ class Switches:
         return next(iter(self.pauses_of(aggregate)), None)
 
     def paused_by(self, aggregate: str) -> str | None:
-        """Return every pause and stop of an aggregate, with its author and reason; None without
-        any."""
+        """Return a text with every pause and stop of an aggregate, each with its user and reason;
+        None where there is none."""
         return '; '.join(map(str, self.pauses_of(aggregate))) or None
 
     def level(self, aggregate: str, defaults: Defaults, purpose: str = BALANCE) -> str:
@@ -198,13 +200,15 @@ class Switches:
                             self.planning_level(aggregate, defaults, REPAIR))
 
     def hold(self, aggregate: str) -> str | None:
-        """Return why moves of all plans of the aggregate have to wait; None if they do not."""
+        """Return the reason why moves of all plans of the aggregate have to wait; None if they need
+        not."""
         pause = self.pause(aggregate)
         return f'Kronos is paused: {pause}' if pause else None
 
     def refusal(self, aggregate: str, defaults: Defaults, purpose: str,
                 is_approved: bool) -> str | None:
-        """Return why moves of a plan may never be started any more; None if they may be.
+        """Return the reason why no further moves of a plan may be started, now or later; None if
+        they may be.
 
         Drains and moves that make ordered room run at every level. Other plans need an approval
         below ``auto``, and do not run below ``approve``.

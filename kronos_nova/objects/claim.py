@@ -1,4 +1,4 @@
-"""A claim: room that a compute node holds for an instance."""
+"""Claims: resources that a compute node holds for an instance."""
 
 import dataclasses
 import datetime

@@ -18,7 +18,7 @@ class Verdict:
     refused : reason why the move would be refused
     unasked : reason why there is no answer; the move may still be made, and Nova may refuse it then
     without : the part of the question that was left out because it depends on earlier moves; empty
-        where nothing was
+        where nothing was left out
     """
 
     refused: str = ''
@@ -39,7 +39,8 @@ class Before:
     """The moves of a plan that change the destination of a move before it runs.
 
     arriving : instances that come to the destination earlier
-    leaving : instances that have left the destination, because the move waits for that
+    leaving : instances that have left the destination before the move runs, because it waits for
+        their moves
     alike : number of arriving instances of the same kind as the moved one
     """
 
@@ -48,8 +49,9 @@ class Before:
     alike: int = 0
 
     def wanted(self, amounts: Mapping[str, int]) -> dict[str, int]:
-        """Return {resource class: amount, at least 1} that must be free on the destination now, so
-        that there is room when the move runs."""
+        """Return {resource class: amount, at least 1} that must be free on the destination now,
+        before earlier moves of the plan, so that there is room for ``amounts`` when the move
+        runs."""
         if not self.leaving:
             return dict(amounts)
         net: collections.Counter[str] = collections.Counter()
@@ -74,6 +76,6 @@ class DryRun(Protocol):
 
 def not_asked(move: PlannedMove, instance: Instance, destination: Host,
               before: Before = NOTHING_BEFORE) -> Verdict:
-    """Agree to every move: the DryRun of a process without a scheduler, such as a replay. Returns
-    that verdict."""
+    """Return AGREED for every move. This is the DryRun of a process without a scheduler, such as a
+    replay."""
     return AGREED

@@ -1,4 +1,5 @@
-"""Eligibility: whether an instance may be moved at all, and which source decides."""
+"""Eligibility: whether an instance may be moved at all, which its project, its flavor and its
+metadata can restrict."""
 
 import dataclasses
 from collections.abc import Collection
@@ -96,8 +97,8 @@ def movability(instance: Instance) -> Movability:
 
 
 def in_words(instance: Instance, reason: str) -> str:
-    """Return the reason for which an instance is not moved, with Nova's own text where Nova is the
-    reason."""
+    """Return the text of the reason why an instance is not moved. If ``reason`` is ``refused``,
+    Nova's own text is added."""
     why = movability(instance).why
     return f'{reason}: {why}' if reason == 'refused' and why else reason
 

@@ -79,7 +79,7 @@ class Hold:
     keeper : one of :data:`KEEPERS`; '' while nothing is kept
     consumers : uuid of each consumer in placement that stands for an expected server, to its host;
         recorded before the allocation is made, and until it is removed
-    problem : text why the room does not exist or cannot be used
+    problem : text why the room does not exist or cannot be used; '' for none
     expires_at : time at which the hold ends unless its state changes
     """
 

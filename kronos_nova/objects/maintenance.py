@@ -34,7 +34,7 @@ class MaintenanceOptions:
     batch : maximum number of hosts that are serviced at the same time
     hook : command that services the host named in its environment; None: the maintenance waits for
         ``maintenance done``
-    keep_spare : number of hosts whose worth of room stays free
+    keep_spare : number of hosts whose whole room has to stay free
     unmovable : as of :class:`kronos_nova.drain.states.Drain`
     force : whether a host is emptied even if the loss of others is then no longer covered
     """
@@ -77,7 +77,7 @@ class Maintenance:
     def expected_end(self, now: datetime.datetime) -> datetime.datetime | None:
         """Return the expected end, if the remaining hosts take as long as the others did.
 
-        :returns: None where it is not running, or no host is serviced yet
+        :returns: None where the maintenance is not running, or no host is serviced yet
         """
         left = len(self.in_state(WAITING, *AT_WORK))
         if self.state != RUNNING or not self.serviced or not left:

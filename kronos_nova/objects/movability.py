@@ -118,7 +118,7 @@ def movability(extra_specs: Mapping[str, str], image: Mapping[str, str],
 
 def _bound(extra_specs: Mapping[str, str], image: Mapping[str, str], devices: Devices,
            where: Where, has_launched: bool) -> str:
-    """Return why Nova cannot move the server at all; '' if it can."""
+    """Return the reason why Nova cannot move the server at all; '' if it can."""
     if extra_specs.get(ACCELERATOR):
         return IN_A_FLAVOR
     if devices.port_types & ACCELERATOR_PORTS:
@@ -136,7 +136,7 @@ def _bound(extra_specs: Mapping[str, str], image: Mapping[str, str], devices: De
 def _only_cold(extra_specs: Mapping[str, str], image: Mapping[str, str],
                resources: Mapping[str, int], devices: Devices, where: Where,
                power_state: int | None) -> str:
-    """Return why Nova does not migrate the server live; '' if it does."""
+    """Return the reason why Nova can migrate the server cold only; '' if it can migrate it live."""
     if devices.has_share:
         return SHARES
     if requirements.has_tpm(extra_specs, image):

@@ -163,8 +163,9 @@ class Immovable:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Unplaced:
-    """An instance that has to leave its host and finds no place. ``is_proven`` is True if no plan
-    could move it and all others; otherwise none was found."""
+    """An instance that has to leave its host and finds no place. ``is_proven`` is True if it is
+    proven that no plan could move all instances that have to leave; otherwise no such plan was
+    found."""
 
     instance_uuid: str
     why: str
@@ -370,9 +371,9 @@ class AggregateReport:
 
 
 def counts_in(text: str) -> dict[str, int]:
-    """Return the counts in a text of :meth:`AggregateReport.to_json`: ``hosts``, ``hot_hosts``,
-    ``broken_groups``, ``unbelieved`` hosts and ``immovable`` instances. A count that another
-    release did not write is 0."""
+    """Return five counts of a text that :meth:`AggregateReport.to_json` wrote, by their keys:
+    ``hosts``, ``hot_hosts``, ``broken_groups``, ``unbelieved`` hosts and ``immovable`` instances. A
+    count that another release did not write is 0."""
     raw = json.loads(text)
     counts = {name: raw.get(name, 0) for name in ('hosts', 'hot_hosts', 'broken_groups')}
     return counts | {'unbelieved': len({each['host'] for each in raw.get('unbelieved', ())}),

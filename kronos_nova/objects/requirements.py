@@ -112,8 +112,8 @@ def _implied(extra_specs: Mapping[str, str], image: Mapping[str, str]) -> Iterat
 
 def _either(extra_specs: Mapping[str, str], image: Mapping[str, str], key: str,
             prefix: str = 'hw') -> str | None:
-    """Return the flavor's value of a key, else the image's. Nova starts no server whose values
-    differ."""
+    """Return the value that the flavor has for a key, else that of the image; None where neither
+    has one. Nova starts no server whose two values differ."""
     return extra_specs.get(f'{prefix}:{key}') or image.get(f'{prefix}_{key}')
 
 

@@ -286,9 +286,9 @@ class Snapshot:
         """Return a copy with further moves in progress, and with their use of their destinations.
 
         Moves are left out whose instance already has one or is not on the source, or whose
-        destination is not in the snapshot. An instance without allocations on the provider tree of
-        its source has them on that of its destination already, because the migration has taken over
-        those on the source.
+        destination is not in the snapshot. The use of a destination is not raised for an instance
+        without allocations on the provider tree of its source. Its allocations are on the
+        destination's tree already, and the migration has those on the source.
         """
         instances = {instance.uuid: instance for instance in self.instances}
         known = {host.name: host for host in self.hosts}
@@ -344,7 +344,8 @@ def pools_of(hosts: Iterable[Host],
 
 def _more(instance: Instance, before: Mapping[str, str],
           after: Mapping[str, str]) -> Iterator[tuple[str, int]]:
-    """Yield (resource class, amount) of the additional allocations for a move of an instance.
+    """Yield (resource class, amount) that a move of an instance needs in addition to the present
+    allocations.
 
     :param before, after: shared providers of the source and the destination, as by :func:`pools_of`
     """
@@ -356,7 +357,8 @@ def _more(instance: Instance, before: Mapping[str, str],
 
 
 def _using(provider: Any, more: Mapping[str, int]) -> Any:
-    """Return a host or a shared provider with additional amounts in use, if its use is known."""
+    """Return a copy of a host or a shared provider with the amounts ``more`` in use in addition;
+    unchanged where its use is not known."""
     if not more or provider.used is None:
         return provider
     used = collections.Counter(provider.used)

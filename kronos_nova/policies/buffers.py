@@ -1,4 +1,4 @@
-"""The model of a buffer: room for new servers that is kept free at any time."""
+"""The model of a buffer of the policies file: room for new servers that is always kept free."""
 
 import math
 import re

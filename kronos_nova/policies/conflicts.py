@@ -64,7 +64,7 @@ def _no_host(found: Selections,
         if len(rules) > 1 and not any(all(each.wants(host.name) for each in rules)
                                       for host in snapshot.hosts):
             names = tuple(each.rule.name for each in rules)
-            yield names, f'{" and ".join(names)} leave no host to {count} servers'
+            yield names, f'rules {" and ".join(names)} together leave no host to {count} servers'
 
 
 def _pairs(found: Selections,

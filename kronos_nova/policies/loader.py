@@ -32,8 +32,8 @@ names are cut. Not measured."""
 
 
 class _Loader(yaml.SafeLoader):
-    """A YAML loader that refuses repeated keys, and aliases, by which a small file can expand to an
-    enormous one."""
+    """A YAML loader that refuses repeated keys and aliases. With aliases a small file can expand to
+    an enormous one."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -45,7 +45,7 @@ class _Loader(yaml.SafeLoader):
         try:
             return super().construct_object(node, deep)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            # PyYAML's constructors raise these for a value that does not match its tag.
+            # PyYAML's constructors raise these errors for a value that does not match its tag.
             raise yaml.YAMLError(f'line {node.start_mark.line + 1}: this is no value of '
                                  f'{node.tag}') from error
 
@@ -81,8 +81,8 @@ def load(path: str | os.PathLike[str]) -> models.PolicySet:
 
 
 def load_for_request(path: str | os.PathLike[str]) -> models.PolicySet:
-    """Return the policies of a file for a request of an operator. Without the file a request is
-    refused, because the rules of operators are in it.
+    """Return the policies of a file for a request of an operator. A request is refused where the
+    file cannot be read, because the rules of operators are in it.
 
     :raises PoliciesUnreadable: the file cannot be read, or has problems
     """
@@ -127,7 +127,7 @@ _IN_YAML = {'dataclass_type': _A_MAPPING, 'dict_type': _A_MAPPING, 'model_type':
             'list_type': 'must be a list', 'tuple_type': 'must be a list',
             'string_type': 'must be a text', 'missing': 'is missing',
             'extra_forbidden': 'is not a key that there is here'}
-"""{code of an error of pydantic: text in the words of YAML instead of Python}"""
+"""{code of an error of pydantic: its text in the terms of YAML instead of Python}"""
 
 
 def _error(path: str | os.PathLike[str], problems: Sequence[str]) -> exception.PolicyError:

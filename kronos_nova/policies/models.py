@@ -220,13 +220,14 @@ class Policy(pydantic.BaseModel):
     @pydantic.model_validator(mode='after')
     def _check_forecast(self) -> Self:
         if self.forecast and self.forecast.vm_query and self.vm_profile_query is None:
-            raise ValueError('forecast.vm_query needs vm_profile_query: what it says is held '
-                             'against that')
+            raise ValueError('forecast.vm_query needs vm_profile_query: its answer is compared '
+                             'with that')
         return self
 
     @property
     def is_forecast_by_vm(self) -> bool:
-        """Return whether instances are forecast, instead of hosts."""
+        """Return whether the forecast is of the loads of instances; False where it is of hosts, or
+        there is none."""
         return (self.vm_profile_query is not None and self.forecast is not None
                 and not self.forecast.host_query)
 
@@ -234,9 +235,10 @@ class Policy(pydantic.BaseModel):
     def _check_marks(self) -> Self:
         if self.mode == 'relieve':
             if self.high is None:
-                raise ValueError('high is needed in relieve mode: it says what hurts')
+                raise ValueError('high is needed in relieve mode: it is the load above which '
+                                 'hosts are relieved')
         elif 'threshold' not in self.model_fields_set:
-            raise ValueError('threshold is needed but in relieve mode')
+            raise ValueError('threshold is needed in spread and pack mode')
         if self.mode == 'pack' and self.high is not None:
             raise ValueError('high is of no use in pack mode: capacity_threshold says how full a '
                              'host may get')
@@ -362,6 +364,6 @@ def contradictions(rows: list[dict]) -> Iterator[str]:
 
 
 def _can_be_summed(weight: Any) -> bool:
-    """Return whether a weight is a number that a float can hold. Other weights are reported as
-    problems of their policies."""
+    """Return whether a weight is a number that a float represents exactly enough to be summed up.
+    Other weights are reported as problems of their policies."""
     return isinstance(weight, float) or (isinstance(weight, int) and abs(weight) <= _LARGEST)

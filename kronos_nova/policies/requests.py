@@ -93,8 +93,8 @@ def _is_known_at_a_request(rule: OperatorRule) -> bool:
 
 
 def _fits(words: Iterable[str] | None) -> Callable[[str], object]:
-    """Return a function that returns whether a value matches one of the words or patterns. With
-    None, every value matches."""
+    """Return a function that returns whether a value matches at least one of ``words``, which may
+    be patterns. If ``words`` is None, every value matches."""
     if words is None:
         return bool
     # A name may contain the characters of a pattern, so each word also matches itself.

@@ -1,4 +1,5 @@
-"""The models of operators' rules: on which hosts servers may be, and when they may move."""
+"""The models of the rules of operators in the policies file: on which hosts servers may be, and
+when they may be moved."""
 
 import re
 from typing import Annotated
@@ -23,8 +24,8 @@ HOST = 'host'
 
 DEFAULT_COST = 0.02
 """Cost of violating a preference for one server, in combined imbalance (no unit), where the rule
-has none. Raised, the rule is kept at the price of a larger imbalance; lowered, it yields to load.
-Chosen as the default of ``soft_group_cost``."""
+has none. Raised, the rule is kept at the price of a larger imbalance; lowered, it is violated for
+less gain. Chosen as the default of ``soft_group_cost``."""
 
 MOST_NAMES = 10_000
 """Maximum number of names in one key of a rule. Raised, a file may take longer to read; lowered, a
@@ -40,7 +41,7 @@ _UUID = re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}', re.IGNORECASE)
 Words = Annotated[tuple[Annotated[str, pydantic.Field(min_length=1)], ...],
                   pydantic.Field(min_length=1, max_length=MOST_NAMES),
                   pydantic.BeforeValidator(_as_list)]
-"""A list of names, or one name."""
+"""The type of a value that is a list of names, or one name."""
 
 
 def _key(default: Any = None, /, *, about: str, **rules: Any) -> Any:

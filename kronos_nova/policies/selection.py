@@ -33,8 +33,8 @@ class Selection:
 
     servers : uuids of the servers
     hosts : names of the hosts that the relation names; empty where it names none
-    parts : for a rule that keeps servers together, apart or on few hosts, the sets of uuids to each
-        of which this applies; empty for other rules
+    parts : for a rule that keeps servers together, apart or on few hosts, the sets of servers
+        (uuids) to which it applies separately; empty for other rules
     """
 
     rule: OperatorRule
@@ -79,8 +79,9 @@ class Selections:
         return found
 
     def sets_of(self, uuids: tuple[str, ...]) -> tuple[list[int], list[tuple[int, ...]]]:
-        """Return the number of each instance's set of rules, and these sets by number. A set is a
-        tuple of positions in ``placing``; number 0 is the empty set. The last result is cached."""
+        """Return (numbers, sets): for each instance the position in ``sets`` of the rules that
+        select it, and the sets, each a tuple of positions in ``placing``. The first set is empty.
+        The last result is cached."""
         if self._sets is None or self._sets[0] is not uuids:
             sets: dict[tuple[int, ...], int] = {(): 0}
             number_of = {uuid: sets.setdefault(self.placed[uuid], len(sets))
@@ -171,7 +172,7 @@ class _Index:
         return {each.uuid: each.project_id or '' for each in self._snapshot.instances}
 
     def servers(self, wanted: ServerSelector) -> Uuids:
-        """Return the servers that match all keys of a selector."""
+        """Return the uuids of the servers that match all keys of a selector."""
         found: list[set[str]] = [] if wanted.uuid is None else [
             self._projects.keys() & wanted.uuid]
         found += [self._by(name).matching(words) for name, words in (
@@ -185,7 +186,7 @@ class _Index:
         return frozenset(functools.reduce(operator.and_, found))
 
     def hosts(self, wanted: Places) -> frozenset[str]:
-        """Return the hosts that match any key."""
+        """Return the names of the hosts that match at least one of the given keys."""
         found: set[str] = set()
         if wanted.hosts:
             found |= self._by('host').matching(wanted.hosts)
@@ -204,7 +205,8 @@ class _Index:
         return self._known[name]
 
     def _pairs(self, kind: str, key: str) -> Iterable[tuple[str, str]]:
-        """Return (value, server or host that has it) pairs for a kind of values."""
+        """Return pairs (value, uuid of a server or name of a host that has it) for a kind of
+        values, such as ``aggregate``."""
         snapshot = self._snapshot
         if kind == 'host':
             return ((host.name, host.name) for host in snapshot.hosts)
@@ -230,7 +232,7 @@ class _Index:
 
 
 _Pairs = Iterable[tuple[str, str]]
-"""Values, each with the uuid of a server that has it."""
+"""Pairs (value, uuid of a server that has it)."""
 
 # Each kind has a loop of its own, because a call for each server would take most of the time.
 _OF_SERVERS: dict[str, Callable[[Iterable[Instance], str], _Pairs]] = {

@@ -27,7 +27,8 @@ FORM = 'AGGREGATE; CRON; MINUTES[; TIME ZONE]'
 LONGEST_MINUTES = 31 * 24 * 60
 """Maximum minutes of a window. Fixed: a window of more than a month is always open."""
 
-# croniter accepts more than cron, such as random times.
+# Fields of a cron expression that are accepted. croniter would accept more than cron does, such as
+# random times.
 _FIELD = re.compile(r'[0-9*/,#L?-]+|[a-z0-9,*/-]{1,60}', re.ASCII | re.IGNORECASE)
 _RANDOM = re.compile(r'(^|,)[hr](\W|$)', re.ASCII | re.IGNORECASE)
 _LONGEST_CRON = 200
@@ -81,7 +82,7 @@ class Window:
 
     def clock_changes(self, now: float) -> Iterator[datetime.datetime]:
         """Yield the clock changes (UTC) of its time zone within a year during which the window is
-        open. By the clock it is then an hour longer or shorter."""
+        open. By the clock, the window is then longer or shorter, mostly by an hour."""
         yield from (change for change in self._changes(now) if self._is_open_at(change))
 
     def late_openings(self, now: float) -> Iterator[datetime.datetime]:
@@ -122,16 +123,16 @@ class Window:
         return self.is_open(change.timestamp() - 1) or self.is_open(change.timestamp() + 1)
 
     def _margin(self, now: float) -> datetime.timedelta:
-        """Return the largest difference that a nearby clock change makes between local times and
-        real durations; 0 without one."""
+        """Return the largest difference that a clock change within a day makes between local times
+        and real durations; 0 where there is none."""
         zone = zoneinfo.ZoneInfo(self.zone)
         moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
         offsets = {(moment + by).astimezone(zone).utcoffset() for by in (-_AROUND, _AROUND)}
         return _CLOCK_CHANGE if len(offsets) > 1 else datetime.timedelta()
 
     def _local(self, now: float) -> datetime.datetime:
-        """Return the local time without a zone, because croniter would count hours twice with
-        one."""
+        """Return the local time as a datetime without a zone. With a zone, croniter would count the
+        hour twice that comes twice when a clock is put back."""
         return datetime.datetime.fromtimestamp(now, zoneinfo.ZoneInfo(self.zone)).replace(
             tzinfo=None, fold=0)
 
@@ -177,7 +178,7 @@ def may_start(conf: cfg.ConfigOpts, aggregate: str, now: datetime.datetime) -> b
 
 
 def parse(lines: Iterable[str]) -> Windows:
-    """Read ``AGGREGATE; CRON; MINUTES[; TIME ZONE]`` lines.
+    """Return the windows of lines ``AGGREGATE; CRON; MINUTES[; TIME ZONE]``.
 
     :raises ConfigurationError: some are invalid; the message names each of them
     """

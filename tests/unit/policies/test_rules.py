@@ -170,7 +170,7 @@ class RulesTest(testtools.TestCase):
             '- {name: a, servers: {tag: db}, must_run_on: {domain: {room: a}}}\n'
             '- {name: b, servers: {name: "db-*"}, must_not_run_on: {hosts: "a?"}}\n'
             '- {name: c, servers: {tag: db}, must_not_run_on: {hosts: a1}}\n')
-        self.assertEqual(['a and b and c leave no host to 2 servers'], found['a'])
+        self.assertEqual(['rules a and b and c together leave no host to 2 servers'], found['a'])
         self.assertEqual({'a', 'b', 'c'}, {*found})
         self.assertEqual({}, self.conflicts(
             '- {name: a, servers: {tag: db}, must_run_on: {domain: {room: a}}}\n'
