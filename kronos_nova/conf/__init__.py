@@ -1,7 +1,7 @@
 """The options of Kronos, one module for each group.
 
-The functions use the ``ConfigOpts`` that they are given, and never a global one. Only ``plugin/``
-and ``cmd/`` choose it.
+The functions use the ``ConfigOpts`` of their argument and never a global one. Only ``plugin/`` and
+``cmd/`` choose which.
 """
 
 import copy
@@ -34,10 +34,10 @@ for _module in GROUPS:
 
 
 def register_opts(conf: cfg.ConfigOpts, with_login: bool = True) -> None:
-    """Register every group on ``conf``; harmless when repeated.
+    """Register the options of every group on ``conf``. A repeated call changes nothing.
 
-    :param with_login: whether keystoneauth's options are registered too; a connection that needs
-        them registers them in any case
+    :param with_login: whether the options of keystoneauth in ``[kronos_nova]`` are registered too;
+        without it, a connection registers them when it is made
     """
     paths.register_opts(conf)
     for module in GROUPS:
@@ -50,9 +50,10 @@ def register_opts(conf: cfg.ConfigOpts, with_login: bool = True) -> None:
 
 
 def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **rest: Any) -> None:
-    """Give ``conf`` its command line and its files.
+    """Make ``conf`` parse a command line and the configuration files.
 
-    :raises cfg.Error: a file cannot be read or is no text, or something in it is wrong
+    :raises cfg.Error: a file cannot be read or is not UTF-8, or the command line or a file is
+        malformed
     """
     try:
         conf(arguments, **rest)
@@ -65,8 +66,8 @@ def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **rest: Any) -> None:
 
 
 def _before(error: UnicodeDecodeError) -> str:
-    """Return the last of the text that could be read, because oslo.config does not report the name
-    of the file."""
+    """Return the last 40 characters of the line before the bytes that are not UTF-8. They show
+    where to look, because oslo.config does not report the name of the file."""
     start = bytes(error.object[:error.start]).decode(errors='replace')
     return ''.join(filter(str.isprintable, start.rpartition('\n')[2]))[-40:]
 

@@ -5,31 +5,32 @@ from collections.abc import Sequence
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup('kronos_allocations', title='Allocations', help="""
-Repair of allocations that crashed moves leave behind in placement: every conductor looks, from time
-to time, at the migrations that changed lately, and gives allocations back to where their instance
-runs. "kronos-manage allocations" does the same for everything else that may be wrong.
+Repair of allocations that crashed moves leave behind in placement. From time to time a
+nova-conductor checks the migrations that changed lately, and corrects the allocations of each so
+that they are on the host where the instance runs. "kronos-manage allocations" finds and repairs all
+other wrong allocations.
 """)
 
 OPTS = [
     cfg.IntOpt('reconcile_interval', default=60, min=0, help="""
-Seconds between two looks at recent migrations. One worker of all nova-conductors looks, and another
-takes over when it dies. Nothing is done where ``[kronos] atomic_moves`` is ``off``.
+Seconds between two checks of recent migrations. One worker of all nova-conductors makes the checks,
+and another takes over when it dies. Nothing is checked where ``[kronos] atomic_moves`` is ``off``.
 
-By default, a minute. 0 never looks.
+By default, a minute. 0 turns the checks off.
 
-Raise it where the database is busy. Lower it where room that a broken migration holds is missed
+Raise it where the database is busy. Lower it where room that a broken migration holds is needed
 sooner.
 
 Related options: ``reconcile_window``, ``grace``, ``[kronos] atomic_moves``.
 """),
     cfg.IntOpt('reconcile_window', default=86400, min=60, help="""
-Seconds that a nova-conductor looks back at most when it starts. It usually looks back to where the
-last look of any worker began.
+Maximum age, in seconds, of the last change of a migration that the first check of a nova-conductor
+covers. It usually covers the changes since the last check of any worker began.
 
 By default, a day.
 
 Set it longer than any outage of your control plane after which migrations should be repaired
-without an operator. A start takes longer with a larger value.
+without an operator. The first check takes longer with a larger value.
 
 Related options: ``reconcile_interval``.
 """),

@@ -6,9 +6,9 @@ from oslo_config import cfg
 
 GROUP = cfg.OptGroup('kronos_api', title='HTTP API', help="""
 ``kronos-api`` reads the control database and answers over HTTP, to clients with a token of keystone
-and the right role. Any number may run behind a load balancer. ``[keystone_authtoken]`` says how it
-asks keystone, as for every service of OpenStack; ``[oslo_middleware]`` has the rest, above all
-``enable_proxy_headers_parsing`` where a proxy ends TLS.
+and the right role. Any number may run behind a load balancer. ``[keystone_authtoken]`` has the
+options of its connection to keystone, as in every service of OpenStack. Where a proxy ends TLS, set
+``[oslo_middleware] enable_proxy_headers_parsing``.
 """)
 
 OPTS = [
@@ -32,9 +32,9 @@ Change it where a proxy on another host ends TLS. Never let tokens cross a netwo
 Related options: ``port``.
 """),
     cfg.IntOpt('threads', default=8, min=1, help="""
-Requests that are answered at the same time. Each may hold a connection to the control database. Two
-operations that take seconds (drains, which read the cloud first, and snapshots) run in addition; a
-third one is refused with 503 and a time to try again.
+Maximum number of requests that are answered at the same time. Each may hold a connection to the
+control database. Two operations that take seconds (drains, which read the cloud first, and
+snapshots) run in addition; a third one is refused with 503 and a time to try again.
 
 By default, eight.
 
@@ -44,9 +44,9 @@ database has few connections left.
 Related options: ``listeners``.
 """),
     cfg.IntOpt('listeners', default=128, min=1, help="""
-Clients that may listen to events at the same time; others are refused with 429. Each has a thread
-in addition to ``threads``, but no connection to the control database, which is read once a second
-for all of them.
+Maximum number of clients that listen to events at the same time; others are refused with 429. Each
+has a thread in addition to ``threads``, but no connection to the control database, which is read
+once a second for all of them.
 
 By default, 128.
 
@@ -108,12 +108,12 @@ Turn it off where keystone wants more than a password, or where passwords must n
 Related options: ``login_tries``, ``login_lockout``.
 """),
     cfg.IntOpt('login_tries', default=5, min=0, help="""
-Wrong passwords after which logins of the page are refused for ``login_lockout`` seconds.
+Number of wrong passwords after which logins of the page are refused for ``login_lockout`` seconds.
 
 By default, the fifth wrong password of one user from one address locks that user out at that
-address; four times as many of one address lock the address out, ten times as many of one user from
-anywhere lock the user out. 0 sets no limit. Each process counts for itself, and keystone's own
-limits hold in addition.
+address. Four times as many from one address lock the address out, and ten times as many of one user
+from all addresses lock the user out. 0 sets no limit. Each process counts for itself, and
+keystone's own limits hold in addition.
 
 Raise it where many people share the address of a proxy that does not report theirs
 (``[oslo_middleware] enable_proxy_headers_parsing``). Lower it where passwords are attacked.

@@ -1,5 +1,5 @@
-"""Default bounds of numeric options. A number is finite, and not so large that a time or size
-computed from it overflows."""
+"""Default bounds of numeric options, which keep a value finite, and so small that a time or size
+computed from it does not overflow."""
 
 import math
 from collections.abc import Iterable
@@ -9,11 +9,13 @@ from oslo_config import cfg
 from oslo_config import types
 
 LARGEST = 10**9
-"""Largest value of an option, whatever its unit; as seconds, it is 31 years. Raised far, times that
-many seconds ahead are outside the calendar; lowered, long limits are refused."""
+"""Largest value of an option that has no maximum of its own, whatever its unit; in seconds, it is
+31 years. Raised far, a time that many seconds ahead is outside the range of datetime; lowered, long
+limits are refused."""
 
 MOST_DAYS = 36_500
-"""Largest number of days of an option. Fixed by the range of a date, as :data:`LARGEST`."""
+"""Largest number of days that an option may have, 100 years. Fixed by the range of datetime, as
+:data:`LARGEST`."""
 
 
 class Finite(types.Float):
@@ -28,7 +30,7 @@ class Finite(types.Float):
 
 
 def bound(options: Iterable[cfg.Opt]) -> None:
-    """Set the default bounds of integer and float options that have none."""
+    """Give each integer and float option that has no minimum or maximum the default one."""
     for option in options:
         if type(option) is cfg.IntOpt:
             most = MOST_DAYS if option.name.endswith('_days') else LARGEST

@@ -10,9 +10,9 @@ The resource claims of a compute node, kept so that they survive a restart of no
 
 OPTS = [
     cfg.StrOpt('store', default='sqlite', help="""
-Place where the claims of a host are kept: ``sqlite``, a file on the compute host, or ``central``,
-the control database, which nova-compute reaches through nova-conductor. Others may be installed as
-entry points of ``kronos_nova.claim_stores``.
+Store of the claims of a host: ``sqlite``, a file on the compute host, or ``central``, the control
+database, which nova-compute reaches through nova-conductor. Other stores may be installed as entry
+points of ``kronos_nova.claim_stores``.
 
 By default, ``sqlite``.
 

@@ -1,4 +1,4 @@
-"""``[kronos_database]``: where plans, moves, cooldowns and quarantines are kept."""
+"""``[kronos_database]``: the control database, with plans, moves, cooldowns and quarantines."""
 
 import copy
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ answer, and the services ask again.
 
 OPTS = [
     cfg.IntOpt('plans_retention_days', mutable=True, default=90, min=0, help="""
-Days for which the row of a plan is kept after the plan has ended or was last seen. A plan is kept
-at least as long as its moves.
+Days for which the row of a plan is kept after the plan has ended or, if it was only observed, was
+made for the last time. A plan is kept at least as long as its moves.
 
 By default, 90 days. 0 keeps plans for ever.
 
@@ -66,8 +66,8 @@ By default, 365 days. 0 keeps repairs for ever.
 Raise it where repairs may be questioned later. Lower it to save room in the control database.
 """),
     cfg.IntOpt('quarantines_retention_days', mutable=True, default=7, min=0, help="""
-Days for which a quarantine is kept after its end. A quarantine that only an operator ends is kept
-until then.
+Days for which a quarantine is kept after its end. A quarantine without an end
+(``instance_quarantine_seconds`` of -1) is kept until an operator ends it.
 
 By default, 7 days. 0 keeps them for ever.
 

@@ -10,7 +10,7 @@ How fast and how carefully the moves of a plan are carried out.
 
 OPTS = [
     cfg.IntOpt('max_concurrent_migrations', mutable=True, default=4, min=1, help="""
-Moves that may run in the whole cloud at once.
+Maximum number of moves that run in the whole cloud at once.
 
 By default, four.
 
@@ -21,7 +21,7 @@ Related options: ``max_concurrent_per_source``, ``max_concurrent_per_destination
 ``stale_plan_age``.
 """),
     cfg.IntOpt('max_concurrent_per_source', mutable=True, default=1, min=1, help="""
-Moves that may leave one host at once.
+Maximum number of moves that leave one host at once.
 
 By default, one.
 
@@ -31,7 +31,7 @@ of nova-compute is of no use, because Nova queues the rest.
 Related options: ``max_concurrent_migrations``, ``[DEFAULT] max_concurrent_live_migrations``.
 """),
     cfg.IntOpt('max_concurrent_per_destination', mutable=True, default=2, min=1, help="""
-Moves that may arrive at one host at once.
+Maximum number of moves that arrive at one host at once.
 
 By default, two.
 
@@ -40,11 +40,11 @@ Raise it where links are fast. Lower it where a host is slow while servers arriv
 Related options: ``max_concurrent_migrations``.
 """),
     cfg.IntOpt('link_mbps', mutable=True, default=0, min=0, max=10_000_000, help="""
-Capacity of each host's link for live migration, in megabits a second each way. Kronos predicts from
-it, and from past migrations, how long moves take, and starts them in an order in which all moves of
-a plan end soon.
+Capacity of each host's link for live migration, in megabits per second in each direction. Kronos
+predicts from it, and from past migrations, how long moves take, and starts them in an order in
+which all moves of a plan end soon.
 
-By default, 0: the link carries as much as one migration gets.
+By default, 0: the link is taken to carry as much as one migration gets (``stream_mbps``).
 
 Set it to the speed of the link, such as 10000 for 10 Gbit/s, where the link carries little else.
 Lower it by the share of other traffic.
@@ -52,8 +52,8 @@ Lower it by the share of other traffic.
 Related options: ``stream_mbps``.
 """),
     cfg.IntOpt('stream_mbps', mutable=True, default=0, min=0, max=10_000_000, help="""
-Bandwidth that one live migration gets at most on an idle link, in megabits a second. One thread of
-QEMU copies some 8000 to 10000.
+Largest bandwidth of one live migration on an idle link, in megabits per second. One thread of QEMU
+copies some 8000 to 10000.
 
 By default, 0: it is learnt from moves that ended.
 
@@ -108,7 +108,7 @@ Related options: ``migration_timeout``.
 """),
     cfg.FloatOpt('start_interval', deprecated_name='stagger', mutable=True, default=0.0, min=0.0,
                  max=3600.0, help="""
-Seconds between the due times of two moves of a plan.
+Seconds between the times at which two successive moves of a plan may start at the earliest.
 
 By default, 0: moves start as soon as the limits on concurrent moves permit it.
 
@@ -118,8 +118,8 @@ Raise it for networks or storage that many migrations starting at once would hur
 Related options: ``max_concurrent_migrations``, ``stale_plan_age``.
 """),
     cfg.IntOpt('worker_threads', default=8, min=1, help="""
-Moves that one worker handles at the same time. A Nova that is slow to answer holds up as many
-moves; the other tasks of the worker continue.
+Number of moves that one worker handles at the same time. Where Nova is slow to answer, up to that
+many moves wait for it; the other tasks of the worker continue.
 
 By default, eight.
 
@@ -129,7 +129,7 @@ it where a worker takes too much memory.
 Related options: ``max_concurrent_migrations``.
 """),
     cfg.FloatOpt('poll_interval', mutable=True, default=2.0, min=0.1, help="""
-Seconds between two looks at a migration in progress.
+Seconds between two requests to Nova for the state of a migration in progress.
 
 By default, two seconds.
 
@@ -189,8 +189,8 @@ initial value is several times ``poll_interval``.
 Related options: ``poll_interval``.
 """),
     cfg.FloatOpt('drain_timeout', mutable=True, default=60.0, min=0.0, help="""
-Seconds for which a ``kronos-executor`` continues its moves after a signal to end. It then leaves
-them to other executors, or to its own next start.
+Seconds for which a ``kronos-executor`` continues its moves after SIGTERM. It then leaves them to
+other executors, or to its own next start.
 
 By default, a minute.
 
@@ -220,10 +220,10 @@ who may update hosts of masakari, also where Kronos runs in nova-conductor.
 Related options: ``[kronos_nova]``, ``ha_disabled_reasons``.
 """),
     cfg.ListOpt('ha_disabled_reasons', mutable=True, default=['Masakari', 'instanceha'], help="""
-Beginnings of the reasons with which a service for high availability disables nova-compute. Such a
-service takes a host that is rebooted during a drain for a failed one, and replaces the reason of
-the drain with its own. When the host is released, Kronos enables it in spite of that reason, if the
-drain had disabled it.
+Beginnings of the ``disabled_reason`` with which a service for high availability disables
+nova-compute. Such a service takes a host that is rebooted during a drain for a failed one, and
+replaces the reason of the drain with its own. When the host is released, Kronos enables it in spite
+of that reason, if the drain had disabled it.
 
 By default, those of masakari and of instanceha. An empty list leaves such hosts disabled.
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup('kronos_exporter', title='Exporter', help="""
-``kronos-exporter`` reads the control database and serves what Kronos does as metrics for
-Prometheus. One is enough; where several run, scrape one of them.
+``kronos-exporter`` reads the control database and serves metrics of what Kronos does to Prometheus.
+One is enough; where several run, scrape one of them.
 """)
 
 OPTS = [

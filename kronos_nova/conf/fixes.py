@@ -12,8 +12,8 @@ once Nova itself has the repair. Restart the service after a change.
 
 OPTS = [
     cfg.BoolOpt('broken_migrations', default=True, help="""
-Decide how a live migration that breaks off ends by asking the hypervisors of both hosts where the
-guest runs. In nova-compute, at the source.
+Ask the hypervisors of both hosts where the guest runs when a live migration breaks off, and
+complete it or roll it back accordingly. In nova-compute, at the source.
 
 By default, it is on. If disabled, Nova decides by what its driver raised: an instance whose guest
 runs on may be put into ERROR, and a guest whose QEMU died may be recorded as moved. An instance
@@ -24,7 +24,8 @@ Related options: ``interrupted_migrations``, which needs this one.
 """),
     cfg.BoolOpt('interrupted_migrations', default=True, help="""
 Complete or roll back the live migrations that were in progress when nova-compute at the source
-ended, once it has started again. What this needs is written below ``$state_path/live-migrations``.
+ended, once it has started again. The data that this needs is written below
+``$state_path/live-migrations``.
 
 By default, it is on. If disabled, Nova aborts the copy and clears the task state of the instance:
 what was prepared at the destination stays there, and a guest that has arrived is recorded at the

@@ -1,7 +1,8 @@
-"""Help of options as oslo-config-generator needs it: one line for each paragraph.
+"""Conversion of the help of options into the form that oslo-config-generator needs: one line for
+each paragraph.
 
-The generator wraps each line of a help by itself. Lines that are already wrapped would break in
-mid-sentence.
+The generator wraps each line of a help by itself. Lines that are already wrapped would get extra
+breaks inside sentences.
 """
 
 import re
@@ -13,6 +14,7 @@ _WRAPPED = re.compile(r'(?<!\n)\n(?![\n*])[ ]*')
 
 
 def unwrap(options: Iterable[cfg.Opt]) -> None:
-    """Give each paragraph and each item of a list a line of its own, in the help of ``options``."""
+    """Join the lines of each paragraph and of each list item in the help of ``options``, in
+    place."""
     for option in options:
         option.help = _WRAPPED.sub(' ', (option.help or '').strip()) + '\n'

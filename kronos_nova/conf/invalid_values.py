@@ -1,4 +1,5 @@
-"""Option values that oslo.config refuses. It checks each only when the option is read."""
+"""Option values that oslo.config refuses. It checks a value only when the option is read, so that
+this module reads every option."""
 
 import re
 from collections.abc import Container
@@ -18,7 +19,8 @@ the value is not recognised. Not measured."""
 
 
 def values(conf: cfg.ConfigOpts) -> dict[tuple[str, str], str]:
-    """Return {(group, option): why oslo.config rejects its value} for the groups of Kronos."""
+    """Return {(group, option): reason why oslo.config rejects its value} for the groups of
+    Kronos."""
     wrong = {}
     for module in kronos_conf.GROUPS:
         group = module.GROUP.name
@@ -45,7 +47,8 @@ def use_defaults(conf: cfg.ConfigOpts, wrong: Container[tuple[str, str]]) -> Non
 
 
 def _without_where(error: Exception) -> str:
-    """Return the problem without internals of oslo.config and Python."""
+    """Return the text of an error without the name of the option and without terms of oslo.config
+    and Python."""
     said = str(error).rpartition(' is not valid: ')[2]
     for found, better in _WORDS:
         said = found.sub(better, said)

@@ -18,13 +18,14 @@ LEVELS = [
 ]
 
 GROUP = cfg.OptGroup('kronos', title='Rebalancing', help="""
-What Kronos balances, when, and how far it may go on its own.
+What Kronos balances, when, and which steps it takes without the order of an operator.
 """)
 
 OPTS = [
     cfg.StrOpt('automation', mutable=True, default='observe', choices=LEVELS, help="""
-How far Kronos may go without an order, where no level was set by "kronos-manage automation set".
-That command needs no restart, and every worker obeys it within seconds.
+Level of automation: the steps that Kronos takes without the order of an operator. It holds where no
+level was set by "kronos-manage automation set". That command needs no restart, and every worker
+obeys it within seconds.
 
 By default, ``observe``: plans are made and reported, and nothing is moved.
 
@@ -49,7 +50,7 @@ Related options: ``automation``, ``aggregate_automation``.
         ('daemons', 'kronos-engine plans and kronos-executor carries out, through the public API; '
                     'nova-conductor only makes live migrations atomic.'),
     ], help="""
-Processes that plan and move.
+Processes that plan and carry out moves.
 
 By default, those of nova-conductor.
 
@@ -94,7 +95,7 @@ Related options: ``aggregates``.
 """),
     cfg.StrOpt('policies_file', default='/etc/nova/kronos-policies.yaml', help="""
 Path of the policies file. It has the PromQL queries that measure the load of a host, and the
-imbalance from which migrations pay. It is read again when it changes.
+imbalance above which load is spread. It is read again when it changes.
 
 By default, ``/etc/nova/kronos-policies.yaml``.
 
@@ -113,8 +114,8 @@ is of no use. Raise it where evaluations take much of a controller's time.
 Related options: ``cooldown``, ``cycle_timeout``.
 """),
     cfg.IntOpt('aggregates_per_cycle', mutable=True, default=0, min=0, help="""
-Aggregates that one worker plans at a time. Others that are due are left to other workers, which
-plan them at the same time.
+Maximum number of aggregates that one worker plans at a time. Other aggregates that are due are left
+to other workers, which plan them at the same time.
 
 By default, 0: one worker plans all that are due together.
 
@@ -136,9 +137,9 @@ replaced sooner.
 Related options: ``planning_time_limit``, ``[kronos_prometheus] total_timeout``.
 """),
     cfg.IntOpt('planner_niceness', mutable=True, default=19, min=0, max=19, help="""
-Niceness of a planning process, relative to the service that started it (nice(1)). With 19 it also
-runs under the kernel's SCHED_IDLE (sched(7)): it uses the time that others leave, and RPCs of
-nova-conductor do not wait for it.
+Niceness of a planning process, relative to the service that started it (nice(1)). With 19 the
+process also runs under the kernel's SCHED_IDLE (sched(7)): it uses the processor time that other
+processes leave, and RPCs of nova-conductor do not wait for it.
 
 By default, 19.
 
@@ -148,9 +149,9 @@ initial value is then 10.
 Related options: ``cycle_timeout``.
 """),
     cfg.IntOpt('planner_idle_time', mutable=True, default=900, min=0, help="""
-Seconds for which a planning process stays after a cycle to plan the next one. It has loaded Nova,
-which takes seconds of a processor, and keeps the answers of placement. Meanwhile it needs no
-processor, and some 150 MiB of memory and 1 KiB for every instance.
+Seconds for which a planning process waits after a cycle to plan the next one. A new process would
+have to load Nova, which takes seconds of a processor, and to ask placement for everything again. A
+waiting process uses no processor, and some 150 MiB of memory plus 1 KiB for every instance.
 
 By default, a quarter of an hour. 0 ends it after each cycle.
 
@@ -181,12 +182,12 @@ Related options: ``planner_idle_time``, ``planner_max_cycles``.
 """),
     cfg.IntOpt('cooldown', mutable=True, default=600, min=0, help="""
 Seconds for which an aggregate is left alone after a plan for it was carried out, so that the next
-plan sees the load that the moves lead to.
+plan is made from the load that the moves lead to.
 
 By default, ten minutes.
 
-Raise it above the window of ``rate()`` in your PromQL. Lower it where hot hosts come one after the
-other.
+Raise it above the window of ``rate()`` in your PromQL. Lower it where one host after the other
+becomes hot.
 
 Related options: ``instance_cooldown``, ``spread_interval``.
 """),
@@ -244,8 +245,8 @@ Related options: ``enforce_hard_affinity``, ``soft_group_cost``.
         ('must', 'Move servers that are where a rule must not have them.'),
         ('all', 'Move also servers that should be elsewhere, where that pays.'),
     ], help="""
-Violations of the policies file's ``rules`` that are repaired, before any balancing. Repairs are
-carried out at the level of ``repair_automation``.
+Violations of the policies file's ``rules`` that Kronos repairs by moves, before any balancing.
+Repairs are carried out at the level of ``repair_automation``.
 
 By default, ``all``. A preference is repaired where the ``cost`` of the rule is more than the move
 costs and adds to the imbalance.
@@ -256,10 +257,10 @@ step.
 Related options: ``repair_automation``, ``max_rule_repairs_per_cycle``.
 """),
     cfg.StrOpt('repair_automation', mutable=True, choices=LEVELS, help="""
-Level of automation of the repairs of violated ``rules``, and of moves after which a host may be
-lost again (``failover_hosts``). "kronos-manage automation set --repairs" takes precedence, for all
-aggregates or for one; ``max_automation`` limits both. In an aggregate whose level is ``off``
-nothing is repaired.
+Level of automation of two kinds of repairs: of violated ``rules``, and of ``failover_hosts``, that
+is of moves after which the servers of a lost host could restart elsewhere again. "kronos-manage
+automation set --repairs" takes precedence, for all aggregates or for one; ``max_automation`` limits
+both. In an aggregate whose level is ``off`` nothing is repaired.
 
 By default, repairs have the level of their aggregate, and are part of its plans. With another level
 they get plans of their own, with the purpose ``repair``: with a higher level, rules are repaired
@@ -271,9 +272,10 @@ servers before an operator has seen which. Set it to ``auto`` where only rules s
 Related options: ``repair_rules``, ``max_rule_repairs_per_cycle``, ``automation``.
 """),
     cfg.IntOpt('max_rule_repairs_per_cycle', mutable=True, default=0, min=0, help="""
-Moves of a plan that may repair rules.
+Maximum number of moves of a plan that repair violated ``rules``.
 
-By default, 0: as many as the plan has (``max_migrations_per_cycle`` of the policies).
+By default, 0: every move of the plan may repair rules. The policies' ``max_migrations_per_cycle``
+limits the moves of a plan.
 
 Set it where a new rule concerns many servers; 2 is an initial value. Raise it once the repairs are
 what you expect.
@@ -283,12 +285,12 @@ Related options: ``repair_rules``, ``repair_automation``.
     cfg.ListOpt('failure_domain_key', default=[], help="""
 Keys of host aggregates' metadata that name failure domains: parts of the cloud that fail as a
 whole. Name the largest domains first, separated by commas: with ``room, rack`` a rack belongs to
-its room. A host has the values of all its aggregates; where two of them disagree, the value that
-sorts first holds.
+its room. A host has the values of all its aggregates; where two aggregates have different values of
+a key, the value that sorts first holds.
 
 By default, none, and no domain is known.
 
-Set it where rules are to keep servers in or out of racks, or apart by them.
+Set it where rules are to keep servers inside a rack, outside a rack, or in different racks.
 
 Example: ``failure_domain_key = room, rack``, with ``openstack aggregate set --property rack=r3``
 
@@ -305,19 +307,20 @@ Related options: ``host_checks``.
 """),
     cfg.ListOpt('host_checks', mutable=True, default=list(CHECKS),
                 item_type=types.String(choices=CHECKS), help="""
-Properties that are compared between a server and a host before a move is planned, so that no move
-is planned that Nova refuses. Nova is asked about the moves of a plan in any case.
+Properties of which Kronos checks, before it plans a move, that the host has what the server needs.
+Moves that Nova would refuse are then not planned. Nova is asked about the moves of a plan in any
+case.
 
 * ``traits``: required and forbidden traits of the flavor and the image
 * ``aggregates``: the availability zone that a server is pinned to, and aggregates with the metadata
   ``trait:NAME=required`` (``[scheduler] enable_isolated_aggregate_filtering``)
-* ``image``: architecture, hypervisor and its version that the image asks for
+* ``image``: architecture, hypervisor and hypervisor version that the image asks for
 * ``hypervisor``: a destination has the hypervisor of the source, and no older version
 * ``cpu``: a destination's processors have all features of the source's, unless Nova knows the model
   of the guest's
 * ``numa``: NUMA cells with free CPUs, memory and pages for a server that needs cells
 
-By default, everything is compared. A name that is left out is compared by Nova alone.
+By default, everything is checked. A property that is left out is checked by Nova alone.
 
 Leave ``hypervisor`` out where ``[workarounds] skip_hypervisor_version_check_on_lm`` is set. Leave
 ``cpu`` out where ``[workarounds] skip_cpu_compare_on_dest`` is set, where guests are emulated
@@ -348,8 +351,9 @@ Set it to ``ffd`` where plans must be simple to follow.
 Related options: ``spread_planner``, ``planning_time_limit``.
 """),
     cfg.FloatOpt('planning_time_limit', mutable=True, default=10.0, min=0.1, help="""
-Seconds after which planning an aggregate stops and the best plan so far is used. The report then
-has a warning that names this option. Before the limit, plans do not depend on the time.
+Seconds after which planning an aggregate stops and the best plan found so far is used. The report
+then has a warning that names this option. A plan that is finished before the limit does not depend
+on the speed of the machine.
 
 By default, ten seconds. Only clusters of thousands of hosts come near that, and some that are
 nearly full and may have long plans.
@@ -359,9 +363,9 @@ Raise it where the warning appears. Lower it where controllers have little time 
 Related options: ``cycle_timeout``.
 """),
     cfg.FloatOpt('overload_ceiling', mutable=True, default=0.95, min=0.0, max=1.0, help="""
-Load (0 to 1) that no host may pass in any policy while a plan is carried out, unless it did before.
-A disabled host is emptied past it where no other host is left for an instance. Packing uses the
-``capacity_threshold`` of each policy instead.
+Load (0 to 1) that no host may exceed in any policy while a plan is carried out, unless it exceeded
+it before. To empty a disabled host, other hosts may exceed it where no other destination is left
+for an instance. Packing uses the ``capacity_threshold`` of each policy instead.
 
 By default, 0.95.
 
@@ -371,8 +375,8 @@ a reserve for peaks.
 Related options: ``policies_file``.
 """),
     cfg.FloatOpt('min_coverage', mutable=True, default=1.0, min=0.0, max=1.0, help="""
-Part (0 to 1) of an aggregate's available hosts that must have a sample for a policy to count in a
-cycle. Below it the policy has no data.
+Part (0 to 1) of an aggregate's available hosts that must have a sample of a policy's query for the
+policy to be used in a cycle. Below it the policy has no data.
 
 By default, all hosts need a sample. With less than 1, hosts without a sample are neither sources
 nor destinations.
@@ -382,13 +386,13 @@ Lower it in a large aggregate where some exporter is always down; an initial val
 Related options: ``min_known_servers``, ``max_sample_age``.
 """),
     cfg.FloatOpt('min_known_servers', mutable=True, default=0.8, min=0.0, max=1.0, help="""
-Part (0 to 1) of a host's running servers that must have a series in a policy's profile for the host
-to be believed. A host below it has no score in that policy: only drains use it as a source, nothing
-as a destination, and reports name it. With a ``vm_profile_fallback`` other than ``skip``, a host is
-believed unless none of its servers has a series while this part of the servers of other hosts has
-one.
+Part (0 to 1) of a host's running servers that must have a series in a policy's profile for the
+host's measured load to be used. A host with fewer has no score in that policy: it is a source only
+of drains and never a destination, and reports name it. With a ``vm_profile_fallback`` other than
+``skip``, the load of a host is used unless none of its servers has a series while this part of the
+servers of other hosts has one.
 
-By default, 0.8. 0 believes every host.
+By default, 0.8. With 0 the load of every host is used.
 
 Lower it where some servers never have a series. Raise it where missing series have led to wrong
 moves.
@@ -396,34 +400,36 @@ moves.
 Related options: ``server_grace``, ``min_coverage``.
 """),
     cfg.FloatOpt('profile_tolerance', mutable=True, default=0.1, min=0.0, help="""
-Part of a host by which the profiles of its servers together may exceed 1.5 times its score, and by
-which its score may be above 0 where all profiles are 0. Beyond it the servers of the host are not
-moved for load, while its score still protects it as a destination.
+Tolerance, as a part of a host's whole capacity, of two comparisons: the sum of the profiles of a
+host's servers may exceed 1.5 times the host's score by it, and the score may be above 0 by it where
+all profiles are 0. Beyond it the servers of the host are not moved to spread load, while the score
+still protects the host from becoming overloaded as a destination.
 
 By default, 0.1.
 
-Raise it where loads change faster than the queries average; 1 never doubts a profile. Lower it to
-notice queries that do not fit together sooner.
+Raise it where loads change faster than the queries average them; with 1 every profile is accepted.
+Lower it to notice sooner that the queries of hosts and of servers do not fit together.
 
 Related options: ``min_known_servers``.
 """),
     cfg.IntOpt('server_grace', mutable=True, default=600, min=0, help="""
-Seconds after its launch or its last live migration for which a server need not have a series.
+Seconds after the launch or the last live migration of a server during which it need not have a
+series in a policy's profile.
 
 By default, ten minutes.
 
-Set it to the longest ``rate()`` window of the policies plus two scrape intervals. With less, hosts
-with new servers are not believed.
+Set it to the longest ``rate()`` window of the policies plus two scrape intervals. With less, the
+measured load of hosts with new servers is not used.
 
 Related options: ``min_known_servers``.
 """),
     cfg.BoolOpt('accept_partial_metrics', mutable=True, default=False, help="""
-Plan with answers that their source itself calls incomplete: those with warnings (Thanos names the
-stores that did not answer, Prometheus the remote storage), and those marked as partial
-(VictoriaMetrics). Sums in them may lack a part of the load although no host is missing.
+Plan with query answers that are marked as incomplete: those with warnings (Thanos names the stores
+that did not answer, Prometheus the remote storage), and those marked as partial (VictoriaMetrics).
+The sums in such an answer may lack a part of the load although no host is missing.
 
-By default, a policy has no data with such an answer. Instances take the policy's fallback where it
-was their profile.
+By default, a policy has no data where the answer for its hosts is incomplete. Where the answer for
+its instances is incomplete, the policy's ``vm_profile_fallback`` is used.
 
 Set it only where a store that never answers holds nothing that the policies ask for.
 
@@ -467,14 +473,15 @@ Related options: ``cooldown``.
 """),
     cfg.FloatOpt('restraint', mutable=True, default=1.0, min=0.0, max=100.0, help="""
 Reluctance to move instances in order to spread load (no unit). With 0, a plan is for the present
-load and goes as far as the planner can. With more, plans are for the load that is likely in the
-next half hour, by the habits of each instance in the last day.
+load and evens it out as far as the planner can. With more, a plan is for the load that is likely in
+the next half hour, judged by the load of each instance in the last day (its habits).
 
-By default, 1. A plan is then made once that load is above the threshold of a policy, by more than
-noise makes. The plan copies the least memory that brings the policy to its threshold; a single move
-of it need not pay. Optional moves, which make a host less likely to become full (above 0.9), are
-made only if they save more core-hours than their copy costs. No instance returns within a day to a
-host that it left. Compared with 0, a fraction of the moves is made, and fewer hosts are full.
+By default, 1. A plan is then made once the imbalance of that load is above the threshold of a
+policy by more than random variation explains. The plan copies the least memory that brings the
+policy to its threshold; no single move of it need pay for itself. Optional moves, which make a host
+less likely to become full (above 0.9), are made only if they save more core-hours than their copy
+costs. No instance returns within a day to a host that it left. Compared with 0, far fewer moves are
+made, and fewer hosts become full.
 
 Raise it where migrations are expensive: expected load then looks further ahead, and optional moves
 have to save as many times more. Lower it to 0 where evenness is all that counts, such as in tests.
@@ -502,7 +509,7 @@ Related options: ``min_gain_per_gib``, ``min_gain_per_minute``, ``min_gain_per_f
 Amount that is added to ``min_gain`` for every GiB of memory that a move copies, so that a large
 instance moves only for a large gain.
 
-By default, 0: all moves are equal.
+By default, 0: the memory of an instance does not count.
 
 Raise it where copying loads the network; an initial value is 0.0001.
 
@@ -530,7 +537,7 @@ Raise it where the same moves fail again and again; an initial value is 0.01.
 Related options: ``min_gain``, ``experience_window``.
 """),
     cfg.IntOpt('experience_window', mutable=True, default=2592000, min=0, help="""
-Seconds for which moves that ended count in the expected cost of the next ones.
+Seconds for which a move that has ended counts in the expected cost of later moves.
 
 By default, 30 days.
 
@@ -558,15 +565,15 @@ Related options: ``enforce_soft_affinity``, ``min_gain``.
 Factor by which ``instance_cooldown`` grows each time that an instance is moved again, so that an
 instance which is chosen often moves less and less.
 
-By default, 2. 1 keeps the cooldown as it is.
+By default, 2. With 1 the cooldown never grows.
 
 Raise it where single instances move too often. Lower it where load follows a few instances.
 
 Related options: ``instance_cooldown``, ``instance_cooldown_max``.
 """),
     cfg.IntOpt('instance_cooldown_max', mutable=True, default=86400, min=0, help="""
-Seconds that ``instance_cooldown`` grows to at most. The number of moves of an instance is forgotten
-once the instance was left alone for as long.
+Maximum number of seconds to which ``instance_cooldown`` grows. The earlier moves of an instance no
+longer count once the instance was not moved for as long.
 
 By default, a day.
 
@@ -576,11 +583,12 @@ Related options: ``instance_cooldown``, ``instance_cooldown_factor``.
 """),
     cfg.IntOpt('rejection_backoff_cycles', deprecated_name='refusal_rest_cycles', mutable=True,
                default=12, min=0, max=1000, help="""
-Evaluation intervals for which an instance is left alone after Nova refused three hosts for it
-beforehand, or all hosts that there are. The cause (pinned CPUs, a device, a trait) seldom changes
-within minutes, and every question costs calls of the scheduler. For as long, no instance of the
-same kind (flavor, image, project, requirements and server groups) is moved to a host to which Nova
-refused to begin a move. "kronos-manage refusal list" shows these instances and Nova's reason.
+Number of evaluation intervals for which an instance is not moved after Nova, asked before the moves
+of a plan, refused three hosts for it, or all hosts that there are. The cause (pinned CPUs, a
+device, a trait) seldom changes within minutes, and every question costs calls of the scheduler. For
+as long, no instance of the same kind (flavor, image, project, requirements and server groups) is
+moved to a host to which Nova refused to begin a move. "kronos-manage refusal list" shows these
+instances and Nova's reason.
 
 By default, 12: an hour with the default ``evaluation_interval``. 0 asks again in the next cycle.
 
@@ -592,17 +600,18 @@ Related options: ``evaluation_interval``, ``instance_quarantine_seconds``, ``hos
     cfg.IntOpt('no_return_window', deprecated_name='return_window', mutable=True, default=21600,
                min=0, help="""
 Seconds for which an instance is not moved back to a host that it left in a move of Kronos or of
-others. An instance that goes back and forth is the sign of two conflicting rules.
+others. An instance that moves back and forth is a sign of two conflicting rules.
 
 By default, six hours. 0 permits every return.
 
-Raise it where instances go back and forth; longer than Nova keeps migrations it is of no use. Lower
-it where an aggregate has few hosts.
+Raise it where instances move back and forth; longer than Nova keeps migrations it is of no use.
+Lower it where an aggregate has few hosts.
 
 Related options: ``restraint``, ``instance_cooldown``.
 """),
     cfg.IntOpt('max_moves_per_project', mutable=True, default=0, min=0, help="""
-Instances of one project that a plan may move. Moves that empty a disabled host are not counted.
+Maximum number of instances of one project that a plan moves. Moves that empty a disabled host are
+not counted.
 
 By default, 0: no limit.
 
@@ -612,21 +621,23 @@ Set it where not all servers of a tenant should move at once; an initial value i
 Related options: ``max_moves_per_project_and_day``.
 """),
     cfg.IntOpt('max_moves_per_project_and_day', mutable=True, default=0, min=0, help="""
-Moves of one project's instances within 24 hours, in all aggregates together. Plans that wait for an
-approval are not counted before they start, and moves that empty a disabled host never.
+Maximum number of moves of one project's instances within 24 hours, in all aggregates together. The
+moves of a plan that waits for an approval are not counted before it starts. Moves that empty a
+disabled host are never counted.
 
 By default, 0: no limit.
 
-Set it where tenants notice migrations. Raise it where plans leave out moves for it that are worth
-more.
+Set it where tenants notice migrations. Raise it where it keeps plans from moves that are worth more
+than the quiet of the tenant.
 
 Related options: ``max_moves_per_project``.
 """),
     cfg.IntOpt('max_moves_per_cause_and_day', mutable=True, default=0, min=0, help="""
-Moves of other instances that the load of one instance may cause within 24 hours. A move that
-spreads load counts for the instance with the largest load on the host that it leaves, unless it
-moves that instance itself. Once the number is reached, that host is left as loaded as it is, and
-only the instance itself may still leave. Moves that empty a disabled host are not counted.
+Maximum number of moves of other instances that the load of one instance may cause within 24 hours.
+A move that spreads load counts for the instance with the largest load on the host that it leaves,
+unless it moves that instance itself. Once the number is reached, no other instance leaves that host
+because of its load; the instance itself may still leave. Moves that empty a disabled host are not
+counted.
 
 By default, 0: no limit.
 
@@ -636,17 +647,19 @@ is 10.
 Related options: ``max_moves_per_instance_and_day``.
 """),
     cfg.IntOpt('max_moves_per_instance_and_week', mutable=True, default=4, min=0, help="""
-Moves of one instance within seven times 24 hours. ``instance_cooldown`` makes further moves rarer;
-this option is a strict limit. Moves that empty a disabled host are not limited.
+Maximum number of moves of one instance within seven times 24 hours. ``instance_cooldown`` makes
+further moves rarer; this option is a strict limit. Moves that empty a disabled host are not
+limited.
 
 By default, four. 0 is no limit.
 
-Lower it where users notice migrations. Raise it where few instances carry the load.
+Lower it where users notice migrations. Raise it where a few instances carry most of the load.
 
 Related options: ``max_moves_per_instance_and_day``, ``instance_cooldown``.
 """),
     cfg.IntOpt('max_moves_per_instance_and_day', mutable=True, default=0, min=0, help="""
-Moves of one instance within 24 hours. Moves that empty a disabled host are not limited.
+Maximum number of moves of one instance within 24 hours. Moves that empty a disabled host are not
+limited.
 
 By default, 0: no limit.
 
@@ -655,9 +668,9 @@ Set it where users notice migrations; an initial value is 1.
 Related options: ``max_moves_per_instance_and_week``, ``instance_cooldown``.
 """),
     cfg.IntOpt('reserve_hosts', mutable=True, default=0, min=0, help="""
-Hosts whose room stays free in an aggregate, on the hosts that have instances: as much as the
-largest of them can take, in every resource class. Packing stops there, and a disabled host is not
-emptied into that room.
+Number of hosts for whose instances room is kept free in an aggregate. With N, as much room of every
+resource class stays free on the hosts that have instances as the N largest hosts can take. Packing
+leaves that much free, and a disabled host is not emptied into it.
 
 By default, 0: no room is reserved.
 
@@ -669,7 +682,7 @@ Related options: ``failover_hosts``, ``evacuate_disabled_hosts``.
 Names of flavors, or sizes such as ``4:8192:40`` (VCPUs, MiB, GiB), separated by commas. Evaluations
 count how many more servers of each fit in each aggregate. The metric ``kronos_slots`` shows the
 counts, and "kronos-manage capacity --aggregate" predicts from their history in about how many days
-nothing fits any more. At most ten count.
+nothing fits any more. Only the first ten are counted.
 
 By default, none.
 
@@ -681,10 +694,10 @@ evaluations_retention_days`` for the history.
 """),
     cfg.IntOpt('refused_room_hold', mutable=True, default=0, min=0, max=604800, help="""
 Seconds for which room is kept for servers like those for which Nova found no host ("No valid host
-was found"). Evaluations look for moves that make it, in the first aggregate in which there are any,
-for as many servers of the flavor and project as were asked for. At the level ``auto`` the moves
-begin by themselves; at the others they are proposed, and "kronos-manage room approve" lets them
-begin. nova-conductor notes such requests.
+was found"). nova-conductor records such requests. Evaluations look for moves that make room for as
+many servers of the flavor and project as were requested, in the first aggregate in which there are
+such moves. At the level ``auto`` the moves begin by themselves; at the other levels they are
+proposed, and begin after "kronos-manage room approve".
 
 By default, 0: no room is made for them.
 
@@ -693,13 +706,14 @@ Set it to 1800 where users try again after a failure.
 Related options: ``automation``, ``[filter_scheduler] enabled_filters``.
 """),
     cfg.IntOpt('failover_hosts', mutable=True, default=0, min=0, max=3, help="""
-Hosts that may fail together, and whose loss no plan may make worse. With 1, a host whose servers
-were proven to restart elsewhere before a plan can still be lost after it; moves that would change
-this are left out. With 2 or 3 the same holds for each pair, or three, of hosts too, which takes as
-many judgements as there are such sets. A drain, a maintenance, or room that an operator asks for is
-refused where fewer hosts could be lost after it, unless it is forced. Moves that empty a disabled
-host are never left out. Where new servers have made a loss worse, plans move others so that the
-host may be lost again, at the level of ``repair_automation``.
+Number of hosts that may fail together without harm: no plan makes the consequences of their loss
+worse. With 1, each host whose servers could all restart elsewhere before a plan can still be lost
+after it; moves that would change this are left out. With 2 or 3 the same holds for each set of two,
+or three, hosts too, and each of these sets takes time to judge. A drain, a maintenance, or room
+that an operator asks for is refused where fewer hosts could be lost after it, unless it is forced.
+Moves that empty a disabled host are never left out. Where new servers have filled the room that
+this needs, plans move other servers until the host may be lost again, at the level of
+``repair_automation``.
 
 By default, 0: plans do not regard it.
 
@@ -709,8 +723,8 @@ fail together.
 Related options: ``failover_domains``, ``planning_time_limit``, ``repair_automation``.
 """),
     cfg.IntOpt('failover_domains', mutable=True, default=0, min=0, max=3, help="""
-Failure domains, of one level of ``failure_domain_key``, that may fail together, and whose loss no
-plan may make worse.
+Number of failure domains of the same key in ``failure_domain_key`` that may fail together without
+harm, as ``failover_hosts`` for hosts.
 
 By default, 0: plans do not regard it.
 
@@ -719,9 +733,9 @@ Set it to 1 where racks fail as a whole.
 Related options: ``failure_domain_key``, ``failover_hosts``.
 """),
     cfg.IntOpt('failover_check_percent', mutable=True, default=5, min=0, max=100, help="""
-Part of the time of evaluations, in percent, in which Kronos judges which hosts and failure domains
-may be lost with all of their servers restarting elsewhere. The time accumulates: where judging
-takes longer than one evaluation allows, some evaluations show the verdicts of an earlier one.
+Part of the time of evaluations, in percent, for judging which hosts and failure domains may be
+lost: whether all of their servers could restart elsewhere. Unused time accumulates. Where judging
+takes longer than one evaluation allows, some evaluations show the results of an earlier one.
 
 By default, 5. 0 judges nothing.
 
@@ -734,7 +748,7 @@ Related options: ``failure_domain_key``, ``evaluation_interval``, ``slot_flavors
 IDs of projects whose instances are never moved, separated by commas, not even off hosts that are
 disabled or drained. A single instance is excluded by server metadata or flavor extra spec
 ``kronos:move`` with ``never``, ``only-evacuate`` or ``always``. The strictest value counts, so that
-neither permits what this list forbids.
+metadata and extra specs cannot permit what this list forbids.
 
 By default, none.
 
@@ -769,13 +783,14 @@ Example: ``move_hints = project, flavor:balance`` moves servers of every flavor 
 Related options: ``never_move_projects``, ``only_evacuate_projects``.
 """),
     cfg.MultiStrOpt('maintenance_window', mutable=True, default=[], help="""
-Times at which moves may be made, as ``AGGREGATE; CRON; MINUTES; TIME ZONE``. The cron expression
-(five fields) is the time at which the window opens, and MINUTES its length; without a time zone it
-is UTC. ``*`` stands for every aggregate. The option may be given several times. Outside its windows
-an aggregate is evaluated and reported, but nothing is planned, and no planned move is started;
-moves in progress continue to their end. Where clocks are put back, an hour that comes twice counts
-the first time; where they are put forward, a window in the hour that is left out opens as much
-later. A window that can never open is refused.
+Maintenance window: a recurring time at which moves may be made, as ``AGGREGATE; CRON; MINUTES; TIME
+ZONE``. The cron expression (five fields) is the time at which the window opens, in UTC where no
+time zone is given, and MINUTES its length. ``*`` stands for every aggregate. The option may be
+given several times. Outside its windows an aggregate is evaluated and reported, but nothing is
+planned, and no planned move is started; moves in progress continue to their end. When clocks are
+put back, a window in the hour that occurs twice opens the first time; when they are put forward, a
+window in the hour that is left out opens later by that hour. A window that can never open is
+refused.
 
 By default, an aggregate that no window names may be moved at any time.
 
@@ -786,8 +801,8 @@ Example: ``maintenance_window = gpu; 0 22 * * sat; 360; Europe/Berlin``
 Related options: ``[kronos_executor] stale_plan_age``.
 """),
     cfg.StrOpt('coordination_url', secret=True, help="""
-URL of tooz through which the conductors agree which of them plans an aggregate, such as
-``etcd3+http://controller:2379``, ``redis://controller:6379`` or
+URL of the lock service, as tooz takes it, through which the conductors agree which of them plans an
+aggregate, such as ``etcd3+http://controller:2379``, ``redis://controller:6379`` or
 ``mysql://user:password@controller/kronos``.
 
 By default, a lock file below ``[DEFAULT] state_path`` is used, which serves one controller with any
@@ -803,7 +818,7 @@ Related options: ``cycle_timeout``, ``[DEFAULT] state_path``.
 Topics on which Kronos sends versioned notifications of plans, moves, levels and drains to other
 programs; see "Notifications" in the documentation. They go to the broker of
 ``[oslo_messaging_notifications] transport_url``. The value has to be the same in the nova.conf of
-every controller, also where only commands are run.
+every controller, and of every host on which commands are run.
 
 By default, nothing is sent.
 
@@ -813,8 +828,8 @@ fetched stay in the broker.
 Related options: ``notification_backlog``, ``[oslo_messaging_notifications] transport_url``.
 """),
     cfg.IntOpt('notification_backlog', mutable=True, default=10000, min=100, help="""
-Notifications that wait for a broker that is down. The oldest beyond that number are dropped, which
-is logged and leaves a gap in the sequence numbers. A move makes two.
+Maximum number of notifications that wait for a broker that is down. With more, the oldest are
+dropped, which is logged and leaves a gap in the sequence numbers. Each move sends two.
 
 By default, 10,000: 5,000 moves, and about 15 MB in the control database.
 
@@ -827,9 +842,9 @@ Related options: ``notification_topics``, ``[kronos_database] notifications_rete
         ('kronos', 'Only those that Kronos asks for; others take the way of Nova.'),
         ('off', 'None; Nova\'s own task does all of them.'),
     ], help="""
-Live migrations that use the atomic task: the source's allocation goes to the migration and the
-destination's to the instance in one request to placement, so that neither is ever missing or
-counted twice.
+Live migrations that nova-conductor carries out by the atomic task of Kronos. It gives the
+allocation at the source to the migration, and the allocation at the destination to the instance, in
+one request to placement, so that no allocation is ever missing or counted twice.
 
 By default, ``all``.
 

@@ -7,8 +7,8 @@ from oslo_config import cfg
 from kronos_nova.conf import urls
 
 GROUP = cfg.OptGroup('kronos_nova', title='Nova API', help="""
-How ``kronos-engine``, ``kronos-executor`` and ``kronos-record`` reach the public API:
-keystoneauth's options. Not needed inside Nova.
+Connection of ``kronos-engine``, ``kronos-executor`` and ``kronos-record`` to Nova's public API and
+to placement, with the options of keystoneauth. Not needed inside Nova.
 """)
 
 OPTS = [
@@ -56,7 +56,8 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
 
 
 def register_login_opts(conf: cfg.ConfigOpts) -> None:
-    """Register keystoneauth's options, which every connection needs; harmless when repeated."""
+    """Register keystoneauth's options, which every connection needs. A repeated call changes
+    nothing."""
     # Imported late: it takes a fifth of the time of a command, and few commands use it.
     from keystoneauth1 import loading
     loading.register_auth_conf_options(conf, GROUP.name)

@@ -1,4 +1,5 @@
-"""``[DEFAULT] state_path``, Nova's own option: where files of state are kept."""
+"""``[DEFAULT] state_path``, Nova's own option: the directory of files that must survive a
+restart."""
 
 from oslo_config import cfg
 
@@ -14,7 +15,7 @@ Change it where Nova's is changed.
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register the option, unless Nova has registered it in this process.
+    """Register ``state_path``, unless Nova has registered it in this process.
 
     It has no default here: Nova's default is the directory in which Nova is installed, which a
     command outside Nova cannot know.

@@ -1,4 +1,4 @@
-"""``[kronos_prometheus]``: where the load is read."""
+"""``[kronos_prometheus]``: the server that has the loads of hosts and instances."""
 
 from collections.abc import Sequence
 
@@ -56,8 +56,8 @@ By default, 64 MiB.
 Raise it for clouds of more than 100,000 instances. Lower it where controllers are short of memory.
 """),
     cfg.IntOpt('max_retries', default=3, min=0, help="""
-Number of times that a query which was refused or not answered is sent again, with growing pauses,
-before the cycle continues without it. A query that is wrong or not permitted is not repeated.
+Number of times that a query which was refused or not answered is sent again, with growing pauses.
+The cycle then continues without its answer. A query that is wrong or not permitted is not repeated.
 
 By default, three.
 

@@ -5,23 +5,24 @@ from collections.abc import Sequence
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup('kronos_scheduler', title='Scheduler', help="""
-What KronosFilter and KronosWeigher go by. They take effect when they are named in
-``[filter_scheduler]``.
+Settings of KronosFilter and KronosWeigher. Each takes effect when ``[filter_scheduler]`` names it.
 """)
 
 OPTS = [
     cfg.FloatOpt('weight_multiplier', default=1.0, help="""
-Weight of the load that Kronos measured, among Nova's other weighers.
+Multiplier of the weight that KronosWeigher gives to a host for its measured load, beside Nova's own
+weighers.
 
 By default, 1, as that of Nova's own weighers.
 
-Raise it where new servers should follow load more than room. 0 turns the weigher off; negative
-values prefer loaded hosts.
+Raise it where the load of a host should count more than its free room when a new server is placed.
+0 turns the weigher off; negative values prefer loaded hosts.
 
 Related options: ``score_max_age``.
 """),
     cfg.IntOpt('score_max_age', default=900, min=1, help="""
-Seconds after which a measured load is too old and the weigher has no preference.
+Maximum age of a measured load in seconds. An older one is ignored; KronosWeigher has no preference
+where the loads of all hosts are older.
 
 By default, a quarter of an hour.
 
@@ -31,10 +32,10 @@ Related options: ``weight_multiplier``, ``[kronos] evaluation_interval``.
 """),
     cfg.BoolOpt('heed_rules', default=False, help="""
 Heed the ``rules`` of ``[kronos] policies_file`` when Nova chooses a host for a boot, a resize or an
-evacuation. KronosFilter then refuses hosts that a rule does not let a server go to, and
-KronosWeigher prefers those that rules would rather have. Rules that select servers by ``name``,
-``tag`` or ``metadata``, rules that name hosts by ``trait``, and rules about several servers that do
-not select them by ``server_group`` are left to evaluations.
+evacuation. KronosFilter then refuses hosts on which a rule forbids the server, and KronosWeigher
+prefers the hosts that the preferences among the rules favour. Rules that select servers by
+``name``, ``tag`` or ``metadata``, rules that name hosts by ``trait``, and rules about several
+servers that do not select them by ``server_group`` are left to evaluations.
 
 By default, off: evaluations alone heed rules.
 

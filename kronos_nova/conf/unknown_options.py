@@ -1,7 +1,7 @@
 """Unknown options and groups in the configuration files, which oslo.config ignores.
 
-oslo.config passes over options that are not registered, since files are shared by many programs. In
-the groups of Kronos such options can only be mistakes.
+oslo.config ignores options that are not registered, since many programs share a file. In the groups
+of Kronos an option that is not registered can only be a mistake.
 """
 
 import difflib
@@ -21,7 +21,8 @@ NOTIFICATIONS = 'oslo_messaging_notifications'
 
 
 def sections(conf: cfg.ConfigOpts) -> dict[str, dict[str, list[str]]]:
-    """Return {group: {key: values}} as they stand in the files that ``conf`` was made of."""
+    """Return {group: {key: values}} of the files that ``conf`` has read, registered or not, with
+    each value as text."""
     found: dict[str, dict[str, list[str]]] = {}
     for path in files(conf):
         for group, values in _parsed(path).items():
@@ -38,8 +39,8 @@ def files(conf: cfg.ConfigOpts) -> list[pathlib.Path]:
 
 
 def unknown_keys(conf: cfg.ConfigOpts) -> list[str]:
-    """Return a sentence for every unknown key and group of Kronos, with the name that may be
-    meant."""
+    """Return a sentence for every unknown group of Kronos and every unknown key in its groups, with
+    the most similar name that exists."""
     known = {group.name: {name for option in options for name in _names(option)}
              for group, options in kronos_conf.list_opts()}
     problems = []
@@ -68,8 +69,9 @@ def lacks_driver(conf: cfg.ConfigOpts) -> bool:
 
 
 def _of_plugin(conf: cfg.ConfigOpts, group: str) -> set[str] | None:
-    """Return the options of the configured authentication plugin, which keystoneauth registers
-    late; None where there is no such plugin, which is reported when it is used."""
+    """Return the option names of the authentication plugin (``auth_type``) that a group configures.
+    keystoneauth registers them only when it loads the plugin. None where the plugin does not exist,
+    which is reported when the plugin is loaded."""
     is_login = group in (kronos_conf.nova.GROUP.name,
                          conf[kronos_conf.prometheus.GROUP.name].auth_section)
     if is_login:

@@ -1,4 +1,4 @@
-"""The type of options that hold a URL. Its errors name the fault and the right form."""
+"""The type of options that hold an HTTP URL. Its errors name the fault and the correct form."""
 
 import re
 from typing import Any
@@ -8,17 +8,18 @@ from oslo_config import types
 
 _AUTHORITY = re.compile(r'[\w.-]+(:[0-9]{1,5})?|\[[0-9a-f:.]+\](:[0-9]{1,5})?', re.IGNORECASE)
 _LARGEST_PORT = 65535
-"""Number of the last port (no unit). Fixed by TCP."""
+"""Largest number of a TCP port (no unit). Fixed by TCP."""
 
 
 class HttpUrl(types.URI):  # type: ignore[misc]
-    """An http or https URL; a refused value is shown without its credentials."""
+    """An http or https URL. The error about a refused value shows the value without its
+    credentials."""
 
     def __init__(self) -> None:
         super().__init__(schemes=['http', 'https'])
 
     def __call__(self, value: Any) -> str:
-        """Return the value if it is a URL that can be used.
+        """Return the value as text, if it is a usable http or https URL.
 
         :raises ValueError: the value is no such URL; the message says what to write instead
         """
