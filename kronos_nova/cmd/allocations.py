@@ -64,7 +64,8 @@ def _progress(stream):
 
 
 class _Auditing(command.Lister):
-    """The common part of the two listers: limits, and an exit code of their own."""
+    """The common part of "audit" and "heal": the arguments for the limits, the audit, and the exit
+    code."""
 
     exit_code = CLEAN
 
@@ -111,8 +112,8 @@ class _Auditing(command.Lister):
 
 
 class Audit(_Auditing):
-    """Find leaked, doubled, missing and misplaced allocations in all cells. Changes none of them;
-    how many it found is kept for kronos-exporter.
+    """Find leaked, doubled, missing and misplaced allocations in all cells. Changes no allocation;
+    saves the number of findings for kronos-exporter.
 
     Exit codes: 0 nothing is wrong, 1 the audit could not be done, 3 something is wrong, or a cell
     could not be judged because its database does not answer.
@@ -192,7 +193,7 @@ class Heal(_Auditing):
 
 
 class Repairs(command.Lister):
-    """List what was healed, oldest first."""
+    """List the repairs of allocations, oldest first."""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -207,9 +208,9 @@ class Repairs(command.Lister):
 
 
 class Undo(command.Command):
-    """Give the consumers of a repair back what they held before it.
+    """Give the consumers of a repair back the allocations that they had before the repair.
 
-    Refused where one of them changed since. Exit codes: 0 undone, 1 not.
+    Refused where the allocations of one consumer have changed since. Exit codes: 0 undone, 1 not.
     """
 
     def get_parser(self, prog_name):

@@ -40,8 +40,9 @@ clients hold a thread longer; lowered, clients on bad lines lose their connectio
 
 WAITING = 4
 """Number of requests, for each of ``[kronos_api] threads``, that may be in progress or wait, for
-keystone or for a slot. More are refused at once with 503. Raised, a keystone that is frozen holds
-more threads. Lowered, bursts of requests are refused that would be answered within a second."""
+keystone or for a slot. Further requests are refused at once with 503. Raised, a keystone that is
+frozen holds more threads. Lowered, bursts of requests are refused that would be answered within a
+second."""
 
 SPARE = 2
 """Threads for health checks and refusals, which need neither keystone nor a slot. Raised, a process
@@ -63,8 +64,8 @@ time, and a page waits 20 s."""
 
 SILENT_SECONDS = 5
 """Seconds for which a control database that did not answer is not asked again. Raised, the service
-recovers later; lowered, threads wait for a dead database. The value is longer than the retries of a
-transaction."""
+recovers later; lowered, threads wait for a dead database. Chosen to be longer than the retries of a
+transaction take."""
 
 LOG = logging.getLogger(__name__)
 
@@ -166,8 +167,9 @@ def _refuse(start_response):
 
 
 def ask_keystone_once(conf):
-    """Make a single try the default of ``[keystone_authtoken] http_request_max_retries``. With the
-    default of keystonemiddleware, a thread waits 22 s for a keystone that is frozen."""
+    """Let requests to keystone be sent once by default (``[keystone_authtoken]
+    http_request_max_retries = 0``). With the default of keystonemiddleware, a thread waits 22 s for
+    a keystone that is frozen."""
     for group, options in auth_token.list_opts():
         conf.register_opts(options, group=group)
     conf.set_default('http_request_max_retries', 0, 'keystone_authtoken')

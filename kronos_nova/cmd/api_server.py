@@ -77,14 +77,16 @@ class Channel(channel.HTTPChannel):
         return self.waiting_since
 
     def note_untaken(self, now: float) -> None:
-        """Remember since when a finished answer waits to be read. Called about once a second."""
+        """Record since when a finished answer waits to be read by the client. Called about once a
+        second."""
         if self.requests or not self.total_outbufs_len:
             self._untaken = None
         elif self._untaken is None:
             self._untaken = (now, self.total_outbufs_len)
 
     def pass_over(self, seconds: float) -> None:
-        """Ignore a time in which the server served no connection."""
+        """Add ``seconds``, in which the server served no connection, to the times since which the
+        client counts as stalled."""
         self.last_activity += seconds
         if self.waiting_since is not None:
             self.waiting_since += seconds
@@ -135,7 +137,8 @@ class Server(server.TcpWSGIServer):
         super().handle_accept()
 
     def _surplus(self):
-        """Return the number of connections that have to make room for new ones."""
+        """Return the number of connections that have to be closed to make room for new ones; 0 or
+        less if none has to."""
         return len(self.active_channels) - (self.adj.connection_limit - MARGIN) + 1
 
     def _make_room(self, now):
@@ -167,7 +170,8 @@ def create(application, listeners: int, **given) -> Server:
 
 
 def _permit_files(count):
-    """Raise the limit of open files of this process as far as it may be raised."""
+    """Raise the limit of open files of this process to ``count``, or to its hard limit where that
+    is lower."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

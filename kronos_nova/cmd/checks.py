@@ -53,7 +53,7 @@ class Finding:
 
 
 class CheckWarning(Exception):  # noqa: N818 - no error
-    """A check that passes with a remark.
+    """A check that passes with a warning, which is the message.
 
     :param value: result of the check that other checks need
     """
@@ -78,8 +78,8 @@ class Report:
 
     @property
     def state(self) -> str:
-        """The worst state of all findings. "not checked" is no problem in itself: the host does not
-        need the check, or another check failed."""
+        """The worst state of all findings. "not checked" is left out: the host does not need the
+        check, or the check that failed before it is counted."""
         found = [row.state for row in (*self.findings, *self.queries) if row.state != NOT_CHECKED]
         return max(found, key=_WORST_LAST.index, default=OK)
 
@@ -123,7 +123,7 @@ class _Checks:
 
 
 def examine(conf, role: roles.Role) -> Report:
-    """Check everything that ``conf`` names and a host of that role needs."""
+    """Run the checks of a host of a role on everything that ``conf`` names."""
     checks = _Checks(api_checks.skips(conf) | role.skips)
     check = checks.check
     check('options', lambda: _options(conf, role))
@@ -178,7 +178,7 @@ def sentence(error: Exception) -> str:
 
 
 class Reach:
-    """Access to Nova, prepared when it is first used."""
+    """Access to Nova and placement, prepared when it is first used."""
 
     def __init__(self, role):
         self._role = role
@@ -257,7 +257,8 @@ def _clock_changes(window, now):
 
 
 def _day(window, change):
-    """Return the day of a clock change, and how much later or earlier a window ends then."""
+    """Return a text with the day of a clock change, and by how many minutes a window ends later or
+    earlier then."""
     before, after = window.clock_around(change)
     return (f'on {after.date()} it ends {_minutes(abs(after - before))} minutes '
             f'{"later" if after > before else "earlier"} by the clock')

@@ -67,10 +67,10 @@ class Show(command.ShowOne):
 class Clean(command.Lister):
     """Remove claims that have no owner, and list them.
 
-    Without ids: those that were prepared for a move and are older than claim_expiry_time, which
-    nova-compute removes itself while it runs. Nothing is removed without --apply. A nova-compute
-    that runs gives the room back at its next audit, and writes a claim again that is of an instance
-    or a migration after all.
+    With ids, remove these claims. Without ids, remove the claims that were prepared for a move and
+    are older than claim_expiry_time; a nova-compute that runs removes such claims itself. Nothing
+    is removed without --apply. A nova-compute that runs frees the resources at its next audit. If a
+    removed claim belongs to an instance or a migration, that audit writes it again.
     """
 
     def get_parser(self, prog_name):

@@ -24,11 +24,11 @@ from kronos_nova.plugin import standalone
 class Cloud:
     """The access to the cloud that commands need.
 
-    read : reads the cloud as it is now
-    read_flavors : reads Nova's flavors
+    read : returns a Snapshot of the cloud as it is now
+    read_flavors : returns Nova's flavors
     hosts : the HostApi
     room_allocations : returns the RoomAllocations of placement
-    dry_run : asks Nova's scheduler about a move; outside Nova, placement
+    dry_run : asks Nova's scheduler whether a move is possible; outside Nova, placement
     """
 
     read: Callable[[], Snapshot]
@@ -62,7 +62,7 @@ def open_cloud(app) -> Cloud:
 
 
 def planner_ports(conf, asked: DryRun) -> PlannerPorts:
-    """Make the PlannerPorts of a command.
+    """Make the PlannerPorts of a command that plans.
 
     :param asked: the dry run of the open cloud
     """

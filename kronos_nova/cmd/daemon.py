@@ -87,8 +87,8 @@ def make_context(conf, aggregates):
 class Daemon(cotyledon.Service):
     """A process that calls ``tick()`` of its parts again and again.
 
-    :param make_parts: called after the fork; returns an object with ``tick()`` and ``drain()``,
-        which raise an error where something cannot be done now
+    :param make_parts: called after the fork; returns an object with ``tick()``, which is called
+        again and again, and ``drain()``, which is called before the end
     """
 
     def __init__(self, worker_id, conf, name, make_parts):
@@ -126,7 +126,7 @@ class Daemon(cotyledon.Service):
 
 
 def serve(conf, name, make_parts):
-    """Run a daemon until a signal ends it."""
+    """Run the daemon ``name`` until a signal ends it."""
     manager = cotyledon.ServiceManager(
         graceful_shutdown_timeout=int(conf.kronos_executor.drain_timeout) + LAST_SECONDS)
     manager.add(Daemon, workers=1, args=(conf, name, make_parts))

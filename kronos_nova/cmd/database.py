@@ -10,7 +10,7 @@ from kronos_nova.db import server_names as db_names
 
 
 def operator():
-    """Return the user who runs the command, and the host."""
+    """Return the user who runs the command and the host, as ``user@host``."""
     return f'{login.user()}@{socket.gethostname()}'
 
 
@@ -40,7 +40,7 @@ def impatient_database(conf, seconds=1, pause=10):
 
 
 def does_not_answer(error):
-    """Return a DBError in a line, for the operator who started a service."""
+    """Return a line about a DBError for the operator who started a service."""
     return f'the control database does not answer: {db_engine.first_line(error)}'
 
 

@@ -43,7 +43,10 @@ class _PerDatabase(command.Lister):
         return parser
 
     def selected(self, parsed_args, *how):
-        """Return ``[(engine, history), ...]``."""
+        """Return the selected databases as ``[(engine, migrate.History), ...]``.
+
+        :param how: arguments of :func:`open_engine` after the name
+        """
         names = parsed_args.databases or list(migrate.HISTORIES)
         return [(open_engine(self.app.conf, name, *how), migrate.HISTORIES[name])
                 for name in names]
@@ -73,7 +76,8 @@ class Version(_PerDatabase):
 
 
 class Check(command.Lister):
-    """Find rows of the control database that no right Kronos writes. Changes none without --fix.
+    """Find rows of the control database that Kronos would not have written. Changes none without
+    --fix.
 
     Exit codes: 0 nothing is wrong or all of it is fixed, 1 it could not be looked at, 3 something
     is wrong and --fix was not given, 4 something is wrong that only an operator can put right.
@@ -103,10 +107,10 @@ class Check(command.Lister):
 
 
 class Purge(command.Lister):
-    """Drop what is older than it is to be kept, all of it at once.
+    """Delete all rows that are older than their retention time, at once.
 
-    The services do the same a little at a time; this is for a database that grew before they did.
-    What still runs or waits is kept, whatever its age.
+    The services delete old rows too, a few at a time. Use this for a database that is already
+    large. Plans and moves that run or wait are kept, whatever their age.
     """
 
     def get_parser(self, prog_name):

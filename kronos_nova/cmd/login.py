@@ -22,8 +22,8 @@ def user() -> str:
 
 
 def _login_uid():
-    """Return the user id of the login, kept by sudo and su, which users cannot change (audit); None
-    without a login: a service, a container."""
+    """Return the user id with which the user logged in. sudo and su keep it, and users cannot
+    change it. None where there was no login, as in a service or a container."""
     try:
         uid = int(LOGIN_UID.read_text())
     except (OSError, ValueError):

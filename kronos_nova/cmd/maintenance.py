@@ -61,7 +61,8 @@ class _Running(command.Command):
     """The common part of the commands that run a maintenance."""
 
     def carry_on(self, uuid, checker):
-        """Run a maintenance until it is done, stopped, or a hook failed. Returns the exit code."""
+        """Run a maintenance until it is done or stopped, or a hook has failed. Returns the exit
+        code."""
         maintenances = Maintenances(databases.control_database(self.app.conf))
         work = maintenance_runner.MaintenanceRunner(
             self._dependencies(checker, maintenances, uuid), uuid)
@@ -145,8 +146,8 @@ class _Running(command.Command):
 
 
 def fitting(check, options, wanted, later):
-    """Return the first hosts of ``wanted``, as many as can be empty at the same time, and at least
-    one. If the first host is blocked, its drain shows why.
+    """Return the first hosts of ``wanted``, as many as can be empty at the same time. At least one
+    is returned: if it cannot be emptied, its drain shows why.
 
     :param check: function that returns [(aggregate, its Drains, DrainPlan)] for some Drains
     """
@@ -169,8 +170,8 @@ def _keep_a_host(snapshot, checked, drained):
 
 
 def _refuse_losses(checker, options, snapshot, checked, drained):
-    """Refuse drains after which an aggregate has no host left, or fewer losses of hosts are
-    covered.
+    """Refuse drains after which an aggregate has no host left that takes servers, or the servers of
+    other hosts would no longer all restart elsewhere if their host were lost.
 
     :raises DrainRefused: an aggregate would have no host left that takes servers; or, if the
         maintenance is not forced, servers of other hosts would no longer all restart after a loss
@@ -296,10 +297,10 @@ def hosts_of(parsed_args, snapshot) -> list[str]:
 
 
 class Resume(_Running):
-    """Go on with a maintenance that was stopped, whose run died, or in which a hook failed.
+    """Continue a maintenance that was stopped, whose process died, or in which a hook failed.
 
-    A host whose hook failed is taken for serviced with --serviced, else its hook runs again. Exit
-    codes as of "maintenance run".
+    With --serviced, a host whose hook failed counts as serviced; without it, the hook runs again.
+    The exit codes are those of "maintenance run".
     """
 
     def get_parser(self, prog_name):
@@ -325,9 +326,9 @@ def runner():
 
 
 def acquire(maintenances, uuid):
-    """Claim the run of a maintenance for this process.
+    """Record this process as the runner of a maintenance.
 
-    :raises MaintenanceRunning: another process that lives runs it
+    :raises MaintenanceRunning: another process runs it, and has given a sign of life lately
     """
     now = maintenances.database.utcnow()
     if not maintenances.acquire(uuid, runner(), now, now - SILENT):

@@ -61,7 +61,7 @@ class MaintenanceRunner:
         self._said = {}
 
     def advance(self) -> m.Maintenance:
-        """Take the steps that are possible now, and return the Maintenance afterwards."""
+        """Take all steps that are possible now, and return the Maintenance as it is afterwards."""
         found = self.dependencies.maintenances.get(self.uuid)
         if found.state == m.DONE:
             return found
@@ -75,7 +75,7 @@ class MaintenanceRunner:
         return self.dependencies.maintenances.get(self.uuid)
 
     def end(self):
-        """End the running hooks, because this process ends."""
+        """Send SIGTERM to the hooks that run, because this process ends."""
         for process in self._hooks.values():
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGTERM)
@@ -125,8 +125,8 @@ class MaintenanceRunner:
             self._tell(host, f'{columns.count(drain.left, "server")} left{waits}')
 
     def _is_empty(self, host):
-        """Return whether Nova confirms that the host is empty, because servers would not survive
-        the hook."""
+        """Return whether Nova confirms that the host is empty. Nova is asked, because servers would
+        not survive the hook."""
         service = self.dependencies.hosts.service(host)
         if service is None or service.status != 'disabled':
             return False

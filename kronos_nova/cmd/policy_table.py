@@ -54,7 +54,7 @@ class PolicyRow:
 
 def rows(answers, policies: Iterable[Policy], snapshot: Snapshot, findings: Iterable, now: float
          ) -> Iterator[PolicyRow]:
-    """Yield a row of each policy whose hosts were compared.
+    """Yield a PolicyRow of each policy whose hosts could be compared with Nova's.
 
     :param answers: object whose ``query(query)`` sends no query twice
     :param findings: findings of the queries, with ``policy``, ``kind``, ``matched``, ``expected``,
@@ -83,7 +83,8 @@ def rows(answers, policies: Iterable[Policy], snapshot: Snapshot, findings: Iter
 
 
 def _loads(policy, scores, sums):
-    """Return the figures of the hosts that have a score."""
+    """Return the fields of a PolicyRow that describe loads, by name; {} where no host has a
+    score."""
     known = {host: score for host, score in scores.items() if math.isfinite(score)}
     if not known:
         return {}
@@ -127,7 +128,7 @@ def _sums(policy, profile: Vector, placed: PlacedInstances, names: Sequence[str]
 
 
 def _size_figures(policy, sizes: Sizes) -> dict[str, object]:
-    """Return the sizes of the smallest and the biggest host, and their source."""
+    """Return the fields ``sizes`` and ``sizes_from`` of a PolicyRow, by name."""
     known = sizes.values[np.isfinite(sizes.values)]
     source = 'host_capacity_query' if policy.host_capacity_query else (
         policy.vm_profile_resource or (host_sizes.resource(policy) if sizes.is_of_own_host else ''))

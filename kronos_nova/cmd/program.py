@@ -99,9 +99,10 @@ def console(app, width=0):
 
 
 class Report(command.ShowOne):
-    """A command whose result is one object, for people several tables.
+    """A command whose result is one object, which people are shown as several tables.
 
-    ``take_action`` gives names and values as any ShowOne does, and may set ``code``.
+    ``take_action`` returns names and values as that of any ShowOne, and may set ``code``, the exit
+    code.
     """
 
     code = 0

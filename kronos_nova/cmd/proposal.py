@@ -106,7 +106,7 @@ def scoped(snapshot: Snapshot, options: engine_options.EngineOptions) -> set[str
 
 
 def write(path: str, text: str) -> None:
-    """Write a new file.
+    """Write ``text`` to a new file.
 
     :raises ConfigurationError: the file exists, or cannot be written
     """
@@ -220,7 +220,8 @@ def _row(name, found_as, cpus, memory_mb, servers):
 
 
 def _seen(found, snapshot, host):
-    """Return how many active servers of a host have a series; None where no host is named."""
+    """Return the number of active servers of a host that have a series; None where the series of
+    servers name no host."""
     active = {each.uuid for each in snapshot.instances
               if each.host == host and each.status == 'ACTIVE'}
     if found.exporter(exporters.LIBVIRT) is None:
@@ -241,5 +242,5 @@ def _key(series):
 
 
 def _by_labels(samples):
-    """Return the values that are numbers, by the labels of their series."""
+    """Return {labels of a series: its value}, without values that are NaN or infinite."""
     return {_key(sample.labels): sample.value for sample in samples if math.isfinite(sample.value)}

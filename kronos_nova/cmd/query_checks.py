@@ -138,7 +138,10 @@ class Answers:
         self._known = {}
 
     def query(self, query):
-        """Return the instant vector that answers a query. Raises the errors of the client."""
+        """Return the instant vector that answers a query.
+
+        :raises MetricsError: Prometheus did not answer the query, now or when it was sent before
+        """
         if query not in self._known:
             try:
                 self._known[query] = self._query(query)
@@ -224,15 +227,16 @@ def _with_iowait(source, query, finding):
 
 
 def _worse(finding, before, after=''):
-    """Return the finding with more text, and as a warning if it was no problem before."""
+    """Return the finding with ``before`` and ``after`` added to its detail. A state "ok" becomes
+    "warning"."""
     return dataclasses.replace(
         finding, state='warning' if finding.state == 'ok' else finding.state,
         detail='; '.join(filter(None, (before, finding.detail, after))))
 
 
 def _with_join(source, query, expected, finding, others):
-    """Return the finding with a join by ``node_uname_info`` as its proposal, if it has no proposal,
-    or proposes a label that some policy's query drops.
+    """Return the finding with a join by ``node_uname_info`` as its proposal. A proposal of another
+    kind is kept, and so is one of a label that the queries of all policies have.
 
     :param others: the queries of all policies that have a series for each host
     """
@@ -252,7 +256,7 @@ def _with_join(source, query, expected, finding, others):
 
 
 def _plain_label(proposal):
-    """Return the label of a proposal that only names another one, or None."""
+    """Return the label of a proposal such as ``host_label: name``; None for other proposals."""
     return proposal.removeprefix('host_label: ') if proposal.startswith('host_label: ') else None
 
 
@@ -297,7 +301,8 @@ def _with_extra(source, query, expected, finding, extra):
 
 
 def _changed(source, query, promql, expected):
-    """Return a name whose value differs between two queries; None where there is none."""
+    """Return the first host or instance whose value differs between two queries; None where there
+    is none."""
     try:
         values, others = (
             {sample.labels.get(expected.label): sample.value for sample in vector.samples}
@@ -318,7 +323,7 @@ def _with_ranges(source, query, finding):
 
 
 class _Cloud:
-    """The names of hosts and instances that answers should have."""
+    """The names of the hosts and instances that answers should have series of."""
 
     def __init__(self, snapshot, options, now):
         age = options.max_sample_age or float('inf')
@@ -359,14 +364,16 @@ class _Cloud:
 
 
 def _is_of_instances(policy, kind):
-    """Return whether there is to be a series for each instance, and not for each host."""
+    """Return whether a query of this kind should have a series for each instance, and not for each
+    host."""
     if kind in OF_FORECASTS:
         return policy.is_forecast_by_vm
     return kind == metrics.VM_PROFILE
 
 
 def _uncompared(source, query, expected, is_unread):
-    """Check that a query is answered, where it is not known which names the answer should have."""
+    """Check only that a query is answered, because it is not known which names the answer should
+    have."""
     try:
         found = len(source.query(query).samples)
     except exception.MetricsError as error:

@@ -29,10 +29,10 @@ NAME = 'kronos-record'
 
 
 class Record(command.ShowOne):
-    """Record what Kronos would read of this cloud now.
+    """Record a snapshot of this cloud: all that Kronos reads for an evaluation.
 
-    Exit codes: 0 the snapshot is complete; 1 something could not be read or written, and nothing
-    was left that could be taken for a snapshot; 2 wrong arguments.
+    Exit codes: 0 the snapshot is complete; 1 something could not be read or written, and no
+    incomplete snapshot was left; 2 wrong arguments.
     """
 
     def get_parser(self, prog_name):
@@ -59,7 +59,7 @@ class Record(command.ShowOne):
 
 
 def record(conf, args) -> writer.Taken:
-    """Read the cloud of ``conf`` and write it as ``args`` say.
+    """Read the cloud that ``conf`` describes, and write a snapshot as the arguments say.
 
     :raises KronosException: something could not be read or written
     """
@@ -79,7 +79,8 @@ def record(conf, args) -> writer.Taken:
 
 
 def _history(conf, inventory, source, policy_set):
-    """Read the time before the snapshot; None where there is no control database to read."""
+    """Return the PlanningHistory, the facts about the time before the snapshot; None where the
+    control database cannot be read."""
     chosen, rules = engine_options.from_conf(conf), CycleRules.from_conf(conf)
     try:
         database = databases.control_database(conf)

@@ -7,9 +7,10 @@ from kronos_nova.cmd import database
 
 
 class List(command.Lister):
-    """List instances for which Nova refused several hosts, and that are left alone for a while.
+    """List instances for which Nova refused several hosts, and which Kronos does not move for a
+    while.
 
-    Nothing is wrong with them: they are tried again by themselves.
+    No action is needed: Kronos tries to move them again later.
     """
 
     def take_action(self, parsed_args):

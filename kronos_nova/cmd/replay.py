@@ -122,8 +122,8 @@ class ChosenOptions:
 
 def _replayed(name: str, recording: Recording, policies: PolicySet, chosen: ChosenOptions,
               changes: Changes) -> tuple[render.Replayed, Snapshot]:
-    """Replay a snapshot. Returns the result, and the cloud with the changes, for which the plan was
-    made."""
+    """Replay a snapshot. Returns the result, and the Snapshot for which the plan was made: the
+    recorded one with ``changes``."""
     if changes == Changes(**dict.fromkeys(contract.Changes.__struct_fields__, [])):
         report = replay.replay(recording, policies, chosen.options, chosen.durations)
         return (render.Replayed(name, report, chosen.source, chosen.note), recording.snapshot)
@@ -133,7 +133,7 @@ def _replayed(name: str, recording: Recording, policies: PolicySet, chosen: Chos
 
 
 def _configured(arguments) -> cfg.ConfigOpts:
-    """Read the options of the files that are given on the command line."""
+    """Return the options of the files that are given on the command line."""
     conf = cfg.ConfigOpts()
     kronos_conf.register_opts(conf)
     kronos_conf.read(conf, [], project='kronos-replay', default_config_dirs=[],
@@ -181,7 +181,8 @@ def _note(source, recording, options):
 
 
 def _engine_options(conf, arguments):
-    """Return the engine's options: those of ``conf``, then the command line's."""
+    """Return the engine's options: those of ``conf``, changed by the arguments of the command
+    line."""
     options = engine_options.from_conf(conf)
     if not options.aggregates and not options.include_unassigned_hosts:
         options = dataclasses.replace(options, aggregates=None, include_unassigned_hosts=True)

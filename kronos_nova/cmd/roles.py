@@ -14,10 +14,10 @@ CONDUCTOR, COMPUTE, DAEMON = 'conductor', 'compute', 'daemon'
 ROLES = (CONDUCTOR, COMPUTE, DAEMON)
 
 PLANNING = ('windows', 'policies', 'prometheus', 'scope', 'names', 'rules', 'buffers')
-"""Checks of hosts that plan."""
+"""Names of the checks that only hosts that plan need."""
 
 REACHED = ('placement', 'nova', 'database')
-"""Checks of hosts that plan or move."""
+"""Names of the checks that only hosts that plan or move servers need."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Role:
     name : conductor, compute or daemon
     plans : whether hosts of the role plan, and need options and policies for that
     skips : {name of a check: the reason why it is not made on such a host}
-    managers : managers of Nova's services on such a host that Kronos extends
+    managers : names of the managers of Nova's services on such a host that Kronos extends
     connect : prepares for reading Nova; returns three functions, which read the cloud, make a
         placement client, and read the flavors
     """

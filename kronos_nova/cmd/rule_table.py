@@ -18,7 +18,7 @@ class RuleRow:
 
     servers : number of servers that it selects
     yields : whether the rule may be violated where a host could not be emptied otherwise, because
-        owners of servers select them
+        it selects servers by what their owners set
     hosts : number of hosts that its relation names; None where it names none
     violated : number of these servers whose hosts violate the rule
     example : name of one of these; None for none
@@ -54,7 +54,7 @@ def rows(policies: PolicySet, snapshot: Snapshot, levels: list[str]) -> Iterator
 
 
 def problems(found: list[RuleRow]) -> list[str]:
-    """List what an operator must know of the rules."""
+    """List the conflicts of all rules, each with the name of its rule."""
     return [f'{row.rule}: {text}' for row in found for text in row.conflicts]
 
 

@@ -23,10 +23,11 @@ COLOURS = {checks.OK: 'green', checks.NOT_CHECKED: 'dim', checks.WARNING: 'yello
 
 
 class TestConfig(program.Report):
-    """Check options and policies, reach what Kronos needs, ask every query. Changes nothing.
+    """Check options and policies, connect to all that Kronos needs, send every query. Changes
+    nothing.
 
     Exit codes: 0 everything works; 1 something must be corrected; 2 wrong arguments, or the
-    configuration files cannot be read; 3 everything works, but something deserves a look.
+    configuration files cannot be read; 3 everything works, but there are warnings.
     """
 
     def get_parser(self, prog_name):
@@ -152,7 +153,7 @@ def _count(value):
 
 
 def _policy_cells(row):
-    """Return the cells of a policy: loads in percent, the age in seconds."""
+    """Return the cells of a PolicyRow, with loads in percent and the age in seconds."""
     farthest = '' if row.farthest_host is None else (
         f'{row.farthest_host}: {row.farthest_load:.0%}, of servers '
         f'{row.farthest_instances_load:.0%}')

@@ -1,4 +1,4 @@
-"""Calls kronos-api by a keystoneauth adapter."""
+"""The client that calls kronos-api over HTTP by a keystoneauth adapter."""
 
 import msgspec
 from keystoneauth1 import adapter as ks_adapter
@@ -12,7 +12,7 @@ from kronos_client.contract.operation import Operation
 
 
 class HttpClient:
-    """A client that calls kronos-api.
+    """A client that sends requests to kronos-api over HTTP.
 
     :param adapter: keystoneauth adapter of the service type ``kronos``
     """

@@ -11,7 +11,10 @@ DEFAULT_API_VERSION = '1'
 
 
 def make_client(instance):
-    """Make a client of kronos-api with the user's credentials."""
+    """Make an HttpClient that authenticates with the user's credentials.
+
+    :param instance: client manager of python-openstackclient
+    """
     # Imported late: every openstack command imports this module.
     from keystoneauth1 import adapter
 

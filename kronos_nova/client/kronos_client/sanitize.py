@@ -1,24 +1,25 @@
-"""Foreign text, made fit for logs, reports, terminals and databases."""
+"""Functions that make text from other programs safe for logs, reports, terminals and databases."""
 
 import re
 import unicodedata
 
 SHOWN_CHARACTERS = 300
-"""Maximum number of characters of a foreign text in a message. Raised, one answer can fill a page
-of a log; lowered, causes are cut. Chosen as two lines of a log."""
+"""Maximum number of characters of text from another program in a message. Raised, one answer can
+fill a page of a log; lowered, the cause in an error may be cut off. Chosen as two lines of a
+log."""
 
 # Unicode categories: Cc are control characters such as ESC, Cf include changes of the writing
 # direction, Zl and Zp end lines, Cs and Cn have no printable form.
 _UNPRINTABLE = ('Cc', 'Cf', 'Zl', 'Zp', 'Cs', 'Cn')
 BEYOND = re.compile('[\U00010000-\U0010ffff]')
-"""Characters that utf8mb3 of MariaDB and MySQL does not have."""
+"""Pattern of characters that the encoding utf8mb3 of MariaDB and MySQL lacks."""
 
 
 def shown(foreign: object, most: int = SHOWN_CHARACTERS) -> str:
-    """Return ``foreign`` as one line for logs, reports and terminals.
+    """Return text from another program as one line that is safe in logs, reports and terminals.
 
-    Characters that would end the line, move the cursor or turn the text are replaced by U+FFFD; a
-    text longer than ``most`` is cut.
+    Characters that would end the line, move the cursor or change the direction of writing are
+    replaced by U+FFFD. A text longer than ``most`` characters is cut.
     """
     text = str(foreign)
     cut = text[:most]
@@ -30,7 +31,7 @@ def shown(foreign: object, most: int = SHOWN_CHARACTERS) -> str:
 
 
 def remark(foreign: object, most: int = SHOWN_CHARACTERS) -> str:
-    """Make a text printable like :func:`shown`, for a database.
+    """Return a text as :func:`shown` does, for a column of a database.
 
     Characters that utf8mb3 does not have are replaced by U+FFFD.
     """

@@ -203,7 +203,7 @@ class StopTest(OperatorTestCase):
         self.patch(move_queries, 'moves', moves_of)
         said = self.manage('stop', '--timeout', '0', expected=automation.NOT_QUIET)
         self.assertIn('Everything is stopped', said)
-        self.assertIn('Whether all is quiet is not known', said)
+        self.assertIn('It is not known whether moves are still in progress', said)
 
     def test_no_reason_keeps_it_from_stopping(self):
         self.manage('stop', '--reason', 'fire \N{FIRE}\n\x1b[2J' + 'x' * 9000)

@@ -1,1 +1,2 @@
-"""The commands, each one class for both ``kronos-manage`` and ``openstack kronos``."""
+"""The commands of operators. One class serves the command in both ``kronos-manage`` and ``openstack
+kronos``."""

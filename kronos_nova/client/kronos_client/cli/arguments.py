@@ -9,11 +9,12 @@ import re
 from kronos_client import sanitize
 
 LARGEST = 10 ** 9
-"""Largest number that may be typed (no unit). Raised, sums of seconds overflow a date; lowered,
-long times are refused. Fixed by the limit of the options in nova.conf."""
+"""Largest number that an argument may have (no unit). Raised, a time that many seconds ahead is
+outside the range of datetime; lowered, long times are refused. Fixed by the limit of the options in
+nova.conf."""
 
 PAST = 'a local time (03:12, 2026-11-22T18:00) or how long ago (90m, 2h, 3d)'
-"""The forms of a time that :func:`past` takes, for the help of arguments."""
+"""Description of the times that :func:`past` accepts, for the help of arguments."""
 
 AGO = re.compile(r'(\d{1,6})([mhd])')
 UNITS = {'m': 60, 'h': 3600, 'd': 86400}
@@ -44,13 +45,15 @@ POSITIVE = at_least(1)
 
 
 def remark(text: str) -> str:
-    """Parse an argument that is recorded and shown to people. No text is refused."""
+    """Parse an argument that is stored in the control database and shown to people. No text is
+    refused; characters that cannot be stored or printed are replaced."""
     return sanitize.remark(text)
 
 
 def name(text: str) -> str:
-    """Parse an argument that is a name or a uuid. An empty text is refused: a script passes it if a
-    variable is not set, and it would mean everything, as without the argument."""
+    """Parse an argument that is a name or a uuid. An empty text is refused, because a script passes
+    one if a variable is not set, and the command would then concern everything, as without the
+    argument."""
     if not text:
         raise argparse.ArgumentTypeError('it is empty')
     return text
@@ -68,7 +71,7 @@ def seconds(text: str) -> float:
 
 
 def duration(text: str) -> int:
-    """Parse an argument that is a length of time with its unit, such as 45m. Returns seconds."""
+    """Return the seconds of an argument that is a length of time with its unit, such as 45m."""
     found = AGO.fullmatch(text)
     if found is None:
         raise argparse.ArgumentTypeError(f'"{text:.40}" is no length of time such as 45m or 8h')
@@ -76,8 +79,8 @@ def duration(text: str) -> int:
 
 
 def pause(text: str) -> float:
-    """Parse an argument that is the seconds between two queries. Too short a pause is refused,
-    because it would load a database or an API."""
+    """Parse an argument that is the seconds between two queries. Less than 0.1 is refused, because
+    it would load a database or an API."""
     value = seconds(text)
     if value < 0.1:
         raise argparse.ArgumentTypeError('it has to be 0.1 seconds or more')
@@ -85,7 +88,7 @@ def pause(text: str) -> float:
 
 
 def past(text: str) -> datetime.datetime:
-    """Parse an argument that is a time in the past: a local time, or how long ago.
+    """Parse an argument that is a time in the past (see :data:`PAST`), and return it in UTC.
 
     A time of day is taken as its last occurrence.
     """
@@ -106,7 +109,8 @@ def past(text: str) -> datetime.datetime:
 
 
 def later(text: str) -> datetime.datetime:
-    """Parse an argument that is a time to come: minutes from now, or a local time."""
+    """Parse an argument that is a time in the future, either minutes from now or a local time, and
+    return it in UTC."""
     now = datetime.datetime.now(datetime.UTC)
     try:
         if text.isdigit() and len(text) <= MINUTES_DIGITS:
@@ -118,5 +122,5 @@ def later(text: str) -> datetime.datetime:
             f'"{text:.40}" is neither minutes from now nor a time such as 2026-11-22T18:00'
         ) from None
     if found <= now:
-        raise argparse.ArgumentTypeError(f'"{text:.40}" is over already')
+        raise argparse.ArgumentTypeError(f'"{text:.40}" has passed already')
     return found

@@ -18,8 +18,8 @@ QUIET, NOT_QUIET, STILL_PAUSED = 0, 3, 3
 """Exit codes (no unit), documented in operating.rst. Fixed: scripts depend on them."""
 
 LOOK_SECONDS = 0.5
-"""Seconds between two queries for moves in progress. Raised, their ends are shown later; lowered,
-the control database has more queries."""
+"""Seconds between two queries for moves in progress. Raised, the end of a move is shown later;
+lowered, the control database has more queries."""
 
 
 def _levels(found):
@@ -30,7 +30,7 @@ def _levels(found):
 
 
 class _OfAggregates(command.Command):
-    """A command for one aggregate or every one, with the reason why."""
+    """The base of commands that take one aggregate or every aggregate, and a reason."""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -49,14 +49,14 @@ class Show(command.Lister):
 
 
 class Set(_OfAggregates, command.Lister):
-    """Set the level of an aggregate, or of all of them, and show the levels.
+    """Set the level of one aggregate, or of every aggregate, and show the levels.
 
     Every worker and daemon uses the level at once, also after a restart. Migrations that Nova was
     asked for continue; moves of a plan that the new level does not permit are abandoned before they
     begin. A level for every aggregate replaces those that were set for single aggregates.
 
-    With --repairs it is the level of repairs of violated rules alone, which otherwise is
-    [kronos] repair_automation or the level of the aggregate.
+    With --repairs only the level of repairs of violated rules is set. Where it is not set, it is
+    [kronos] repair_automation, or else the level of the aggregate.
     """
 
     def get_parser(self, prog_name):
@@ -77,7 +77,8 @@ class Set(_OfAggregates, command.Lister):
 
 
 class History(command.Lister):
-    """List who set and ended levels, pauses and stops, the newest first."""
+    """List changes of levels, pauses and stops, each with its author, time and reason, the newest
+    first."""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -99,10 +100,10 @@ def _what(event):
 
 
 class Pause(_OfAggregates, command.Lister):
-    """Start no move until "resume"; those in progress continue to their end.
+    """Start no move until "resume". Moves in progress continue to their end.
 
     Survives restarts. Aggregates are still evaluated and reported, as at the level "observe". Each
-    pause is kept with who set it and why: one of your own does not replace that of a colleague.
+    pause is kept with its author and reason, and your pause does not replace that of a colleague.
     """
 
     def take_action(self, parsed_args):
@@ -113,10 +114,10 @@ class Pause(_OfAggregates, command.Lister):
 class Resume(_OfAggregates, command.Lister):
     """End your pauses and stops, and show which ended and which still hold.
 
-    Those of others end with --all only. Without --aggregate, those of single aggregates are
-    included.
+    Pauses and stops that others have set end with --all only. Without --aggregate, those of single
+    aggregates end too.
 
-    Exit codes: 0 nothing holds any more; 1 refused; 3 a pause or a stop still holds.
+    Exit codes: 0 no pause or stop holds any more; 1 refused; 3 a pause or a stop still holds.
     """
 
     def get_parser(self, prog_name):
@@ -141,15 +142,16 @@ class Resume(_OfAggregates, command.Lister):
 
 
 class Stop(_OfAggregates):
-    """Stop at once: no move is started, what waits is abandoned, what runs is aborted.
+    """Stop all moves at once: start none, abandon those that wait, and abort those in progress.
 
-    Survives restarts; "resume" ends it. Shows how the moves in progress end, until the last has.
+    The stop survives restarts; "resume" ends it. The command shows how the moves in progress end,
+    until the last one has ended.
 
-    While the control database does not answer, kronos-manage stops by a file on its host and a
-    message to every executor; they write the stop into the database when it answers.
+    While the control database does not answer, kronos-manage stops moves by a file on its host and
+    a message to every executor. The stop is recorded in the database when it answers again.
 
-    Exit codes: 0 all is quiet; 1 it could not be stopped; 3 stopped, but something was still in
-    progress after --timeout, or the control database does not answer.
+    Exit codes: 0 stopped, and no move is in progress; 1 it could not be stopped; 3 stopped, but a
+    move was still in progress after --timeout, or the control database does not answer.
     """
 
     def get_parser(self, prog_name):
@@ -175,7 +177,7 @@ class Stop(_OfAggregates):
                  f'{done.abandoned}; in progress: {done.under_way}.')
         left = self._watch(parsed_args)
         if left is None:
-            self.say('Whether all is quiet is not known; "move list" shows it.')
+            self.say('It is not known whether moves are still in progress; "move list" shows it.')
             return NOT_QUIET
         for move in left:
             self.say(f'Still in progress: {_text(move)}. See "move show {move.uuid}".')
@@ -184,8 +186,8 @@ class Stop(_OfAggregates):
         return NOT_QUIET if left else QUIET
 
     def _watch(self, parsed_args):
-        """Print how moves in progress end. Returns those that have not ended in time, None where
-        that is not known."""
+        """Print how the moves in progress end. Return the moves that have not ended in time; None
+        where the control database does not answer."""
         deadline, seen, problem = time.monotonic() + parsed_args.timeout, None, None
         while True:
             try:
@@ -201,7 +203,8 @@ class Stop(_OfAggregates):
             time.sleep(LOOK_SECONDS)
 
     def _look_at(self, aggregate, seen):
-        """Print changes of the moves in progress. Returns these moves by uuid."""
+        """Print each change of the moves in progress. Return {uuid: move} of the moves in
+        progress."""
         request = moves.ListMoves(
             state=[each for each in moves.LIVE if each != 'planned'],
             aggregate=None if aggregate == contract.EVERY else aggregate)

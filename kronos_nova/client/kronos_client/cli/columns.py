@@ -1,7 +1,7 @@
 """Formats of times, amounts and servers in commands.
 
-A table for people has local times with their zone and names. Other formats have ISO 8601 times
-with their offset, and uuids.
+A table for people shows local times with their zone, and names of servers. The other formats, for
+programs, have ISO 8601 times with their offset, and uuids.
 """
 
 import argparse
@@ -11,7 +11,8 @@ import msgspec
 from cliff import columns
 
 WIDE = 100_000
-"""Characters of a line. Fixed: more than any terminal shows, so that no line is cut or folded."""
+"""Width of a line in characters. Fixed: more than any terminal shows, so that no line is cut or
+folded."""
 
 
 class Missing(columns.FormattableColumn):
@@ -24,7 +25,7 @@ class Missing(columns.FormattableColumn):
 
 
 class Time(Missing):
-    """A time in UTC; None is shown as nothing."""
+    """A cell with a time in UTC, or None, which is shown as an empty cell."""
 
     def human_readable(self):
         return '' if self._value is None else local(self._value)
@@ -34,7 +35,7 @@ class Time(Missing):
 
 
 class Optional(Missing):
-    """A value that may be missing: nothing for people, null for programs.
+    """A cell whose value may be None: empty in a table for people, null for programs.
 
     :param text: formats the value for people
     """
@@ -51,14 +52,14 @@ class Optional(Missing):
 
 
 class Figure(Optional):
-    """A fraction that may be missing, with four digits."""
+    """A cell with a fraction, shown with four digits, or None."""
 
     def __init__(self, value):
         super().__init__(None if value is None else round(value, 4))
 
 
 class Lines(columns.FormattableColumn):
-    """A list, which people see joined.
+    """A cell with a list, joined into a text in a table for people.
 
     :param text: formats an entry for people
     """
@@ -76,7 +77,7 @@ class Lines(columns.FormattableColumn):
 
 
 def local(time: datetime.datetime) -> str:
-    """Format a time in the zone of the machine, with the zone's name."""
+    """Format a time in the time zone of the machine, with the zone's name."""
     return time.astimezone().strftime('%Y-%m-%d %H:%M:%S %Z')
 
 
@@ -97,7 +98,7 @@ def count(number: int, noun: str) -> str:
 
 
 def server(uuid: str, name: str | None) -> str:
-    """Format a server as ``name (uuid)``, or its uuid where the name is not known."""
+    """Format a server as ``name (uuid)``, or as its uuid where the name is not known."""
     return f'{name} ({uuid})' if name else uuid
 
 

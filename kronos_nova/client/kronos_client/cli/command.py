@@ -1,7 +1,8 @@
 """The base of commands that call one operation of the contract.
 
 A command turns its arguments into a request and the response into rows. The application that runs
-it provides the client: in its own process in ``kronos-manage``, over HTTP in ``openstack``.
+it provides the client that calls the operation: in the same process in ``kronos-manage``, over HTTP
+in ``openstack``.
 """
 
 import msgspec
@@ -16,15 +17,16 @@ from kronos_client.contract.base import Response
 from kronos_client.contract.operation import Operation
 
 PAGE = 1000
-"""Number of entries that one request asks for. Raised, the API refuses the request; lowered, long
-lists take more requests. Chosen as the limit of the contract."""
+"""Number of entries of a list that one request asks for. Raised, the API refuses the request;
+lowered, long lists take more requests. Chosen as the largest limit that the API accepts."""
 
 WITHOUT_NULL = ('csv', 'value')
-"""Formats that would show None as a word; there it is an empty text."""
+"""Output formats of cliff that would print the word None; the commands print an empty text
+instead."""
 
 
 class Command(command.Command):
-    """A command that prints a sentence."""
+    """The base of commands that print sentences."""
 
     def _load_hooks(self):
         # cliff's method searches every installed distribution for hooks of this command.
@@ -37,16 +39,16 @@ class Command(command.Command):
 
     @property
     def is_verbose(self) -> bool:
-        """Return whether the application was given --verbose, which stands anywhere in the line."""
+        """Return whether --verbose was given, before or after the words of the command."""
         return self.app.options.verbose_level > self.app.DEFAULT_VERBOSE_LEVEL
 
     def call(self, operation: Operation, request: Request) -> Response | None:
         return self.app.client_manager.rebalancing.call(operation, request)
 
     def collect(self, operation: Operation, request: Page, field: str, most: int) -> list[Response]:
-        """Return up to ``most`` entries of a list, page after page.
+        """Request a list page by page and return its first entries, up to ``most``.
 
-        :param field: field of the response that has the entries
+        :param field: name of the field of the response that has the entries
         """
         found, marker = [], None
         while len(found) < most:
@@ -64,10 +66,11 @@ class Command(command.Command):
 
 
 class Lister(Command, lister.Lister):
-    """A command that prints a table.
+    """The base of commands that print a table.
 
-    ``short`` are the columns of a table for people, unless they ask for others or for ``--long``;
-    empty: all. Other formats have all columns. ``exit_code`` is what the command ends with.
+    ``short`` has the names of the columns of a table for people, where neither ``--column`` nor
+    ``--long`` is given; if it is empty, the table has all columns. Other formats have all columns.
+    ``exit_code`` is the exit code of the command.
     """
 
     short: tuple[str, ...] = ()
@@ -92,7 +95,8 @@ class Lister(Command, lister.Lister):
 
 
 class ShowOne(Command, show.ShowOne):
-    """A command that prints one thing. A table for people leaves out what is empty."""
+    """The base of commands that print the fields of one object. A table for people leaves out empty
+    fields."""
 
     def produce_output(self, parsed_args, column_names, data):
         if parsed_args.formatter == 'table' and not parsed_args.columns:
@@ -105,7 +109,7 @@ class ShowOne(Command, show.ShowOne):
 
 
 def _blank(cell):
-    """Return the cell, or an empty text in place of None."""
+    """Return the cell, or an empty text if its value is None."""
     value = cell.machine_readable() if isinstance(cell, columns.FormattableColumn) else cell
     return '' if value is None else cell
 

@@ -1,4 +1,4 @@
-"""Commands that empty hosts, show whether they are empty, and open them again."""
+"""Commands that empty hosts, show whether they are empty, and enable them again."""
 
 import json
 import math
@@ -17,21 +17,21 @@ EMPTY, NOT_YET, BLOCKED, DOWN = 0, 3, 4, 5
 """Exit codes (no unit), documented in maintenance.rst. Fixed: scripts depend on them."""
 CODES = dict(zip(contract.OCCUPANCY, (EMPTY, NOT_YET, BLOCKED, DOWN), strict=True))
 REFUSALS = {'kronos.drain_refused': BLOCKED, 'kronos.host_down': DOWN}
-"""Exit codes of refusals, by the code of the error."""
+"""{code of the error of a refusal: exit code}"""
 
 RELEASED = ('releasing', 'released')
-"""States of a drain whose host is opened again."""
+"""States of a drain whose host is being enabled again, or is enabled."""
 
 UNSETTLED = 'it was migrated or resized off the host, which is neither confirmed nor reverted'
 
 LOOK_SECONDS = 2.0
-"""Seconds between two queries for the hosts that a command waits for. Raised, their ends are shown
-later; lowered, Nova has more requests."""
+"""Seconds between two queries for the hosts that a command waits for. Raised, an empty host is
+reported later; lowered, Nova has more requests."""
 
 PATIENCE_SECONDS = 30
-"""Seconds for which a host that was being emptied may be blocked or down before waiting ends.
-Raised, a blocked drain is reported later; lowered, a tenant's reboot ends the waiting. Chosen as
-three intervals of the worker that plans drains."""
+"""Seconds for which a host may be blocked or down before a command stops waiting for it. Raised, a
+blocked drain is reported later; lowered, a server that its tenant reboots, and that is blocked
+meanwhile, ends the waiting. Chosen as three intervals of the worker that plans drains."""
 
 RELEASE_SECONDS = 60
 """Seconds for which a command waits for a release. Raised, the command takes longer where no worker
@@ -40,7 +40,7 @@ worker."""
 
 
 def add_drain_arguments(parser):
-    """Add the arguments about how hosts are emptied."""
+    """Add the arguments that say how hosts are emptied."""
     parser.add_argument('--with-stopped', action='store_true',
                         help='Migrate stopped servers too, cold.')
     parser.add_argument('--unmovable', choices=('leave', 'cold', 'stop'), default='leave',
@@ -63,17 +63,17 @@ def add_domain_argument(parser):
 
 
 class _OfHosts(command.Command):
-    """A command that may wait for hosts to be empty."""
+    """The base of commands that can wait until hosts are empty."""
 
     def occupancy(self, host):
         return self.call(contract.OCCUPIED, OneHost(host=host))
 
     def wait(self, hosts, out):
-        """Print the progress of hosts that are emptied, until all are empty or nothing changes any
-        more.
+        """Print the progress of hosts that are being emptied, until each is empty, or blocked or
+        down for good.
 
-        :param out: stream to print to
-        :returns: the last Occupancy of each host
+        :param out: text stream to print to
+        :returns: list of the last Occupancy of each host
         """
         said = {}
         moving_at = {}      # {host: when it was last seen to be neither blocked nor down}
@@ -107,18 +107,19 @@ class _OfHosts(command.Command):
 
 
 class Drain(_OfHosts):
-    """Empty hosts: show whether and where everything fits, disable them, and move their servers.
+    """Empty hosts: show whether all of their servers fit elsewhere, disable the hosts, and move the
+    servers.
 
     Running servers are migrated live. With --with-stopped, stopped servers are migrated cold and
-    confirmed. A drain works at every level of automation and outside maintenance windows. It lasts
-    until "host release", also over restarts.
+    confirmed. A drain moves servers at every level of automation, also outside maintenance windows.
+    It lasts until "host release", and survives restarts.
 
-    Hosts that no server can leave, and the last hosts of an aggregate, are drained with --force
-    only.
+    A host that none of its servers can leave, and the last enabled hosts of an aggregate, are
+    drained with --force only.
 
     Exit codes: 0 begun, or with --wait empty, or with --check everything fits; 1 refused; 3 with
-    --wait: not empty by the deadline; 4 something is blocked (--check, --wait), or nothing can
-    leave; 5 a host is down.
+    --wait: not empty by the deadline; 4 with --check or --wait: a server is blocked; without: no
+    server can leave; 5 a host is down.
     """
 
     def get_parser(self, prog_name):
@@ -196,10 +197,12 @@ def _is_blocked(found):
 
 
 class Status(_OfHosts):
-    """Show whether hosts are empty, and which servers stay and why; without a name, those drained.
+    """Show whether hosts are empty, and which servers stay on them and why. Without a name, all
+    drained hosts are shown.
 
-    Exit codes: 0 empty; 1 it is not known; 3 not yet; 4 blocked: the servers that are left have
-    to stay; 5 nova-compute is down with servers on the host. Of several hosts, the highest.
+    Exit codes: 0 empty; 1 it is not known; 3 not yet; 4 blocked: the servers that are left have to
+    stay; 5 nova-compute is down with servers on the host. With several hosts, the highest code of
+    any.
     """
 
     def get_parser(self, prog_name):
@@ -244,12 +247,12 @@ def _as_json(found):
 
 
 def _worst(states):
-    """Return the exit code of a command for several hosts, which is that of the worst one."""
+    """Return the exit code of a command for several hosts: the highest of any host."""
     return max((CODES[state.state] for state in states), default=EMPTY)
 
 
 def _text(found):
-    """Return the state of a host as a line for people."""
+    """Return a line about a host: its servers, the state of its nova-compute, and its drain."""
     service, drain = found.service, found.drain
     left = columns.count(len(found.servers), 'server') if found.servers else 'empty'
     reason = f': {service.disabled_reason}' if service.disabled_reason else ''
@@ -262,12 +265,13 @@ def _text(found):
 
 
 class Release(command.Command):
-    """Enable hosts that a drain disabled; a drain in progress ends.
+    """Enable hosts that a drain disabled. A drain in progress ends.
 
-    A host that was disabled before the drain, or by another since, stays disabled. Moves that have
-    begun are carried to their end. A host that a maintenance is servicing is not released.
+    A host that was disabled before the drain, or that another user has disabled since, stays
+    disabled. Moves that have begun continue to their end. A host that a maintenance is servicing is
+    not released.
 
-    Exit codes: 0 released, 1 refused, 3 no worker has done it yet.
+    Exit codes: 0 released, 1 refused, 3 no worker has enabled the hosts yet.
     """
 
     def get_parser(self, prog_name):
@@ -282,7 +286,7 @@ class Release(command.Command):
         return max(self._wait(drain, deadline_at) for drain in asked)
 
     def _wait(self, drain, deadline_at):
-        """Wait until a worker has released a host. Returns the exit code."""
+        """Wait until a worker has released a host, and return the exit code."""
         while not self._is_released(drain):
             if time.monotonic() > deadline_at:
                 self.say(f'{drain.host}: no worker has released it yet; the first one that runs '

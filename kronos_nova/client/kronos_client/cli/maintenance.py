@@ -1,5 +1,6 @@
-"""Commands on the maintenance in progress. Commands that run a maintenance are in ``kronos-manage``
-only, because hooks run on the machine of the command."""
+"""Commands on the maintenance in progress. The commands that carry out a maintenance are in
+``kronos-manage`` only, because they run its hooks, which are programs on the machine of the
+operator."""
 
 from kronos_client.cli import columns
 from kronos_client.cli import command
@@ -8,7 +9,7 @@ from kronos_client.contract.base import OneHost
 
 COLUMNS = ('Host', 'State', 'Servers left', 'Blocked')
 AT_WORK = ('draining', 'hook', 'returning')
-"""States of hosts that a maintenance is working on."""
+"""States of a host that a maintenance has begun to service and not finished."""
 
 
 def _hosts_in(found, *states):
@@ -18,7 +19,7 @@ def _hosts_in(found, *states):
 class Show(command.Lister):
     """Show the hosts of the maintenance in progress, in order, and the state of each.
 
-    A table for people also has how many are serviced, and until about when it lasts.
+    A table for people is preceded by the number of hosts that are serviced, and the expected end.
     """
 
     def take_action(self, parsed_args):
@@ -36,9 +37,10 @@ def _summary(found):
 
 
 class Stop(command.Command):
-    """Begin with no further host; those that are at work are carried to their end.
+    """Stop a maintenance: begin to service no further host. Hosts that are being serviced are
+    finished.
 
-    "maintenance resume" goes on, "maintenance end" gives up what is left.
+    "maintenance resume" continues with the other hosts, "maintenance end" gives them up.
     """
 
     def take_action(self, parsed_args):
@@ -47,9 +49,10 @@ class Stop(command.Command):
 
 
 class End(command.Command):
-    """End a maintenance for good: its hosts that wait are not serviced.
+    """End a maintenance for good: hosts that still wait are not serviced.
 
-    Hosts at work stay disabled, and are named: "host release" enables each.
+    Hosts that are being serviced stay disabled, and the command names them: "host release" enables
+    each.
     """
 
     def take_action(self, parsed_args):

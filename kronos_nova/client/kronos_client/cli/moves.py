@@ -18,11 +18,13 @@ SHORT = ('Name', 'Instance', 'Source', 'Destination', 'State', 'Started at', 'Se
 
 
 class List(command.Lister):
-    """List moves, those of the newest plan first: those that have not ended, or by conditions.
+    """List moves, those of the newest plan first. Without conditions, only moves that have not
+    ended are listed.
 
-    Conditions hold together. With any of them, or with --all, moves that have ended are listed
-    too. Progress is the share of memory that is copied, in percent, where the hypervisor's driver
-    reports it. The estimated end is derived from how long moves of about the same memory took.
+    A move is listed if it meets all conditions. With any condition, or with --all, moves that have
+    ended are listed too. Progress is the share of memory that is copied, in percent, where the
+    hypervisor's driver reports it. The estimated end is derived from the durations of earlier moves
+    of about the same memory.
     """
 
     short = SHORT
@@ -80,7 +82,8 @@ class List(command.Lister):
 
 
 CONDITIONS = ('plan', 'server', 'host', 'project', 'aggregate', 'state', 'since', 'until')
-"""Arguments that limit the list of moves. A move has to meet all that are given."""
+"""Names of the arguments that are conditions of the list of moves. A move has to meet all that are
+given."""
 
 
 def _is_conditional(parsed_args: argparse.Namespace) -> bool:
@@ -109,7 +112,7 @@ def row(move: contract.Move) -> tuple:
 
 
 class Show(command.ShowOne):
-    """Show a move and every step of it."""
+    """Show a move and every change of its state."""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -144,10 +147,11 @@ def _step(event):
 
 
 class Abort(command.Command):
-    """End a move: it is not begun, or Nova is asked to abort its migration.
+    """End a move. A move that has not begun is abandoned; for one in progress, Nova is asked to
+    abort the migration.
 
-    Returns at once; "move show" reports the result. A move that was aborted is not retried, and
-    its server is not put into quarantine.
+    The command does not wait; "move show" reports the result. A move that was aborted is not
+    retried, and its server is not put into quarantine.
     """
 
     def get_parser(self, prog_name):

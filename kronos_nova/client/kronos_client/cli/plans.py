@@ -21,7 +21,8 @@ NOT_KEPT = contract.PlanReport(policies=[], moves=[], not_moved=[], refusals=[],
 
 
 class Projects(columns.Lines):
-    """The projects with a part in a plan. People are shown nothing where there is only one."""
+    """A cell with the projects that have servers in a plan. A table for people leaves it empty
+    where there is only one."""
 
     def human_readable(self):
         return super().human_readable() if len(self._value) > 1 else ''
@@ -51,7 +52,7 @@ class List(command.Lister):
 
 
 class _OfPlan(command.Command):
-    """A command on one plan."""
+    """The base of commands on one plan."""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -60,11 +61,12 @@ class _OfPlan(command.Command):
 
 
 class Show(_OfPlan, command.ShowOne):
-    """Show a plan: figures before and after, its moves, and what stayed and why.
+    """Show a plan: its figures before and after, its moves, and how many servers stayed for which
+    reason.
 
-    With --verbose, each move is shown with its reason, predictions, who benefits, and the best
-    alternative. The table of moves has its own command, "plan move list", with csv, sorting and a
-    choice of columns.
+    With --verbose, each move is shown with its reason, its predictions, the projects that benefit,
+    and the best alternative. The table of moves has its own command, "plan move list", with csv,
+    sorting and a choice of columns.
     """
 
     def take_action(self, parsed_args):
@@ -124,11 +126,11 @@ def _rows(moves):
 
 
 class Approve(_OfPlan):
-    """Let a proposed plan run, wholly or without some of its moves.
+    """Let a proposed plan run, with all of its moves or without some.
 
-    The plan is checked against the cloud as it is now; what is no longer right is left out. A
-    move that depends on one that is left out is left out too. Moves of one group help only
-    together, and are left out or made together.
+    Before the plan starts it is checked against the present cloud, and moves that are no longer
+    right are left out. A move that depends on one that is left out is left out too. The moves of
+    one group help only together, so that all of them are made or none.
     """
 
     def get_parser(self, prog_name):
@@ -159,7 +161,7 @@ class Approve(_OfPlan):
 
 
 class Reject(_OfPlan):
-    """Reject a proposed plan; its aggregate is planned again when it is due."""
+    """Reject a proposed plan. Its aggregate is planned again at its next evaluation."""
 
     def take_action(self, parsed_args):
         self.call(contract.REJECT, contract.OnePlan(plan=parsed_args.plan))
@@ -167,8 +169,9 @@ class Reject(_OfPlan):
 
 
 def _projects(moves):
-    """Return a line for each project with a part in a plan: its servers that move, and the moves of
-    servers of others that relieve a host with servers of the project."""
+    """Return a dict for each project that has servers in a plan: ``moved`` counts the servers of
+    the project that move, ``relieved`` the moves of other projects' servers off hosts with servers
+    of the project."""
     moved = collections.Counter(move.project_id for move in moves if move.project_id)
     relieved = collections.Counter(itertools.chain.from_iterable(
         {*move.benefits} - {move.project_id} for move in moves))
@@ -207,7 +210,8 @@ def _move_text(move):
 
 
 def _expected(move):
-    """Return a line of predictions; an empty text where nothing was predicted."""
+    """Return a line with the predicted duration and downtime of a move; an empty text where nothing
+    was predicted."""
     if move.expected_seconds is None:
         return ''
     begins = ('' if move.begins_after is None
@@ -218,7 +222,8 @@ def _expected(move):
 
 
 def _whose(move):
-    """Return a line with the projects that benefit; an empty text where no host is relieved."""
+    """Return a line with the projects that benefit from a move; an empty text where the move
+    relieves no host."""
     if not move.benefits and not move.caused_by:
         return ''
     largest = (f'server {move.caused_by} has the largest load there' if move.caused_by

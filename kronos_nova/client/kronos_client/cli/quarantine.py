@@ -8,7 +8,7 @@ COLUMNS = ('Instance', 'Name', 'Since', 'Until', 'Reason')
 
 
 class List(command.Lister):
-    """List servers in quarantine, since when, until when and why."""
+    """List servers in quarantine, with the beginning, the end and the reason of each quarantine."""
 
     def take_action(self, parsed_args):
         found = self.call(contract.LIST, contract.LIST.request())
@@ -19,7 +19,7 @@ class List(command.Lister):
 
 
 class Remove(command.Command):
-    """Let a server be moved again."""
+    """End the quarantine of a server, so that it may be moved again."""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)

@@ -12,16 +12,18 @@ SUMS = ('Completed', 'Failed', 'Abandoned', 'Servers', 'GiB', 'Minutes', 'Observ
 
 
 class Report(command.Lister):
-    """Show sums of moves that have ended and of loads, by month (UTC), project or aggregate.
+    """Show sums over the moves that have ended, and over the loads of hosts, by month (UTC),
+    project or aggregate.
 
-    Servers, GiB and minutes are those of completed moves. Observed minutes are those of aggregates
-    that evaluations with data cover, hot minutes those of hosts above 0.9 in a policy, contended
-    minutes those of servers whose host is full in a policy. Those without moves are by the same
-    scores, with each server where it would be without the moves for load of four weeks. Empty is
-    not known. Sums are kept for [kronos_database] sums_retention_days.
+    Servers, GiB and minutes are those of completed moves. Observed minutes are minutes of an
+    aggregate for which evaluations had data. Hot minutes are minutes of a host with a score above
+    0.9 in a policy. Contended minutes are minutes of a server on a host that is full in a policy.
+    The columns "without moves" are computed from the same scores, with each server where it would
+    be without the moves for load of four weeks. An empty cell is not known. Sums are kept for
+    [kronos_database] sums_retention_days.
 
-    A table for people is preceded by the load before and after the first completed move, and by
-    that without moves.
+    A table for people is preceded by the load before the first completed move, the load after it,
+    and the load as it would be without moves.
     """
 
     def get_parser(self, prog_name):

@@ -1,4 +1,5 @@
-"""Commands about room: what fits, what restarts, and what would make room."""
+"""Commands about room: how many new servers fit, whether the servers of a lost host restart, and
+which moves make room."""
 
 from kronos_client.cli import arguments
 from kronos_client.cli import columns
@@ -6,14 +7,14 @@ from kronos_client.cli import command
 from kronos_client.contract import room as contract
 
 LOST = 4
-"""Exit code (no unit): the servers of a host do not all restart, or new servers find no room.
-Fixed: scripts depend on it."""
+"""Exit code (no unit) where the servers of a lost host do not all restart, or new servers find no
+room. Fixed: scripts depend on it."""
 VERDICTS = {contract.FITS: 'all restart', contract.DOES_NOT: 'not all restart',
             contract.NOT_FOUND: 'not known'}
 
 
 def add_change_arguments(parser):
-    """Add the arguments for hypothetical changes."""
+    """Add the arguments that describe hypothetical changes of the cloud."""
     group = parser.add_argument_group('the cloud as it would be', 'Changes that are only thought '
                                       'of, made in this order; each may be repeated.')
     group.add_argument('--ratio', metavar='<class>=<ratio>', action='append', default=[],
@@ -33,7 +34,8 @@ def changes(parsed_args):
 
 
 class _AboutRoom(command.Lister):
-    """A command about room in the present cloud, or in the cloud after hypothetical changes."""
+    """The base of commands about room in the present cloud, or in the cloud after hypothetical
+    changes."""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -41,7 +43,8 @@ class _AboutRoom(command.Lister):
         return parser
 
     def say_outcome(self, outcome):
-        """Print the outcome of the hypothetical changes."""
+        """Print the servers that do not restart and the new servers without room after the
+        hypothetical changes."""
         for uuid, why in outcome.left.items():
             self.say(f'Does not restart: {columns.server(uuid, outcome.names.get(uuid))}: {why}')
         for flavor, count in outcome.not_booted.items():
@@ -51,19 +54,21 @@ class _AboutRoom(command.Lister):
 
 
 class Capacity(_AboutRoom):
-    """Show how many more servers of each flavor fit.
+    """Show how many more servers of each flavor fit into the cloud.
 
-    Unusable is what is free on hosts that may take such servers, and too little there for one more.
-    Short is the resource of which the next server finds too little.
+    Unusable is what is free of each resource on hosts that may take such servers, where the host
+    has too little left for one more. Short is the resource of which too little is left for the next
+    server.
 
-    With --loss, slots are also counted after the loss of any one host, once its servers have
-    restarted on the others; empty where they do not all restart, which "failover" explains.
+    With --loss, servers are also counted for the worst loss of one host, after its servers have
+    restarted on the others. The column is empty where they do not all restart, which "failover"
+    explains.
 
-    With --moves, slots are also counted after at most so many moves of servers, for each flavor as
-    if it were the only one; "room fragments" has the moves.
+    With --moves, servers are also counted after at most that many moves, for each flavor as if it
+    were the only one. "room fragments" shows the moves.
 
-    With --aggregate, Full in says in about how many days none fits any more, by the counts that
-    evaluations kept of the flavors of [kronos] slot_flavors.
+    With --aggregate, Full in is the number of days after which about none fits any more. It is
+    predicted from the counts that past evaluations made for [kronos] slot_flavors.
 
     Exit codes: 0 shown; 1 refused; 4 after changes, servers do not restart or find no room.
     """
@@ -110,19 +115,22 @@ class Capacity(_AboutRoom):
 
 
 def _full_in(slots):
-    """Return a text such as "40 ± 9 days"; None where there is no trend."""
+    """Return the number of days until no further server fits, such as "40 ± 9 days"; None where
+    there is no trend."""
     if slots.full_in_days is None:
         return None
     return f'{slots.full_in_days:.0f} ± {slots.full_in_days_error:.0f} days'
 
 
 class Failover(_AboutRoom):
-    """Show whether the servers of hosts restart on the others if their host fails.
+    """Show for each host whether all of its servers restart on other hosts if it fails.
 
-    Each host is judged alone. In Nova's order says whether they also restart where Nova's scheduler
-    sends them one after the other, as Masakari and "nova evacuate" without a destination do.
+    Each host is judged as if it failed alone. The column "In Nova's order" says whether all servers
+    also restart if Nova's scheduler chooses the hosts one server after the other, as for Masakari
+    and "nova evacuate" without a destination.
 
-    Exit codes: 0 all restart; 1 refused; 4 those of a host do not, or that is not known.
+    Exit codes: 0 all servers restart; 1 refused; 4 the servers of a host do not all restart, or
+    that is not known.
     """
 
     def get_parser(self, prog_name):
@@ -169,7 +177,11 @@ def add_count_argument(parser):
 
 
 def sentences(room, count):
-    """Yield sentences about a Room for a number of servers."""
+    """Yield sentences about the moves that make room.
+
+    :param room: Room of the response
+    :param count: number of new servers that were asked for
+    """
     places = ', '.join(f'{number} on {name}' for name, number in room.hosts.items())
     yield (f'Room for {sum(room.hosts.values())} of {count}{f": {places}" if places else ""}; '
            f'{len(room.moves)} moves copy {room.memory_mb / 1024:.1f} GiB.')
@@ -178,7 +190,7 @@ def sentences(room, count):
 
 
 class _Moves(_AboutRoom):
-    """A command about the moves that make room for servers of one flavor."""
+    """The base of commands that show moves which make room for servers of one flavor."""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -198,10 +210,10 @@ class _Moves(_AboutRoom):
 
 
 class RoomFragments(_Moves):
-    """Show the moves after which most new servers of a flavor fit, and change nothing.
+    """Show the moves after which the most new servers of a flavor fit. Nothing is changed.
 
-    Free room in pieces that are too small for the flavor is brought together. The moves are in an
-    order in which they may run.
+    The moves join free room that lies on several hosts in pieces too small for the flavor. They are
+    in an order in which they can run.
 
     Exit codes: 0 shown; 1 refused; 4 after changes, servers do not restart or find no room.
     """
@@ -223,11 +235,12 @@ class RoomFragments(_Moves):
 
 
 class RoomCheck(_Moves):
-    """Show the moves after which new servers of a flavor fit, and change nothing.
+    """Show the moves after which a number of new servers of a flavor fit. Nothing is changed.
 
-    The moves are those with the least memory to copy, in an order in which they may run.
+    The moves are those with the least memory to copy, in an order in which they can run.
 
-    Exit codes: 0 there is room, or these moves make it; 1 refused; 4 there is none for all.
+    Exit codes: 0 there is room, or these moves make it; 1 refused; 4 there is no room for all of
+    the new servers.
     """
 
     def add_count(self, parser):
@@ -246,11 +259,13 @@ class RoomCheck(_Moves):
 
 
 class RoomWhatIf(_AboutRoom):
-    """Show the load after changes, and what would be moved, and change nothing.
+    """Show the load after hypothetical changes of the cloud, and the moves that would follow.
+    Nothing is changed.
 
-    A server of a lost host brings its load to the host on which it restarts, a new host has that
-    of a host like it without servers, and of new servers no load is known. Planned is the load
-    after the moves of the plan that would follow, whatever cools or waits now.
+    A server of a lost host brings its load to the host on which it restarts. A new host has the
+    load of an empty host of its kind. The load of new servers is not known and does not count. The
+    column Planned is the load after the moves of the plan that would follow; cooldowns and open
+    plans are ignored for it.
 
     Exit codes: 0 shown; 1 refused; 4 servers do not restart or find no room.
     """
@@ -290,12 +305,13 @@ class RoomWhatIf(_AboutRoom):
 class RoomMake(command.Lister):
     """Make room for new servers by moving others, and keep it for them.
 
-    The moves are shown. Nothing begins before "room approve", unless --approve is given or no
-    server has to move. Room that is there is kept for servers of the flavor, and of the project if
-    one is named, until they are there, it is released, or its time is over: by KronosFilter where
-    every nova-scheduler has it, else by allocations in placement.
+    The command shows the moves. They begin after "room approve", or at once with --approve. Room
+    that is free is kept for servers of the flavor, and of the project if one is named, until they
+    use it, it is released, or its time is over. It is kept by KronosFilter where every
+    nova-scheduler has that filter enabled, or else by allocations in placement.
 
-    Exit codes: 0 written down; 1 refused; 4 there is no room for all, and nothing was written.
+    Exit codes: 0 the request is recorded; 1 refused; 4 there is no room for all, and nothing was
+    recorded.
     """
 
     def get_parser(self, prog_name):
@@ -338,7 +354,7 @@ class RoomMake(command.Lister):
 
 
 class RoomList(command.Lister):
-    """List room that is made or kept for new servers."""
+    """List the rooms that are being made or kept for new servers."""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
@@ -355,7 +371,7 @@ class RoomList(command.Lister):
 
 
 class _OneRoom(command.ShowOne):
-    """A command about one room."""
+    """The base of commands about one room."""
 
     operation = contract.SHOW
 
@@ -381,20 +397,21 @@ class _OneRoom(command.ShowOne):
 
 
 class RoomShow(_OneRoom):
-    """Show room for new servers, and how far it is."""
+    """Show a room for new servers, and the progress of making it."""
 
 
 class RoomApprove(_OneRoom):
-    """Let the moves begin that make room.
+    """Approve the moves that make a room, so that they begin.
 
-    The moves are planned again in the cloud as it is then. Where more moves or more memory than
-    were shown are needed by then, the room waits for approval again.
+    The moves are planned again from the present cloud. If they are more, or copy more memory, than
+    those that were shown, the room waits for approval again.
     """
 
     operation = contract.APPROVE
 
 
 class RoomRelease(_OneRoom):
-    """Keep room for new servers no longer; moves that have not begun are given up."""
+    """Release a room, so that other servers may use it. Moves for it that have not begun are
+    abandoned."""
 
     operation = contract.RELEASE

@@ -1,4 +1,4 @@
-"""The command that explains a server."""
+"""The command that explains why a server was moved, or why it stays."""
 
 from kronos_client.cli import arguments
 from kronos_client.cli import columns
@@ -7,10 +7,11 @@ from kronos_client.contract import servers as contract
 
 
 class Explain(command.ShowOne):
-    """Explain a server: its moves and why, why it stays, and what holds it and until when.
+    """Explain a server: its moves with their reasons, why it stays, and what keeps it from being
+    moved until when.
 
-    The server is given by its name or its uuid. With --at, the moves that had begun by then are
-    shown: the first is the one that answers "why was it moved at that time?".
+    The server is given by its name or its uuid. With --at, only moves that had begun by that time
+    are shown, and the first is the last one before it.
     """
 
     def get_parser(self, prog_name):
@@ -45,7 +46,8 @@ class Explain(command.ShowOne):
 
 
 def _missing(found, at):
-    """Yield sentences about columns that a table leaves out because their values are not known."""
+    """Yield sentences in place of columns that a table leaves out: where no move of the server is
+    known, and where nothing else is known of it."""
     if not found.moves:
         yield 'No move of it had begun by then.' if at else 'No move of it is kept.'
     if not any((found.planned, found.stays_because, found.quarantined_because,

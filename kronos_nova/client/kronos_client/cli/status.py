@@ -1,4 +1,4 @@
-"""The command that shows the state of Kronos on one page."""
+"""The command that shows the state of Kronos on one screen."""
 
 import collections
 import datetime
@@ -16,18 +16,19 @@ from kronos_client.contract import status as contract
 EXIT = {None: 0, contract.NOTICE: 0, contract.WARNING: 3, contract.CRITICAL: 4}
 """Exit codes (no unit), documented in operating.rst. Fixed: scripts depend on them."""
 FORMAT = 1
-"""Version of the JSON output (no unit). Fixed: raised when a key changes its meaning."""
+"""Version of the JSON output (no unit). Fixed: a new number is set when a key changes its
+meaning."""
 
 
 class Status(command.Command):
     """Show what Kronos is doing: levels, last evaluations, plans, workers, and conditions.
 
-    A condition is a notice (what an operator intended, such as a pause), a warning (deserves a
-    look) or critical (to be repaired).
+    A condition is a notice (intended by an operator, such as a pause), a warning (to be looked
+    into) or critical (to be repaired).
 
-    Exit codes, for monitoring: 0 all is well, or there are notices only; 1 the state is not known;
-    3 a warning; 4 something critical. Messages come by alerts of Prometheus:
-    share/kronos/prometheus has the rules, and receivers for a chat and e-mail.
+    Exit codes, for monitoring: 0 no condition, or only notices; 1 the state is not known; 3 a
+    warning; 4 a critical condition. The command sends no messages. Prometheus does:
+    share/kronos/prometheus has rules for alerts, and receivers for a chat and e-mail.
     """
 
     def get_parser(self, prog_name):
@@ -114,7 +115,8 @@ def _maintenance(found):
 
 
 def _verdict(found):
-    """Return a text such as "1 warning, 2 notices, see below"."""
+    """Return a text that counts the conditions by severity, such as "1 warning, 2 notices, see
+    below"."""
     counts = collections.Counter(each.severity for each in found.problems)
     nouns = {contract.CRITICAL: 'critical condition'}
     return ', '.join([*(columns.count(counts[each], nouns.get(each, each))
@@ -123,7 +125,8 @@ def _verdict(found):
 
 
 def _age(problem, now):
-    """Return for how long a condition has lasted; an empty text where that is not known."""
+    """Return a text about the time that a condition has lasted; an empty text where that is not
+    known."""
     if problem.since is None:
         return ''
     return f' (for {columns.duration((now - problem.since).total_seconds())})'
@@ -158,8 +161,8 @@ def _aggregate(aggregate, now):
 
 
 def _losses(losses):
-    """Return a text such as "hosts that may be lost: 7 of 8, 6 in Nova's own order; 1 not
-    judged"."""
+    """Return a text about the hosts or domains that may be lost with all servers restarting, such
+    as "hosts that may be lost: 7 of 8, 6 in Nova's own order; 1 not judged"."""
     many = 'hosts' if losses.level is None else f'{losses.level} domains'
     total = losses.fits + losses.does_not_fit + losses.not_found + losses.not_judged
     in_order = (f', {losses.in_order} in Nova\'s own order'

@@ -1,4 +1,4 @@
-"""Output that is repeated at intervals, and tables within it."""
+"""Output that is shown again at intervals (``--watch``), and tables in such output."""
 
 import argparse
 import contextlib
@@ -22,14 +22,14 @@ WIDE = argparse.Namespace(max_width=0, fit_width=False, print_empty=True)
 
 def watch(stdout: TextIO, look: Callable[[], tuple[str, bool]], interval: float,
           problems: TextIO | None = None) -> None:
-    """Show the output of ``look`` repeatedly, until it returns the last one or Ctrl-C is pressed:
-    in place on a terminal, one after the other elsewhere. A service that does not answer is queried
-    again.
+    """Call ``look`` and show its text again and again, until it returns the last text or Ctrl-C is
+    pressed. On a terminal each text replaces the one before; elsewhere it follows it. While a
+    service does not answer, ``look`` is called again.
 
-    :param look: returns (text, whether to look again)
-    :param interval: seconds between two looks
-    :param problems: stream for reports that a service does not answer; None for ``stdout``, in
-        place of the text
+    :param look: returns (text, whether it has to be called again)
+    :param interval: seconds between two calls of ``look``
+    :param problems: text stream for the error of a service that does not answer; None to show the
+        error in place of the text
     """
     begin = CLEAR if stdout.isatty() else ''
     with contextlib.suppress(KeyboardInterrupt):
@@ -50,11 +50,11 @@ def watch(stdout: TextIO, look: Callable[[], tuple[str, bool]], interval: float,
 
 def table(shown: Sequence[str], names: Sequence[str], rows: Iterable[tuple],
           options: argparse.Namespace = WIDE) -> str:
-    """Return some columns of rows as a table for people.
+    """Return a table for people with some of the columns of the rows.
 
     :param shown: names of the columns
-    :param names: names of the cells of a row
-    :param options: arguments of cliff for tables
+    :param names: names of all cells of a row, in order
+    :param options: parsed arguments of cliff about tables, such as the width
     """
     cells, out = [names.index(name) for name in shown], io.StringIO()
     cliff_table.TableFormatter().emit_list(

@@ -1,5 +1,7 @@
-"""The operations of Kronos, by noun: what each takes, what it returns, and for whom it is.
+"""The operations of Kronos, one module for each kind of object: the request, the response and the
+audience of each operation.
 
-API, commands, page, OpenAPI document and policies are made from these tables. The package needs
-the standard library and msgspec only, so that a client can be installed without the service.
+The API, the commands, the web page, the OpenAPI document and the rules of oslo.policy are made from
+these tables. The package needs the standard library and msgspec only, so that a client can be
+installed without the service.
 """

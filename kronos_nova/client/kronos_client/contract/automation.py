@@ -1,4 +1,4 @@
-"""Automation: levels, pauses and stops of aggregates, and who set them."""
+"""Automation: levels, pauses and stops of aggregates, with their authors."""
 
 from typing import Literal
 
@@ -14,16 +14,17 @@ from kronos_client.contract.operation import OPERATOR
 from kronos_client.contract.operation import Operation
 
 EVERY = '*'
-"""In the place of an aggregate's name: every aggregate."""
+"""Stands for every aggregate, in place of the name of one."""
 
 LEVELS = ('off', 'observe', 'approve', 'auto')
-"""Each permits what the one before permits, and more."""
+"""Levels of automation. Each permits everything that the one before it permits, and more."""
 
 
 class Level(Response):
-    """The level in force. ``set_by`` is null where nova.conf sets it. ``paused`` names every pause
-    and stop that holds, or is null. ``repairs`` is the level of repairs of violated rules;
-    ``repairs_set_by`` is null where it is nova.conf's or that of the aggregate."""
+    """The level in force for an aggregate. ``set_by`` is null where the level is from nova.conf.
+    ``paused`` is a text about every pause and stop that holds; null for none. ``repairs`` is the
+    level of repairs of violated rules. ``repairs_set_by`` is null where that level is from
+    nova.conf or is the level of the aggregate."""
 
     aggregate: str
     level: str
@@ -36,7 +37,8 @@ class Level(Response):
 
 
 class Pause(Response):
-    """A pause or a stop. ``value`` is ``pause`` or ``stop``, ``aggregate`` a name or ``*``."""
+    """A pause or a stop. ``value`` is ``pause`` or ``stop``. ``aggregate`` is a name, or ``*`` for
+    every aggregate."""
 
     aggregate: str
     value: str
@@ -46,7 +48,8 @@ class Pause(Response):
 
 
 class Automation(Response):
-    """``ceiling`` is the highest level that nova.conf permits, ``pauses`` are the oldest first."""
+    """The levels, pauses and stops in force. ``ceiling`` is the highest level that nova.conf
+    permits. ``pauses`` has the oldest first."""
 
     ceiling: str
     levels: list[Level]
@@ -54,13 +57,15 @@ class Automation(Response):
 
 
 class Resumed(Automation):
-    """``ended`` are the pauses that ended, ``pauses`` those that still hold."""
+    """The result of ending pauses and stops. ``ended`` has those that ended, ``pauses`` those that
+    still hold."""
 
     ended: list[Pause]
 
 
 class SwitchEvent(Response):
-    """A change of a switch; an empty ``value`` ended the switch."""
+    """A change of a switch, which is a level, a pause or a stop. With an empty ``value`` the switch
+    was ended."""
 
     kind: str
     aggregate: str
@@ -75,8 +80,8 @@ class SwitchEvents(Response):
 
 
 class SetLevel(Request):
-    """``aggregate`` is a name, or ``*`` for every aggregate. With ``repairs`` the level is that of
-    repairs of violated rules alone."""
+    """Set a level of automation. ``aggregate`` is a name, or ``*`` for every aggregate. With
+    ``repairs`` only the level of repairs of violated rules is set."""
 
     aggregate: str
     level: Literal['off', 'observe', 'approve', 'auto']
@@ -85,27 +90,29 @@ class SetLevel(Request):
 
 
 class Scope(Request):
-    """One aggregate, or ``*`` for every aggregate."""
+    """One aggregate, or ``*`` for every aggregate, and the reason of a change."""
 
     aggregate: Name = EVERY
     reason: Reason = ''
 
 
 class Resume(Scope):
-    """End the caller's pauses and stops; with ``everyone`` those of others too. ``*`` includes
-    those of single aggregates."""
+    """End the caller's pauses and stops, and with ``everyone`` those of others too. With ``*`` as
+    aggregate, those of single aggregates are included."""
 
     everyone: bool = False
 
 
 class Stop(Scope):
-    """``let_finish``: do not abort moves that Nova was asked for already."""
+    """Stop moves. With ``let_finish``, moves that were requested from Nova already are not
+    aborted."""
 
     let_finish: bool = False
 
 
 class Stopped(Response):
-    """The number of moves that were given up before they began, and of those in progress."""
+    """The result of a stop: ``abandoned`` counts the moves that were abandoned before they began,
+    ``under_way`` the moves in progress."""
 
     abandoned: int
     under_way: int

@@ -1,4 +1,4 @@
-"""The base of requests and responses, and the types that fields share."""
+"""The base classes of requests and responses, and types that many fields have."""
 
 import datetime
 from typing import Annotated
@@ -13,35 +13,36 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 Reason = Annotated[str, msgspec.Meta(max_length=1000)]
 Uuid = Annotated[str, msgspec.Meta(min_length=1, max_length=36)]
 Names = Annotated[list[Name], msgspec.Meta(max_length=1000)]
-"""Names in one request: as many as a large cloud has hosts."""
+"""A list of names in a request, at most 1000. Chosen as the number of hosts of a large cloud."""
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The base of what operations take."""
+    """The base of the requests of operations. A field that it does not know is refused."""
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):
-    """The base of what operations return. A client ignores fields that it does not know."""
+    """The base of the responses of operations. A client ignores fields that it does not know."""
 
     @classmethod
     def made_from(cls, source: object, **given: object) -> Self:
-        """Copy the attributes of ``source`` that have the names of fields.
+        """Make a response from the attributes of ``source`` that have the names of its fields.
 
-        :param given: fields that are not copied
+        :param given: values of fields that are not taken from ``source``
         """
         return cls(**given, **{name: getattr(source, name)
                                for name in cls.__struct_fields__ if name not in given})
 
 
 class OneHost(Request):
-    """``host`` is the name of a host."""
+    """A request about one host. ``host`` is its name."""
 
     host: Name
 
 
 class Page(Request):
-    """A part of a list. ``marker`` is ``next`` of the page before."""
+    """A request for a page of a list. ``marker`` is the value of ``next`` in the page before; null
+    for the first page."""
 
     limit: Limit = 100
     marker: Name | None = None

@@ -1,4 +1,4 @@
-"""Drains: hosts that operators empty, and open again."""
+"""Drains: hosts that operators empty, and enable again."""
 
 import datetime
 from typing import Annotated
@@ -18,9 +18,10 @@ from kronos_client.contract.operation import Operation
 
 
 class Drain(Response):
-    """A host that is being emptied, and its progress. ``blocked`` has of each server that stays
-    the reason, ``waits_for`` names all else that has to happen first. ``stopped`` has the servers
-    that the drain has stopped, with their states: ``stopping``, ``stopped`` or ``starting``."""
+    """A host that is being emptied, and the progress. ``blocked`` maps the uuid of each server that
+    stays to the reason. ``waits_for`` is a text about everything else for which the drain waits.
+    ``stopped`` maps the uuid of each server that the drain has stopped to ``stopping``, ``stopped``
+    or ``starting``."""
 
     uuid: str
     host: str
@@ -49,10 +50,12 @@ class Drains(Response):
 
 
 class CheckedHost(Response):
-    """The servers that can leave a host, ``cold`` of them by a cold migration, where to, and which
-    cannot and why. ``interrupted`` has the running servers that are migrated cold, ``stopped``
-    those that are stopped until the host is released, each with Nova's reason. ``names`` has the
-    names of all these."""
+    """The result of a check whether a host can be emptied. ``leaving`` counts the servers that can
+    leave it, ``cold`` those of them that leave by a cold migration. ``destinations`` maps hosts to
+    the number of servers that go there. ``blocked`` maps the uuid of each server that has to stay
+    to the reason. ``interrupted`` maps each running server that is migrated cold to Nova's reason
+    against a live migration, ``stopped`` each server that is stopped until the host is released.
+    ``names`` maps all these uuids to names."""
 
     host: str
     servers: int
@@ -67,9 +70,10 @@ class CheckedHost(Response):
 
 
 class DrainsBegun(Response):
-    """``drains`` is empty where it was only checked; ``expected_seconds`` is null where nothing can
-    leave. ``down`` are hosts whose nova-compute is down, with servers on them. ``refusal`` is the
-    reason why the hosts that were checked are drained with ``force`` only; null for none."""
+    """The result of a request to empty hosts. ``drains`` is empty if the hosts were only checked.
+    ``expected_seconds`` is null if no server can leave. ``down`` has the hosts with servers whose
+    nova-compute is down. ``refusal`` is the reason why the checked hosts are drained with ``force``
+    only; null for none."""
 
     checked: list[CheckedHost]
     down: list[str]
@@ -79,23 +83,23 @@ class DrainsBegun(Response):
 
 
 class ListDrains(Request):
-    """By default released drains are left out."""
+    """List drains. Without ``all``, drains whose hosts were released are left out."""
 
     all: bool = False
 
 
 class OneDrain(Request):
-    """``drain`` is the uuid of a drain."""
+    """A request about one drain. ``drain`` is its uuid."""
 
     drain: str
 
 
 class BeginDrains(Request):
-    """Hosts to empty, all or none: those that are named, and those of ``domain``, a failure domain
-    such as ``rack=r3``. With ``check`` nothing is changed. ``force`` drains hosts that nothing can
-    leave, and the last hosts of an aggregate. Running servers that Nova does not migrate live stay;
-    with ``unmovable`` ``cold`` they are migrated cold, with ``stop`` they are stopped until the
-    host is released."""
+    """Empty hosts: those of ``hosts``, and those of the failure domain ``domain``, such as
+    ``rack=r3``. Either all drains begin or none. With ``check`` nothing is changed. With ``force``,
+    hosts that no server can leave, and the last enabled hosts of an aggregate, are drained too.
+    ``unmovable`` is for running servers that Nova does not migrate live: ``leave`` them, migrate
+    them ``cold``, or ``stop`` them until the host is released."""
 
     hosts: Annotated[list[Name], msgspec.Meta(max_length=100)] = []
     domain: Name | None = None
@@ -110,7 +114,7 @@ class BeginDrains(Request):
 
 
 class ComputeService(Response):
-    """The nova-compute of a host: ``state`` up or down, ``status`` enabled or disabled."""
+    """The nova-compute of a host. ``state`` is up or down, ``status`` is enabled or disabled."""
 
     state: str
     status: str
@@ -119,8 +123,8 @@ class ComputeService(Response):
 
 
 class ServerOnHost(Response):
-    """A server on a host. ``is_unsettled``: it was migrated or resized off the host, which is
-    neither confirmed nor reverted."""
+    """A server on a host. ``is_unsettled`` is true if it was migrated or resized off the host, and
+    that is neither confirmed nor reverted."""
 
     uuid: str
     name: str
@@ -133,7 +137,7 @@ class Occupancy(Response):
     """The servers on a host, and its newest drain.
 
     state : one of :data:`OCCUPANCY`
-    is_over : whether waiting for the host to be empty changes nothing any more
+    is_over : whether there is no reason to wait any longer for the host to become empty
     """
 
     host: str
@@ -145,9 +149,9 @@ class Occupancy(Response):
 
 
 EMPTY, NOT_EMPTY, BLOCKED, DOWN = OCCUPANCY = ('empty', 'not empty', 'blocked', 'down')
-"""States of a host: nothing is on it, and its drain is over if there is one; servers are on it, or
-its drain is not over; all that is left has to stay; its nova-compute is down, with servers on
-it."""
+"""States of a host, in this order: it has no servers, and its drain, if any, is over; it has
+servers, or its drain is not over; every server on it has to stay; it has servers and its
+nova-compute is down."""
 
 
 LIST = Operation(

@@ -1,20 +1,21 @@
-"""Refusals: their form in an answer, and the errors that a client raises for them."""
+"""Errors of the API: their form in a response, and the exceptions that a client raises for them."""
 
 import msgspec
 
 from kronos_client import sanitize
 
 DETAIL_CHARACTERS = 2000
-"""Maximum number of characters of an error that a client shows. Raised, a faulty server can fill a
-terminal; lowered, long lists of names are cut. Chosen as the length at which the programs of Kronos
-cut a line of an error."""
+"""Maximum number of characters of an error's detail that a client shows. Raised, a faulty server
+can fill a terminal; lowered, long lists of names are cut. Chosen as the length at which the
+programs of Kronos cut a line of an error."""
 
 SERVER_ERROR = 500
-"""HTTP status (no unit) from which the cause is in the log of kronos-api. Fixed by HTTP."""
+"""Lowest HTTP status (no unit) of a fault of the server, of which the log of kronos-api has the
+cause. Fixed by HTTP."""
 
 
 class Error(msgspec.Struct):
-    """One error. ``code`` is a stable word, by which programs tell errors apart."""
+    """An error in a response. ``code`` is a stable word by which programs distinguish errors."""
 
     status: int
     title: str
@@ -24,13 +25,13 @@ class Error(msgspec.Struct):
 
 
 class Errors(msgspec.Struct):
-    """The body of any answer with a status from 400 on."""
+    """The body of every response with a status of 400 or more."""
 
     errors: list[Error]
 
 
 class Refused(Exception):  # noqa: N818 - named as what happened
-    """An operation that is refused. ``code`` is the code of the error."""
+    """Kronos refused an operation. ``code`` is the code of the error."""
 
     def __init__(self, text: str, code: str):
         super().__init__(text)
@@ -38,18 +39,21 @@ class Refused(Exception):  # noqa: N818 - named as what happened
 
 
 class Unreachable(Exception):  # noqa: N818 - named as what happened
-    """kronos-api or the control database did not answer, or something else did in its place."""
+    """kronos-api or the control database did not answer, or another program answered in the place
+    of kronos-api."""
 
 
 class StopPending(Exception):  # noqa: N818 - named as what happened
-    """Kronos is stopped without the control database, which gets the stop when it answers."""
+    """Kronos was stopped while the control database did not answer. The stop is recorded there when
+    it answers again."""
 
 
 def from_answer(error: Error) -> Exception:
-    """Make the exception that a client raises for an error of kronos-api. The text of a server
-    error names the request, which the log of kronos-api has."""
+    """Make the exception that a client raises for an error of kronos-api. For a status of 500 or
+    more, its text has the id of the request, by which the cause is found in the log of
+    kronos-api."""
     if error.status < SERVER_ERROR:
-        # An address without an operation is refused without a detail.
+        # For an address that belongs to no operation, kronos-api answers without a detail.
         text = error.detail or f'kronos-api answers {error.status}: {error.title}.'
         return Refused(sanitize.shown(text, DETAIL_CHARACTERS), error.code)
     return Unreachable(f'{sanitize.shown(error.detail, DETAIL_CHARACTERS)} (HTTP {error.status}, '

@@ -1,4 +1,4 @@
-"""Evaluations: what was measured of an aggregate, and how that changed."""
+"""Evaluations: the measured loads and imbalance of an aggregate, now and in the past."""
 
 from typing import Annotated
 
@@ -15,10 +15,11 @@ from kronos_client.contract.status import OneAggregate
 
 
 class LoadedHost(Response):
-    """A host: ``up``, ``disabled``, ``down`` or ``forced down``. The figures of ``scores`` are in
-    the order of ``scored_by``, null where there is none; those ``after`` are what the plan of that
-    evaluation leads to. ``domains`` maps levels of failure domains to those of the host, the
-    largest first."""
+    """A host with its loads. ``state`` is ``up``, ``disabled``, ``down`` or ``forced down``.
+    ``scores`` has the score in each policy, in the order of the evaluation's ``scored_by``, null
+    where there is none. ``servers_after`` and ``scores_after`` are those after the plan of that
+    evaluation. ``domains`` maps each level of failure domains, the largest first, to the domain of
+    the host."""
 
     name: str
     state: str
@@ -30,8 +31,8 @@ class LoadedHost(Response):
 
 
 class Immovable(Response):
-    """The number of servers that Nova does not migrate live for one reason: ``can`` is ``cold`` or
-    ``no``."""
+    """The number of servers that Nova does not migrate live for one reason. ``can`` is ``cold`` if
+    Nova can migrate them cold, or ``no``."""
 
     can: str
     why: str
@@ -39,9 +40,9 @@ class Immovable(Response):
 
 
 class Evaluation(Response):
-    """The last evaluation of an aggregate. The hosts are as they were at ``measured_at``: one that
-    measured nothing leaves those of the one before. ``immovable`` counts servers whatever their
-    status."""
+    """The last evaluation of an aggregate. The figures of ``hosts`` are from ``measured_at``, which
+    is earlier than ``evaluated_at`` where the last evaluation measured nothing. ``immovable``
+    counts servers of every status."""
 
     aggregate: str
     evaluated_at: Maybe
@@ -59,7 +60,7 @@ class Evaluation(Response):
 
 
 class Point(Response):
-    """An evaluation of the past; the imbalances are in the order of ``policies``."""
+    """An earlier evaluation. ``imbalances`` are in the order of the ``policies`` of the history."""
 
     at: Time
     outcome: str
@@ -67,9 +68,10 @@ class Point(Response):
 
 
 class History(Response):
-    """Imbalance over time, the oldest first. Of evaluations that lie too close together the worst
-    is shown. ``thresholds`` are the latest. ``oldest`` is the time of the first evaluation that is
-    kept of the aggregate, null where none is."""
+    """The imbalance of an aggregate over time. ``points`` has the oldest first; of several
+    evaluations in a short time, only the one with the largest imbalance. ``thresholds`` are those
+    of the latest evaluation. ``oldest`` is the time of the first evaluation of the aggregate that
+    is kept, null where none is."""
 
     since: Time
     until: Time
@@ -80,8 +82,8 @@ class History(Response):
 
 
 class ShowHistory(Request):
-    """An aggregate between ``since`` and ``until``. ``until`` is now by default, ``since`` is
-    ``hours`` before it."""
+    """Show the history of an aggregate from ``since`` to ``until``. By default, ``until`` is the
+    present and ``since`` is ``hours`` earlier."""
 
     aggregate: str
     hours: Annotated[int, msgspec.Meta(ge=1, le=24 * 366)] = 24

@@ -9,7 +9,7 @@ from kronos_client.contract.operation import Operation
 
 
 class HostScore(Response):
-    """The last score of a host in a policy, a fraction."""
+    """The last score of a host in a policy, as a fraction of its capacity."""
 
     policy: str
     value: float
@@ -22,7 +22,7 @@ class Host(Response):
     aggregates : names of the aggregates in scope that it belongs to
     state : ``up``, ``disabled``, ``down`` or ``forced down``; null before the first evaluation
     servers : number of servers on it; null before the first evaluation
-    domains : level of failure domains to the domain of the host, the largest first
+    domains : each level of failure domains, the largest first, to the domain of the host
     """
 
     name: str
@@ -34,14 +34,14 @@ class Host(Response):
 
 
 class Hosts(Response):
-    """``next`` is the marker of the next page, or null."""
+    """A page of hosts. ``next`` is the marker of the next page; null on the last page."""
 
     hosts: list[Host]
     next: str | None
 
 
 class ListHosts(Page):
-    """``name`` is a part of the names, without regard to case."""
+    """List hosts whose names contain ``name``, without regard to case."""
 
     name: Name | None = None
 

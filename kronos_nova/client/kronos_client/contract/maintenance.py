@@ -9,8 +9,9 @@ from kronos_client.contract.operation import Operation
 
 
 class HostInMaintenance(Response):
-    """A host of a maintenance. ``left`` and ``blocked`` are counts of servers, null where the host
-    is not drained; ``is_released`` says whether it was enabled again."""
+    """A host of a maintenance. ``left`` counts the servers on it, ``blocked`` those of them that
+    have to stay; both are null before the host is drained. ``is_released`` is true once it was
+    enabled again."""
 
     host: str
     state: str
@@ -23,8 +24,8 @@ class Maintenance(Response):
     """A maintenance, with its hosts in order.
 
     serviced : number of hosts that are serviced and released
-    expected_end : a prediction by these; null where there is none yet
-    is_run : whether a process runs it
+    expected_end : time predicted from the serviced hosts; null before the first one
+    is_run : whether a process carries it out now
     """
 
     uuid: str

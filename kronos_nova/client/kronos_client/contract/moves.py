@@ -1,4 +1,4 @@
-"""Moves: live and cold migrations of servers, and what happened to each."""
+"""Moves: live and cold migrations of servers, with the steps of each."""
 
 from kronos_client.contract.base import Maybe
 from kronos_client.contract.base import Name
@@ -15,14 +15,14 @@ LIVE = ('planned', 'dispatched', 'checking', 'claiming', 'migrating', 'verifying
 """States of moves that have not ended."""
 
 ENDED = ('completed', 'failed', 'abandoned')
-"""The other states."""
+"""States of moves that have ended."""
 
 
 class Move(Response):
-    """A move and its state. ``progress`` is the share of memory copied, in percent, where the
-    hypervisor's driver reports it. ``expected_seconds`` is how long its plan expected it to take.
-    ``reason`` is why it was planned, ``group`` a number that it shares with the moves of its plan
-    without which it does not help."""
+    """A move and its state. ``progress`` is the share of memory that is copied, in percent; null
+    where the hypervisor's driver does not report it. ``expected_seconds`` is the duration that its
+    plan predicted. ``reason`` is the reason for which it was planned. ``group`` is a number that it
+    shares with the moves of its plan without which it does not help."""
 
     uuid: str
     plan_uuid: str
@@ -53,14 +53,14 @@ class Move(Response):
 
 
 class Moves(Response):
-    """``next`` is the marker of the next page, or null."""
+    """A page of moves. ``next`` is the marker of the next page; null on the last page."""
 
     moves: list[Move]
     next: str | None
 
 
 class MoveEvent(Response):
-    """A step of a move."""
+    """A change of the state of a move. ``worker`` is the process that made it."""
 
     at: Time
     old_state: str | None
@@ -70,16 +70,16 @@ class MoveEvent(Response):
 
 
 class MoveDetail(Move):
-    """``worker`` is the process that carries it out."""
+    """A move with its steps. ``worker`` is the name of the process that carries it out."""
 
     worker: str | None
     events: list[MoveEvent]
 
 
 class ListMoves(Page):
-    """All conditions hold together. ``server`` is a name or a uuid, ``host`` the source or the
-    destination. ``since`` and ``until`` select moves between planning and end of which some
-    moment lies between them. ``instance`` is the former name of ``server``."""
+    """List moves that meet all conditions. ``server`` is a name or a uuid, ``host`` the source or
+    the destination. ``since`` and ``until`` select the moves that had been planned by ``until`` and
+    had not ended before ``since``. ``instance`` is the former name of ``server``."""
 
     plan: Uuid | None = None
     server: Name | None = None
@@ -93,7 +93,7 @@ class ListMoves(Page):
 
 
 class OneMove(Request):
-    """``move`` is the uuid of a move."""
+    """A request about one move. ``move`` is its uuid."""
 
     move: str
 

@@ -1,4 +1,4 @@
-"""One operation, and how its request is laid out in HTTP."""
+"""The description of an operation, and the conversion of its request to and from HTTP."""
 
 import dataclasses
 import re
@@ -12,13 +12,14 @@ from kronos_client.contract.base import Request
 from kronos_client.contract.base import Response
 
 READER, OPERATOR, ADMIN = 'reader', 'operator', 'admin'
-"""The audiences of operations, unless the policy file says otherwise."""
+"""Roles for which an operation is meant. The file of [kronos_api] policy_file can permit it to
+others."""
 
 IN_PATH = re.compile(r'{(\w+)}')
-"""A field of the request within a path."""
+"""Pattern of the name of a request's field in ``Operation.path``."""
 
 WITHOUT_BODY = frozenset(('GET', 'DELETE'))
-"""The methods whose other fields stand in the query."""
+"""HTTP methods with which the fields that are not in the path are sent in the query string."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,10 +29,10 @@ class Operation:
     name : the policy rule and the identifier in the OpenAPI document
     command : the words of the command in ``kronos-manage`` and after ``openstack kronos``; None
         where there is none
-    request : type of what it takes; fields that the path names stand there
-    response : type of what it returns; None where nothing is returned
-    refusals : HTTP statuses in addition to those of every operation
-    is_slow : whether it takes seconds: few of those run at a time
+    request : type of the request; fields that ``path`` names are sent in the path
+    response : type of the response; None where nothing is returned
+    refusals : HTTP statuses of its errors, in addition to those of every operation
+    is_slow : whether it takes seconds, so that kronos-api runs few of them at a time
     """
 
     name: str
@@ -59,12 +60,14 @@ class Operation:
         return self.method not in WITHOUT_BODY
 
     def address(self, request: Request) -> str:
-        """Return the path of a request; every character of a name is kept."""
+        """Return the URL path of a request. Values in it are quoted, so that a name may have any
+        characters."""
         return self.path.format(**{
             name: urllib.parse.quote(getattr(request, name), safe='') for name in self.path_fields})
 
     def rest(self, request: Request) -> dict[str, object]:
-        """Return the fields outside the path that differ from their defaults, as JSON has them."""
+        """Return {name: value for JSON} of the fields that are not in the path and differ from
+        their defaults."""
         found = msgspec.to_builtins(request)
         defaults = {field.name: field.default for field in msgspec.structs.fields(self.request)}
         return {name: value for name, value in found.items()
@@ -72,7 +75,11 @@ class Operation:
 
     def read(self, path: Mapping[str, str], query: Mapping[str, object],
              body: Mapping[str, object]) -> Request:
-        """Return the request that an HTTP client sent.
+        """Make the request from the parts of an HTTP request.
+
+        :param path: values of the fields in the path
+        :param query: parameters of the query string
+        :param body: members of the JSON body
 
         :raises ValidationError: a field is unknown, missing or of another type
         """
@@ -85,7 +92,8 @@ class Operation:
                                strict=self.has_body)
 
     def _as_lists(self, sent):
-        """Return a copy of the query, with lists where the query has a single value for a list."""
+        """Return a copy of the query string's parameters. A single value of a field that is a list
+        is put into a list."""
         if self.has_body:
             return sent
         lists = {field.name for field in msgspec.structs.fields(self.request)
@@ -95,7 +103,7 @@ class Operation:
 
 
 def _is_list(kind):
-    """Return whether a field is a list, bounded or not."""
+    """Return whether the type of a field is a list, with or without bounds."""
     if typing.get_origin(kind) is typing.Annotated:
         kind = typing.get_args(kind)[0]
     return typing.get_origin(kind) is list

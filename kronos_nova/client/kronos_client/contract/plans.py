@@ -1,4 +1,5 @@
-"""Plans: moves that belong together, with the figures before and after them."""
+"""Plans: the moves of an aggregate that one evaluation planned, with the figures before and after
+them."""
 
 from typing import Annotated
 
@@ -18,9 +19,10 @@ Orders = Annotated[list[Order], msgspec.Meta(max_length=10000)]
 
 
 class Plan(Response):
-    """A plan. ``combined_now`` is the combined imbalance that a plan which waits would end at by
-    the last evaluation, null where that is not known. ``waits_for`` is why it is not started
-    although it is approved, ``reason`` why it ended or which moves were left out."""
+    """A plan. ``combined_now`` is the combined imbalance after the plan by the last evaluation, for
+    a plan that waits for approval; null where it is not known. ``waits_for`` is the reason why the
+    plan is not started although it is approved. ``reason`` says why it ended, or which moves were
+    left out."""
 
     uuid: str
     aggregate: str
@@ -44,14 +46,14 @@ class Plan(Response):
 
 
 class Plans(Response):
-    """``next`` is the marker of the next page, or null."""
+    """A page of plans. ``next`` is the marker of the next page; null on the last page."""
 
     plans: list[Plan]
     next: str | None
 
 
 class PlannedPolicy(Response):
-    """A policy before and after the plan; null where it is not known."""
+    """A policy before and after the plan. An imbalance is null where it is not known."""
 
     name: str
     state: str
@@ -63,7 +65,7 @@ class PlannedPolicy(Response):
 
 
 class NextBest(Response):
-    """The best alternative to a move."""
+    """The best alternative to a move: another server, another destination, or both."""
 
     instance_uuid: str
     instance_name: str | None
@@ -73,14 +75,14 @@ class NextBest(Response):
 
 
 class PlannedMove(Response):
-    """A move as it was planned. ``depends_on`` are the orders of the moves that precede it.
-    ``group`` is a number that it shares with the moves without which it does not help, null where
-    it helps alone. ``combined_after`` is null where the move was planned without looking at load.
-    ``begins_after`` (seconds from the start of the plan), ``expected_seconds`` and
-    ``expected_downtime`` (seconds) are predictions, null where none was made. ``project_id`` is
-    the project of the server, ``benefits`` are the projects with servers that stay on the source,
-    and ``caused_by`` is the server there with the largest load, empty where it is the server that
-    moves."""
+    """A move as it was planned. ``depends_on`` has the ``order`` of each move that has to be
+    completed before it. ``group`` is a number that it shares with the moves without which it does
+    not help; null where it helps alone. ``combined_after`` is the combined imbalance after it; null
+    where the move was not planned for load. ``begins_after`` (seconds from the start of the plan),
+    ``expected_seconds`` and ``expected_downtime`` (seconds) are predictions, null where none was
+    made. ``project_id`` is the project of the server. ``benefits`` has the projects with servers
+    that stay on the source. ``caused_by`` is the uuid of the server on the source with the largest
+    load, empty where that is the server that moves."""
 
     order: int
     phase: str
@@ -103,7 +105,8 @@ class PlannedMove(Response):
 
 
 class Stayed(Response):
-    """The number of servers that stayed for one reason, and the meaning of its word."""
+    """The number of servers that stayed for one reason. ``reason`` is a word, ``means`` explains
+    it."""
 
     reason: str
     count: int
@@ -111,7 +114,7 @@ class Stayed(Response):
 
 
 class Refusal(Response):
-    """A server that Nova refused to let go to some hosts."""
+    """The hosts that Nova refused as destinations of a server, and the reason."""
 
     instance_uuid: str
     hosts: list[str]
@@ -119,7 +122,7 @@ class Refusal(Response):
 
 
 class PlanReport(Response):
-    """The figures and moves of a plan; kept for a shorter time than the plan."""
+    """The figures and moves of a plan. They are kept for a shorter time than the plan itself."""
 
     policies: list[PlannedPolicy]
     moves: list[PlannedMove]
@@ -130,14 +133,14 @@ class PlanReport(Response):
 
 
 class PlanDetail(Plan):
-    """``report`` is null where it is no longer kept."""
+    """A plan with its report, which is null where it is no longer kept."""
 
     report: PlanReport | None
 
 
 class ListPlans(Page):
-    """All conditions hold together. ``since`` and ``until`` select plans that were made between
-    them."""
+    """List plans that meet all conditions. ``since`` and ``until`` select the plans that were made
+    between these times."""
 
     aggregate: Name | None = None
     state: Name | None = None
@@ -146,24 +149,25 @@ class ListPlans(Page):
 
 
 class OnePlan(Request):
-    """``plan`` is the uuid of a plan."""
+    """A request about one plan. ``plan`` is its uuid."""
 
     plan: str
 
 
 class ApprovePlan(OnePlan):
-    """``skip`` are the orders of moves that are left out, and with them those that depend on them
-    and their groups; ``only`` those of the moves that are made, and with them those that they
-    depend on and their groups."""
+    """Approve a plan. ``skip`` has the ``order`` of moves to leave out; the moves that depend on
+    these, and the groups of these, are left out too. ``only`` has the ``order`` of moves to make;
+    the moves that these depend on, and the groups of these, are made too."""
 
     skip: Orders = []
     only: Orders = []
 
 
 class Approved(Response):
-    """The number of ``moves`` of the plan, and how many of them were ``chosen``. The combined
-    imbalance was ``combined_before``, the plan was to end at ``combined_after``, and by the last
-    evaluation the whole of it would end at ``combined_now``."""
+    """The result of an approval. ``moves`` is the number of moves of the plan, ``chosen`` the
+    number of those that were approved. ``combined_before`` and ``combined_after`` are the combined
+    imbalance before and after the plan when it was made, ``combined_now`` that after all of its
+    moves by the last evaluation."""
 
     chosen: int
     moves: int

@@ -1,4 +1,4 @@
-"""Quarantine: servers that are not moved for a while because a move of theirs failed."""
+"""Quarantine: servers that are not moved for some time because one of their moves failed."""
 
 from kronos_client.contract.base import Maybe
 from kronos_client.contract.base import Request
@@ -9,7 +9,8 @@ from kronos_client.contract.operation import Operation
 
 
 class Quarantined(Response):
-    """A server in quarantine. ``until`` is null where an operator has to end it."""
+    """A server in quarantine. ``until`` is null where the quarantine lasts until an operator ends
+    it."""
 
     instance_uuid: str
     instance_name: str | None
@@ -23,7 +24,7 @@ class Quarantine(Response):
 
 
 class RemoveQuarantine(Request):
-    """``server`` is the uuid of a server in quarantine."""
+    """End the quarantine of a server. ``server`` is its uuid."""
 
     server: str
 

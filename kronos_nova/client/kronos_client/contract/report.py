@@ -1,4 +1,4 @@
-"""Reports: what moves there were, in sums, and how loaded the hosts were before and after them."""
+"""Reports: sums over moves, and the loads of hosts before and after them."""
 
 import datetime
 from typing import Annotated
@@ -14,23 +14,26 @@ from kronos_client.contract.base import Time
 from kronos_client.contract.operation import Operation
 
 MONTH, PROJECT, AGGREGATE = BY = ('month', 'project', 'aggregate')
-"""The keys of sums."""
+"""Properties by which moves can be summed."""
 
 
 class Sums(Response):
-    """Sums over the moves that ended in a time, and over the loads of the hosts in its days (UTC).
+    """Sums over the moves that ended in a range of time, and over the loads of the hosts in its
+    days (UTC). The sums are of the month, project and aggregate named here; each of these is null
+    where sums are not made by it.
 
-    month : ``2026-11``, in UTC; null where sums are not by month, as project and aggregate
-    project : uuid; also null for moves whose project is not known
-    servers : that were moved, each counted once; null where some of the moves are not kept singly
-        any more
-    memory_mb, seconds : of the completed moves: size of their servers, from request to end
-    observed_seconds : of the aggregates, that evaluations with data cover; null where none is kept
-        and in sums by project, as the next two
-    hot_seconds : of hosts above 0.9 in a policy
-    contended_seconds : of servers whose host is full in a policy
-    unmoved_hot_seconds, unmoved_contended_seconds : as they would be without moves; null where that
-        is known for less than observed_seconds
+    month : such as ``2026-11``, in UTC
+    project : uuid; null also for moves whose project is not known
+    servers : number of servers that were moved, each counted once; null where the single moves are
+        no longer kept
+    memory_mb, seconds : sums over completed moves: MiB of memory of the server, seconds from
+        request to end
+    observed_seconds : seconds of an aggregate for which evaluations had data; this and the next two
+        are null where none are kept, and in sums by project
+    hot_seconds : seconds of a host with a score above 0.9 in a policy
+    contended_seconds : seconds of a server on a host that is full in a policy
+    unmoved_hot_seconds, unmoved_contended_seconds : the same as they would be without moves; null
+        where they are not known for all of observed_seconds
     """
 
     month: str | None
@@ -50,8 +53,9 @@ class Sums(Response):
 
 
 class LoadOfTime(Response):
-    """The load of hosts from one day to another (UTC), both included, in minutes a day and
-    aggregate: of hosts above 0.9, and of servers whose host is full."""
+    """The loads from the day ``since`` to the day ``until`` (UTC), both included. ``hot_minutes``
+    are minutes of hosts with a score above 0.9, ``contended_minutes`` minutes of servers on full
+    hosts, both for each day and aggregate."""
 
     since: datetime.date
     until: datetime.date
@@ -61,10 +65,10 @@ class LoadOfTime(Response):
 
 
 class Comparison(Response):
-    """The load after the first completed move, and as long before it. Either is null where no
-    evaluation of its time is kept. ``without_moves`` is the load after it as it would be without
-    the moves of four weeks, by the scores of the same evaluations. ``explanation`` says what is
-    compared, or why nothing is."""
+    """The loads ``before`` and ``after`` the first completed move, over times of the same length.
+    Either is null where no evaluation of its time is kept. ``without_moves`` has the loads after
+    that move as they would be without the moves of four weeks, computed from the scores of the same
+    evaluations. ``explanation`` says what is compared, or why nothing is."""
 
     explanation: str
     before: LoadOfTime | None
@@ -73,7 +77,8 @@ class Comparison(Response):
 
 
 class Report(Response):
-    """``oldest`` is the time at which the first move in the sums ended."""
+    """Sums over moves and loads. ``oldest`` is the time at which the first move in the sums
+    ended."""
 
     since: Time
     until: Time
@@ -83,8 +88,9 @@ class Report(Response):
 
 
 class ShowReport(Request):
-    """Without ``by`` there is one sum of all. ``since`` is a year before ``until`` by default,
-    ``until`` is now. Of moves that are not kept singly, and of loads, whole days (UTC) count."""
+    """Show sums over moves and loads. Without ``by`` everything is in one sum. By default,
+    ``until`` is the present and ``since`` is a year earlier. Loads, and moves that are no longer
+    kept singly, are counted by whole days (UTC)."""
 
     by: Annotated[list[Literal['month', 'project', 'aggregate']], msgspec.Meta(max_length=3)] = []
     since: Maybe = None

@@ -1,4 +1,5 @@
-"""Room: how many more servers fit, which hosts may fail, and the moves that would make room."""
+"""Room: the number of further servers that fit, the hosts that may fail, and the moves that make
+room."""
 
 from typing import Annotated
 
@@ -15,23 +16,26 @@ from kronos_client.contract.operation import OPERATOR
 from kronos_client.contract.operation import Operation
 
 FITS, DOES_NOT, NOT_FOUND = VERDICTS = ('fits', 'does_not_fit', 'not_found')
-"""Verdicts on the servers of a lost host: a placement is known on which all restart; there is none;
-none was found, and none is excluded."""
+"""Results of judging the loss of a host: its servers can all restart elsewhere; they cannot; it is
+not known, because no way was found and none was excluded."""
 
 Several = Annotated[list[Name], msgspec.Meta(max_length=100)]
-"""Changes of one kind in a request. Each has the whole cloud looked at."""
+"""The changes of one kind in a request, at most 100. Chosen because every change takes time in
+proportion to the size of the cloud."""
 
 MoveCount = Annotated[int, msgspec.Meta(ge=1, le=1000)]
-"""Moves that may be made so that more servers fit. Each takes time to find."""
+"""Maximum number of moves that may be made so that more servers fit, up to 1000. Chosen because
+every move takes time to find."""
 
 
 class Changes(Request):
-    """The base of questions about the cloud as it would be after changes, made in this order.
+    """The base of requests about the cloud as it would be after hypothetical changes. The changes
+    are made in this order.
 
-    ratio : texts such as ``VCPU=8``: the allocation ratio of a resource class on all hosts
-    add : texts such as ``2:like=compute1``: so many empty hosts like one
+    ratio : texts such as ``VCPU=8``: a new allocation ratio of a resource class on all hosts
+    add : texts such as ``2:like=compute1``: a number of new empty hosts like an existing one
     lose : names of hosts that fail together, or failure domains such as ``rack=r3``
-    boot : texts such as ``3:m1.large``: so many new servers
+    boot : texts such as ``3:m1.large``: a number of new servers of a flavor
     """
 
     ratio: Several = []
@@ -41,11 +45,11 @@ class Changes(Request):
 
 
 class Outcome(Response):
-    """The outcome of changes; empty where no change was asked for.
+    """The outcome of hypothetical changes. All fields are empty where none was asked for.
 
-    left : uuid of each server of a lost host that does not restart to why
-    names : uuid of each of these to its name
-    not_booted : flavors of new servers to how many of them find no room
+    left : uuid of each server of a lost host that does not restart to the reason
+    names : uuid of each server in ``left`` to its name
+    not_booted : flavor to the number of its new servers that find no room
     """
 
     left: dict[str, str]
@@ -54,21 +58,23 @@ class Outcome(Response):
 
 
 class FlavorSlots(Response):
-    """Numbers of further servers of a flavor that fit.
+    """The number of further servers of a flavor that fit.
 
     flavor : its name, or the size that was asked for
-    now : without any move
-    after_loss : at least, once any one host has failed and its servers have restarted; null where
-        that was not asked for, or where the servers of some host do not all restart
-    hosts : that take at least one more, by name
-    unusable : resource class to what is free on hosts that may take such servers, and too little
-        there or in what hosts share for one more
-    short : the resource class of which the next one finds too little; null where no host may take
-        such servers
-    full_in_days : in about how many days none fits any more, by the counts of past evaluations;
-        null where no aggregate was named, or where there is no certain trend
-    full_in_days_error : by how many days that may be off, twice its standard error
-    after_moves : at least, after the moves that were asked for; null where none were
+    now : number that fits without any move
+    after_loss : number that fits after the failure of one host, whichever it is, once its servers
+        have restarted; null where it was not asked for, or where the servers of some host do not
+        all restart
+    hosts : name of each host that takes at least one more to their number
+    unusable : resource class to the amount that is free on hosts that may take such servers, but
+        where too little of some resource is left for one more
+    short : resource class of which too little is left for the next server; null where no host may
+        take such servers
+    full_in_days : predicted number of days until none fits any more, from the counts of past
+        evaluations; null where no aggregate was named, or where there is no clear trend
+    full_in_days_error : twice the standard error of ``full_in_days``, in days
+    after_moves : number that fits at least after the moves that the request permits; null where it
+        permits none
     """
 
     flavor: str
@@ -83,8 +89,9 @@ class FlavorSlots(Response):
 
 
 class Capacity(Response):
-    """``not_restarting`` are the hosts whose servers do not all restart, or of which that is not
-    known; empty where loss was not asked for."""
+    """The number of further servers that fit, by flavor. ``not_restarting`` has the hosts whose
+    servers do not all restart after a loss, or of which it is not known; empty where loss was not
+    asked for."""
 
     slots: list[FlavorSlots]
     not_restarting: list[str]
@@ -92,9 +99,10 @@ class Capacity(Response):
 
 
 class ShowCapacity(Changes):
-    """``flavors`` are names of flavors, or sizes such as 4:8192:40 (VCPUs, MiB, GiB); without any,
-    all flavors count. With ``loss`` slots are also counted after the loss of any one host; with
-    ``moves`` after as many moves at most, of each flavor for itself."""
+    """Count the further servers that fit. ``flavors`` are names of flavors, or sizes such as
+    4:8192:40 (VCPUs, MiB, GiB); without any, all flavors are counted. With ``loss`` servers are
+    also counted after the loss of any one host. With ``moves`` they are also counted after at most
+    that many moves, for each flavor by itself."""
 
     flavors: Names = []
     aggregate: Name | None = None
@@ -104,14 +112,14 @@ class ShowCapacity(Changes):
 
 
 class HostLoss(Response):
-    """The servers of a host, if it fails.
+    """The servers of a host that fails, and whether they restart elsewhere.
 
     verdict : one of :data:`VERDICTS`
-    in_novas_order : whether all restart where Nova's scheduler sends them, without named
+    in_novas_order : whether all restart if Nova's scheduler chooses the hosts, without named
         destinations
-    servers : on the host
-    left : uuid of each server that finds no place to why
-    names : uuid of each of these to its name
+    servers : number of servers on the host
+    left : uuid of each server that does not restart to the reason
+    names : uuid of each server in ``left`` to its name
     """
 
     host: str
@@ -128,14 +136,15 @@ class Failover(Response):
 
 
 class CheckFailover(Changes):
-    """Hosts to judge; without any, all that have servers."""
+    """Judge whether the servers of ``hosts`` restart elsewhere if their host fails. Without
+    ``hosts`` all hosts with servers are judged."""
 
     hosts: Names = []
     aggregate: Name | None = None
 
 
 class RoomMove(Response):
-    """A move that makes room; the names of its server and hosts."""
+    """A server's move to another host, or its restart there after the loss of its host."""
 
     instance_uuid: str
     instance_name: str
@@ -148,8 +157,8 @@ class Room(Response):
     """The moves after which new servers fit, in an order in which they may run.
 
     hosts : on which the new servers find room, by name with how many
-    missing : why others of them find none
-    is_proven : whether no moves make room for more of them
+    missing : reasons why the rest of the new servers find no room
+    is_proven : whether it is proven that no moves make room for more of them
     """
 
     moves: list[RoomMove]
@@ -161,7 +170,8 @@ class Room(Response):
 
 
 class CheckRoom(Changes, kw_only=True):
-    """``flavor`` is the name of a flavor, or a size such as 4:8192:40."""
+    """Find moves that make room for ``count`` servers. ``flavor`` is the name of a flavor, or a
+    size such as 4:8192:40 (VCPUs, MiB, GiB)."""
 
     flavor: Name
     count: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
@@ -173,15 +183,16 @@ class Hold(Response):
     """Room that is made for new servers and kept for them.
 
     state : one of :data:`HOLD_STATES`
-    project_id : whose servers may use it; null for those of any project with the flavor
-    moves, memory_mb : the most moves, and MiB to copy, that were shown
+    project_id : project whose servers may use it; null for any project
+    moves, memory_mb : number of moves, and MiB to copy, that were shown before the approval; the
+        moves may not exceed them
     hosts : on which the new servers find room, by name with how many
-    used : uuid of each server that has come to its host
-    keeper : what keeps it from other servers, one of :data:`KEEPERS`; null while nothing does
-    consumers : uuid of each consumer whose allocation in placement keeps room for a server to
-        come, to its host
+    used : uuid of each server that uses it to the host of the server
+    keeper : one of :data:`KEEPERS`, which keeps other servers out of it; null while it is not kept
+    consumers : uuid of each consumer in placement whose allocation keeps room for one server, to
+        the host
     plan : uuid of the newest plan of its moves; null for none
-    problem : why it is not there, or not started
+    problem : reason why the room is not there, or its moves have not begun
     """
 
     uuid: str
@@ -206,12 +217,14 @@ class Hold(Response):
 
 
 HOLD_STATES = ('proposed', 'requested', 'making', 'held', 'used', 'released', 'expired', 'failed')
-"""States of room: waits for approval, waits for its moves, moves are in progress, is kept, all of
-it is used, was given up, its time is over, no moves make it."""
+"""States of a room, in this order: its moves wait for approval; they are approved and not yet
+started; they are in progress; it is kept; servers use all of it; an operator released it; its time
+is over; no moves make it."""
 
 
 KEEPERS = ('filter', 'allocations')
-"""Keepers of room from other servers: KronosFilter in nova-scheduler, or allocations."""
+"""Means that keep other servers out of a room: KronosFilter in nova-scheduler, or allocations in
+placement."""
 
 
 class Holds(Response):
@@ -219,32 +232,32 @@ class Holds(Response):
 
 
 class RoomMade(Response):
-    """The moves that make the room, and what was written down; null where there is no room for
-    all."""
+    """The moves that make the room, and the recorded request; ``hold`` is null where there is no
+    room for all servers."""
 
     room: Room
     hold: Hold | None
 
 
 class ListRooms(Request):
-    """By default room that has ended is left out."""
+    """List rooms. Without ``all``, rooms that have ended are left out."""
 
     all: bool = False
 
 
 class OneRoom(Request):
-    """``room`` is the uuid of room."""
+    """A request about one room. ``room`` is its uuid."""
 
     room: str
 
 
 class MakeRoom(Request, kw_only=True):
-    """Make room for ``count`` servers of a flavor, and keep it for them for ``hold_seconds`` once
-    it is there: for servers of one project, or of any with the flavor. Where servers have to move
-    nothing begins before an operator approves the moves; ``approve`` does so at once.
+    """Make room for ``count`` servers of a flavor, of one project or of any. Once it is free it is
+    kept for them for ``hold_seconds``. Where servers have to move, the moves begin after an
+    operator has approved them, or at once with ``approve``.
 
-    Moves after which hosts could not be lost any more that can be lost now are refused, unless
-    ``force`` is set."""
+    Hosts that can be lost now (all of their servers would restart elsewhere) must stay so after the
+    moves; otherwise the request is refused, unless ``force`` is set."""
 
     flavor: Name
     count: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
@@ -257,11 +270,12 @@ class MakeRoom(Request, kw_only=True):
 
 
 class Fragments(Response):
-    """The moves after which most new servers of a flavor fit, in an order in which they may run.
+    """The moves after which the most new servers of a flavor fit, in an order in which they can
+    run.
 
-    before, after : how many fit without the moves, and after them
-    rate_before, rate_after : the part of the free CPUs that is no room for such a server, on hosts
-        that may take them
+    before, after : number of servers that fit without the moves, and after them
+    rate_before, rate_after : part (0 to 1) of the free CPUs of hosts that may take such servers
+        which no such server can use
     """
 
     moves: list[RoomMove]
@@ -274,8 +288,8 @@ class Fragments(Response):
 
 
 class ShowFragments(Changes, kw_only=True):
-    """``flavor`` is the name of a flavor, or a size such as 4:8192:40; ``moves`` are made at
-    most."""
+    """Find the moves after which the most new servers fit. ``flavor`` is the name of a flavor, or a
+    size such as 4:8192:40 (VCPUs, MiB, GiB). ``moves`` is the maximum number of moves."""
 
     flavor: Name
     moves: MoveCount = 50
@@ -284,10 +298,10 @@ class ShowFragments(Changes, kw_only=True):
 
 
 class SupposedLoad(Response):
-    """Load as it is, after changes, and after the moves of the plan that would follow; null where
-    it is not known.
+    """A load in a policy: ``now``, ``changed`` by the hypothetical changes, and ``planned`` after
+    the moves of the plan that would follow. Each is null where it is not known.
 
-    host : whose load this is; null for the imbalance of the aggregate
+    host : name of the host with this load; null where it is the imbalance of the aggregate
     """
 
     aggregate: str
@@ -299,11 +313,11 @@ class SupposedLoad(Response):
 
 
 class ChangedLoad(Response):
-    """The load of a changed cloud.
+    """The loads in a cloud after hypothetical changes.
 
-    restarts : the servers of lost hosts that restart, and where
-    moves : of the plans that would follow, in their order
-    problems : why the load is not known in an aggregate or policy
+    restarts : restarts of the servers of lost hosts, as moves to the host on which each restarts
+    moves : moves of the plans that would follow, in order
+    problems : reasons why the load in an aggregate or policy is not known
     """
 
     loads: list[SupposedLoad]
@@ -314,7 +328,8 @@ class ChangedLoad(Response):
 
 
 class ShowChangedLoad(Changes):
-    """Without ``aggregate`` all aggregates that Kronos looks after count."""
+    """Show the load after hypothetical changes. Without ``aggregate``, all aggregates in scope are
+    shown."""
 
     aggregate: Name | None = None
 

@@ -1,4 +1,4 @@
-"""Servers: why one was moved, or stays."""
+"""Servers: the servers that Kronos knows, and the reasons why one was moved or stays."""
 
 from kronos_client.contract.base import Maybe
 from kronos_client.contract.base import Name
@@ -13,8 +13,8 @@ from kronos_client.contract.plans import PlannedMove
 
 
 class ExplainedMove(Move):
-    """A move with what its plan had to gain: the combined imbalance before and after the plan, and
-    the best alternative; null where the report of the plan is no longer kept."""
+    """A move with the combined imbalance before and after its plan, and the best alternative. These
+    are null where the report of the plan is no longer kept."""
 
     plan_imbalance_before: float | None
     plan_imbalance_after: float | None
@@ -24,11 +24,12 @@ class ExplainedMove(Move):
 class Explanation(Response):
     """The reasons for which a server is moved or stays.
 
-    ``stays_because`` is the reason for which the last evaluation left it, or the outcome of an
-    evaluation that moves nothing, as where the aggregate is balanced. ``planned`` is its move
-    in a plan that waits or runs. ``moves`` are the latest, the newest first; of a request with
-    ``at`` those that had begun by then. ``movable`` is ``live``, ``cold`` or ``no``, whatever its
-    status; ``immovable_because`` is Nova's reason against a live migration, empty for none.
+    ``stays_because`` is the reason why the last evaluation did not move the server, or the outcome
+    of an evaluation that moved nothing, for example because the aggregate is balanced. ``planned``
+    is its move in a plan that waits or runs. ``moves`` has its latest moves, the newest first; if
+    the request has ``at``, only those that had begun by then. ``movable`` is the way in which Nova
+    can migrate it, whatever its status: ``live``, ``cold`` or ``no``. ``immovable_because`` is
+    Nova's reason against a live migration, empty for none.
     """
 
     instance_uuid: str
@@ -49,14 +50,15 @@ class Explanation(Response):
 
 
 class ExplainServer(Request):
-    """``server`` is a name or a uuid."""
+    """Explain a server. ``server`` is its name or uuid. With ``at``, only moves that had begun by
+    that time are in the response."""
 
     server: str
     at: Maybe = None
 
 
 class Server(Response):
-    """A server that Kronos knows. ``seen_at`` is when its name was last read."""
+    """A server that Kronos knows. ``seen_at`` is the time at which its name was last read."""
 
     uuid: str
     name: str
@@ -64,14 +66,14 @@ class Server(Response):
 
 
 class Servers(Response):
-    """``next`` is the marker of the next page, or null."""
+    """A page of servers. ``next`` is the marker of the next page; null on the last page."""
 
     servers: list[Server]
     next: str | None
 
 
 class ListServers(Page):
-    """``name`` is a part of the names, without regard to case. ``marker`` is a uuid."""
+    """List servers whose names contain ``name``, without regard to case. ``marker`` is a uuid."""
 
     name: Name | None = None
 

@@ -1,4 +1,5 @@
-"""The state of Kronos: aggregates, workers, drains, and what an operator should know."""
+"""The state of Kronos: aggregates, workers, drains, and conditions that an operator should know
+of."""
 
 from kronos_client.contract.automation import Pause
 from kronos_client.contract.base import Maybe
@@ -8,15 +9,16 @@ from kronos_client.contract.base import Time
 from kronos_client.contract.operation import Operation
 
 NOTICE, WARNING, CRITICAL = 'notice', 'warning', 'critical'
-"""Severities of conditions: intended by an operator, worth a look, to be repaired."""
+"""Severities of conditions, in this order: intended by an operator, to be looked into, to be
+repaired."""
 
 SEVERITIES = (CRITICAL, WARNING, NOTICE)
-"""The worst first."""
+"""All severities, the worst first."""
 
 
 class Problem(Response):
-    """A condition that an operator should know of, and what to do about it. ``since`` is when it
-    began, null where that is not known."""
+    """A condition that an operator should know of, and its remedy. ``since`` is the time at which
+    it began, null where that is not known."""
 
     severity: str
     what: str
@@ -25,8 +27,8 @@ class Problem(Response):
 
 
 class Policy(Response):
-    """A policy at the last evaluation; the imbalance is null where there was no data. ``forecast``
-    describes the use of its forecast, and is empty where it has none."""
+    """A policy at the last evaluation of an aggregate. ``imbalance`` is null where there was no
+    data. ``forecast`` describes how its forecast was used, and is empty where it has none."""
 
     name: str
     imbalance: float | None
@@ -36,8 +38,8 @@ class Policy(Response):
 
 
 class OpenPlan(Response):
-    """The plan of an aggregate that waits or runs; ``states`` counts its moves.
-    ``remaining_seconds`` is null where no past move tells how long one takes."""
+    """The plan of an aggregate that waits or runs. ``states`` maps each state to the number of its
+    moves in it. ``remaining_seconds`` is null where it cannot be predicted from past moves."""
 
     uuid: str
     state: str
@@ -51,12 +53,13 @@ class OpenPlan(Response):
 
 
 class Losses(Response):
-    """The hosts of an aggregate, or the failure domains that they are in, by what would become of
-    their servers if each were lost alone: all restart elsewhere (``fits``), do not
-    (``does_not_fit``), or it is not known (``not_found``); of ``not_judged`` nothing was asked.
-    ``level`` is that of the failure domains, null for hosts. Of those that fit, ``in_order`` also
-    do in Nova's own order, and ``not_in_order`` do not. ``worst`` is the loss after which most
-    servers restart nowhere, ``why`` says which; both are empty where there is none."""
+    """Counts of the hosts of an aggregate, or of the failure domains of its hosts, by the result of
+    judging the loss of each alone: all servers restart elsewhere (``fits``), they do not
+    (``does_not_fit``), it is not known (``not_found``), or the loss was not judged
+    (``not_judged``). ``level`` is the level of the failure domains, null for hosts. Of those
+    counted in ``fits``, ``in_order`` also fit if Nova's scheduler chooses the hosts one server
+    after the other, and ``not_in_order`` do not. ``worst`` names the loss after which the most
+    servers do not restart, and ``why`` explains it; both are empty where all restart."""
 
     level: str | None
     fits: int
@@ -71,12 +74,13 @@ class Losses(Response):
 
 
 class Aggregate(Response):
-    """An aggregate in scope. ``reason`` explains the outcome of its last evaluation.
-    ``window_opens_at`` is null while its moves may be started. ``health`` is from 0 to 100, or null
-    where it is not known. ``immovable`` counts the servers that Nova does not migrate live.
-    ``repairs`` is the level of repairs of violated rules. ``domains`` maps levels of failure
-    domains to how many of them its hosts are in, the largest first. ``losses`` are the verdicts on
-    the loss of its hosts, then of failure domains; none where these were not judged."""
+    """An aggregate in scope, with its last evaluation. ``reason`` explains the outcome of that
+    evaluation. ``window_opens_at`` is null while its moves may be started. ``health`` is from 0 to
+    100, or null where it is not known. ``immovable`` counts the servers that Nova does not migrate
+    live. ``repairs`` is the level of repairs of violated rules. ``domains`` maps each level of
+    failure domains, the largest first, to the number of domains that its hosts are in. ``losses``
+    has the results of judging the loss of its hosts, then of each level of failure domains; it is
+    empty where none was judged."""
 
     name: str
     level: str
@@ -104,8 +108,9 @@ class Aggregates(Response):
 
 
 class Worker(Response):
-    """A process that reported. ``role`` is ``executor`` (in a conductor or by itself), ``engine``,
-    ``room-filter`` (nova-scheduler with KronosFilter) or ``scheduler`` (nova-scheduler without)."""
+    """A process of Kronos or nova-scheduler that reports to the control database. ``role`` is
+    ``executor`` (in a conductor or by itself), ``engine``, ``room-filter`` (nova-scheduler with
+    KronosFilter) or ``scheduler`` (nova-scheduler without)."""
 
     name: str
     role: str
@@ -114,8 +119,9 @@ class Worker(Response):
 
 
 class DrainState(Response):
-    """A host that is being emptied, is empty, or waits to be released. ``blocked`` counts the
-    servers that stay. ``remaining_seconds`` is null where no move off it is planned."""
+    """A host that is being emptied, or is empty and waits to be released. ``blocked`` counts the
+    servers that have to stay. ``remaining_seconds`` is null where no move off the host is
+    planned."""
 
     host: str
     aggregate: str
@@ -132,7 +138,7 @@ class MaintainedHost(Response):
 
 
 class MaintenanceState(Response):
-    """The maintenance that is not done, with its hosts in order."""
+    """The maintenance in progress, with its hosts in order."""
 
     state: str
     requested_by: str
@@ -140,10 +146,10 @@ class MaintenanceState(Response):
 
 
 class Status(Response):
-    """The state of Kronos. ``problems`` are the conditions, the worst first; ``severity`` is that
-    of the first, or null. ``cloud`` is the name of the cloud, null where nova.conf has none.
-    ``pauses`` are the pauses and stops in force, the oldest first. ``aggregates`` are null unless
-    they were asked for."""
+    """The state of Kronos. ``problems`` has the conditions, the worst first; ``severity`` is that
+    of the first, null for none. ``cloud`` is the name of the cloud, null where nova.conf has none.
+    ``pauses`` has the pauses and stops in force, the oldest first. ``aggregates`` is null unless
+    the request asked for them."""
 
     at: Time
     cloud: str | None
@@ -160,13 +166,14 @@ class Status(Response):
 
 
 class ShowStatus(Request):
-    """``aggregates`` adds those in scope to the answer, as of the same moment."""
+    """Show the state of Kronos. With ``aggregates``, the response has the aggregates in scope too,
+    read at the same time."""
 
     aggregates: bool = False
 
 
 class OneAggregate(Request):
-    """``aggregate`` is the name of an aggregate in scope."""
+    """A request about one aggregate in scope. ``aggregate`` is its name."""
 
     aggregate: str
 

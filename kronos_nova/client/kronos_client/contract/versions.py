@@ -4,4 +4,4 @@ SERVICE = 'kronos'
 """Service type in keystone's catalogue and in the microversion header."""
 
 VERSIONS = ('1.0',)
-"""Microversions, the newest last; the documentation lists what each changed."""
+"""Microversions of the API, the newest last. The documentation lists the changes of each."""
