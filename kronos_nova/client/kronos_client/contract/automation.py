@@ -124,11 +124,11 @@ class ListEvents(Request):
 
 SHOW = Operation(
     name='automation:show', command='automation show', method='GET', path='/v1/automation',
-    response=Automation, summary='Levels and pauses, and who set them.')
+    response=Automation, summary='The levels, pauses and stops in force, with their authors.')
 HISTORY = Operation(
     name='automation:history', command='automation history', method='GET',
     path='/v1/automation/history', request=ListEvents, response=SwitchEvents,
-    summary='Who set which level or pause, the newest first.')
+    summary='Changes of levels, pauses and stops with their authors, the newest first.')
 SET = Operation(
     name='automation:set', command='automation set', method='PUT',
     path='/v1/aggregates/{aggregate}/automation', request=SetLevel, response=Automation,
@@ -145,6 +145,6 @@ RESUME = Operation(
 STOP = Operation(
     name='automation:stop', command='stop', method='POST', path='/v1/stop', request=Stop,
     response=Stopped, audience=OPERATOR, refusals=(404,),
-    summary='Start no move, give up those that wait, and abort those in progress.')
+    summary='Start no move, abandon those that wait, and abort those in progress.')
 
 OPERATIONS = (SHOW, HISTORY, SET, PAUSE, RESUME, STOP)

@@ -159,12 +159,13 @@ LIST = Operation(
     summary='Hosts that are being emptied, or wait for release.')
 SHOW = Operation(
     name='drains:show', method='GET', path='/v1/drains/{drain}', request=OneDrain, response=Drain,
-    refusals=(404,), summary='The progress of a drain, and what stays and why.')
+    refusals=(404,),
+    summary='The progress of a drain, with the servers that stay and their reasons.')
 BEGIN = Operation(
     name='drains:begin', method='POST', path='/v1/drains', request=BeginDrains,
     response=DrainsBegun, audience=OPERATOR, status=202, is_slow=True, refusals=(404, 409),
     command='host drain',
-    summary='Empty hosts, or only check whether and where everything fits.')
+    summary='Empty hosts, or only check whether and where their servers fit.')
 RELEASE = Operation(
     name='drains:release', method='POST', path='/v1/hosts/{host}/release', request=OneHost,
     response=Drain, audience=OPERATOR, status=202, refusals=(404, 409), command='host release',
@@ -172,6 +173,6 @@ RELEASE = Operation(
 OCCUPIED = Operation(
     name='drains:host', method='GET', path='/v1/hosts/{host}/occupancy', request=OneHost,
     response=Occupancy, refusals=(404,), command='host status', is_slow=True,
-    summary='Whether a host is empty, what is on it, and what stays and why.')
+    summary='Whether a host is empty, with the servers on it and the reasons for which they stay.')
 
 OPERATIONS = (LIST, SHOW, BEGIN, RELEASE, OCCUPIED)

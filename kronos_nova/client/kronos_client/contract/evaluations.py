@@ -94,7 +94,7 @@ class ShowHistory(Request):
 SHOW = Operation(
     name='evaluations:show', method='GET', path='/v1/aggregates/{aggregate}/evaluation',
     request=OneAggregate, response=Evaluation, refusals=(404,),
-    summary='The last evaluation of an aggregate: policies, hosts, what stays and why.')
+    summary='The last evaluation of an aggregate: policies, hosts, and why servers stay.')
 HISTORY = Operation(
     name='evaluations:history', method='GET', path='/v1/aggregates/{aggregate}/history',
     request=ShowHistory, response=History, refusals=(404,),

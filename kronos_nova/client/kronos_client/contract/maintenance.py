@@ -44,11 +44,11 @@ SHOW = Operation(
 STOP = Operation(
     name='maintenance:stop', method='POST', path='/v1/maintenance/stop', response=Maintenance,
     command='maintenance stop', audience=OPERATOR, refusals=(404,),
-    summary='Begin with no further host; those at work are carried to their end.')
+    summary='Begin to service no further host. Hosts that are being serviced are finished.')
 END = Operation(
     name='maintenance:end', method='POST', path='/v1/maintenance/end', response=Maintenance,
     command='maintenance end', audience=OPERATOR, refusals=(404,),
-    summary='End a maintenance; hosts that wait are not serviced.')
+    summary='End a maintenance. Its hosts that still wait are not serviced.')
 DONE = Operation(
     name='maintenance:done', method='POST', path='/v1/maintenance/hosts/{host}/done',
     request=OneHost, response=Maintenance, command='maintenance done', audience=OPERATOR,

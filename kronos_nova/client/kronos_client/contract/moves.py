@@ -104,7 +104,7 @@ LIST = Operation(
 SHOW = Operation(
     name='moves:show', command='move show', method='GET', path='/v1/moves/{move}',
     request=OneMove, response=MoveDetail, refusals=(404,),
-    summary='A move and every step of it.')
+    summary='A move with every change of its state.')
 ABORT = Operation(
     name='moves:abort', command='move abort', method='POST', path='/v1/moves/{move}/abort',
     request=OneMove, audience=OPERATOR, status=202, refusals=(404, 409),

@@ -182,11 +182,11 @@ LIST = Operation(
 SHOW = Operation(
     name='plans:show', command='plan show', method='GET', path='/v1/plans/{plan}',
     request=OnePlan, response=PlanDetail, refusals=(404,),
-    summary='A plan with the reason of every move, and of what stayed.')
+    summary='A plan with its moves, their reasons, and the reasons for which servers stayed.')
 APPROVE = Operation(
     name='plans:approve', command='plan approve', method='POST', path='/v1/plans/{plan}/approve',
     request=ApprovePlan, response=Approved, audience=OPERATOR, refusals=(404, 409),
-    summary='Let a proposed plan run, wholly or without some of its moves.')
+    summary='Approve a proposed plan, with all of its moves or without some.')
 REJECT = Operation(
     name='plans:reject', command='plan reject', method='POST', path='/v1/plans/{plan}/reject',
     request=OnePlan, audience=OPERATOR, status=204, refusals=(404, 409),

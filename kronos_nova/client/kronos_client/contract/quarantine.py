@@ -35,6 +35,6 @@ LIST = Operation(
 REMOVE = Operation(
     name='quarantine:end', command='quarantine remove', method='DELETE',
     path='/v1/quarantine/{server}', request=RemoveQuarantine, audience=OPERATOR, status=204,
-    refusals=(404,), summary='Let a server be moved again.')
+    refusals=(404,), summary='End the quarantine of a server, so that it may be moved again.')
 
 OPERATIONS = (LIST, REMOVE)

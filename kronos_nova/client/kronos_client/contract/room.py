@@ -337,7 +337,7 @@ class ShowChangedLoad(Changes):
 CAPACITY = Operation(
     name='room:capacity', command='capacity', method='GET', path='/v1/capacity',
     request=ShowCapacity, response=Capacity, is_slow=True, refusals=(404,),
-    summary='How many more servers of each flavor fit, now and after the loss of a host.')
+    summary='The number of further servers that fit, by flavor, now and after the loss of a host.')
 FAILOVER = Operation(
     name='room:failover', command='failover', method='GET', path='/v1/failover',
     request=CheckFailover, response=Failover, is_slow=True, refusals=(404,),
@@ -349,11 +349,11 @@ CHECK = Operation(
 FRAGMENTS = Operation(
     name='room:fragments', command='room fragments', method='GET', path='/v1/fragments',
     request=ShowFragments, response=Fragments, is_slow=True, refusals=(404,),
-    summary='The moves after which most new servers of a flavor fit.')
+    summary='The moves after which the most new servers of a flavor fit.')
 WHAT_IF = Operation(
     name='room:what_if', command='room what-if', method='GET', path='/v1/what-if',
     request=ShowChangedLoad, response=ChangedLoad, is_slow=True, refusals=(404,),
-    summary='The load after changes that are only thought of, and the moves that would follow.')
+    summary='The load after hypothetical changes of the cloud, and the moves that would follow.')
 
 MAKE = Operation(
     name='room:make', command='room make', method='POST', path='/v1/rooms', request=MakeRoom,
@@ -361,17 +361,18 @@ MAKE = Operation(
     summary='Make room for new servers by moving others, and keep it for them.')
 LIST = Operation(
     name='room:list', command='room list', method='GET', path='/v1/rooms', request=ListRooms,
-    response=Holds, summary='Room that is made or kept for new servers.')
+    response=Holds, summary='The rooms that are being made or kept for new servers.')
 SHOW = Operation(
     name='room:show', command='room show', method='GET', path='/v1/rooms/{room}', request=OneRoom,
-    response=Hold, refusals=(404,), summary='Room for new servers, and how far it is.')
+    response=Hold, refusals=(404,),
+    summary='A room for new servers, with the progress of making it.')
 APPROVE = Operation(
     name='room:approve', command='room approve', method='POST', path='/v1/rooms/{room}/approve',
     request=OneRoom, response=Hold, audience=OPERATOR, status=202, refusals=(404, 409),
-    summary='Let the moves begin that make room.')
+    summary='Approve the moves that make a room, so that they begin.')
 RELEASE = Operation(
     name='room:release', command='room release', method='POST', path='/v1/rooms/{room}/release',
     request=OneRoom, response=Hold, audience=OPERATOR, refusals=(404, 409),
-    summary='Keep room for new servers no longer; moves that have not begun are given up.')
+    summary='Release a room. Moves for it that have not begun are abandoned.')
 
 OPERATIONS = (CAPACITY, FAILOVER, CHECK, FRAGMENTS, WHAT_IF, MAKE, LIST, SHOW, APPROVE, RELEASE)
