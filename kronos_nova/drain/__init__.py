@@ -1,1 +1,1 @@
-"""Drains of hosts: requests of operators, plans and progress."""
+"""Drains of hosts: the requests of operators, the plans that empty the hosts, and the progress."""

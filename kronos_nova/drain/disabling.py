@@ -1,5 +1,5 @@
-"""The nova-compute services of drained hosts: a drain disables them first and enables them at its
-release."""
+"""The nova-compute services of drained hosts. A drain disables the service of its host first, and
+its release enables it."""
 
 import dataclasses
 import datetime
@@ -20,9 +20,9 @@ from kronos_nova.executor.ports import ExecutorPorts
 LOG = logging.getLogger(__name__)
 
 LOOK_AGAIN_SECONDS = 15
-"""Seconds between two checks whether a host is still disabled, and still empty. Raised, a host that
-was enabled by hand is drained for longer; lowered, Nova has more requests, because a drain may last
-for days."""
+"""Seconds between two checks whether a host is still disabled, and still empty. Raised, servers are
+moved off for longer after an operator has enabled the host; lowered, Nova has more requests,
+because a drain may last for days."""
 
 RUNNING, OFF = 'ACTIVE', 'SHUTOFF'
 """Statuses of a server before and after it is stopped."""
@@ -32,7 +32,7 @@ UNCONFIRMED = 'VERIFY_RESIZE'
 such a server."""
 
 WHO = 'the drain service'
-"""Author in the journal of moves that this service gives up."""
+"""Name that the journal shows as the author where this service ends moves."""
 
 PREFIX = 'kronos drain'
 """Beginning of the disabled reason of services that Kronos disables, by which it recognises
@@ -46,19 +46,22 @@ HA_REASONS = ('Masakari', 'instanceha')
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Timer:
-    """A deadline by the monotonic clock of this process."""
+    """A deadline of a drain, converted once into the monotonic clock of this process.
+
+    deadline : time that the drain has
+    ends_at : the same time in seconds of the monotonic clock
+    """
 
     deadline: datetime.datetime
     ends_at: float
 
 
 class DrainService:
-    """Disables and enables the services of drained hosts, in one worker. Any number of workers may
-    run it at the same time, because repeated steps have no effect.
+    """Disables and enables the services of drained hosts. Any number of workers may run it at the
+    same time, because repeated steps have no effect.
 
     :param executor_ports: ExecutorPorts
-    :param ha_reasons: returns the beginnings of the disabled reasons that services for high
-        availability set
+    :param ha_reasons: function that returns ``[kronos_executor] ha_disabled_reasons``
     :param ha: HighAvailability
     """
 
@@ -77,7 +80,8 @@ class DrainService:
         self._timers: dict[str, _Timer] = {}
 
     def tick(self) -> None:
-        """Disable, check or enable the services of hosts, as their drains need.
+        """Do the next step of every drain in scope: disable, check or enable the service of its
+        host.
 
         :raises DBError: the control database cannot be reached
         """
@@ -91,7 +95,7 @@ class DrainService:
             try:
                 self._step(drain)
             except exception.NovaClientError as error:
-                LOG.warning('The drain of %s waits: %s', drain.host, error)
+                LOG.warning('The drain of host %s waits for Nova: %s', drain.host, error)
 
     def _step(self, drain: drains.Drain) -> None:
         if drain.state == drains.RELEASING:
@@ -105,7 +109,7 @@ class DrainService:
 
     def _timer(self, drain: drains.Drain, deadline: datetime.datetime) -> _Timer:
         """Return the timer of a drain. It starts when this process first reads the deadline, so
-        that later changes of the shared clock have no effect."""
+        that later corrections of the system clock have no effect."""
         known = self._timers.get(drain.uuid)
         if known is not None and known.deadline == deadline:
             return known
@@ -134,9 +138,10 @@ class DrainService:
             self._open(drain)
 
     def _leave_alone(self, drain: drains.Drain) -> None:
-        """Tell the service for high availability not to act on a host that is rebooted during its
-        drain, unless an operator has done so. This is recorded first, so that it is reverted later
-        even if this worker dies in between."""
+        """Ask the service for high availability not to act on the host, because it may be rebooted
+        during its drain. Nothing is done if an operator has asked for this already. The request is
+        recorded before it is sent, so that it is reverted later even if this worker dies in
+        between."""
         is_wanted = drain.is_unwatched or self.ha.is_watched(drain.host)
         if is_wanted and self.drains.note(drain, drains.ACTIVE, is_unwatched=True):
             self.ha.watch(drain.host, False)
@@ -146,8 +151,10 @@ class DrainService:
             self.ha.watch(drain.host, True)
 
     def _see_what_is_left_of_it(self, drain: drains.Drain) -> None:
-        """Check the host again. If an operator has enabled it by hand, the drain ends. If an empty
-        host has servers again, such as after a reverted cold migration, the drain continues."""
+        """Check a disabled host, at most every :data:`LOOK_AGAIN_SECONDS`. If an operator has
+        enabled it by hand, the drain ends. If an empty host has servers again, such as after a
+        reverted cold migration, the drain continues. If only servers to be stopped are left, they
+        are stopped."""
         now, seen_at = self._seconds(), self._seen_at[drain.uuid]
         if seen_at is not None and now - seen_at < LOOK_AGAIN_SECONDS:
             return
@@ -156,8 +163,8 @@ class DrainService:
         if service is not None and service.status == 'enabled':
             self._end_opened(drain)
         elif drain.state == drains.EMPTY:
-            # Servers with unconfirmed migrations are on other hosts, and their tenants confirm
-            # them.
+            # Servers with unconfirmed migrations do not count: they run on other hosts, and it is
+            # for their tenants to confirm.
             self._go_on_with(drain, sum(
                 not (server.is_unsettled or drain.has_stopped(server.uuid, server.status))
                 for server in self.hosts.servers_on(drain.host)))
@@ -189,9 +196,9 @@ class DrainService:
             Cycles(self.drains.database).expedite(drain.aggregate)
 
     def _start_again(self, drain: drains.Drain) -> bool:
-        """Start the servers that a drain has stopped, on their present hosts.
+        """Start the servers that a drain has stopped, on the hosts on which they are now.
 
-        :returns: whether all of them are started
+        :returns: whether none is left to be started
         """
         known = self.drains.get(drain.uuid).stopped
         if not known:
@@ -229,7 +236,7 @@ class DrainService:
     def _go_on_with(self, drain: drains.Drain, left: int) -> None:
         if left and self.drains.enter(drain, (drains.EMPTY,), drains.DRAINING, left=left,
                                       finished_at=None):
-            LOG.warning('Host %s was empty and has %d servers again: it is drained further',
+            LOG.warning('Host %s was empty and has %d servers again: its drain continues',
                         drain.host, left)
 
     def _give_up(self, drain: drains.Drain) -> None:
@@ -240,11 +247,11 @@ class DrainService:
                 drains.OVERDUE if is_begun else drains.RELEASED, now, WHO, finished_at=now):
             return
         if not is_begun:
-            LOG.warning('The drain of %s is given up: its deadline passed before it began. The '
-                        'host was not disabled.', drain.host)
+            LOG.warning('The drain of host %s is given up: its deadline passed before it '
+                        'began. The host was not disabled.', drain.host)
         else:
-            LOG.warning('The drain of %s is given up: its deadline has passed%s. The host stays '
-                        'disabled.', drain.host,
+            LOG.warning('The drain of host %s is given up: its deadline has passed%s. The '
+                        'host stays disabled.', drain.host,
                         '' if drain.left is None else f' with {drain.left} servers left')
 
     def _release(self, drain: drains.Drain) -> None:
@@ -259,10 +266,10 @@ class DrainService:
             Cycles(self.drains.database).expedite(drain.aggregate)
 
     def _open(self, drain: drains.Drain) -> None:
-        """Enable a host that a drain disabled. A host that an operator has since disabled for
-        another reason stays disabled. A host that a service for high availability has since
-        disabled is enabled, because such a service mistakes a reboot during a drain for a failure
-        and replaces the disabled reason."""
+        """Enable a host that a drain disabled. A host that an operator has disabled for another
+        reason since the drain began stays disabled. A host that a service for high availability has
+        disabled since then is enabled, because such a service mistakes a reboot during a drain for
+        a failure and replaces the disabled reason."""
         self._watch_again(drain)
         service = self.hosts.service(drain.host)
         if service is None:

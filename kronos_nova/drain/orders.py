@@ -1,4 +1,4 @@
-"""Checks, start and release of drains, for commands and the API."""
+"""Checks, requests and releases of drains, for commands and the API."""
 
 import collections
 import dataclasses
@@ -36,12 +36,13 @@ from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.room import holding
 
 Checked = tuple[str, list[drains.Drain], planning.DrainPlan]
-"""(aggregate, requested drains of its hosts, plan for them)"""
+"""(name of an aggregate, requested Drains of its hosts, DrainPlan for them)"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """The options of a request to drain hosts; see :class:`kronos_nova.drain.states.Drain`."""
+    """The options of a request to drain hosts. ``who`` is the operator; the other fields are those
+    of :class:`kronos_nova.drain.states.Drain`."""
 
     who: str
     reason: str = ''
@@ -52,7 +53,7 @@ class Wish:
     keep_spare: int = 0
 
     def to_drain(self, host: str) -> drains.Drain:
-        """Make the Drain of a host, without its aggregate."""
+        """Make the Drain of a host with these options. Its aggregate is still empty."""
         return drains.Drain(
             uuid=uuidutils.generate_uuid(), host=host, aggregate='', state=drains.REQUESTED,
             requested_by=self.who, requested_at=clock.utcnow(), reason=self.reason,
@@ -61,10 +62,10 @@ class Wish:
 
 
 class Checker:
-    """Checks whether hosts can all be emptied, and plans the moves.
+    """Checks whether some hosts can all be emptied together, and plans the moves.
 
-    :param read: reads the present cloud
-    :param planner_ports: makes the PlannerPorts
+    :param read: function that reads the present cloud and returns a Snapshot
+    :param planner_ports: function that makes the PlannerPorts
     """
 
     def __init__(self, conf: cfg.ConfigOpts, database: Database, read: Callable[[], Snapshot],
@@ -76,11 +77,11 @@ class Checker:
 
     def check(self, wanted: Iterable[drains.Drain],
               snapshot: Snapshot | None = None) -> tuple[Snapshot, list[Checked]]:
-        """Plan some drains without starting them. Returns (Snapshot, [(aggregate, its Drains,
-        DrainPlan)]).
+        """Plan some drains without requesting them, and return (Snapshot, [(aggregate, its Drains,
+        DrainPlan), ...]).
 
         :param wanted: the drains, whose aggregates are not yet set
-        :param snapshot: the present cloud; None reads it
+        :param snapshot: present cloud; with None it is read
         :raises NotInScope: a host is in no aggregate that Kronos plans
         :raises PoliciesUnreadable: the policies file cannot be read
         """
@@ -105,8 +106,8 @@ class Checker:
             for name, found in sorted(by_aggregate.items())]
 
     def lowered_failover(self, snapshot: Snapshot, checked: Iterable[Checked]) -> str:
-        """Return why hosts may only be drained by force: after it, the loss of other hosts is no
-        longer covered. '' where it is, or where no option requires it.
+        """Return a sentence that names hosts which could be lost now and not after the drains, so
+        that the drains need ``force``. '' where there are none, or where no option requires it.
 
         :param checked: result of :meth:`check`
         """
@@ -125,7 +126,10 @@ class Checker:
         return policies.load_for_request(self.conf.kronos.policies_file)
 
     def seconds(self, moves: Iterable[PlannedMove], parallel: int | None) -> float | None:
-        """Return the expected seconds of some planned moves; None without moves."""
+        """Return the expected seconds until some planned moves have ended; None without moves.
+
+        :param parallel: maximum number of concurrent moves off a host; None for the option's
+        """
         conf = self.conf
         caps = dataclasses.replace(ExecutorOptions.from_conf(conf).caps, sources={
             move.source: parallel for move in moves} if parallel else {})
@@ -137,8 +141,8 @@ class Checker:
 def hosts_of_domain(snapshot: Snapshot, domain: str) -> list[str]:
     """Return the names of the hosts of a failure domain, sorted.
 
-    :param domain: such as ``rack=r3``; ``room=a,rack=r3`` is rack r3 of room a
-    :raises RequestRefused: no host is in it
+    :param domain: text such as ``rack=r3``, or ``room=a,rack=r3`` for rack r3 of room a
+    :raises RequestRefused: the domain has no host
     """
     found = domains.hosts_in(snapshot.hosts, domain)
     if not found:
@@ -150,7 +154,8 @@ def hosts_of_domain(snapshot: Snapshot, domain: str) -> list[str]:
 
 
 def down(snapshot: Snapshot, hosts: Iterable[str]) -> list[str]:
-    """Return those of the hosts whose servers cannot be migrated because nova-compute is down."""
+    """Return the names of those hosts that have servers and whose nova-compute is down, so that the
+    servers cannot be migrated."""
     wanted, full = {*hosts}, {server.host for server in snapshot.instances}
     return [host.name for host in snapshot.hosts
             if host.name in wanted & full and host.service.state != 'up']
@@ -186,8 +191,8 @@ def drained(database: Database) -> set[str]:
 
 
 def refusal(snapshot: Snapshot, checked: Iterable[Checked], drained: Collection[str]) -> str:
-    """Return why hosts may only be drained by force: no server can leave them, or an aggregate
-    would have no host left. '' where neither holds.
+    """Return a sentence why some drains need ``force``: an aggregate would have no host left, or no
+    server can leave the hosts. '' where they do not need it.
 
     :param drained: names of hosts that are drained already
     """
@@ -205,8 +210,8 @@ def refusal(snapshot: Snapshot, checked: Iterable[Checked], drained: Collection[
 
 def without_hosts(snapshot: Snapshot, checked: Iterable[Checked],
                   drained: Collection[str]) -> str:
-    """Return a sentence about an aggregate that would have no host left that takes servers; '' for
-    none.
+    """Return a sentence about an aggregate in which no host that takes servers would be left after
+    the drains. '' where there is no such aggregate.
 
     :param drained: names of hosts that are drained already
     """
@@ -236,15 +241,20 @@ def releasable(database: Database, host: str) -> drains.Drain:
 
 
 def release(known: Drains, drain: drains.Drain, who: str) -> None:
-    """Request the release of a drained host, and end the moves of the drain. A worker enables the
-    host."""
-    # Even a released drain: a worker may have died between the call to Nova and its record.
+    """Request the release of a drained host, and end the moves of the drain. A worker then enables
+    the host.
+
+    :param known: Drains of the control database
+    :param who: operator
+    """
+    # A released drain may be released again: a worker may have died between the request to Nova and
+    # its record.
     known.end(drain, (*drains.ACTIVE, *drains.OVER, drains.RELEASED), drains.RELEASING,
               known.database.utcnow(), who)
 
 
 def leaving(plan: planning.DrainPlan, host: str) -> list:
-    """Return the Moves of a DrainPlan off one host."""
+    """Return the planned moves of a DrainPlan off one host."""
     return [move for move in plan.report.moves if move.source == host]
 
 

@@ -1,11 +1,12 @@
 """Plans that empty drained hosts.
 
-Drains are planned as an evaluation plans, with a DrainRequest and without cooldowns; only
-quarantines and refused moves count. Reasons that do not keep a server on a disabled host do not
-keep one on a drained host either. Servers of other hosts make room where a host could not be
-emptied otherwise. The allocated part of each host is an additional policy, whose load is always
-known. Room, hard server groups, zones, isolation and Nova's filters hold; soft groups give way,
-because to Nova they are a preference.
+A drain is planned by the same planners as an evaluation, from a DrainRequest. Cooldowns do not
+count; quarantines and refused moves do. A reason that does not keep a server on a disabled host
+does not keep one on a drained host either. Where a host could not be emptied otherwise, servers of
+other hosts are moved to make room. The allocated part of each host is an additional policy, whose
+load is always known. Moves must not exceed the room of a host, nor violate hard server groups,
+zones, isolation or Nova's filters. They may violate soft groups, which are a preference in Nova
+too.
 """
 
 import collections
@@ -53,12 +54,12 @@ allocation overrules a measured load; lowered, hosts of equal load are filled un
 measured."""
 
 ANY_IMBALANCE = 1e6
-"""Threshold of all policies in a drain, as a fraction of a host. Fixed: more than any imbalance,
-because a drain does not balance."""
+"""Threshold of all policies in a drain, as a fraction of a host. Fixed: above any imbalance, so
+that no move is planned to balance load."""
 
 WITHOUT_END = 100_000
-"""Maximum number of moves of a drain. Fixed: more than a search finds within the time limit of a
-plan."""
+"""Maximum number of moves of a plan for drains. Fixed: more than a search finds within the time
+limit of a plan."""
 
 FAILURES = 2
 """Number of times that moving a server may fail, after all its retries, before the drain is
@@ -81,12 +82,12 @@ WORDS = {
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class DrainRequest:
-    """The request to empty some hosts, disabled or not, and no others.
+    """The request to a planner to empty some hosts, disabled or not, and no others.
 
     sources : names of the hosts
-    include_stopped : those of the hosts whose stopped servers leave, too
-    avoid : names of other hosts that take no server
-    give_up : uuids of servers that are no longer moved
+    include_stopped : names of those hosts of ``sources`` whose stopped servers leave, too
+    avoid : names of hosts outside ``sources`` that take no server
+    give_up : uuids of servers whose moves failed too often to be tried again
     restart : uuids of running servers that are migrated cold
     """
 
@@ -119,7 +120,7 @@ class DrainPlan:
 
     report : the moves, as a report without policies
     kinds : uuid of each server that is migrated cold to the kind of its move (COLD or RESTART)
-    left : host to its number of servers, without those that its drain has stopped
+    left : host to the number of servers on it, without those that its drain has stopped
     blocked : host to {uuid of a server that stays: reason}
     to_stop : host to {uuid of a server that is stopped once no others are left: reason}
     interrupted : host to {uuid of a running server that is migrated cold: reason}
@@ -144,15 +145,17 @@ def plan(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
          measurements: Measurements | None = None,
          quarantines: Mapping[str, float] | None = None,
          refused_hosts: Mapping[str, Mapping[str, str]] | None = None) -> DrainPlan:
-    """Plan the drains of one aggregate.
+    """Plan the drains of one aggregate and return the DrainPlan.
 
-    Hosts that are to be emptied later take servers only if no move is possible otherwise.
+    Hosts that are to be emptied later (``Drain.avoid``) are destinations only if no move is
+    possible without them.
 
     :param policies: the policies for the load of destinations, and the rules of operators
     :param failures: server uuid to the errors of its moves since the drains began
     :param tries: past moves, from which durations are learnt
-    :param measurements: measurements of the evaluation; by default new ones
-    :param quarantines: uuid to seconds left, of servers that are not moved to make room
+    :param measurements: Measurements of the evaluation; None to measure again
+    :param quarantines: uuid of a server to the seconds left of its quarantine, during which it is
+        not moved to make room
     :param refused_hosts: server uuid to {host: error} of moves that Nova refused recently
     """
     history = PlanningHistory(tries=tuple(tries), quarantines=quarantines or {},
@@ -200,7 +203,7 @@ class _Case:
         reasons = {uuid: skip.reason for skip in report.not_moved for uuid in skip.instances}
         details = {uuid: why for skip in report.not_moved for uuid, why in skip.details}
         unplaced = {each.instance_uuid: each.why for each in report.unplaced}
-        # Servers that are migrating to a host have to leave it, too.
+        # Servers that are migrating to a drained host have to leave it again.
         left.update(move.destination for move in self.snapshot.moves_under_way
                     if move.destination in self.hosts and not self._is_on(move))
         for uuid, server in self.servers.items():
@@ -210,7 +213,7 @@ class _Case:
             if uuid not in on_their_way and uuid in unmovable and self._stops(server):
                 to_stop[server.host][uuid] = unmovable[uuid]
             elif uuid not in on_their_way:
-                # A planner without servers to move gives no reason for those that stay.
+                # A planner that has no server to move reports no reason for those that stay.
                 reason = reasons.get(uuid) or eligibility.obstacle(
                     server, options.opt_out, eligibility.TO_EVACUATE,
                     self._request(avoided, unmovable).statuses(server), uuid in unmovable,
@@ -227,9 +230,9 @@ class _Case:
             to_stop=dict(to_stop), interrupted=dict(interrupted))
 
     def _unmovable(self, options: EngineOptions, now: float) -> dict[str, str]:
-        """Return {uuid: Nova's reason} of the running servers that Nova cannot migrate live and
-        that are interrupted with an operator's permission. Locked servers, servers held by a rule,
-        and all servers outside maintenance windows are not."""
+        """Return {uuid: Nova's reason against a live migration} of the running servers that an
+        operator permits to interrupt, by a cold migration or a stop. Locked servers and servers
+        held by a rule are not interrupted, and none is outside maintenance windows."""
         if not options.windows.is_open(self.aggregate, now):
             return {}
         found = {uuid: eligibility.movability(server) for uuid, server in self.servers.items()
@@ -240,8 +243,8 @@ class _Case:
                 or each.can == IMMOVABLE and self._stops(self.servers[uuid])}
 
     def _treatment(self, server: Instance) -> str:
-        """Return the treatment of a running server that Nova does not migrate live. A rule takes
-        precedence over the command."""
+        """Return the treatment of a running server that Nova does not migrate live, one of
+        UNMOVABLE. A rule of the policies file takes precedence over the option of the drain."""
         if server.uuid in self.ruled.treatments:
             return self.ruled.treatments[server.uuid].what
         return self.drains[server.host].unmovable
@@ -265,7 +268,7 @@ class _Case:
         if server.status == SHUTOFF and not self.drains[server.host].with_stopped:
             return 'it is stopped; "--with-stopped" migrates it cold'
         if reason == 'not_active' and server.task_state:
-            reason = 'busy'  # the status follows from how Nova moves it
+            reason = 'busy'  # Nova sets such a status while it moves the server
         if reason == 'refused' and eligibility.movability(server).why:
             return (f'Nova does not migrate it live: {eligibility.movability(server).why}'
                     f'{self._why_uninterrupted(server)}')
@@ -280,8 +283,8 @@ class _Case:
                                                 task_state=server.task_state)
 
     def _why_uninterrupted(self, server: Instance) -> str:
-        """Return the additional text why a server that Nova cannot migrate live is not interrupted;
-        '' for none."""
+        """Return a clause that says why a server that Nova cannot migrate live is not interrupted;
+        '' where the drain has not asked for that."""
         if self._treatment(server) == states.LEAVE:
             return f'; rule {self.ruled.treatments[server.uuid].rule} leaves it' if (
                 server.uuid in self.ruled.treatments) else ''
@@ -296,7 +299,7 @@ class _Case:
         return self.snapshot.hosts_of(self.aggregate)
 
     def _others(self, host: str) -> set[str]:
-        """Return the other hosts of the aggregate that servers can go to."""
+        """Return the names of the other hosts of the aggregate that take servers."""
         return {name for name in self._members()
                 if name != host and name not in self.hosts and self.services[name].is_available}
 
@@ -345,8 +348,11 @@ class _Case:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Treatment:
-    """The treatment of a server by a rule, one of :data:`~kronos_nova.drain.states.UNMOVABLE`, and
-    the name of the rule."""
+    """The treatment of a server that a rule demands.
+
+    what : one of :data:`~kronos_nova.drain.states.UNMOVABLE`
+    rule : name of the rule
+    """
 
     what: str
     rule: str
@@ -356,8 +362,8 @@ class _Treatment:
 class _Ruled:
     """The rules of operators that apply to servers in a drain.
 
-    treatments : {uuid: treatment of a server that Nova does not migrate live}
-    held : {uuid: reason why the server stays even on a host that is emptied}
+    treatments : uuid of a server that Nova does not migrate live to its _Treatment
+    held : uuid of a server that stays even on a host that is emptied to the reason
     """
 
     treatments: Mapping[str, _Treatment]
@@ -365,8 +371,8 @@ class _Ruled:
 
     @classmethod
     def made(cls, selections: Selections, aggregate: str, now: float) -> '_Ruled':
-        """Collect the rules. Of several treatments of one server, the one that interrupts it least
-        applies."""
+        """Collect the rules that apply now. Of several treatments of one server, the one that
+        interrupts it least is used."""
         treatments: dict[str, _Treatment] = {}
         for each in selections:
             what = each.rule.unmovable
@@ -381,7 +387,8 @@ class _Ruled:
 
 
 class _WithRoom(MetricsReader):
-    """A MetricsReader with the additional policy for the allocated part of each host.
+    """A MetricsReader that answers for the operator's policies and for :data:`ROOM`, the additional
+    policy for the allocated part of each host.
 
     :param reader: MetricsReader for the operator's policies
     :param room: MetricsReader for allocated resources
@@ -408,8 +415,9 @@ class _WithRoom(MetricsReader):
 
 
 def _policies(policies: PolicySet) -> PolicySet:
-    """Return the operator's policies without their limits, and the policy for allocated
-    resources."""
+    """Return a PolicySet with the operator's policies and the policy for allocated resources. The
+    thresholds and other limits of all of them are lifted, so that no move is planned to balance
+    load."""
     room = Policy(name=ROOM, mode='spread', weight=ROOM_WEIGHT, threshold=1.0, imbalance_query=ROOM,
                   vm_profile_query=ROOM, vm_profile_label='uuid', vm_profile_unit='score',
                   vm_profile_fallback='flavor_vcpu_ratio')

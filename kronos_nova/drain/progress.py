@@ -1,4 +1,4 @@
-"""Drains in an evaluation: their plans are started, and the progress of each is recorded."""
+"""Drains in an evaluation: the start of their plans, and the record of their progress."""
 
 import collections
 import dataclasses
@@ -34,7 +34,8 @@ LOG = logging.getLogger(__name__)
 
 
 class HostDrains:
-    """The Requester of evaluations that plans drains, and records plans and progress.
+    """The part of an evaluation that plans drains, starts the plans, and records the progress. It
+    is a Requester.
 
     :param cycle_ports: CyclePorts
     :param policies: PolicySet
@@ -52,7 +53,7 @@ class HostDrains:
         self.utcnow = utcnow
 
     def wanted(self, aggregates: Iterable[str]) -> dict[str, list[Drain]]:
-        """Return {aggregate: its active Drains}."""
+        """Return {aggregate: its active Drains}, without aggregates that have none."""
         found = collections.defaultdict(list)
         for each in self.drains.in_states(drains.ACTIVE):
             if each.aggregate in aggregates:
@@ -61,7 +62,10 @@ class HostDrains:
 
     def plan(self, snapshot: Snapshot, planner_ports: PlannerPorts, measurements: Measurements,
              aggregate: str, wanted: list[Drain]) -> planning.DrainPlan:
-        """Return one DrainPlan for all drains of an aggregate."""
+        """Plan all drains of an aggregate together.
+
+        :param wanted: the drains, from :meth:`wanted`
+        """
         journal, since = self.cycle_ports.journal, min(each.requested_at for each in wanted)
         now = self.utcnow()
         held = holding.with_held(snapshot, self.cycle_ports.holds.in_force(),
@@ -75,8 +79,8 @@ class HostDrains:
 
     def persist(self, snapshot: Snapshot, aggregate: str, wanted: list[Drain],
                 outcome: planning.DrainPlan) -> None:
-        """Start the plan, unless an earlier plan of the aggregate runs or Kronos is paused, and
-        record the progress of each drain."""
+        """Start the plan, unless an earlier plan of the aggregate is in progress or moves are
+        paused. Record the progress of each drain."""
         now, hold = self.utcnow(), self.cycle_ports.switches.read().hold(aggregate)
         running = [plan.uuid for plan in self.cycle_ports.journal.running_plans()
                    if plan.aggregate == aggregate]
@@ -112,16 +116,17 @@ class HostDrains:
                 outcome.report, plans.EXECUTING, now, now + datetime.timedelta(days=1),
                 purpose=automation.DRAIN, kinds=outcome.kinds)
         except exception.PlanPending as error:
-            LOG.info('The drain of %s waits for another plan: %s', hosts, error)
+            LOG.info('The moves that drain %s are planned again in the next cycle: %s', hosts,
+                     error)
             return
         moving = outcome.report.moves
-        LOG.info('Plan %s empties %s: %d moves, %.1f GiB', uuid, hosts, len(moving),
+        LOG.info('Plan %s starts, to empty %s: %d moves, %.1f GiB', uuid, hosts, len(moving),
                  sum(move.memory_mb for move in moving) / 1024)
 
     def _note(self, each: Drain, left: int, blocked: Mapping[str, str], to_stop: Mapping[str, str],
               waits: str, is_at_work: bool, now: datetime.datetime) -> None:
-        # Servers are stopped last, when no others are left, so that they are stopped for the
-        # shortest time.
+        # Servers are stopped last, when no others are left, so that they are off for the shortest
+        # time.
         is_time = bool(to_stop) and left == len(to_stop) and not is_at_work
         blocked = {**blocked, **{uuid: f'it is stopped once no others are left: {why}'
                                  for uuid, why in to_stop.items()}}
@@ -154,12 +159,12 @@ class HostDrains:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Facts for which the drains of an aggregate may have to wait.
+    """The facts that may keep the drains of an aggregate waiting.
 
-    hold : reason why no move is started; '' where moves are
-    running : uuids of the aggregate's running plans
+    hold : reason why no move may be started; '' where moves may be
+    running : uuids of the aggregate's plans in progress
     own : moves of Kronos in progress
-    unconfirmed : those of them whose server is already on another host
+    unconfirmed : those moves of ``own`` whose server is already on its destination
     of_others : migrations in progress that Kronos did not request
     """
 
@@ -171,8 +176,8 @@ class Waiting:
 
 
 def waits_for(drain: Drain, waiting: Waiting) -> str:
-    """Return a text with everything that a drain waits for, apart from blocked servers; '' for
-    nothing."""
+    """Return a text that lists everything for which a drain waits, apart from blocked servers; ''
+    where it waits for nothing."""
     return '; '.join(_reasons(drain, waiting))
 
 
@@ -197,8 +202,11 @@ def _reasons(drain: Drain, waiting: Waiting) -> Iterator[str]:
 
 
 def _unconfirmed(snapshot: Snapshot, own: Iterable[MoveRecord]) -> list[MoveRecord]:
-    """Return the moves in progress whose server is already on its destination. Their sources are
-    needed until the migrations are confirmed."""
+    """Return the moves in progress whose server is already on its destination. Their sources hold
+    room for a return until the migrations are confirmed.
+
+    :param own: moves of Kronos in progress
+    """
     hosts = {server.uuid: server.host for server in snapshot.instances}
     return [move for move in own
             if hosts.get(move.instance_uuid, move.source) != move.source]

@@ -1,4 +1,4 @@
-"""States of drains."""
+"""The states of a drain, the kinds of its moves, and the Drain itself."""
 
 import dataclasses
 import datetime
@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import field
 
 REQUESTED = 'requested'
-"""A worker has not disabled the nova-compute service yet."""
+"""The drain was requested, and no worker has disabled the nova-compute service yet."""
 DRAINING = 'draining'
 BLOCKED = 'blocked'
 """The remaining servers have no destination or may not be moved. Each cycle plans the drain
 again."""
 EMPTY = 'empty'
 OVERDUE = 'overdue'
-"""The drain was given up because its deadline has passed."""
+"""The drain was given up because its deadline has passed. The host stays disabled."""
 RELEASING = 'releasing'
-"""A worker has not enabled the nova-compute service again yet."""
+"""The release was requested, and no worker has enabled the nova-compute service yet."""
 RELEASED = 'released'
 
 ACTIVE = (REQUESTED, DRAINING, BLOCKED)
@@ -34,20 +34,21 @@ DRAIN_TRANSITIONS: Mapping[str, frozenset[str]] = {
     EMPTY: frozenset((DRAINING, RELEASING, RELEASED)),
     OVERDUE: frozenset((RELEASING, RELEASED)),
     RELEASING: frozenset((RELEASED,)),
-    # The state may follow itself, because a worker may have died between the call to Nova and its
-    # record.
+    # RELEASING may follow RELEASED, because a worker may have died between the request to Nova and
+    # its record.
     RELEASED: frozenset((RELEASING,))}
-"""The life of a drain: the states that may follow each. Only the control database's ``Drains``
-changes a state."""
+"""{state of a drain: states that may follow it}. Only ``Drains``, which keeps them in the control
+database, changes a state."""
 
 LIVE = 'live'
 COLD = 'cold'
 RESTART = 'restart'
-"""Kinds of moves: a live migration; a cold one of a stopped server, confirmed at once; a cold one
-of a running server, which Nova stops and starts again at the destination."""
+"""Kinds of moves, in this order: a live migration; a cold migration of a stopped server, which is
+confirmed at once; a cold migration of a running server, which Nova stops and starts again at the
+destination."""
 
 COLD_KINDS = (COLD, RESTART)
-"""Kinds that Nova carries out as a cold migration."""
+"""Kinds of moves that Nova carries out as a cold migration."""
 
 LEAVE = 'leave'
 MOVE_COLD = 'cold'
@@ -59,8 +60,8 @@ are stopped until the host is released."""
 STOPPING = 'stopping'
 STOPPED = 'stopped'
 STARTING = 'starting'
-"""States of a server that a drain stops: the stop is requested, the server is off, the start is
-requested."""
+"""States of a server that a drain stops, in this order: the stop is requested; the server is off;
+the start is requested."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,16 +70,17 @@ class Drain:
 
     parallel : maximum number of concurrent moves off this host; None for
         ``max_concurrent_per_source``
-    keep_spare : number of hosts whose worth of room has to stay free
-    avoid : hosts that are to be emptied later, and take servers only if no other host can
+    keep_spare : number of hosts for whose instances room has to stay free, as ``[kronos]
+        reserve_hosts``
+    avoid : names of hosts that are to be emptied later, and take servers only if no other host can
     servers : number of servers on the host at its first check
-    left : number of servers at its last check, at ``looked_at``
+    left : number of servers on it at its last check, which was at ``looked_at``
     blocked : uuid of each server that stays to the reason
-    waits_for : text with everything that the drain waits for; '' for nothing
+    waits_for : text about everything else for which the drain waits; '' for nothing
     unmovable : one of :data:`UNMOVABLE`
     to_stop : uuids of servers to be stopped now, because no others are left
     stopped : uuid of each server that the drain has stopped to its state
-    is_ours : whether the host was enabled before this drain disabled it
+    is_ours : whether this drain disabled the host, which was enabled before
     is_unwatched : whether the service for high availability was asked not to act on the host
     """
 
@@ -108,6 +110,6 @@ class Drain:
     is_unwatched: bool = False
 
     def has_stopped(self, uuid: str, status: str) -> bool:
-        """Return whether a server is off because the drain stopped it. Such servers do not keep the
-        host from being empty."""
+        """Return whether a server is off because the drain stopped it. A host on which only such
+        servers are left counts as empty."""
         return uuid in self.stopped and status == 'SHUTOFF'

@@ -11,23 +11,24 @@ from kronos_nova.objects import plan as plans
 
 def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.datetime,
             skip: Sequence[int] = (), only: Sequence[int] = ()) -> Approved:
-    """Approve a plan: all moves, all but some, or only some.
+    """Approve a plan: all of its moves, all but some, or only some.
 
-    :param plan: the plan with its report
-    :param skip: orders of moves that are left out; moves that depend on these, and moves of their
-        groups, are left out, too
-    :param only: orders of moves that are made; moves that these depend on, and moves of their
-        groups, are made, too
+    :param plan: the plan, read with its report
+    :param skip: numbers (``order``) of moves to leave out; moves that depend on these, and moves of
+        their groups, are left out, too
+    :param only: numbers of moves to make; moves that these depend on, and moves of their groups,
+        are made, too
     :raises PlanNotFound: there is no such plan
     :raises PlanNotWaiting: the plan is no longer proposed
-    :raises RequestRefused: the plan has no move of a given number, both lists are given, or every
-        move is left out
+    :raises RequestRefused: the plan has no move with one of the numbers, both lists are given, or
+        every move would be left out
     """
     if skip and only:
         raise exception.RequestRefused(
-            what='What to leave out', problem='is given twice',
-            remedy='Give the moves to skip, or the only ones to make.')
-    # Only a finished plan has no report, and is refused just below.
+            what='The selection of moves',
+            problem='has both moves to skip and the only ones to make',
+            remedy='Give one of the two.')
+    # Only a finished plan has no report, and it is refused below.
     moves = plans.AggregateReport.from_json(plan.report).moves if plan.report else ()
     if plan.state in plans.APPROVABLE:
         chosen = _only(moves, only) if only else _without(moves, skip)
@@ -42,8 +43,8 @@ def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.da
 
 
 def _without(moves, skipped):
-    """Return the moves that are left when some are skipped. Moves that depend on a skipped move,
-    and all moves of its group, are skipped too.
+    """Return the moves without those of the numbers ``skipped``. Moves that depend on a skipped
+    move, and all moves of its group, are skipped too.
 
     :raises RequestRefused: there is no move of such a number
     """
@@ -74,8 +75,8 @@ def _only(moves, wanted):
 
 
 def _groups(moves):
-    """Return {number of a move in its plan: numbers of the moves in its group, or of the move
-    alone}."""
+    """Return {number of a move: set of the numbers of all moves in its group}. A move without a
+    group is alone in its set."""
     return {move.order: {other.order for other in moves if other is move
                          or move.group is not None and other.group == move.group}
             for move in moves}

@@ -1,4 +1,4 @@
-"""The health of an aggregate, as one figure for a dashboard or an alert."""
+"""The health of an aggregate: one figure from 0 to 100 for a dashboard or an alert."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -18,25 +18,27 @@ DRAINS = 15.0
 GROUPS = 10.0
 DATA = 10.0
 """Maximum points that each kind of problem costs (no unit). Their sum is :data:`BEST`, so that an
-aggregate with all problems has a score of 0. Raised, one kind hides the others; lowered, the others
-hide it. Not measured."""
+aggregate with all problems has a score of 0. Raised, that kind hides the others; lowered, the
+others hide it. Not measured."""
 
 MANY = 0.25
-"""Part of the hosts that must be hot for all points of :data:`HOT` to be lost. Raised, few hot
-hosts cost less; lowered, more. Chosen because balancing does not help where a quarter of the hosts
-is hot."""
+"""Part of the hosts of an aggregate that must be hot for all points of :data:`HOT` to be lost.
+Raised, a few hot hosts cost fewer points; lowered, more. Chosen because balancing does not help
+where a quarter of the hosts is hot."""
 
 
 def score(aggregate: Aggregate, hosts: Mapping[str, int],
           drained: Iterable[DrainState]) -> float | None:
-    """Return a score from 0 to 100; None without an evaluation, or where the last one failed.
+    """Return the health of an aggregate from 0 to 100; None without an evaluation, or where the
+    last one failed.
 
-    Points are lost as follows: up to 40 for the imbalance of the worst policy, all at twice its
-    threshold; up to 25 for hot hosts, all at a quarter of the hosts; 15 for a drained host that
-    cannot be emptied; 10 for a broken server group with a hard policy; up to 10 for policies
-    without data.
+    Points are lost for five kinds of problems: up to 40 for the imbalance of the worst policy (40
+    at twice its threshold), up to 25 for hot hosts (25 if a quarter of the hosts is hot), 15 if a
+    drained host cannot be emptied, 10 if the hard policy of a server group is violated, and up to
+    10 for policies without data.
 
-    :param hosts: ``hosts``, ``hot_hosts`` and ``broken_groups`` of the last evaluation
+    :param hosts: the counts ``hosts``, ``hot_hosts`` and ``broken_groups`` of the last evaluation
+    :param drained: drains of all aggregates
     """
     if aggregate.outcome in (None, plans.FAILED):
         return None

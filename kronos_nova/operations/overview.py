@@ -1,4 +1,4 @@
-"""The overview of Kronos' present state, for commands, the API and metrics."""
+"""The overview of the present state of Kronos, for commands, the API and metrics."""
 
 import collections
 import dataclasses
@@ -33,23 +33,24 @@ from kronos_nova.operations import switching
 from kronos_nova.policies import windows
 
 OVERDUE_INTERVALS = 3
-"""Number of consecutive evaluations that may be missed before a problem is reported. Raised, a
-stopped engine is reported later; lowered, one slow evaluation is reported. Not measured."""
+"""Number of evaluation intervals after which an aggregate without a new evaluation is reported as a
+problem. Raised, a stopped engine is reported later; lowered, one slow evaluation is reported. Not
+measured."""
 
 FAR_ABOVE = 2.0
-"""Imbalance, as a multiple of its threshold, from which a plan that waits for approval is a
-warning. Raised, operators see later that an approval is missing; lowered, each proposal is a
-warning. Chosen as in the health score, in which twice the threshold costs all points for
-imbalance."""
+"""Imbalance, as a multiple of its threshold, from which a plan that waits for approval is reported
+as a warning, and not as a notice. Raised, operators see later that an approval is missing; lowered,
+each proposal is a warning. Chosen as in the health score, in which twice the threshold costs all
+points for imbalance."""
 
 LEVEL_OFF = 'the level is off: nothing is planned'
-"""Reason shown for an aggregate with the level ``off``, instead of the outdated one of its last
+"""Reason shown for an aggregate with the level ``off``, instead of the outdated reason of its last
 evaluation."""
 
 MOST_PARSED = 100
 """Maximum number of parsed reports in the cache. Raised, a process takes more memory, half a MiB
 for a report of 3,000 servers; lowered, a page of a large cloud parses reports again. Chosen as the
-aggregates of a large cloud."""
+number of aggregates of a large cloud."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,7 @@ class Overview:
 
     @property
     def severity(self) -> str | None:
-        """The severity of the worst problem; None without problems."""
+        """Return the severity of the worst problem; None without problems."""
         return self.problems[0].severity if self.problems else None
 
 
@@ -84,7 +85,9 @@ class Observer:
         self.cycles = cycles.Cycles(database)
 
     def read(self, last: Sequence[models.CycleRow]) -> Overview:
-        """Read the overview.
+        """Read the whole overview.
+
+        :param last: rows of the last evaluation of each aggregate
 
         :raises ConfigurationError: nova.conf names a level or a window that there is not
         """
@@ -104,7 +107,7 @@ class Observer:
 
     def aggregates(self, last: Sequence[models.CycleRow],
                    now: datetime.datetime) -> list[status.Aggregate]:
-        """Return only the aggregates of :meth:`read`.
+        """Return the aggregates of the overview, without reading the rest of it.
 
         :raises ConfigurationError: nova.conf names a level or a window that there is not
         """
@@ -123,7 +126,8 @@ class Observer:
         level = switches.level(name, defaults)
         own = switching.own_level(switches, name, level)
         report = report_of(last)
-        # Drains are planned at every level.
+        # An aggregate with the level off is evaluated if it has drains, and its last evaluation is
+        # then up to date.
         is_off = level == automation.OFF and (last is None or last.outcome != plans.DRAINING)
         return status.Aggregate(
             name=name, level=level, paused=switches.paused_by(name),
@@ -168,8 +172,8 @@ class Observer:
     def _workers(self, now):
         dead_before = now - _seconds(self.conf.kronos_executor.worker_timeout)
         return [status.Worker(name=name, role=role, heard_at=heard_at,
-                              # A time far in the future comes from a wrong clock, so such a worker
-                              # is not alive.
+                              # A report far in the future comes from a wrong clock, so such a
+                              # worker does not count as alive.
                               is_alive=dead_before <= heard_at <= now + (now - dead_before))
                 for name, role, heard_at in self.journal.workers(now - FORGOTTEN_AFTER)]
 
@@ -229,8 +233,9 @@ class Observer:
                 remedy='Synchronise the clock of that host (chrony, ntpd).')
 
     def _waiting_plan(self, aggregate, now):
-        """Yield the problem that a plan waits for approval. It is a warning if the aggregate is far
-        above a threshold and the plan has waited long, otherwise a notice."""
+        """Yield the problem that the plan of an aggregate waits for approval. It is a warning if
+        the aggregate is far above a threshold and the plan has waited long; otherwise it is a
+        notice."""
         plan = aggregate.plan
         if plan is None or plan.state != plans.PROPOSED:
             return
@@ -251,7 +256,7 @@ class Observer:
         stops = pending_stops.for_conf(self.conf)
         written = stopping.Stopping(self.database, 'status')
         for stop in stops.read().values():
-            # On a host without a worker the file stays after the stop is in the database.
+            # On a host without a worker, nothing removes the file once the stop is in the database.
             if written.knows(stop.switch):
                 continue
             yield status.Problem(
@@ -300,8 +305,9 @@ class Observer:
                     remedy='"kronos-test-config" shows what its queries answer.')
         for each in aggregate.losses:
             yield from _lost(name, each)
-        # The first warning of an aggregate in cooldown is the reason for it, which needs no repair.
-        # Drains have separate conditions.
+        # The first warning of an aggregate in cooldown is the reason for the cooldown, which needs
+        # no remedy. The warnings of an aggregate that is drained are left out, because drains are
+        # reported separately.
         intended = {plans.COOLING: 1, plans.DRAINING: None}.get(aggregate.outcome, 0)
         for warning in () if intended is None else aggregate.warnings[intended:]:
             yield status.Problem(severity=status.WARNING, what=f'{name}: {warning}',
@@ -313,8 +319,8 @@ class Observer:
 
 
 def _lost(name, losses):
-    """Yield the problem that hosts or failure domains exist whose servers would not all restart
-    elsewhere."""
+    """Yield the problem that an aggregate has hosts or failure domains whose servers would not all
+    restart elsewhere after a loss."""
     if not losses.does_not_fit:
         return
     many = 'hosts' if losses.level is None else f'domains of level {losses.level}'
@@ -342,27 +348,29 @@ def _pause(switch):
 
 
 def reports(last: Iterable[models.CycleRow]) -> dict[str, plans.AggregateReport]:
-    """Return {aggregate: report of its last evaluation}, without aggregates that have no report."""
+    """Return {aggregate: AggregateReport of its last evaluation}, without aggregates that have no
+    report."""
     return {row.aggregate: _parsed(row.report)[0] for row in last if row.report}
 
 
 def hosts_measured(last: Iterable[models.CycleRow]) -> dict[str, dict[str, int]]:
-    """Return {aggregate: counts of its last evaluation}: the measured ``hosts``, the ``hot_hosts``,
-    the ``broken_groups`` and the ``immovable`` servers."""
+    """Return {aggregate: counts of its last evaluation}. The counts are a dict with the keys
+    ``hosts`` (those measured), ``hot_hosts``, ``broken_groups`` and ``immovable`` (servers)."""
     return {row.aggregate: _parsed(row.report)[1] if row.report else plans.counts_in('{}')
             for row in last}
 
 
 @functools.lru_cache(maxsize=MOST_PARSED)
 def _parsed(text):
-    """Parse a saved report into (AggregateReport, its counts). The result is cached, because
+    """Parse the JSON of a report into (AggregateReport, its counts). The result is cached, because
     reports are large and only change with an evaluation."""
     return plans.AggregateReport.from_json(text), plans.counts_in(text)
 
 
 def report_of(last):
     """Return the report of an aggregate's last evaluation; None before the first. If the process of
-    the last evaluation died, the report of the one before is used and marked as failed."""
+    the last evaluation died, the report of the evaluation before is returned, with the outcome
+    ``failed`` and a warning."""
     if last is None or not (last.report or last.outcome == plans.FAILED):
         return None
     report = (_parsed(last.report)[0] if last.report else
@@ -375,7 +383,7 @@ def report_of(last):
 
 
 def reason(report: plans.AggregateReport | None) -> str:
-    """Return a text why an evaluation had its outcome.
+    """Return a text that explains the outcome of an evaluation.
 
     :param report: None where there was no evaluation
     """

@@ -1,5 +1,5 @@
-"""Recorded snapshots in a folder: list them, pack one into a file, and replay one with other
-policies."""
+"""Recorded snapshots in a folder. They can be listed, packed into one file each, and replayed with
+other policies."""
 
 import dataclasses
 import datetime
@@ -20,12 +20,12 @@ from kronos_nova import exception
 META = 'meta.json'
 
 MOST_LISTED = 1000
-"""Maximum number of snapshots in a list. Raised, answers are larger; lowered, old snapshots are not
-found. Chosen as three weeks of a snapshot every half hour."""
+"""Maximum number of snapshots in a list. Raised, responses are larger; lowered, old snapshots are
+not listed. Chosen as three weeks of a snapshot every half hour."""
 
 LARGEST_META = 2 ** 16
-"""Maximum bytes that are read of the file that describes a snapshot. Raised, a damaged file takes
-more memory; lowered, nothing changes until the four short entries no longer fit. Not measured."""
+"""Maximum number of bytes that are read of a snapshot's ``meta.json``. Raised, a damaged file takes
+more memory; lowered, nothing changes as long as the four short entries fit. Not measured."""
 
 LONGEST_PROBLEM = 2000
 """Maximum number of characters of a replay's error, which has a line for each fault of a policies
@@ -48,15 +48,18 @@ try:
 except (MemoryError, ImportError):
     os._exit({TOO_LARGE})
 """
-"""Program of a replay. It runs as a process of its own with limited time and memory and at low
-priority, so that a demanding snapshot does not slow down other services and requests."""
+"""Python program that carries out a replay. It runs in a process of its own, with limited time and
+memory and a low priority, so that a large snapshot does not slow down other services and
+requests."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedSnapshot:
-    """An entry in the list of snapshots.
+    """A snapshot in the list. The other fields are from its ``meta.json``.
 
-    bytes : the size of all files of the snapshot
+    name : name of its folder
+
+    bytes : size of all files of the snapshot together
     """
 
     name: str
@@ -68,9 +71,11 @@ class RecordedSnapshot:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Changes of a snapshot's input for a replay; None for no change.
+    """The inputs that a replay uses in place of the recorded ones; None for the recorded one.
 
-    policies : the content of a policies file
+    policies : content of a policies file
+    spread_planner, pack_planner : names of planners
+    budget : maximum number of moves
     """
 
     policies: Mapping | None = None
@@ -97,8 +102,8 @@ class SnapshotFolder:
         self._turn = threading.Lock()
 
     def list(self) -> list[RecordedSnapshot]:
-        """Return the snapshots, the newest first. Those that cannot be read, such as one that is
-        being written, are left out."""
+        """Return the snapshots, the newest first, at most :data:`MOST_LISTED`. Those that cannot be
+        read, such as one that is being written, are left out."""
         if self._folder is None:
             return []
         found = []
@@ -115,7 +120,8 @@ class SnapshotFolder:
         return sorted(found, key=lambda each: each.taken_at, reverse=True)[:MOST_LISTED]
 
     def packed(self, name: str):
-        """Pack a snapshot into a compressed tar archive. Returns it as an open file.
+        """Pack a snapshot into a compressed tar archive, and return the archive as an open
+        temporary file.
 
         :raises SnapshotNotFound: there is none of that name
         """
@@ -127,8 +133,8 @@ class SnapshotFolder:
         return file
 
     def replay(self, name: str, change: Change) -> dict:
-        """Replay a snapshot with changes. Returns the result in the form of ``kronos-replay -f
-        json``.
+        """Replay a snapshot with changes, and return the object that ``kronos-replay -f json``
+        prints.
 
         :raises SnapshotNotFound: there is none of that name
         :raises RequestRefused: the policies, the planner or the snapshot are invalid
@@ -168,7 +174,7 @@ class SnapshotFolder:
 
     def _find(self, name):
         folder = self._folder and self._folder / name
-        # A name with a slash would be a path outside of the folder.
+        # A name with a slash could be a path outside the folder.
         if folder is None or '/' in name or name in ('', '.', '..') \
                 or not (folder / META).is_file():
             raise exception.SnapshotNotFound(snapshot=boundary.shown(name))

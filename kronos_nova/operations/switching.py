@@ -1,6 +1,7 @@
-"""Levels, pauses and stops as operators set them, by a command or over the API.
+"""Levels, pauses and stops that operators set by a command or over the API.
 
-Each is dated by the clock of the control database, not by that of the host on which it was set.
+Their times are from the clock of the control database, not from that of the host on which they were
+set.
 """
 
 import contextlib
@@ -20,7 +21,8 @@ from kronos_nova.objects import plan as plans
 def refuse_unknown(conf, aggregate: str, is_single: bool = False) -> None:
     """Refuse an aggregate that Kronos does not plan.
 
-    :param is_single: whether it must be one aggregate; otherwise ``*`` stands for all
+    :param is_single: whether it must be the name of one aggregate; otherwise ``*`` for all is
+        accepted
     :raises NotInScope: Kronos looks after no aggregate of that name
     """
     known = aggregates.aggregates_in_scope(conf)
@@ -53,7 +55,8 @@ def set_level(conf, database, switch: automation.Switch) -> None:
 
 
 def _void_waiting(conf, database, switch):
-    """End the waiting plans of aggregates whose level no longer permits approved plans."""
+    """End the plans that wait for approval, or are approved and not started, in aggregates whose
+    new level makes no plans that are approved."""
     levels_in_force, defaults = switches.SwitchBoard(database).read(), levels.defaults(conf)
     journal = Journal(database, switch.set_by)
     for aggregate, purpose in {(plan.aggregate, plan.purpose) for plan in (
@@ -69,7 +72,7 @@ def _void_waiting(conf, database, switch):
 def pause(conf, database, switch: automation.Switch) -> None:
     """Set a pause.
 
-    :param switch: of kind PAUSE
+    :param switch: a Switch of kind PAUSE
     :raises NotInScope: Kronos looks after no such aggregate
     """
     refuse_unknown(conf, switch.aggregate)
@@ -80,9 +83,9 @@ def resume(conf, database, who: automation.Switch, everyone: bool,
            is_done: bool = False) -> list[automation.Switch]:
     """End pauses and stops of one aggregate, or of all.
 
-    :param who: a Switch of kind PAUSE without a value, with the aggregate and the caller
+    :param who: a Switch of kind PAUSE without a value; it has the aggregate and the operator
     :param everyone: whether pauses and stops that others have set end, too
-    :param is_done: whether pending stops, which are not in the database, have already ended
+    :param is_done: whether stops that are not in the database yet have already been ended
     :returns: the Switches that ended
     :raises NotInScope: nothing ended, and the aggregate is not one that Kronos plans
     """
@@ -93,7 +96,7 @@ def resume(conf, database, who: automation.Switch, everyone: bool,
 
 
 def stop(conf, database, switch: automation.Switch, let_finish: bool) -> stopping.Stopped:
-    """Set a stop: pause, and end planned moves and moves in progress.
+    """Set a stop, and end planned moves and moves in progress.
 
     :param let_finish: whether moves in progress are not ended
 
@@ -127,8 +130,11 @@ def stop_without_database(conf, switch: automation.Switch, let_finish: bool) -> 
 
 
 def resume_pending(conf, aggregate: str, set_by: str | None) -> list[automation.Switch]:
-    """Revoke stops that are not in the control database yet, if this host has one, and return
-    them."""
+    """Revoke stops that are not in the control database yet, if this host has one, and return the
+    Switches of this host's.
+
+    :param set_by: operator whose stops are revoked; None for all operators
+    """
     if not pending_stops.for_conf(conf).read():
         return []
     return [stop.switch for stop in resume_without_database(conf, aggregate, set_by)[0]]
@@ -139,8 +145,8 @@ def resume_without_database(conf, aggregate: str, set_by: str | None) -> tuple[
     """Revoke stops that are not in the control database yet.
 
     :param set_by: operator whose stops are revoked; None for all operators
-    :returns: the stops of this host, and sentences about the file or the broker if one was not
-        reached
+    :returns: (stops of this host that were revoked, sentences about the file or the broker if it
+        was not reached)
     """
     stops = pending_stops.for_conf(conf)
     gone: list[pending_stops.PendingStop] = []
@@ -177,8 +183,7 @@ def _fan_out(conf, method, **arguments):
 
 
 def _choose_threads():
-    """Make oslo.messaging use threads instead of eventlet, its default, which commands do not
-    load."""
+    """Make oslo.messaging use threads. Its default is eventlet, which commands do not load."""
     from oslo_service import backend
     with contextlib.suppress(backend.exceptions.BackendAlreadySelected):
         backend.init_backend(backend.BackendType.THREADING)
@@ -186,7 +191,12 @@ def _choose_threads():
 
 def own_level(found: automation.Switches, aggregate: str, level: str,
               kind: str = automation.LEVEL) -> automation.Switch | None:
-    """Return the Switch that sets ``level``; None where nova.conf sets it."""
+    """Return the Switch by which the level in force of an aggregate was set; None where it is from
+    nova.conf.
+
+    :param level: level in force
+    :param kind: LEVEL or REPAIR_LEVEL
+    """
     of_kind = found.levels if kind == automation.LEVEL else found.repair_levels
     own = of_kind.get(aggregate) or of_kind.get(automation.EVERY)
     return own if own is not None and own.value == level else None

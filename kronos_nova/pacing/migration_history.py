@@ -1,11 +1,12 @@
 """Expected durations of moves, learnt from past moves.
 
-All moves have two figures in common: the seconds before and after copying, and the bandwidth. They
-are fitted to the moves that ended, by relative errors. Their assumed values count as one more
-observation, and outliers count less (Huber). The dirty rate of a guest is estimated from the bytes
-copied beyond its memory. The remaining difference of a duration becomes factors of the memory size,
-of the pair of hosts and of the instance, in this order. With *n* observations, the part *n* / (*n*
-+ 2) of an observed difference is used (shrinkage as in empirical Bayes).
+Two figures are the same for all moves: the seconds before and after copying, and the bandwidth.
+They are fitted to the moves that have ended, by relative errors. The assumed values count as one
+more observation, and outliers count less (Huber). The dirty rate of a guest is estimated from the
+bytes copied beyond its memory. The difference that remains between a duration and this model is
+explained by three factors: of the memory size, of the pair of hosts and of the instance, learnt in
+this order. With *n* observations, the part *n* / (*n* + 2) of the observed difference is used
+(shrinkage as in empirical Bayes).
 """
 
 import bisect
@@ -25,9 +26,11 @@ from kronos_nova.pacing.precopy import Copy
 
 
 def sharing(tries: Iterable[Mapping]) -> list[float]:
-    """Return for each move the mean number of moves on the busier of its two links during the move.
+    """Return a list with the mean number of moves on the busier of the source's and destination's
+    links during each move.
 
-    :param tries: each with ``source``, ``destination``, ``begun`` and ``ended`` in seconds
+    :param tries: moves, each with the keys ``source`` and ``destination``, and ``begun`` and
+        ``ended`` in seconds
     """
     tries = list(tries)
     spans = collections.defaultdict(list)
@@ -40,10 +43,10 @@ def sharing(tries: Iterable[Mapping]) -> list[float]:
 
 
 class _ConcurrencyHistory:
-    """The number of migrations that run at each moment, and its mean over a span of time."""
+    """The number of migrations in progress over time, for one link."""
 
     def __init__(self, spans: Sequence[tuple[float, float]]):
-        """:param spans: (begin, end) of each, in seconds; at least one"""
+        """:param spans: (begin, end) of each migration, in seconds; at least one"""
         changes = sorted([(begun, 1) for begun, _ended in spans]
                          + [(ended, -1) for _begun, ended in spans])
         self._times: list[float] = []
@@ -58,8 +61,8 @@ class _ConcurrencyHistory:
             self._sums.append(total)
 
     def during(self, begun: float, ended: float) -> float:
-        """Return the mean number of spans that include a moment between ``begun`` and ``ended``; 0
-        where these are equal."""
+        """Return the mean number of migrations in progress from ``begun`` to ``ended``; 0 where
+        these are equal."""
         if ended <= begun:
             return 0.0
         return (self._until(ended) - self._until(begun)) / (ended - begun)
@@ -70,22 +73,21 @@ class _ConcurrencyHistory:
 
 
 FIXED = 10.0
-"""Seconds of a move before and after the copying, for checks, ports and cleaning up, where no past
-moves are known. Raised, moves are predicted longer at first; lowered, shorter. Past moves replace
-it."""
+"""Seconds of a move before and after the copying, for checks, ports and cleaning up. Used where no
+past moves are known. Raised, the first predictions are longer; lowered, shorter."""
 BANDWIDTH = 1000.0
-"""Bandwidth in MiB a second where no past moves are known: most of a link of 10 Gbit/s. Raised,
-moves are predicted shorter at first; lowered, longer. Past moves replace it."""
+"""Bandwidth of a migration in MiB per second, used where no past moves are known. Chosen as most of
+a link of 10 Gbit/s. Raised, the first predictions are shorter; lowered, longer."""
 LEAST_FIXED = 0.5
-"""Lower bound of the fixed seconds of a move. Raised, fast clouds are predicted too slow; lowered
-to 0, a fit may be negative. Not measured."""
+"""Lower bound of the fitted seconds before and after copying. Raised, the moves of fast clouds are
+predicted too long; lowered to 0, a fit may be negative. Not measured."""
 LEAST_BANDWIDTH = 1.0
-"""Lower bound of the bandwidth in MiB a second. Raised, slow links are predicted too fast; lowered,
-one move that hung makes all others seem endless. Not measured."""
+"""Lower bound of the fitted bandwidth in MiB per second. Raised, moves over slow links are
+predicted too short; lowered, one move that hung makes all others seem endless. Not measured."""
 SPREAD = 0.2
-"""Relative error (no unit) of every observed duration. The assumed values count as an observation
-with an error of 1. Raised, the assumed values have more weight; lowered, single moves decide. See
-``bench makespan`` for errors."""
+"""Relative error (no unit) that every observed duration is taken to have. The assumed values count
+as an observation with an error of 1. Raised, the assumed values have more weight; lowered, single
+moves decide. See ``bench makespan`` for errors."""
 SURE = 0.1
 """Relative error (no unit) of a bandwidth that an operator configured. Raised, past moves correct
 it sooner; lowered, later. Not measured."""
@@ -94,26 +96,29 @@ HUBER = 1.5
 Raised, outliers count more; lowered, ordinary errors are ignored. The usual constant of Huber's
 estimator."""
 ROUNDS = 10
-"""Number of steps of the fit. Raised, nothing changes once it has converged; lowered, it may not
-converge. Not measured."""
+"""Number of iterations of the fit. Raised, nothing changes once it has converged; lowered, it may
+not converge. Not measured."""
 SHRINKAGE = 2.0
-"""Number of observations of a factor after which half of the observed deviation is used. Raised,
-the factor of an instance or a pair of hosts is learnt later; lowered, chance is learnt. Not
+"""Number of observations of a factor with which half of the observed deviation is used. Raised, the
+factor of an instance or a pair of hosts is learnt later; lowered, chance is learnt. Not
 measured."""
 MOST = 8.0
-"""Largest factor (no unit) by which an instance or pair of hosts differs; the smallest is its
-reciprocal. Raised, a move that hung counts as a slow one; lowered, slow pairs are predicted too
-fast. Not measured."""
+"""Largest factor (no unit) of an instance or pair of hosts; the smallest is its reciprocal. Raised,
+a move that hung makes its pair of hosts seem slow; lowered, moves between slow pairs are predicted
+too short. Not measured."""
 
 Key = float | str | tuple[str, str]
-"""The key of a factor: MiB of memory, the uuid of an instance, or a pair of hosts."""
+"""Key of a factor: MiB of memory, the uuid of an instance, or (source, destination)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed:
-    """Figures of migrations that are assumed before there are past moves.
+    """The figures of migrations that are assumed where no past moves are known.
 
-    bandwidth : configured MiB a second of one migration; None: learnt from past moves
+    bandwidth : configured MiB per second of one migration; None where it is to be learnt from past
+        moves
+    fixed : seconds before and after copying
+    downtime : seconds for which a guest may be stopped
     """
 
     bandwidth: float | None = None
@@ -123,12 +128,13 @@ class Assumed:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Guest:
-    """Figures of an instance other than its past moves; None where a figure is not known.
+    """The figures of an instance by which its migration is predicted, apart from its past moves.
+    None where a figure is not known.
 
     memory_mb : MiB of memory of its flavor
     disk_mb : MiB of local disk to be copied
     used_mb : MiB of memory in use
-    dirty_mb_s : MiB a second that it writes
+    dirty_mb_s : MiB of memory per second that it writes
     """
 
     uuid: str
@@ -139,9 +145,10 @@ class Guest:
 
 
 class MigrationHistory:
-    """Predicts moves by figures that are fitted once to past moves.
+    """Predicts the durations of moves. Its figures are fitted to past moves when it is made.
 
-    fixed, bandwidth : fitted seconds before and after copying, and fitted MiB a second
+    fixed : fitted seconds before and after copying
+    bandwidth : fitted MiB per second
     """
 
     def __init__(self, tries: Iterable[PastTry] = (), assumed: Assumed = Assumed()):
@@ -149,8 +156,8 @@ class MigrationHistory:
         tries = [past for past in tries if past.memory_mb]
         timed = [(past, past.seconds) for past in tries if past.seconds]
         self.fixed, self.bandwidth = _fitted(timed, assumed)
-        # Failed moves are included: a migration that did not end shows best how much its guest
-        # writes.
+        # Failed moves are included, because a migration that did not end is the best evidence of
+        # how much its guest writes.
         self._written = self._learn_writing(tries)
         self._usual = tuple(statistics.median(each[n] for each in self._written.values())
                             if self._written else default for n, default in ((0, 1.0), (1, 0.0)))
@@ -167,25 +174,26 @@ class MigrationHistory:
                 guest.uuid, guest.memory_mb, source, destination))))
 
     def seconds(self, guest: Guest, source: str = '', destination: str = '') -> float:
-        """Return the seconds that a move takes while no other runs."""
+        """Return the expected seconds of a move while no other is in progress."""
         return self.copy(guest, source, destination).seconds(self.bandwidth)
 
     def slowness(self, source: str, destination: str) -> float:
-        """Return the factor by which moves between two hosts take longer than others; 1 if they do
-        not."""
+        """Return the learnt factor of the durations of moves between two hosts: above 1 where they
+        take longer than others, 1 where nothing is known."""
         return math.exp(self._factors.get((source, destination), 0.0))
 
     def endless(self, guests: Iterable[Guest]) -> frozenset[str]:
-        """Return the uuids of the instances whose live migration would not converge, as far as
-        their write rate is known."""
+        """Return the uuids of the instances whose live migration would not converge. An instance
+        whose write rate is not known is not in the result."""
         return frozenset(
             guest.uuid for guest in guests
             if (guest.dirty_mb_s is not None or guest.uuid in self._written)
             and not self.copy(guest, '', '').forecast(self.bandwidth).converges)
 
     def _learn_writing(self, tries: Iterable[PastTry]) -> dict[str, tuple[float, float]]:
-        """Return {instance: (part of its memory that is copied in the first pass, write rate in MiB
-        a second)}. Only instances whose hypervisor reported the copied memory are in it."""
+        """Return {instance uuid: (part of its memory that is copied in the first round, write rate
+        in MiB per second)}. Only instances of which the hypervisor reported the copied memory are
+        in it."""
         found = collections.defaultdict(list)
         for past in tries:
             lasted = past.seconds or past.lasted
@@ -199,9 +207,10 @@ class MigrationHistory:
                 for uuid, rows in found.items()}
 
     def _learn_factors(self, timed: Sequence[tuple[PastTry, float]]) -> dict[Key, float]:
-        """Learn the factors of sizes, pairs of hosts and instances from moves.
+        """Learn the factors of memory sizes, pairs of hosts and instances from moves, and return
+        the logarithm of each.
 
-        :param timed: moves and their seconds
+        :param timed: moves with their durations in seconds
         """
         factors: dict[Key, float] = {}
         errors = []
@@ -232,8 +241,7 @@ def _keys(uuid: str, memory_mb: float, source: str,
 
 
 def _fitted(timed: Sequence[tuple[PastTry, float]], assumed: Assumed) -> tuple[float, float]:
-    """Return the figures (seconds before and after copying, MiB a second) that fit all moves
-    best."""
+    """Return (seconds before and after copying, MiB per second) that fit all moves best."""
     start = np.array([assumed.fixed, 1.0 / (assumed.bandwidth or BANDWIDTH)])
     if not timed:
         return assumed.fixed, assumed.bandwidth or BANDWIDTH

@@ -1,18 +1,18 @@
-"""The duration of a live migration: pre-copy as a geometric series of rounds.
+"""The duration of a live migration, modelled as a geometric series of rounds of copying.
 
 The first round copies the memory in use while the guest runs. Each later round copies the memory
-that was written during the round before. Once this can be copied within the allowed downtime, the
-guest is stopped and the rest is copied (Clark et al., NSDI 2005). With a guest that writes at a
-constant rate, each round is *r* = dirty rate / bandwidth of the one before it (Akoush et al.,
-MASCOTS 2010).
+that was written during the round before. Once the rest can be copied within the allowed downtime,
+the guest is stopped and the rest is copied (Clark et al., NSDI 2005). If the guest writes at a
+constant rate, each round takes *r* times as long as the one before, where *r* is the write rate
+divided by the bandwidth (Akoush et al., MASCOTS 2010).
 """
 
 import dataclasses
 import math
 
 DOWNTIME = 0.5
-"""Seconds for which a guest may be stopped. Fixed by the default of Nova's
-``live_migration_downtime``."""
+"""Seconds for which a guest may be stopped at the end of a live migration. Fixed by the default of
+Nova's ``live_migration_downtime``."""
 
 MOST_ROUNDS = 1000
 """Maximum number of copying rounds that are computed. Fixed: more than any migration makes, so that
@@ -23,10 +23,10 @@ the computation ends for a guest that writes nearly as fast as it is copied."""
 class MigrationForecast:
     """The expected course of one live migration.
 
-    seconds : from the request to the end; of a migration that does not converge, the time in which
-        its memory is copied twice, after which the guest is stopped
+    seconds : duration from the request to the end; for a migration that does not converge, the
+        guest is taken to be stopped after its memory has been copied twice
     downtime : seconds for which the guest is stopped
-    rounds : number of rounds before the guest is stopped
+    rounds : number of rounds of copying before the guest is stopped
     converges : whether the rest can be copied within the allowed downtime
     """
 
@@ -38,11 +38,11 @@ class MigrationForecast:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """The copy of an instance by a live migration.
+    """The amounts that a live migration of an instance copies, and its limits.
 
     memory_mb : MiB of memory in use
     disk_mb : MiB of local disk, copied before the memory
-    dirty_mb_s : MiB a second that the guest writes
+    dirty_mb_s : MiB of memory per second that the guest writes
     fixed : seconds before and after copying
     factor : factor by which the duration differs from the model, learnt from past moves
     downtime : seconds for which the guest may be stopped
@@ -56,14 +56,14 @@ class Copy:
     downtime: float = DOWNTIME
 
     def forecast(self, bandwidth: float) -> MigrationForecast:
-        """Compute the expected course.
+        """Return the expected course of the migration.
 
         Let *M* be the memory, *b* the bandwidth, *d* the dirty rate, *D* the allowed downtime and
         *r* = *d*/*b*. The number of rounds is the smallest *n* for which *M* *r*\\ :sup:`n` ≤ *b*
         *D*, and the time of these rounds and of the last copy is *M*/*b* · (1 − *r*\\ :sup:`n+1`) /
         (1 − *r*).
 
-        :param bandwidth: MiB a second, more than 0
+        :param bandwidth: MiB per second, more than 0
         """
         whole, ratio = self.memory_mb / bandwidth, self.dirty_mb_s / bandwidth
         rounds = _rounds(whole, ratio, self.downtime)
@@ -82,9 +82,12 @@ class Copy:
 
 
 def _rounds(whole: float, ratio: float, downtime: float) -> int | None:
-    """Return the number of rounds before the last copy; None where the migration does not converge.
+    """Return the number of rounds before the guest is stopped; None where the migration does not
+    converge.
 
     :param whole: seconds for copying all memory once
+    :param ratio: write rate divided by bandwidth
+    :param downtime: seconds for which the guest may be stopped
     """
     if whole <= downtime:
         return 0

@@ -1,8 +1,8 @@
-"""The schedule of a plan: list scheduling of its moves on hosts and links.
+"""The schedule of a plan: the times of its moves, found by list scheduling on hosts and links.
 
 A list schedule never leaves a slot idle while a move could use it, so it is at most twice as long
-as the shortest schedule (Graham, SIAM J. Appl. Math. 1969). Several orders of the moves, with the
-given one, are simulated by predicted durations, and the shortest schedule is chosen.
+as the shortest schedule (Graham, SIAM J. Appl. Math. 1969). Several orders of the moves, among them
+the given one, are simulated with predicted durations, and the shortest schedule is chosen.
 """
 
 import dataclasses
@@ -15,22 +15,21 @@ from kronos_nova.objects.move import Caps
 from kronos_nova.pacing.precopy import Copy
 
 TOLERANCE = 1e-9
-"""Difference of two times in seconds that counts as none. Fixed: far below the accuracy of a
-schedule."""
+"""Seconds up to which two times count as equal. Fixed: far below the accuracy of a schedule."""
 SAME = 0.2
-"""Part of a link within which two demands are equal. Raised, moves begin in the order of load
-although links are crowded; lowered, differences below the accuracy of predictions decide. Durations
-are predicted with a median error of 10 to 18 % (``bench makespan``)."""
+"""Part of a link's bandwidth up to which two demands on it count as equal. Raised, moves begin in
+the order of load although links are crowded; lowered, differences below the accuracy of predictions
+decide. Durations are predicted with a median error of 10 to 18 % (``bench makespan``)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A move to be scheduled.
 
-    after : positions of the moves that must have ended before it begins
+    after : positions, in the list of jobs, of the moves that must have ended before it begins
     heat : score of the host that the move relieves; 0 where load does not matter
-    due : seconds within which the move has to end
-    is_running : whether the move has already begun, even if it exceeds the limits on concurrent
+    due : seconds from now within which the move has to end
+    is_running : whether the move has already begun; such moves may exceed the limits on concurrent
         moves
     """
 
@@ -60,7 +59,7 @@ class Links:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Timeline:
-    """Times at which moves begin and end: float64 (n,), seconds from now."""
+    """The times at which moves begin and end, as float64 (n,) in seconds from now."""
 
     begins: np.ndarray
     ends: np.ndarray
@@ -71,11 +70,11 @@ class Timeline:
 
 
 def best(jobs: Sequence[Job], caps: Caps, links: Links) -> Timeline:
-    """Choose the schedule of some moves.
+    """Choose the schedule of some moves and return it.
 
-    Where moves relieve hosts, moves of the hottest host begin first, unless all moves then take
-    longer than in the given order. Otherwise the shortest schedule is chosen; where moves have
-    deadlines, the one that is the least late.
+    Where moves relieve hosts, the moves off the hottest host begin first, unless the schedule is
+    then longer than in the given order. Where moves have deadlines, the schedule with the least
+    delay is chosen, and otherwise the shortest.
     """
     floor = _Floor(jobs, caps, links)
     first_come = floor.play(_first_come)
@@ -89,20 +88,22 @@ def best(jobs: Sequence[Job], caps: Caps, links: Links) -> Timeline:
 
 
 def first_come(jobs: Sequence[Job], caps: Caps, links: Links) -> Timeline:
-    """Return the schedule in the order given."""
+    """Return the schedule in which moves begin in the given order, as soon as the limits permit."""
     return _Floor(jobs, caps, links).play(_first_come)
 
 
 def lower_bound(jobs: Sequence[Job], caps: Caps, links: Links) -> float:
-    """Return a lower bound of the seconds of any schedule: the work of the busiest host or link,
-    the work of all moves divided by the total slots, or the longest chain of dependent moves."""
+    """Return a lower bound of the duration of any schedule, in seconds: the largest of the work of
+    the busiest host or link, the work of all moves divided by the total slots, and the longest
+    chain of dependent moves."""
     floor = _Floor(jobs, caps, links)
     return float(max(floor.alone.sum() / caps.total, floor.tails.max(initial=0.0),
                      *(floor.work(True, n).max(initial=0.0) for n in (0, 1))))
 
 
 class _Floor:
-    """A simulation of moves (jobs) on the slots and links of hosts (machines)."""
+    """A simulation of moves on the slots and links of hosts. All arrays have an element for each
+    move, n in all, or for each host."""
 
     def __init__(self, jobs: Sequence[Job], caps: Caps, links: Links):
         self.jobs, self.links, self.total = jobs, links, caps.total
@@ -133,10 +134,10 @@ class _Floor:
         return min(self.links.stream, *(self.link[ends[n]] for ends in self.ends_at))
 
     def work(self, some: np.ndarray | bool, side: int) -> np.ndarray:
-        """Return float64 (hosts,): a lower bound of the seconds that some moves take on each host,
-        by its slots and its link.
+        """Return a lower bound of the seconds that some moves take on each host, by its slots and
+        its link, as float64 (hosts,).
 
-        :param some: bool (n,), these moves; True for all
+        :param some: bool (n,), True for the moves that count; True alone for all moves
         :param side: 0 for sources, 1 for destinations
         """
         slots = np.minimum(self.slots[side], np.maximum(self._on(side), 1))
@@ -144,12 +145,17 @@ class _Floor:
                           self._on(side, self.copied * some) / self.link)
 
     def _on(self, side: int, what: np.ndarray | None = None) -> np.ndarray:
-        """Return (hosts,): the sum of a figure over the moves of each host, or the number of these
-        moves."""
+        """Return the sum of a figure over the moves of each host, or with None the number of these
+        moves, as (hosts,).
+
+        :param side: 0 for sources, 1 for destinations
+        :param what: (n,), the figure of each move
+        """
         return np.bincount(self.ends_at[side], weights=what, minlength=len(self.link))
 
     def play(self, rule: 'Rule') -> Timeline:
-        """Simulate all moves. The rule chooses the next one of the moves that may begin."""
+        """Simulate all moves and return their times. The rule chooses which of the moves that may
+        begin is the next."""
         count = len(self.jobs)
         begins, ends = np.full(count, np.nan), np.full(count, np.nan)
         # For each move, the seconds until it copies, and the part of the copying that is left.
@@ -195,7 +201,11 @@ class _Floor:
         return np.bincount(self.ends_at[side][under_way], minlength=len(self.link))
 
     def bandwidth(self, moves: np.ndarray, under_way: np.ndarray, more: int = 0) -> np.ndarray:
-        """Return float64: the bandwidth of each move, an equal share of its links.
+        """Return the bandwidth of some moves, in MiB per second as float64. Each has an equal share
+        of its two links, and at most the maximum of one migration.
+
+        :param moves: positions of the moves
+        :param under_way: bool (n,), True for the moves in progress
 
         :param more: number of moves on each link in addition to the running ones
         """
@@ -207,24 +217,31 @@ class _Floor:
         return share
 
     def _seconds(self, going: np.ndarray, under_way: np.ndarray) -> np.ndarray:
-        """Return float64: the seconds of copying that each copying move takes in all, if no other
-        move begins or ends."""
+        """Return the seconds that each move would copy from beginning to end with the present share
+        of its links, as float64.
+
+        :param going: positions of the moves that copy
+        """
         return np.array([max(self.jobs[n].copy.seconds(bandwidth) - self.fixed[n], TOLERANCE)
                          for n, bandwidth in zip(going, self.bandwidth(going, under_way),
                                                  strict=True)])
 
     def bottleneck(self, may: np.ndarray, waits: np.ndarray) -> np.ndarray:
-        """Return float64: for each move that may begin, the remaining seconds of the busier of its
-        hosts, or of the moves that wait for it if this is longer."""
+        """Return for each move that may begin the remaining seconds of work on the busier of its
+        hosts, or of the chain of moves that wait for it if this is longer, as float64.
+
+        :param may: positions of the moves that may begin
+        :param waits: bool (n,), True for the moves that have not begun
+        """
         found = self.tails[may]
         for side in (0, 1):
             found = np.maximum(found, self.work(waits, side)[self.ends_at[side][may]])
         return found
 
     def crowding(self, may: np.ndarray, under_way: np.ndarray) -> np.ndarray:
-        """Return float64: by how much each move would overload the busier of its two links, as a
-        part of the link's capacity; 0 where there is room for all. The traffic of a move is its
-        average without other moves."""
+        """Return for each move that may begin the part of a link's bandwidth by which it would
+        overload the busier of its two links, as float64; 0 where neither is overloaded. The traffic
+        of a move is taken as its average without other moves."""
         found = np.zeros(len(may))
         for side in (0, 1):
             host = self.ends_at[side][may]
@@ -234,8 +251,11 @@ class _Floor:
 
 
 def _tails(jobs: Sequence[Job], alone: np.ndarray) -> np.ndarray:
-    """Return float64 (n,): the seconds of each move plus those of the longest chain of moves that
-    wait for it."""
+    """Return the seconds of each move plus those of the longest chain of moves that wait for it, as
+    float64 (n,).
+
+    :param alone: seconds of each move without others
+    """
     tails = alone.copy()
     for n in range(len(jobs) - 1, -1, -1):
         for earlier in jobs[n].after:
@@ -244,9 +264,11 @@ def _tails(jobs: Sequence[Job], alone: np.ndarray) -> np.ndarray:
 
 
 Rule = Callable[[_Floor, np.ndarray, np.ndarray, np.ndarray], int]
-"""(floor, intp (n,) moves that may begin, bool (m,) moves in progress, bool (m,) moves that wait)
-to the position of the next move to begin. ``_free_links`` suits scarce slots: moves get free links.
-``_bottleneck`` suits scarce bandwidth: the busiest link stays in use."""
+"""A function that chooses the next move to begin, among those that may. It takes (floor, intp (n,)
+positions of the moves that may begin, bool (m,) moves in progress, bool (m,) moves that wait) and
+returns an index into the first array. ``_free_links`` is good where slots are scarce, because moves
+get free links. ``_bottleneck`` is good where bandwidth is scarce, because the busiest link stays in
+use."""
 
 
 def _first_come(_floor: _Floor, _may: np.ndarray, _under_way: np.ndarray,

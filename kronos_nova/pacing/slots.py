@@ -1,4 +1,5 @@
-"""Slots: the number of further moves that may start within the limits on concurrent moves."""
+"""Slots for moves: the number that may be in progress at the same time, in the cloud and on each
+host."""
 
 import collections
 from collections.abc import Iterable
@@ -19,8 +20,8 @@ class Move(Protocol):
 
 
 class ConcurrencySlots:
-    """Counts moves in progress and compares them with the limits. An instance has at most one move
-    at a time."""
+    """Counts moves in progress and compares the counts with the limits on concurrent moves. An
+    instance has at most one move at a time."""
 
     def __init__(self, caps: Caps, in_flight: Iterable[Move]):
         self.caps = caps
@@ -35,7 +36,7 @@ class ConcurrencySlots:
         return len(self.instances) >= self.caps.total
 
     def enter(self, move: Move) -> bool:
-        """Count a move as in progress if a slot is free for it. Returns whether it is."""
+        """Count a move as in progress if slots are free for it. Return whether they are."""
         fits = (not self.is_full and move.instance_uuid not in self.instances and
                 self.sources[move.source] < self.caps.sources.get(
                     move.source, self.caps.per_source) and

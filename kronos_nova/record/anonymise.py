@@ -1,8 +1,8 @@
-"""Anonymisation of a snapshot: names are replaced, and everything that a plan depends on stays.
+"""Anonymisation of a snapshot: names are replaced, and everything on which a plan depends is kept.
 
-Pseudonyms are numbered in the order of what they replace, separately for every kind of thing.
-Planners decide ties by names and uuids, so the anonymised snapshot gives the same plan under
-other names.
+Pseudonyms are numbered in the sorted order of the names that they replace, separately for hosts,
+servers, projects and each other kind of object. Planners decide ties by names and uuids, so the
+anonymised snapshot gives the same plan under other names.
 """
 
 import dataclasses
@@ -80,7 +80,7 @@ _PLAIN = re.compile(r'-?\d{1,7}(\.\d{1,7})?|true|false|yes|no|on|off|required|fo
 
 
 def anonymise(taken: Taken, policies: PolicySet) -> Taken:
-    """Return the snapshot, in which names, uuids and projects are replaced by pseudonyms.
+    """Return a copy of the snapshot in which names, uuids and projects are replaced by pseudonyms.
 
     Data on which no plan depends is left out: server metadata that Kronos does not read, disabled
     reasons of hosts, labels that no policy uses, PromQL.
@@ -100,10 +100,9 @@ def anonymise(taken: Taken, policies: PolicySet) -> Taken:
 
 
 def _check(anonymised, names):
-    """Check that no original name or id is left.
+    """Check that no original name or id is left in an anonymised snapshot.
 
-    :raises SnapshotError: an original name or id is left in any string that is not the format's
-    own
+    :raises SnapshotError: an original name or id is left in a string
     """
     texts = _texts(dataclasses.asdict(anonymised.snapshot))
     for body in anonymised.bodies.values():
@@ -124,7 +123,8 @@ _ENUMERATED = {'status', 'state', 'task_state', 'policy', 'hypervisor_type', 'ta
 
 
 def _texts(tree):
-    """Return every string in a tree, including keys of mappings, except for Nova's own words."""
+    """Return every string in a tree of lists and mappings, including keys, except for the values
+    that Nova or the format defines."""
     if isinstance(tree, str):
         return [tree]
     if isinstance(tree, dict):
@@ -146,7 +146,8 @@ def _uuids(kind) -> Callable[[int], str]:
 
 
 class _Names:
-    """The pseudonyms of all names and ids of a snapshot, in a table for each kind."""
+    """The pseudonyms of all names and ids of a snapshot, in one {original: pseudonym} table for
+    each kind of object."""
 
     def __init__(self, snapshot: Snapshot):
         hosts, instances = snapshot.hosts, snapshot.instances
@@ -154,7 +155,7 @@ class _Names:
         self.host = _numbered([h.name for h in hosts], 'host-{:05d}'.format)
         self.host_uuid = _numbered([h.uuid for h in hosts], _uuids(1))
         self.cell = _numbered([h.cell for h in hosts], 'cell{}'.format)
-        # Members of server groups may have been deleted.
+        # A server group may have members that are deleted and so not in the snapshot.
         self.instance_uuid = _numbered(
             [*(i.uuid for i in instances), *(m for g in groups for m in g.members)], _uuids(2))
         self.domain = _numbered([i.name for i in instances], 'instance-{:08x}'.format)
@@ -181,14 +182,14 @@ class _Names:
         self._words, self._keys = {}, {}
 
     def is_original(self, word: str) -> bool:
-        """Return whether a word is a name or an id of this cloud. Words that are also pseudonyms or
-        plain numbers reveal nothing and do not count."""
+        """Return whether a word is a name or an id of this cloud. A word that is also a pseudonym
+        or a plain number reveals nothing and does not count."""
         return (word in self._anything and word not in self._pseudonyms
                 and not _PLAIN.fullmatch(word))
 
     def in_text(self, text: str) -> str:
-        """Return a value with each word replaced, equal words by equal ones. Numbers and the
-        operators of Nova's filters stay."""
+        """Return a text with each word replaced, equal words by equal pseudonyms. Numbers and the
+        operators of Nova's filters are kept."""
         return _WORD.sub(lambda word: self._word(word[0]), text)
 
     def _word(self, word):
@@ -199,13 +200,13 @@ class _Names:
         return self._words.setdefault(word, f'value-{len(self._words) + 1}')
 
     def classes(self, amounts):
-        """Return amounts by resource class under the pseudonyms of the classes; None where amounts
-        are None."""
+        """Return a {resource class: amount} mapping with pseudonyms for custom classes; None where
+        it is None."""
         return amounts and {self.custom.get(name, name): amount
                             for name, amount in amounts.items()}
 
     def traits(self, traits: Iterable[str]) -> tuple[str, ...]:
-        """Return traits as pseudonyms, sorted."""
+        """Return traits, sorted, with pseudonyms for custom ones."""
         return tuple(sorted(self.custom.get(trait, trait) for trait in traits))
 
     def key(self, key: str) -> str:
@@ -233,7 +234,8 @@ def _devices(snapshot):
 
 
 def _custom(snapshot):
-    """Return every name of a trait or resource class that only this cloud has."""
+    """Return the names of all custom traits and resource classes (``CUSTOM_...``) in the
+    snapshot."""
     amounts = [each for host in snapshot.hosts for each in (host.inventory, host.used or {})]
     amounts += [each for shared in snapshot.shared_providers
                 for each in (shared.inventory, shared.used)]
@@ -316,7 +318,8 @@ def _renamed_devices(devices, names):
 
 
 def _movability(live, names):
-    """Replace names in the reason against a move. Nova's own reasons contain no names."""
+    """Return the movability of a server with the names in its reason replaced. The reasons that
+    Nova itself gives contain none."""
     return live if live.why in movability.REASONS else dataclasses.replace(
         live, why=names.in_text(live.why))
 
@@ -345,8 +348,8 @@ def _values(mapping, names):
 
 
 def _wish(mapping):
-    """Return the metadata that Kronos reads. A value that Kronos does not know becomes ``never``,
-    which is its effect."""
+    """Return the entry ``kronos:move`` of metadata or extra specs. A value that Kronos does not
+    know becomes ``never``, which has the same effect."""
     if eligibility.KEY not in mapping:
         return {}
     word = mapping[eligibility.KEY].strip().lower()
@@ -354,7 +357,8 @@ def _wish(mapping):
 
 
 def _apart(mapping, names):
-    """Return the level of failure domains that a server's metadata names."""
+    """Return the entry of a server's metadata by which it is kept apart from its group in different
+    failure domains, with a pseudonym for the level of the domains."""
     wish = mapping.get(domains.APART, '').strip()
     if not wish:
         return {}
@@ -363,8 +367,9 @@ def _apart(mapping, names):
 
 
 def _policies(policies, snapshot, names):
-    """Return the policies file without comments and PromQL. A replay uses the answers, and a query
-    may reveal anything. Rules name their servers and hosts by pseudonyms."""
+    """Return the policies file without comments and PromQL, as YAML. A replay uses the recorded
+    answers and no queries, and a query may reveal anything. Rules name their servers and hosts by
+    pseudonyms."""
     tree = _unasked(policies.model_dump(exclude_none=True, exclude={'rules'}))
     rules = list(_rules(Selections(policies.rules, snapshot), names))
     return yaml.safe_dump(tree | ({'rules': rules} if rules else {}), sort_keys=False,
@@ -372,8 +377,8 @@ def _policies(policies, snapshot, names):
 
 
 def _rules(selections, names):
-    """Yield each rule that selects servers, with pseudonyms. A rule that applies to each project
-    separately becomes several."""
+    """Yield each rule that selects servers of the snapshot, with pseudonyms. A rule that applies to
+    each project separately becomes one rule for each."""
     for number, found in enumerate(selections, 1):
         rule, hosts = found.rule, sorted(names.host[host] for host in found.hosts)
         wish = getattr(rule, rule.relation)
@@ -393,7 +398,8 @@ def _rules(selections, names):
 
 
 def _unasked(tree):
-    """Return a copy in which every query is replaced by a word."""
+    """Return a copy of the policies file's tree in which every query is replaced by the word
+    "anonymised"."""
     if isinstance(tree, dict):
         return {key: 'anonymised' if key.endswith('_query') else _unasked(value)
                 for key, value in tree.items()}
@@ -403,8 +409,8 @@ def _unasked(tree):
 
 
 def _labels(policies, names):
-    """Return for each policy and kind of an answer the label that is used, and the pseudonyms of
-    its values."""
+    """Return {(policy, kind of query): (label by which its answer names hosts or instances, {value:
+    pseudonym})}."""
     migration, found = policies.migration, {}
     for policy in policies.active:
         found |= {(policy.name, kind): (policy.host_label, names.host) for kind in QUERIES}
@@ -419,8 +425,8 @@ def _labels(policies, names):
 
 
 def _body(body, label, table):
-    """Return an answer in which only the used label is left. A value that names no host or instance
-    is replaced too."""
+    """Return the body of an answer of Prometheus in which each series has only the used label. A
+    value that names no host or instance of the snapshot is replaced too."""
     answer = json.loads(body)
     result = answer['data']['result']
     strangers = _numbered((series['metric'].get(label) for series in result
@@ -435,12 +441,12 @@ def _body(body, label, table):
 _AGGREGATES, _PROJECTS = 'aggregates', ('never_move_projects', 'only_evacuate_projects')
 _BY_AGGREGATE, _WINDOWS = 'aggregate_automation', 'maintenance_window'
 _FIXED_WORDS = frozenset(('move_hints', 'spread_planner', 'pack_planner'))
-"""Options whose words are those of Kronos and its planners."""
+"""Options whose values are words of Kronos or names of planners, which are kept."""
 _EVERY = '*'
 
 
 def _options(options, names):
-    """Return the options on which a plan depends, with names replaced. Other texts are left out."""
+    """Return the options with names replaced. Other options that hold text are left out."""
     known = recorded_options.known_options()
     return {group: {name: value if _is_plain(known[group, name], value)
                     else _of_named(name, value, names)
@@ -474,7 +480,7 @@ def _window(text, names):
 
 
 def _with_strangers(table, words):
-    """Return the table with a pseudonym for each word that the snapshot does not have."""
+    """Return a table of pseudonyms to which one is added for each of the words that it lacks."""
     return {**_numbered((word for word in words if word not in table), 'unknown-{}'.format),
             **table}
 
@@ -511,7 +517,7 @@ def _history(history, names):
         imbalanced=_renamed(history.imbalanced, aggregate),
         spread=_renamed(history.spread, aggregate),
         refused=_renamed(history.refused, instance), caused=_renamed(history.caused, instance),
-        # Texts of Nova may contain names.
+        # Nova's errors may contain names.
         refused_hosts={instance[uuid]: {host[each]: 'anonymised' for each in hosts}
                        for uuid, hosts in history.refused_hosts.items()},
         instances_moved=_renamed(history.instances_moved, instance),

@@ -1,4 +1,4 @@
-"""The file ``history.json`` of a snapshot: the planning history, without cooldowns."""
+"""The file ``history.json`` of a snapshot, which has the planning history without its cooldowns."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ PLAIN = ('imbalanced', 'spread', 'refused', 'refused_hosts', 'projects_moved', '
 
 
 def as_object(history: PlanningHistory) -> dict[str, Any]:
-    """Return the content of the file as an object of JSON. Empty parts are left out."""
+    """Return the content of ``history.json`` for a planning history. Empty parts are left out."""
     found: dict[str, Any] = {name: dict(getattr(history, name)) for name in PLAIN}
     found |= {
         'load_stats': {aggregate: {policy: _of_stats(stats) for policy, stats in policies.items()}
@@ -34,9 +34,9 @@ def as_object(history: PlanningHistory) -> dict[str, Any]:
 
 
 def planning_history(read: schema.History, **cooldowns: Mapping[str, float]) -> PlanningHistory:
-    """Make a PlanningHistory from the content of the file.
+    """Make a PlanningHistory from the content of ``history.json``.
 
-    :param cooldowns: fields that the file does not have
+    :param cooldowns: the fields of the PlanningHistory that the file does not have
     """
     return PlanningHistory(
         load_stats={aggregate: {policy: _stats(stats) for policy, stats in policies.items()}

@@ -16,18 +16,18 @@ larger; lowered, fewer instances are named. Not measured."""
 
 
 class Page:
-    """Collects reports and writes them as a page. Only the data that the page shows is kept,
-    because a day may have hundreds of reports."""
+    """Collects the reports of replays and writes them as one HTML page. Of each report only the
+    data that the page shows is kept, because a day may have hundreds of reports."""
 
     def __init__(self):
         self._cycles = []
 
     def add(self, label: str, snapshot: Snapshot, report: CycleReport, note: str = ''):
-        """Add a report; reports are added in the order of time.
+        """Add a report. Reports have to be added in the order of their times.
 
-        :param label: name of the report in the list of a day
+        :param label: name of the report in the page's list
         :param snapshot: the snapshot that was planned
-        :param note: sentence about the source of the options
+        :param note: sentence that says from where the options are
         """
         self._cycles.append(_embedded({**_cycle(label, snapshot, report), 'note': note}))
 
@@ -43,7 +43,8 @@ class Page:
 
 
 def _embedded(value):
-    """Return JSON that cannot end its script element, whatever the names of servers are."""
+    """Return a value as JSON for a script element of the page. "<" is escaped, so that no name of a
+    server can end the element."""
     text = json.dumps(value, separators=(',', ':'), allow_nan=False)
     return text.replace('<', '\\u003c')
 

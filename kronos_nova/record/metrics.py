@@ -1,4 +1,4 @@
-"""A metrics source that answers queries from a snapshot's files."""
+"""A metrics source that answers queries from the files of a snapshot."""
 
 import functools
 import pathlib
@@ -16,8 +16,8 @@ _NEEDED = {metrics.IMBALANCE: 'imbalance_query', metrics.CAPACITY: 'capacity_que
 
 
 class RecordedMetrics:
-    """The recorded answers of a snapshot. They are found by policy and kind, and do not depend on
-    the present PromQL."""
+    """The recorded answers of a snapshot. An answer is found by the policy and the kind of the
+    query, so that the PromQL may have changed since."""
 
     def __init__(self, folder: pathlib.Path):
         self._folder = folder
@@ -31,7 +31,7 @@ class RecordedMetrics:
         return self._read(query.policy, query.kind)
 
     def query_range(self, query: MetricQuery, times: metrics.Times) -> metrics.Matrix:
-        """Refuse a query of the past, which a snapshot does not record.
+        """Refuse a query over a range of time, because a snapshot has no answers to such queries.
 
         :raises MetricsNotFound: always
         """
@@ -46,7 +46,7 @@ class RecordedMetrics:
         return answer.read_vector(path.read_bytes(), str(path.relative_to(self._folder)))
 
     def check(self, policies: PolicySet):
-        """Read every answer that the policies need.
+        """Check that every answer which the policies need is recorded and valid.
 
         :raises SnapshotError: answers are missing or invalid; one line for each
         """
@@ -71,7 +71,7 @@ class RecordedMetrics:
             self._read(policy, kind)
         except exception.MetricsNotUnderstood as error:
             problems.add(str(path.relative_to(self._folder)), error.kwargs['problem'])
-        # An error of the API is recorded: the policy has no data, and the file is valid.
+        # The file may be a recorded error of the API. It is valid, and the policy has no data.
         except exception.MetricsError:
             return
 

@@ -18,7 +18,7 @@ RecordedOptions = Mapping[str, Mapping[str, Any]]
 
 
 def in_force(conf: cfg.ConfigOpts) -> dict[str, dict[str, Any]]:
-    """Return all options of Kronos except secrets.
+    """Return all options of Kronos except secrets, as {group: {option: value}}.
 
     :param conf: the configuration, on which :func:`kronos_nova.conf.register_opts` was called
     """
@@ -28,7 +28,9 @@ def in_force(conf: cfg.ConfigOpts) -> dict[str, dict[str, Any]]:
 
 
 def apply(conf: cfg.ConfigOpts, recorded: RecordedOptions, folder: pathlib.Path) -> None:
-    """Set the recorded options, including those that have been renamed since.
+    """Set the recorded options in ``conf``, including those that have been renamed since.
+
+    :param folder: folder of the snapshot, for errors
 
     :raises SnapshotError: an option does not exist or has an impossible value; one line for each
     """
@@ -47,7 +49,8 @@ def apply(conf: cfg.ConfigOpts, recorded: RecordedOptions, folder: pathlib.Path)
 
 
 def known_options() -> dict[tuple[str, str], cfg.Opt]:
-    """Return options by group and name, including deprecated names."""
+    """Return {(group, name): option} for all names of the options of Kronos, including deprecated
+    ones."""
     return {(module.GROUP.name, name): opt for module in kronos_conf.GROUPS
             for opt in module.OPTS for name in _names(opt)}
 

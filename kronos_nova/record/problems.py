@@ -1,16 +1,16 @@
-"""Collection of a snapshot's problems, which are reported in one error."""
+"""Collection of the problems of a snapshot, so that one error reports all of them."""
 
 import pathlib
 
 from kronos_nova import exception
 
 MAX_LISTED = 100
-"""Maximum number of problems in a message. Raised, a message fills a screen; lowered, some problems
-are not named. Not measured."""
+"""Maximum number of problems that an error lists. Raised, an error fills a screen; lowered, some
+problems are not listed. Not measured."""
 
 
 class Problems:
-    """Collects the problems of a snapshot, each with its file and path."""
+    """Collects the problems of a snapshot, each with its place in the files."""
 
     def __init__(self, folder: pathlib.Path):
         self._folder = folder
@@ -19,12 +19,14 @@ class Problems:
     def add(self, place: str, problem: str):
         """Add a problem.
 
-        :param place: file and path in the file; '' for the whole folder
+        :param place: name of the file and path inside it, such as ``inventory.json.hosts[3]``; ''
+            for the whole folder
         """
         self._lines.append(f'{place}: {problem}' if place else problem)
 
     def raise_if_any(self):
-        """Raise one error that lists the problems that were added.
+        """Raise an error with one line for each problem that was added. Do nothing if there is
+        none.
 
         :raises SnapshotError: a problem was added
         """

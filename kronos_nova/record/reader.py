@@ -1,4 +1,4 @@
-"""Reading of a snapshot folder. An error names all problems of the folder at once."""
+"""Reading of a snapshot folder. One error names all problems of the folder."""
 
 import collections
 import dataclasses
@@ -21,11 +21,11 @@ from kronos_nova.record.problems import Problems
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """The content of a snapshot folder. ``taken_at`` is in Unix seconds; ``metrics`` are read when
-    they are first needed.
+    """The content of a snapshot folder. ``taken_at`` is in Unix seconds. Each answer of ``metrics``
+    is read from its file when it is first needed.
 
-    :ivar options: None where they were not recorded
-    :ivar has_history: whether the time before the snapshot was recorded
+    :ivar options: recorded options of Kronos; None where they were not recorded
+    :ivar has_history: whether the planning history was recorded
     """
 
     folder: pathlib.Path
@@ -38,7 +38,7 @@ class Recording:
 
 
 def read(folder) -> Recording:
-    """Return the snapshot in a folder.
+    """Read the snapshot in a folder.
 
     :raises SnapshotError: the folder is no valid snapshot; the message has a line for each problem
     """
@@ -70,7 +70,8 @@ def _history(before, cooldowns) -> PlanningHistory:
 
 
 def _optional(path, model, problems):
-    """Return the content of a file; None where there is no such file."""
+    """Return the content of a file as an instance of ``model``; None where there is no such file. A
+    problem is added to ``problems``."""
     return _file(path, model, problems) if path.exists() else None
 
 
@@ -103,7 +104,8 @@ def _message(found):
 
 
 def _contradictions(inventory):
-    """Yield (path, problem) of contradictions that the schema of a single file cannot find."""
+    """Yield (path, problem) for each contradiction in the inventory that its schema cannot find,
+    such as a server on an unknown host."""
     hosts = {host.name for host in inventory.hosts}
     yield from _repeated(inventory)
     for table in ('aggregates', 'shared_providers'):

@@ -1,4 +1,4 @@
-"""Output of replays: JSON for programs, tables for people."""
+"""Output of replays, as JSON for programs and as tables for people."""
 
 import collections
 import dataclasses
@@ -17,22 +17,23 @@ from kronos_nova.objects.plan import CycleReport
 from kronos_nova.room.whatif import Changed
 
 FORMAT = 1
-"""Version of the JSON output (no unit). Fixed: raised when a key changes its meaning."""
+"""Version of the JSON output (no unit). Fixed: a new number is set when a key changes its
+meaning."""
 
 LONGEST = 2000
-"""Maximum number of characters of a table cell or an output line. Raised, foreign text fills a
-screen; lowered, names are cut off. Not measured."""
+"""Maximum number of characters of text from a snapshot in a cell or line. Raised, such text can
+fill a screen; lowered, names are cut off. Not measured."""
 
 
 class Replayed(NamedTuple):
-    """A replayed snapshot.
+    """The result of replaying a snapshot.
 
     :ivar name: name of its folder
-    :ivar options: source of the options, a word for programs
-    :ivar note: source of the options, a sentence for people
-    :ivar changed: the cloud after hypothetical changes, which was planned; None where the recorded
-        cloud was
-    :ivar loads: loads before and after the changes
+    :ivar options: word for programs that says from where the options are
+    :ivar note: sentence for people that says the same
+    :ivar changed: the cloud after hypothetical changes, for which the report was made; None where
+        it was made for the recorded cloud
+    :ivar loads: loads before and after the hypothetical changes
     """
 
     name: str
@@ -44,8 +45,8 @@ class Replayed(NamedTuple):
 
 
 def as_object(replayed: Replayed) -> dict:
-    """Return a replay as an object of JSON, format 1. Everything except ``planning_seconds``
-    depends only on the input."""
+    """Return the result of a replay as an object of JSON, in the format :data:`FORMAT`. Everything
+    except ``planning_seconds`` depends only on the input."""
     report = replayed.report
     return {'format': FORMAT, 'options': replayed.options, 'notes': [replayed.note],
             'planning_seconds': report.planning_seconds,
@@ -61,7 +62,8 @@ def _changes(changed: Changed, loads: tuple[SupposedLoad, ...]) -> dict[str, Any
 
 
 def day_as_object(day: list[Replayed]) -> dict:
-    """Return several replays as an object of JSON, each with its folder's name."""
+    """Return the results of several replays as one object of JSON, each with the name of its
+    folder."""
     return {'format': FORMAT, 'snapshots': [
         {'snapshot': each.name, **as_object(each)} for each in day]}
 
@@ -89,7 +91,7 @@ def _aggregate(report: AggregateReport):
 
 
 def print_tables(replayed: Replayed, console: Console):
-    """Print the source of the options, and tables for each aggregate."""
+    """Print from where the options are, and tables for each aggregate."""
     report = replayed.report
     console.print(_shown(replayed.note))
     if replayed.changed is not None:
@@ -126,7 +128,7 @@ def _print_changes(changed: Changed, loads: tuple[SupposedLoad, ...], console: C
 
 
 def print_day(day: list[Replayed], console: Console):
-    """Print the source of the options, and a table with a row for each aggregate of each
+    """Print from where the options are, and a table with a row for each aggregate of each
     snapshot."""
     notes = collections.Counter(each.note for each in day)
     for note, count in sorted(notes.items()):
@@ -153,7 +155,8 @@ def _policies(report):
 
 
 def _detail(row):
-    """Return why a policy has no data, or why its forecast is not used; '' for none."""
+    """Return a text about a policy without data, or one whose forecast is not used; '' for any
+    other policy."""
     if row.forecast and row.forecast.state != FORECAST_USED:
         return f'planned without its forecast: {row.forecast.detail}'
     return row.detail
@@ -186,8 +189,8 @@ def _add(table, *cells):
 
 
 def _shown(foreign):
-    """Return a foreign text that is safe for the terminal: without control characters and
-    markup."""
+    """Return text of a snapshot in a form that is safe for the terminal, without control characters
+    and with no markup interpreted."""
     return Text(boundary.shown(foreign, LONGEST))
 
 

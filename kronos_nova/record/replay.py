@@ -1,4 +1,4 @@
-"""Replay: planning as in an evaluation, on a snapshot."""
+"""Replay of a snapshot: it is planned as in an evaluation."""
 
 import dataclasses
 import pathlib
@@ -24,8 +24,8 @@ from kronos_nova.room.whatif import Changes
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Durations:
-    """Maximum seconds of cooldowns and quarantines; longer ones in the snapshot are shortened. With
-    -1 quarantines are not shortened."""
+    """The longest cooldowns and quarantines of a replay, in seconds. Longer ones in the snapshot
+    are shortened. With a ``quarantine`` of -1 quarantines are not shortened."""
 
     aggregate: float
     instance: float
@@ -41,7 +41,7 @@ def folders(path) -> tuple[pathlib.Path, ...]:
 
 
 def read(folder, policies_file=None) -> tuple[Recording, PolicySet]:
-    """Read a snapshot, with its own policies or those of another file.
+    """Read a snapshot and its policies, or the policies of another file.
 
     :raises ConfigurationError: the snapshot or the policies have problems; the message lists all
     """
@@ -61,9 +61,9 @@ def read(folder, policies_file=None) -> tuple[Recording, PolicySet]:
 
 def replay(recording: Recording, chosen: PolicySet, options: EngineOptions,
            durations: Durations) -> CycleReport:
-    """Return the report of a cycle at the time at which the snapshot was taken.
+    """Plan a cycle at the time at which the snapshot was taken, and return its report.
 
-    Samples of any age are used, because they are as old as the recording.
+    Samples are used whatever their age, because they are as old as the snapshot.
 
     :raises ConfigurationError: a configured aggregate or planner does not exist
     """
@@ -75,8 +75,8 @@ def replay(recording: Recording, chosen: PolicySet, options: EngineOptions,
 
 def suppose(recording: Recording, chosen: PolicySet, options: EngineOptions, durations: Durations,
             changes: Changes) -> tuple[Changed, Supposed]:
-    """Return the recorded cloud after hypothetical changes, and its evaluation. Other parameters
-    are as of :func:`replay`.
+    """Return (recorded cloud after hypothetical changes, its evaluation). The other parameters are
+    those of :func:`replay`.
 
     :raises ConfigurationError: a change cannot be made, or as :func:`replay`
     """

@@ -1,6 +1,6 @@
-"""The schema of a snapshot's files, formats 1 to 3.
+"""The schema of the files of a snapshot, in the formats 1 to 3.
 
-The additions of formats 2 and 3 are optional, so one model reads all three.
+The keys that formats 2 and 3 added are optional, so that one model reads all three.
 """
 
 from typing import Annotated
@@ -10,13 +10,14 @@ from typing import Literal
 import pydantic
 
 FORMAT = 3
-"""Version of snapshots (no unit). Fixed: raised when older programs cannot read a snapshot."""
+"""Format of new snapshots (no unit). Fixed: a new number is set when older programs cannot read a
+snapshot."""
 WITHOUT_OPTIONS = 2
-"""Version of snapshots (no unit) without the options that format 3 added. Fixed: existing files
-have it."""
+"""Last format of snapshots (no unit) without the keys that format 3 added. Fixed by existing
+files."""
 ADDED = {'hosts': ('domains', 'traits', 'cpu', 'hypervisor_version', 'cells', 'pools'),
          'instances': ('flavor', 'image', 'tags', 'live', 'requires', 'cells', 'devices')}
-"""Keys of tables of the inventory that format 3 added."""
+"""{table of the inventory: keys of its rows that format 3 added}"""
 
 Text = Annotated[str, pydantic.Field(min_length=1, max_length=1024)]
 Count = Annotated[int, pydantic.Field(ge=0, lt=1 << 53)]
@@ -248,8 +249,8 @@ class Cooldowns(_Strict):
 
 
 class Options(pydantic.RootModel):
-    """The content of ``options.json``: {group: {option: value}}. Values are checked by the options
-    themselves."""
+    """The content of ``options.json``: {group: {option: value}}. oslo.config checks the values
+    later."""
 
     model_config = pydantic.ConfigDict(strict=True, frozen=True)
 
@@ -267,8 +268,9 @@ def _of_a_load(figures: list[float]) -> list[float]:
 
 Figures = Annotated[list[Figure], pydantic.Field(min_length=5, max_length=5),
                     pydantic.AfterValidator(_of_a_load)]
-"""Figures of an instance in a policy: seconds for which it is known, mean, variance, mean of about
-a quarter of an hour, covariance; see :class:`kronos_nova.load.LoadStats`."""
+"""The five figures of an instance's load in a policy: seconds for which it is known, mean,
+variance, mean of about a quarter of an hour, and covariance; see
+:class:`kronos_nova.load.LoadStats`."""
 
 
 class LoadStats(_Strict):

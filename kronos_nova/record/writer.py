@@ -1,4 +1,4 @@
-"""Writing of a snapshot folder, with everything that a cycle would read."""
+"""Writing of a snapshot folder, which has everything that a cycle reads."""
 
 import dataclasses
 import json
@@ -32,10 +32,10 @@ OPTIONAL = frozenset((
     'flavor', 'image', 'tags', 'traits', 'cpu', 'hypervisor_version', 'live', 'cpu_model',
     'requires', 'cells', 'pools', 'on_cells', 'on_pages', 'devices', 'shared_cpus', 'page_kb',
     'resource_class'))
-"""Keys that are left out where they have the default of their object."""
+"""Keys that are not written where they have their default value."""
 
 KEYS = {'resource_class': 'class'}
-"""Keys of a snapshot that differ from the names of attributes."""
+"""{name of an attribute: key in the snapshot}, where the two differ"""
 
 OPTIONAL_TABLES = {'moves_under_way': 'instance_uuid', 'shared_providers': 'uuid',
                    'flavors': 'name'}
@@ -45,7 +45,7 @@ NO_COOLDOWNS = {'aggregate_cooldowns': {}, 'instance_cooldowns': {}, 'instance_q
 
 
 class BodySource(Protocol):
-    """A metrics source that also returns the unparsed bodies of its answers."""
+    """A metrics source that can also return the unparsed bodies of its answers."""
 
     def body(self, query: MetricQuery) -> bytes:
         """Return the body of the answer to a query.
@@ -56,10 +56,10 @@ class BodySource(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """Everything of a snapshot, before it is written.
+    """The data of a snapshot before it is written.
 
-    :ivar policies: the text of the policies file
-    :ivar bodies: (policy, kind) to the body of Prometheus' answer
+    :ivar policies: content of the policies file
+    :ivar bodies: (policy, kind of query) to the body of Prometheus' answer
     :ivar options: options in force; None where they are not recorded
     :ivar history: the planning history; None where it is not recorded
     """
@@ -83,10 +83,10 @@ def questions(policies: PolicySet) -> Iterator[MetricQuery]:
 
 
 def bodies(source: BodySource, policies: PolicySet) -> dict[tuple[str, str], bytes]:
-    """Return the answers to all queries of policies and about moves. They are parsed once, so that
-    no malformed answer is recorded.
+    """Return {(policy, kind of query): body of the answer} for all queries of policies and about
+    moves. Each answer is parsed once, so that no malformed one is recorded.
 
-    :raises MetricsError: one was not answered
+    :raises MetricsError: a query was not answered, or the answer is malformed
     """
     found = {}
     for query in (*questions(policies), *migration_queries(policies.migration)):
@@ -98,7 +98,7 @@ def bodies(source: BodySource, policies: PolicySet) -> dict[tuple[str, str], byt
 
 def read_cloud(inventory: InventorySource, source: BodySource, policy_set: PolicySet,
          **rest) -> Taken:
-    """Read a live cloud for a snapshot: first its load, which takes a moment, then its servers,
+    """Read a live cloud for a snapshot. Its load is read first, in a moment, and then its servers,
     which may take minutes.
 
     :param rest: further fields of :class:`Taken`
@@ -133,14 +133,14 @@ def write(taken: Taken, folder: pathlib.Path):
 
 
 def _private(path, flags):
-    """Open a file that only its owner can read, because it has names, projects and metadata of a
-    whole cloud."""
+    """Open a file that only its owner can read, because a snapshot has names, projects and metadata
+    of a whole cloud. It is the ``opener`` of :func:`open`."""
     return os.open(path, flags, 0o600)
 
 
 def _files(taken) -> Iterator[tuple[str, bytes]]:
-    """Yield (relative path, content). meta.json is the last, so that a folder that has it is
-    complete."""
+    """Yield (relative path, content) of each file of a snapshot. meta.json is the last, so that a
+    folder that has it is complete."""
     yield 'inventory.json', _inventory(taken.snapshot)
     yield 'policies.yaml', taken.policies
     yield 'cooldowns.json', _json(NO_COOLDOWNS, indent=2)
@@ -165,7 +165,7 @@ def _format(taken):
 
 
 def _inventory(snapshot):
-    """Return the inventory as JSON with one sorted line for each row, so that snapshots can be read
+    """Return the inventory as JSON with a line for each row, sorted, so that snapshots can be read
     and compared by diff."""
     tables = {
         'aggregates': sorted(snapshot.aggregates, key=lambda row: row.name),
@@ -184,8 +184,8 @@ def _inventory(snapshot):
 
 
 def _row(value):
-    """Return the known parts of a row. Optional parts that are not known are left out at every
-    depth."""
+    """Return a row of the inventory as an object of JSON. Optional keys with their default values
+    are left out at every depth."""
     if isinstance(value, tuple | list):
         return [_row(each) for each in value]
     if isinstance(value, Mapping):
@@ -198,7 +198,10 @@ def _row(value):
 
 
 def _default(field):
-    """Return the default of an attribute."""
+    """Return the default value of an attribute.
+
+    :param field: field of a dataclass
+    """
     if field.default_factory is dataclasses.MISSING:
         return field.default
     return field.default_factory()
