@@ -1,8 +1,11 @@
-"""Bounds for input from outside.
+"""Checks and bounds for input from outside Kronos.
 
-Every adapter that reads an answer, a message, a file or a name calls these functions. Their results
-are bounded in number, size and range. They raise nothing but :class:`OutOfBounds`. The adapter
-turns that into the error of its own part, with the file or the address that it knows.
+Every module that reads a response, a message, a file or a name from outside calls these functions.
+Their results are bounded in number, size and range. They raise no other exception than
+:class:`OutOfBounds`. The caller turns that into the exception of its package, with the name of the
+file or the address.
+
+In all functions ``what`` is the name of the value in the text of the exception.
 """
 
 import json
@@ -20,12 +23,13 @@ NAME_CHARACTERS = 255
 has this limit."""
 
 UUID_CHARACTERS = 36
-"""Characters of a uuid. Fixed by its text form."""
+"""Number of characters of a uuid. Fixed by its text form."""
 
 JSON_ITEMS = 10_000_000
-"""Maximum number of members of all lists and objects in one document. Raised, a small document can
-take more memory, about a hundred bytes a member; lowered, large clouds are refused. The profile of
-300,000 instances with twenty labels each has seven million."""
+"""Maximum number of members of all lists and objects together in one JSON document. Raised, a short
+document can take more memory, about a hundred bytes for each member; lowered, the documents of
+large clouds are refused. The profile of 300,000 instances with twenty labels each has seven
+million."""
 
 _STRUCTURE = (b'[', b'{', b',')
 
@@ -34,15 +38,16 @@ shown = sanitize.shown
 
 
 class OutOfBounds(exception.KronosException):
-    """Input from outside is larger, deeper or of another kind than permitted."""
+    """Input from outside is larger, deeper or of another type than permitted."""
 
     msg_fmt = '%(what)s %(problem)s'
     code = 'kronos.out_of_bounds'
 
 
 def storable(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
-    """Check a text like :func:`printable`, for a query. Tables of Nova and of MariaDB may have no
-    characters of four bytes, and refuse a query with one.
+    """Return the value if it is a text that may be in a query of a database. The text must also be
+    valid for :func:`printable`. Tables of MariaDB, such as Nova's, may have an encoding without
+    characters of four bytes, and then refuse a query with one.
 
     :raises OutOfBounds: the text has such characters, or is out of the bounds of :func:`printable`
     """
@@ -64,8 +69,8 @@ def text(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
 
 
 def printable(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
-    """Return the value if it is a text without control characters and lone surrogates, which can be
-    written anywhere, such as into a key of a database.
+    """Return the value if it is a text without control characters and lone surrogates, so that
+    every log, terminal and database can take it.
 
     :raises OutOfBounds: the value is no such text, or longer than ``most`` characters
     """
@@ -114,7 +119,8 @@ def sized(values: Sized, what: str, most: int) -> Sized:
 
 def texts(values: object, what: str, most: int, most_characters: int = NAME_CHARACTERS
           ) -> dict[str, str]:
-    """Return a checked mapping of texts to texts, such as metadata.
+    """Return a mapping of texts to texts, such as metadata, after a check of its size and of each
+    key and value.
 
     :raises OutOfBounds: the value is no such mapping, has more than ``most`` keys, or a text is too
         long
@@ -129,8 +135,8 @@ def texts(values: object, what: str, most: int, most_characters: int = NAME_CHAR
 def json_of(body: bytes | str, what: str, most_items: int = JSON_ITEMS) -> object:
     """Return the value of a JSON document.
 
-    The members are counted before the document is parsed. Python's own limit of recursion bounds
-    the depth.
+    The members are counted before the document is parsed, so that a refused document takes no
+    memory. Python's own limit of recursion bounds the depth.
 
     :raises OutOfBounds: the document is no JSON, too deep, or has more than ``most_items`` members
     """
@@ -147,8 +153,8 @@ def json_of(body: bytes | str, what: str, most_items: int = JSON_ITEMS) -> objec
 
 def typed_json(body: bytes, decoder: msgspec.json.Decoder, most_items: int = JSON_ITEMS) -> object:
     """Return the value of a JSON document of the decoder's type, within the bounds of
-    :func:`json_of` and in a third of its time; None where it is of another type or out of bounds.
-    The caller can then call :func:`json_of`, whose error says what is wrong."""
+    :func:`json_of` and in a third of its time. None where the document is of another type or out of
+    bounds; the caller can then call :func:`json_of`, whose exception says what is wrong."""
     if _has_more(body, most_items):
         return None
     try:
@@ -158,8 +164,8 @@ def typed_json(body: bytes, decoder: msgspec.json.Decoder, most_items: int = JSO
 
 
 def _has_more(content, most_items):
-    """Return whether a document may have more members than permitted, without parsing it: each
-    member takes at least one structural character."""
+    """Return whether a document may have more members than permitted, without parsing it. There is
+    at least one structural character for each member."""
     return len(content) > most_items and sum(map(content.count, _STRUCTURE)) > most_items
 
 

@@ -15,7 +15,7 @@ def utcnow() -> datetime.datetime:
 
 
 def aware(time: datetime.datetime) -> datetime.datetime:
-    """Return a time with a zone. A time that has none is taken as UTC."""
+    """Return the time with a time zone. A time without one is taken as UTC and gets it."""
     return time if time.tzinfo else time.replace(tzinfo=datetime.UTC)
 
 
@@ -30,7 +30,7 @@ def naive(time: datetime.datetime) -> datetime.datetime:
 
 
 def parsed(text: str) -> datetime.datetime:
-    """Parse a time in ISO 8601. A time without a zone is taken as UTC.
+    """Parse a time in ISO 8601 and return it with its zone. A time without a zone is taken as UTC.
 
     :raises ValueError: the text is no such time
     """
@@ -38,13 +38,13 @@ def parsed(text: str) -> datetime.datetime:
 
 
 def stamp(time: datetime.datetime) -> str:
-    """Return a time in ISO 8601 for other programs, to the microsecond, such as
+    """Format a time for other programs, in ISO 8601, in UTC and to the microsecond, such as
     ``2026-11-22T18:00:00.000000Z``."""
     return f'{naive(time).isoformat(timespec="microseconds")}Z'
 
 
 def earlier(time: datetime.datetime, length: datetime.timedelta) -> datetime.datetime:
-    """Return a time minus a duration, or the first time of the calendar if that would be before
-    it."""
+    """Return a time minus a duration, but no earlier than the first time that datetime can
+    represent."""
     first = datetime.datetime.min.replace(tzinfo=datetime.UTC)
     return time - length if time.astimezone(datetime.UTC) - first > length else first

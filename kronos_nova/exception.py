@@ -3,11 +3,11 @@
 ::
 
     KronosException
-    ├── ConfigurationError          an option, a file or a schema that an operator must fix
+    ├── ConfigurationError          an option, a file or a schema that an operator must correct
     │   ├── PolicyError             the policy file
     │   ├── SnapshotError           a recorded snapshot
     │   │   └── SnapshotNotFound    no such snapshot
-    │   ├── RequestRefused          the object of a request does not exist, or it is not permitted
+    │   ├── RequestRefused          a request names an unknown object, or is not permitted
     │   │   ├── NotInScope          an aggregate or a host that Kronos does not balance
     │   │   ├── PoliciesUnreadable  the policy file cannot be read now, so its rules are not known
     │   │   └── HostInService       a host that a maintenance is servicing
@@ -18,66 +18,66 @@
     │   ├── MetricsUnreachable      no connection
     │   ├── MetricsTimeout          no complete answer in time
     │   ├── MetricsUntrusted        TLS could not be agreed on
-    │   ├── MetricsUnavailable      it says itself that it cannot serve now
-    │   ├── MetricsDenied           credentials refused
-    │   │   └── MetricsTenantMissing    it serves several tenants, and the request named none
+    │   ├── MetricsUnavailable      the source answers that it cannot serve now
+    │   ├── MetricsDenied           the credentials are refused
+    │   │   └── MetricsTenantMissing    the source has several tenants, and the request named none
     │   ├── MetricsRequestRefused   a proxy permits no such method or length
-    │   ├── MetricsRedirected       it sends elsewhere, usually to a login
-    │   ├── MetricsNotFound         no Prometheus API under that URL
+    │   ├── MetricsRedirected       the source redirects the request, usually to a login
+    │   ├── MetricsNotFound         there is no Prometheus API at that URL
     │   ├── MetricsTooLarge         the answer is over the size limit
     │   ├── MetricsNotUnderstood    the answer is not the API's JSON
     │   ├── MetricsQueryRefused     the PromQL is wrong or cannot be computed
     │   │   └── MetricsLimitExceeded    the query needs more than the source permits
-    │   ├── MetricsPartial          the source says that its answer is not whole
-    │   │   └── MetricsHistoryPartial   an answer about past hours, which has to be whole
+    │   ├── MetricsPartial          the source says that its answer is incomplete
+    │   │   └── MetricsHistoryPartial   an incomplete answer about past hours, which is of no use
     │   └── MetricsNotAVector       the PromQL gives a scalar, a matrix or histograms
     ├── ReplayBusy                  another replay of a snapshot is in progress
     ├── ReplayTooLarge              a replay takes more time or memory than it may
-    ├── TooManyListeners            as many are listening to events as may
+    ├── TooManyListeners            as many clients listen to events as are permitted
     ├── InventoryError              Nova could not be read
     ├── PlacementError              placement refused or did not answer
-    ├── ClaimError                  the claims of a compute node
-    ├── JournalError                the journal of plans and moves says no
-    │   ├── DrainNotFound           no such drain
-    │   ├── HoldNotFound            no such room
-    │   ├── HoldNotWaiting          it is not proposed, or has ended
+    ├── ClaimError                  the claims of a compute node cannot be read or changed
+    ├── JournalError                the state of a plan, move, drain or room forbids the request
+    │   ├── DrainNotFound           the host has no drain
+    │   ├── HoldNotFound            there is no such room
+    │   ├── HoldNotWaiting          the room is not proposed, or has ended
     │   ├── DrainPending            the host is being drained or released
-    │   ├── DrainRefused            it would empty nothing, or leave an aggregate without hosts
+    │   ├── DrainRefused            the drain would empty no host, or leave an aggregate no host
     │   ├── HostDown                nothing can be migrated off the host
     │   ├── IllegalTransition       a move was asked to skip a state
     │   ├── IllegalPlanTransition   a plan was asked to skip a state
     │   ├── IllegalDrainTransition  a drain was asked to skip a state
     │   ├── MaintenanceNotFound     no maintenance is in progress
-    │   ├── MaintenancePending      another is not done
+    │   ├── MaintenancePending      another maintenance has not ended
     │   ├── MoveHeld                the move may not be started now
     │   ├── MoveLost                another worker owns the move now
-    │   ├── MoveNotFound            no such move
-    │   │   └── MoveEnded           it has ended
-    │   ├── PlanNotFound            no such plan
-    │   │   └── PlanNotWaiting      it has been decided on, or is over
+    │   ├── MoveNotFound            there is no such move
+    │   │   └── MoveEnded           the move has ended
+    │   ├── PlanNotFound            there is no such plan
+    │   │   └── PlanNotWaiting      the plan does not wait for approval
     │   ├── PlanPending             the aggregate has an open plan
     │   ├── QuarantineNotFound      the instance is in no quarantine
     │   ├── ServerNotFound          no server of that name or uuid is known
     │   │   └── ServerAmbiguous     several servers have that name
-    │   └── TaskLost                another worker has given up the migration that this one prepares
+    │   └── TaskLost                another worker has ended the migration that this one prepares
     └── MoveError                   one move did not succeed
-        ├── PlanOutdated            the cloud is not any more as it was when the move was planned
-        ├── PreFlightError          refused before anything changed
-        ├── MigrationFailed         Nova ended it without success
-        ├── MigrationTimeout        it took longer than it may
-        └── NovaClientError         Nova did not answer: says nothing about the instance
-            └── NovaUnavailable     something that a move needs is out: it waits, and uses up no try
+        ├── PlanOutdated            the cloud has changed since the move was planned
+        ├── PreFlightError          the move was refused before anything changed
+        ├── MigrationFailed         Nova ended the migration without success
+        ├── MigrationTimeout        the migration took longer than permitted
+        └── NovaClientError         Nova did not answer, which says nothing about the instance
+            └── NovaUnavailable     a service that a move needs is down; not counted as a try
 
-Code raises specific errors and catches general ones. ``error_type`` of a :class:`MoveError` is part
-of the interface; it is the name of its class unless the class sets another.
+Code raises the specific exceptions and catches the general ones. ``error_type`` of a
+:class:`MoveError` is part of the API; it is the name of the class unless the class sets another.
 """
 
 
 class KronosException(Exception):  # noqa: N818 - OpenStack's conventional suffix
     """Base of all errors of Kronos.
 
-    ``msg_fmt`` is filled from keyword arguments, as in Nova. ``code`` is a stable word by which
-    programs distinguish errors.
+    ``msg_fmt`` is the text of the error, in which keyword arguments are inserted, as in Nova.
+    ``code`` is a stable word by which programs distinguish errors.
     """
 
     msg_fmt = 'An unknown error occurred.'
@@ -139,7 +139,7 @@ class DatabaseVersionError(ConfigurationError):
 class ClockSkewed(ConfigurationError):
     """The clock of this host differs from that of the control database.
 
-    :param seconds: by how much the clock of this host is ahead, negative where it is behind
+    :param seconds: seconds by which the clock of this host is ahead, negative where it is behind
     """
 
     msg_fmt = ('The clock of this host is %(seconds).0f s %(direction)s that of the control '
@@ -269,7 +269,7 @@ class DrainNotFound(JournalError):
 
 class DrainPending(JournalError):
     msg_fmt = ('Host %(host)s is being drained or released already. "kronos-manage host status '
-               '%(host)s" tells how far that is.')
+               '%(host)s" shows the progress.')
     code = 'kronos.drain_pending'
 
 
@@ -322,8 +322,8 @@ class MaintenanceNotFound(JournalError):
 
 
 class MaintenancePending(JournalError):
-    msg_fmt = ('Maintenance %(maintenance)s is %(state)s. "kronos-manage maintenance show" tells '
-               'how far it is, "maintenance resume" goes on with it.')
+    msg_fmt = ('Maintenance %(maintenance)s is %(state)s. "kronos-manage maintenance show" '
+               'shows the progress, "maintenance resume" continues it.')
     code = 'kronos.maintenance_pending'
 
 

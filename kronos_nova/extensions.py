@@ -9,11 +9,11 @@ from kronos_nova import exception
 
 @functools.cache
 def installed(namespace: str) -> ExtensionManager:
-    """Import all entry points of a namespace, once. Only a new process finds packages that are
-    installed later.
+    """Import all entry points of a namespace and return their ExtensionManager. They are imported
+    once in a process, so that packages that are installed later are found by a new process only.
 
-    :raises ConfigurationError: an entry point cannot be imported; without it, plans would not be
-        safe
+    :raises ConfigurationError: an entry point cannot be imported; it may be a constraint, without
+        which plans would not be safe
     """
     return ExtensionManager(namespace, on_load_failure_callback=_refuse)
 

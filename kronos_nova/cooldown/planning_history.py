@@ -1,4 +1,5 @@
-"""The history that a cycle depends on: earlier moves, cooldowns and results of earlier cycles."""
+"""The history that a cycle reads before it plans: earlier moves, cooldowns and results of earlier
+cycles."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -8,14 +9,15 @@ from dataclasses import field
 from kronos_nova.objects.plan import AggregateReport
 
 INDEFINITE = -1
-"""Seconds that stand for a quarantine without an end. Fixed: no quarantine has negative seconds."""
+"""Stands for a quarantine without an end, in place of its seconds. Fixed: no quarantine lasts a
+negative time."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PastMove:
     """A completed live migration. ``ended_at`` is in Unix seconds. ``has_emptied`` is True if
-    Kronos emptied the source with it, so that the instance may return once the source takes servers
-    again. ``is_own`` is True if Kronos requested it."""
+    Kronos made it to empty the source, so that the instance may return once the source takes
+    servers again. ``is_own`` is True if Kronos requested it."""
 
     instance_uuid: str
     source: str
@@ -29,12 +31,15 @@ class PastMove:
 class PastTry:
     """A move of Kronos that has ended, completed or failed.
 
-    seconds : duration from the request to the end; None if the move failed or the time is not known
-    lasted : duration from the request to the end, of failed moves too; None if not known
-    processed_mb : MiB of memory that were copied, including repeated copies, plus those that were
-        left to copy; None if not known
-    sharing : mean number of moves of Kronos on the busier of the two links while it lasted
-    expected : seconds that the plan predicted; None without a prediction
+    seconds : duration from the request to the end, of a completed move; None if the move failed or
+        its duration is not known
+    lasted : duration from the request to the end, of a completed or failed move; None if it is not
+        known
+    processed_mb : MiB of memory that were copied, including repeated copies, plus those that still
+        had to be copied at the end; None if not known
+    sharing : mean number of moves of Kronos at the same time on the link of the source or the
+        destination, whichever had more
+    expected : duration in seconds that the plan predicted; None without a prediction
     """
 
     instance_uuid: str
@@ -51,34 +56,35 @@ class PastTry:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlanningHistory:
-    """Cooldowns, quarantines and recent moves, which a cycle reads before it plans.
+    """The cooldowns, quarantines and recent moves that a cycle reads before it plans.
 
-    under_way : aggregate to a text about its plan that is approved or runs
+    under_way : aggregate to a text about its plan that is approved or in progress
     proposals : aggregate to the AggregateReport of its plan that waits for approval
-    aggregates, instances : name or uuid to the seconds left of its cooldown; it is over at 0 or
-        less
-    spread : aggregate to the seconds left until its load may be spread again; 0 or less: it may be
-    refused : uuid to seconds left, of instances that rest because Nova refused every tried host
-    refused_hosts : uuid to {host: error}, of moves that Nova refused to begin
-    quarantines : uuid to seconds left, or :data:`INDEFINITE`
-    imbalanced : aggregate to the number of consecutive cycles, before this one, in which it was
+    aggregates, instances : name of the aggregate, or uuid of the instance, to the seconds left of
+        its cooldown, which is over at 0 or less
+    spread : aggregate to the seconds until its load may be spread again, 0 or less if it may be now
+    refused : uuid of each instance that is not moved because Nova refused every host tried for it,
+        to the seconds left of that
+    refused_hosts : uuid of an instance to {destination: error} of its moves that Nova refused to
+        begin
+    quarantines : uuid of an instance to the seconds left of its quarantine, or :data:`INDEFINITE`
+    imbalanced : aggregate to the number of consecutive cycles, up to the last one, in which it was
         imbalanced
-    moves : completed live migrations of the time that ``no_return_window`` and ``server_grace``
-        need
+    moves : completed live migrations within the longer of ``no_return_window`` and ``server_grace``
     tries : moves of Kronos that ended within ``experience_window``, from which durations are learnt
     projects_moved : project to the number of moves of its instances in the last day, without moves
         that emptied hosts
     instances_moved : instance uuid to the number of its moves in the last week, without moves that
         emptied hosts
-    instances_moved_today : as ``instances_moved``, in the last day
-    load_stats : aggregate to policy to the LoadStats of its instances
-    endless : uuids of instances whose live migration would not end
-    doubted : aggregate to (policy, host) of scores that failed in the evaluation before; see
-        :mod:`kronos_nova.load.belief`
+    instances_moved_today : as ``instances_moved``, for the last 24 hours
+    load_stats : aggregate to {policy: LoadStats of its instances}
+    endless : uuids of instances that write memory too fast for a live migration to end
+    doubted : aggregate to the (policy, host) pairs whose score failed a check in the last
+        evaluation; see :mod:`kronos_nova.load.belief`
     caused : uuid of an instance to the number of moves of other instances in the last day that its
         load caused
     homes : instance uuid to (its host, the host on which it would be without moves for load); None
-        where not known
+        where this is not known of any instance
     """
 
     under_way: Mapping[str, str] = field(default_factory=dict)
@@ -102,10 +108,11 @@ class PlanningHistory:
     homes: Mapping[str, tuple[str, str]] | None = None
 
     def clamped(self, aggregate: float, instance: float, quarantine: float) -> 'PlanningHistory':
-        """Return a copy in which cooldowns and quarantines last at most as long as configured now
-        (seconds).
+        """Return a copy in which no cooldown or quarantine lasts longer than the present options
+        say. All parameters are in seconds.
 
-        :param quarantine: with -1 quarantines are not shortened; indefinite ones never are
+        :param quarantine: longest quarantine; with -1 no quarantine is shortened, and one without
+            an end never is
         """
         return dataclasses.replace(
             self,
@@ -118,8 +125,9 @@ class PlanningHistory:
         return self.aggregates.get(aggregate, 0) > 0
 
     def hold_on(self, instance_uuid: str) -> str | None:
-        """Return why the history keeps an instance from being moved: ``quarantine``, ``cooldown``,
-        ``refused`` or ``endless``; None if it does not."""
+        """Return the reason for which an instance may not be moved now: ``quarantine``,
+        ``cooldown``, ``refused`` or ``endless``; None if the history permits a move. The reasons
+        are explained in :mod:`kronos_client.contract.reasons`."""
         left = self.quarantines.get(instance_uuid, 0)
         if left > 0 or left == INDEFINITE:
             return 'quarantine'
@@ -131,8 +139,8 @@ class PlanningHistory:
 
 
 def growing(seconds: float, factor: float, longest: float, times: int) -> float:
-    """Return the cooldown of an instance that was part of ``times`` plans before: ``seconds`` for
-    none, ``factor`` times longer for each, ``longest`` at most.
+    """Return the cooldown, in seconds, of an instance that was part of ``times`` plans before. It
+    is ``seconds`` if there were none, grows by ``factor`` with each, and is at most ``longest``.
 
     >>> [growing(60, 2, 300, times) for times in range(4)]
     [60, 120, 240, 300]
@@ -148,10 +156,11 @@ def growing(seconds: float, factor: float, longest: float, times: int) -> float:
 
 
 def left(moves: Iterable[PastMove], since: float) -> frozenset[tuple[str, str]]:
-    """Return (instance uuid, host) of each move since a time (Unix seconds) that left a host.
+    """Return an (instance uuid, source) pair for each move that ended since a time (Unix seconds).
 
-    A return would undo the move (A to B to A), or close a longer circle. Instances that left
-    because their host was emptied may return, and are not in the result.
+    The instance must not return to that host, because this would undo the move (A to B to A), or
+    close a longer circle. Moves that emptied a host are left out, because their instances may
+    return.
     """
     return frozenset((move.instance_uuid, move.source) for move in moves
                      if move.ended_at >= since and not move.has_emptied)

@@ -1,4 +1,5 @@
-"""``openstack allocation``: allocations of several consumers at once, and those of a move."""
+"""The commands ``openstack allocation``, which replace the allocations of several consumers at once
+and show those of a server with its migrations."""
 
 import dataclasses
 import json
@@ -14,12 +15,14 @@ from kronos_nova.placement.allocations import Consumer
 
 
 class Replace(lister.Lister):
-    """Replace the allocations of several consumers in one transaction: all change, or none.
+    """Replace the allocations of several consumers in one transaction, so that either all of them
+    change or none.
 
-    The file holds the JSON body of placement's POST /allocations: consumers by uuid, each with what
-    it is to hold in "allocations"; nothing there removes the consumer. A consumer whose
-    "consumer_generation", "project_id", "user_id" or "consumer_type" is not given keeps the one it
-    has; give the generation to be refused if the consumer was changed since you looked.
+    The file has the JSON body of placement's POST /allocations: {uuid of a consumer:
+    {"allocations": its new allocations}}. With empty allocations the consumer is removed. Where
+    "consumer_generation", "project_id", "user_id" or "consumer_type" of a consumer is not given,
+    its present value is used. Give the generation that you have read if the request has to be
+    refused after another change of the consumer.
     """
 
     def get_parser(self, prog_name):
@@ -56,7 +59,7 @@ class ShowMove(lister.Lister):
                              microversion=COMPUTE_MIGRATIONS)
         if answer.status_code != 200:
             raise exceptions.CommandError(
-                f'Nova does not tell the migrations of {server.id}: HTTP {answer.status_code}')
+                f'Nova does not list the migrations of {server.id}: HTTP {answer.status_code}')
         found = [('instance', server.status, server.id)]
         found += [(each['migration_type'], each['status'], each['uuid'])
                   for each in answer.json()['migrations']]
@@ -85,8 +88,12 @@ def _load(path):
 
 
 def _completed(uuid: str, body: dict, now: Consumer) -> Consumer:
-    """Complete a consumer of a request with the consumer's present generation, project, user and
-    type."""
+    """Return the Consumer of an entry of the file. Its generation, project, user and type are taken
+    from placement where the entry has none.
+
+    :param body: entry of the file
+    :param now: consumer as placement has it
+    """
     try:
         wanted = Consumer.from_body(uuid, body)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -101,8 +108,8 @@ def _completed(uuid: str, body: dict, now: Consumer) -> Consumer:
 
 
 def _rows(found, client):
-    """Return columns and rows: a row for each consumer and provider, and a row for a consumer
-    without allocations."""
+    """Return (names of columns, rows) of a table. It has a row for each provider of a consumer, and
+    one row for a consumer without allocations."""
     rows = []
     for role, status, consumer in found:
         held = consumer.allocations or {'': {}}

@@ -7,7 +7,10 @@ DEFAULT_API_VERSION = '1'
 
 
 def make_client(instance):
-    """Make a PlacementClient with the user's credentials."""
+    """Make a PlacementClient that authenticates with the user's credentials.
+
+    :param instance: client manager of python-openstackclient
+    """
     # Imported late: every openstack command imports this module.
     from kronos_nova.placement.client import PlacementClient
     return PlacementClient(instance.sdk_connection.placement)

@@ -1,7 +1,8 @@
-"""The files of Kronos' web page: components, and the pages that are made of them.
+"""The files of the web page of Kronos: JavaScript modules with its components, and the two pages
+that use them.
 
-``live.html`` is the page that ``kronos-api`` serves, as modules; ``replay.html`` is one file that
-``kronos-replay`` writes, with the same components in it.
+``live.html`` is the page that ``kronos-api`` serves; it loads the modules. ``replay.html`` is the
+template of the single file that ``kronos-replay`` writes, with the same components inside it.
 """
 
 import base64
@@ -20,7 +21,8 @@ def read(name: str) -> bytes:
 
 
 def served() -> dict[str, tuple[str, bytes]]:
-    """Return {name: (media type, content)} of the files that a browser may request."""
+    """Return {name of file: (media type, content)} of the files that a browser may request from
+    ``kronos-api``."""
     names = sorted(each.name for each in importlib.resources.files(__package__).iterdir()
                    if each.name.rpartition('.')[2] in TYPES)
     return {name: (f'{TYPES[name.rpartition(".")[2]]}; charset=utf-8', read(name))
@@ -28,14 +30,14 @@ def served() -> dict[str, tuple[str, bytes]]:
 
 
 def joined(name: str) -> str:
-    """Join a module with all modules that it imports into one script, because a page opened as a
-    file cannot import others. No two modules define the same name."""
+    """Join a module with all modules that it imports, and return the script. A page that is opened
+    as a file cannot import modules. No two modules may define the same name."""
     found = {}
 
     def visit(each):
         if each not in found:
             text = read(each).decode()
-            found[each] = None  # marks it as visited, so that a circle of imports ends
+            found[each] = None  # mark it as visited, so that a circle of imports ends
             for needed in _IMPORT.findall(text):
                 visit(needed)
             del found[each]
@@ -46,6 +48,9 @@ def joined(name: str) -> str:
 
 
 def source_hash(text: str) -> str:
-    """Return the hash that names an inline script or style in a Content-Security-Policy."""
+    """Return the hash by which a Content-Security-Policy permits an inline script or style.
+
+    :param text: content of the script or style element
+    """
     digest = hashlib.sha256(text.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
