@@ -142,11 +142,14 @@ class Runner:
         :raises MoveHeld: the move may not be started now
         """
         now = self.utcnow()
-        return self.journal.begin(
+        begun = self.journal.begin(
             move, now,
             lambda session, plan: self.permits.why_not(session, plan, move.source, now),
             requested_at=now, migration_uuid=None, forced_at=None, memory_total=None,
             memory_remaining=None, memory_processed=None, outage=False, adopted=False)
+        # The clock of utcnow may step before the try is watched for the first time.
+        self._clocks[move.uuid] = _Stopwatch(begun.requested_at, began_at=self._seconds())
+        return begun
 
     def _give_back(self, move, why):
         """Put an accepted move back into the queue, because it may not be started now."""

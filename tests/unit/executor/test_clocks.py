@@ -102,6 +102,29 @@ class ControllersTest(test_executor.ExecutorTestCase):
         worker.tick()
         self.assertEqual(['vm1'], self.nova.aborts)
 
+    def test_a_step_of_the_clock_right_after_the_request_ends_nothing(self):
+        clock = SkewedClock(self.clock, 0)
+        worker = Worker(db_journal.Journal(self.journal.database, 'steps'), self.nova,
+                        self.cooldowns, test_executor.OPTIONS, clock, monotonic=lambda: 0.0)
+        for step in AHEAD:
+            self.plan()
+            while not self.nova.requests:
+                worker.tick()
+            self.assertEqual(moves.MIGRATING, self.move().state)
+            self.nova.says('running')
+            clock.ahead = datetime.timedelta(seconds=step)
+            worker.tick()
+            self.assertEqual((moves.MIGRATING, []), (self.move().state, self.nova.aborts), step)
+            self.nova.says('completed')
+            self.nova.puts('b')
+            worker.tick()
+            self.assertEqual(moves.COMPLETED, self.move().state)
+            clock.ahead = datetime.timedelta()
+            self.nova.puts('a')
+            self.nova.migrations.clear()
+            self.nova.requests.clear()
+            self.clock.go(60)
+
     def test_an_adopted_move_that_fails_is_no_judgement_on_the_instance(self):
         self.plan()
         self.tick()
