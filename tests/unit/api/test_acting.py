@@ -62,7 +62,7 @@ class PlanTest(ActingTestCase):
         path = f'/v1/plans/{self.uuid}/approve'
         for body, said in (({'skip': [9]}, 'move 9'), ({'skip': ['all']}, '$.skip[0]'),
                            ({'skip': [0]}, '$.skip[0]'), ({'sikp': [1]}, 'sikp'), ([], 'object'),
-                           ({'skip': [1], 'only': [2]}, 'twice')):
+                           ({'skip': [1], 'only': [2]}, 'The selection of moves')):
             self.assertIn(said, self.do_not(path, 400, json=body)['detail'])
         self.do_not(path, 400, data=b'{')
         self.assertIn('114688', self.do_not(path, 413, data=b' ' * 200000)['detail'])
