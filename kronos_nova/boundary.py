@@ -101,7 +101,8 @@ def number(value: object, what: str) -> float:
     try:
         found = float(value)
     except OverflowError as error:
-        raise OutOfBounds(what=what, problem='is larger than any number here') from error
+        raise OutOfBounds(
+            what=what, problem='is larger than any number that is accepted') from error
     if not math.isfinite(found):
         raise OutOfBounds(what=what, problem='must be finite')
     return found

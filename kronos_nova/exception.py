@@ -238,8 +238,8 @@ class ReplayTooLarge(KronosException):
 
 
 class TooManyListeners(KronosException):
-    msg_fmt = ('%(most)d are listening already, and [kronos_api] listeners permits no more. Try '
-               'again later.')
+    msg_fmt = ('%(most)d clients listen to events already, and [kronos_api] listeners permits no '
+               'more. Try again later.')
     code = 'kronos.too_many_listeners'
 
 

@@ -131,7 +131,8 @@ class BodyLimit:
         # falcon does not read a body of unknown length.
         most = self._group.max_request_body_size
         if (request.content_length or 0) > most:
-            raise falcon.HTTPContentTooLarge(description=f'A body may have {most} bytes.')
+            raise falcon.HTTPContentTooLarge(
+                description=f'The body of a request may have at most {most} bytes.')
 
 
 class Microversion:

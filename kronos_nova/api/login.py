@@ -136,10 +136,12 @@ class Login:
 
     def on_post(self, request, response):
         if not self._conf.kronos_api.password_login:
-            raise falcon.HTTPForbidden(description='nova.conf does not permit passwords here.')
+            raise falcon.HTTPForbidden(description='nova.conf permits no login with a password '
+                                                   '([kronos_api] password_login).')
         # A browser sends this header for another site only after a CORS preflight.
         if (request.content_type or '').partition(';')[0] != falcon.MEDIA_JSON:
-            raise falcon.HTTPUnsupportedMediaType(description='application/json is needed.')
+            raise falcon.HTTPUnsupportedMediaType(
+                description='The Content-Type of a login must be application/json.')
         given = msgspec.json.decode(request.bounded_stream.read(), type=Credentials)
         who = (f'{given.user}@{given.user_domain}', client_address.address_of(
             request.env, self._conf.oslo_middleware.enable_proxy_headers_parsing))
@@ -152,7 +154,7 @@ class Login:
                 retry_after=math.ceil(left))
         if not self._slots.acquire(blocking=False):
             raise falcon.HTTPServiceUnavailable(
-                description='Others are logging in; try again.', retry_after=1)
+                description='Too many logins are in progress; try again.', retry_after=1)
         try:
             response.data = msgspec.json.encode(self._exchange(given, who))
         finally:
@@ -179,7 +181,7 @@ class Login:
             self._wrong.add(*who)
             LOG.warning('keystone refused a login as %s from %s', boundary.shown(who[0]), who[1])
             raise falcon.HTTPUnauthorized(
-                description='keystone did not accept that.') from error
+                description='keystone did not accept this user, password and project.') from error
         except exceptions.ClientException as error:
             LOG.error('keystone did not answer a login: %s', error)
             raise falcon.HTTPServiceUnavailable(

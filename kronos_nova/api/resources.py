@@ -48,8 +48,8 @@ class Turns:
         turn = self.slow if operation.is_slow else self.quick
         if not turn.acquire(blocking=not operation.is_slow):
             raise falcon.HTTPServiceUnavailable(
-                description='As many requests that take seconds are being worked on as may be at '
-                            'a time; ask again in a few.', retry_after=AGAIN_SECONDS)
+                description='The maximum number of requests that take seconds is in progress; ask '
+                            'again in a few seconds.', retry_after=AGAIN_SECONDS)
         try:
             yield
         finally:

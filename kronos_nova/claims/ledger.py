@@ -42,7 +42,7 @@ class Ledger:
         self.clock = clock
         self.is_saved = True
         self.nodes = {}
-        self._rows = collections.defaultdict(dict)    # node: {key: Claim as the store has it}
+        self._rows = collections.defaultdict(dict)    # {node: {key: Claim as stored}}
         self._numbers = itertools.count(-1, -1)
 
     def node_claims(self, node):

@@ -46,7 +46,7 @@ def claim_of(row: object, host: str, now: datetime.datetime) -> Claim:
     """
     claim = validated(row)
     if claim.host != host:
-        raise boundary.OutOfBounds(what='host', problem='is not the one that the claims are of')
+        raise boundary.OutOfBounds(what='host', problem='is not the host of the message')
     return _in_time(claim, now)
 
 
@@ -72,7 +72,7 @@ def validated(row: object) -> Claim:
         int(target) if isinstance(target, bool) else target, 'resize_target', 0, 1)
     values['state'] = row.get('state')
     if values['state'] not in (CLAIMED, PREPARED):
-        raise boundary.OutOfBounds(what='state', problem='is none that a claim has')
+        raise boundary.OutOfBounds(what='state', problem='is no state of a claim')
     return table.from_message({'id': row.get('id'), **values})
 
 
@@ -111,5 +111,6 @@ def _text_or_none(row, name, most):
 def _in_time(claim, now):
     """Return the claim, made ``now`` if by the clock of its host it was made later."""
     if not now - _PAST <= claim.created_at <= now + _FUTURE:
-        raise boundary.OutOfBounds(what='created_at', problem='is no time at which it was made')
+        raise boundary.OutOfBounds(
+            what='created_at', problem='is too far in the past or the future')
     return dataclasses.replace(claim, created_at=min(claim.created_at, now))

@@ -237,8 +237,8 @@ def _windows(conf, now):
     changed = [sentence for window in found for sentence in _clock_changes(window, now)]
     if changed:
         raise CheckWarning(
-            '; '.join(changed) + '. Where that matters, let the window end before or begin after, '
-            'or give it the time zone UTC.', found)
+            '; '.join(changed) + '. Where that matters, let the window end before the clock '
+            'change or begin after it, or give it the time zone UTC.', found)
     return columns.count(len(found), 'window'), found
 
 

@@ -67,7 +67,7 @@ def check(conf):
     daemon.refuse_unless_wanted(conf)
     if not aggregates(conf):
         raise exception.ConfigurationError(
-            what='the command line', problem='says of no aggregate that its moves are to be '
+            what='the command line', problem='names no aggregate whose moves are to be '
             'carried out', remedy='Give --aggregate NAME or --unassigned.')
     connection.connect(conf)
 

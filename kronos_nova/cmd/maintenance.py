@@ -282,8 +282,8 @@ def hosts_of(parsed_args, snapshot) -> list[str]:
     """
     if sum(map(bool, (parsed_args.hosts, parsed_args.aggregate, parsed_args.domain))) != 1:
         raise exception.ConfigurationError(
-            what='the command line', problem='does not name one of hosts, an aggregate and a '
-            'domain', remedy='Give HOST ..., --aggregate NAME or --domain LEVEL=NAME.')
+            what='the command line', problem='must name either hosts, or an aggregate, or '
+            'a domain', remedy='Give HOST ..., --aggregate NAME or --domain LEVEL=NAME.')
     if parsed_args.domain:
         return orders.hosts_of_domain(snapshot, parsed_args.domain)
     if not parsed_args.aggregate:

@@ -63,7 +63,7 @@ class HourlyHistory:
         """
         missing = [hour for hour in hours if hour not in self._hours]
         if not missing and now >= self._asked_at + PAUSE and self._is_empty(hours[-1]):
-            missing = hours[-1:]    # the store of the series may be some minutes late
+            missing = hours[-1:]    # the series may be stored some minutes late
         if not missing:
             return
         if now < self._rests_until:
@@ -95,7 +95,7 @@ class HourlyHistory:
 
     def _fetch(self, source: MetricsSource, query: MetricQuery, label: str,
                hours: list[int]) -> None:
-        at_once = 1  # until the number of series is known
+        at_once = 1  # one hour in the first query, from which the number of series becomes known
         while hours:
             run = [hour for index, hour in enumerate(hours[:at_once]) if hour == hours[0] + index]
             # The query returns means over the hour before a moment, so the moments are the ends of
@@ -324,7 +324,7 @@ class _Asked:
         days = list(range(hour - forecast.DAYS, hour))
         past = self.kept.history
         past.read(self.source, history, loads.label, days, self.now)
-        # An answer at the beginning of an hour is stored for the hour before.
+        # A forecast that was made at the beginning of an hour is stored under the hour before.
         origins = list(range(hour - forecast.ORIGINS - 1, hour - 1))
         self.kept.said.read(self.source, said, loads.label, origins, self.now)
         judgement = forecast.judged_highest(

@@ -98,8 +98,8 @@ class HeldAllocations:
                     else:
                         resume(each)
             except exception.PlacementError as error:
-                LOG.warning('Room %s: its allocations are looked at again by the next evaluation: '
-                            '%s', each.uuid, error)
+                LOG.warning('Room %s: its allocations in placement could not be changed, which the '
+                            'next evaluation tries again: %s', each.uuid, error)
                 found.held |= each.consumers.keys()
         return found
 
@@ -118,7 +118,7 @@ class HeldAllocations:
             self.cycle_ports.holds.note(hold, consumers=hold.consumers)
         lost = {uuid: host for uuid, host in hold.consumers.items() if uuid in empty}
         roots = _with_roots(lost, snapshot)
-        if not lost or len(roots) < len(lost):  # a host is gone, which the hold says
+        if not lost or len(roots) < len(lost):  # a host is gone, which is reported
             return ''
         try:
             self.allocations.allocate(hold.shape, roots)

@@ -255,7 +255,7 @@ def measure(feed: MetricsReader, policies: tuple[Policy, ...], hosts: tuple[str,
                 problems += _remedies(feed, policy, hosts)
         except exception.MetricsError as error:
             problems = [str(error)]
-        if problems:  # several queries often have the same warnings
+        if problems:  # several queries often have the same warning, which is then reported once
             no_data[policy.name] = '; '.join(dict.fromkeys(problems))
         else:
             good.append((policy, readings))

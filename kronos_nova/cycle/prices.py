@@ -172,7 +172,8 @@ class Gain:
         combined, full = self._before
         less = self._less_excess(after)
         if less < -TOLERANCE:
-            # Otherwise the next plan would undo the move, and the one after that repeat it.
+            # A move that adds excess is worth nothing: the next plan would undo it, and the one
+            # after that repeat it.
             return -np.inf
         return max(combined - after.combined(), less) + full - risk(after)
 

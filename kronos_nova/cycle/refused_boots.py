@@ -59,7 +59,8 @@ def _is_chosen(requests: RoomRequests, hold: Hold, name: str, level: str, snapsh
     else:
         is_written = holds.enter(hold, states.PROPOSED, **values)
     if is_written:
-        LOG.info('Room %s for %d of %s, of which Nova found no host: %d moves make it in aggregate '
-                 '%s%s', hold.uuid, hold.count, hold.shape.name, len(found.moves), name,
+        LOG.info('Room %s for %d servers of flavor %s, for which Nova found no host: %d moves make '
+                 'it in aggregate %s%s', hold.uuid, hold.count, hold.shape.name, len(found.moves),
+                 name,
                  '' if level == automation.AUTO else '; an operator has to approve them')
     return is_written

@@ -60,7 +60,7 @@ class RoomRequests:
         now."""
         found = collections.defaultdict(list)
         holds = [each for each in self.cycle_ports.holds.in_states(states.WANTED)
-                 if each.aggregate in aggregates and not each.consumers]  # else not settled yet
+                 if each.aggregate in aggregates and not each.consumers]  # no allocations to settle
         if holds:
             switches = self.cycle_ports.switches.read()
             busy = {plan.aggregate: f'waits for the end of plan {plan.uuid}'
@@ -124,8 +124,9 @@ class RoomRequests:
         if outcome.missing:
             why = '; '.join(outcome.missing)
             if holds.enter(hold, states.FAILED, problem=why, finished_at=now):
-                LOG.warning('Room %s for %d of %s in aggregate %s is not made: %s', hold.uuid,
-                            hold.count, hold.shape.name, aggregate, why)
+                LOG.warning('Room %s for %d servers of flavor %s in aggregate %s cannot be made: '
+                            '%s',
+                            hold.uuid, hold.count, hold.shape.name, aggregate, why)
         elif not outcome.moves:
             self._begin_keeping(hold, outcome.hosts, places, snapshot)
         elif hold.plans >= states.TRIES:
@@ -159,10 +160,10 @@ class RoomRequests:
         try:
             taken = allocations.allocate(hold, hosts, snapshot)
             if taken and not self.enter_held(taken, places, snapshot, keeper):
-                allocations.give_back(taken)    # it was released meanwhile
+                allocations.give_back(taken)    # the room was released meanwhile
         except exception.PlacementError as error:
-            LOG.warning('Room %s: its allocations are looked at again by the next evaluation: %s',
-                        hold.uuid, error)
+            LOG.warning('Room %s: its allocations in placement could not be changed, which the '
+                        'next evaluation tries again: %s', hold.uuid, error)
 
     def _allocations(self) -> HeldAllocations | None:
         found = self.cycle_ports.room_allocations

@@ -82,7 +82,7 @@ def add(session, name, amount=1.0, **labels):
     try:
         with session.begin_nested():
             session.execute(sa.insert(models.CounterRow).values(value=amount, **key))
-    except db_exc.DBDuplicateEntry:  # another worker was first
+    except db_exc.DBDuplicateEntry:  # another worker inserted the row first
         _increase(session, key, amount)
 
 

@@ -36,7 +36,7 @@ class Holds:
     def request(self, wanted: Hold) -> None:
         """Record a new hold."""
         with self.database.writer() as session:
-            if session.get(models.HoldRow, wanted.uuid) is None:  # else a lost try wrote it
+            if session.get(models.HoldRow, wanted.uuid) is None:  # a lost try may have written it
                 values = dataclasses.asdict(wanted) | {
                     'shape': {name: getattr(wanted.shape, name) for name in SHAPE}}
                 session.add(models.HoldRow(**_columns(values)))

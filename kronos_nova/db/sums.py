@@ -211,7 +211,7 @@ class Sums:
         with self.database.reader() as session:
             found = session.execute(query).all()
         for each in found:
-            if not each.count_:  # a sum over no rows is one row without a key
+            if not each.count_:  # without keys, a sum over no rows is still one row
                 continue
             key = {name: getattr(each, name) for name in (PROJECT, AGGREGATE) if name in by}
             if MONTH in by:

@@ -212,7 +212,7 @@ class DrainService:
                             'migrated cold since, which is not confirmed. Start it by hand.', uuid,
                             drain.host)
             if server is None or server.status != OFF and not server.task_state:
-                continue    # deleted, or running again
+                continue    # the server is deleted, or runs again
             if server.status == OFF and not server.task_state:
                 if state == drains.STARTING:
                     LOG.warning('Server %s was to be started again after the drain of host %s '

@@ -139,8 +139,8 @@ class CycleScheduler:
         if not due.healthy_first:
             self._refused_since = None
             return []
-        # Workers that look for due aggregates at the same time would divide them, and the child
-        # process of each worker would read the whole cloud.
+        # One worker at a time looks for due aggregates. Several would divide them, and the planning
+        # process of each would read the whole cloud.
         is_alone = self.scheduler_ports.locks.acquire(TAKING)
         if not is_alone and not self._has_waited_enough():
             return []
@@ -148,7 +148,7 @@ class CycleScheduler:
         try:
             ours = self._lock_in_order(due)
         finally:
-            if not ours:  # perhaps a database failed after some were locked
+            if not ours:  # a database may have failed after some aggregates were locked
                 self.scheduler_ports.locks.release_all()
             elif is_alone:
                 self.scheduler_ports.locks.release(TAKING)
@@ -181,8 +181,8 @@ class CycleScheduler:
             wanted, now, group.evaluation_interval,
             (self.scheduler_ports.journal.worker, self._head_start))
         if due and not group.aggregates_per_cycle:
-            # One child plans all aggregates that are due, so aggregates that another worker planned
-            # last take little more time.
+            # One planning process plans all aggregates that are due, because it reads the whole
+            # cloud once for all of them.
             due = self.scheduler_ports.cycles.due(wanted, now, group.evaluation_interval)
         urgent, failed = approved | draining, self.scheduler_ports.cycles.failed()
         return _Due(healthy_first=sorted((scope for scope in wanted
@@ -305,7 +305,7 @@ class CycleScheduler:
         self._fail()
 
     def _kill(self):
-        self.child.kill()  # a stopped process ignores every other signal
+        self.child.kill()  # SIGKILL, because a stopped process ignores every other signal
         try:
             self.child.wait(LEAVE_SECONDS)
         except subprocess.TimeoutExpired:

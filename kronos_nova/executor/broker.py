@@ -143,7 +143,7 @@ endpoint accepts any minor version and ignores fields that it does not know.
         try:
             move_uuid = messages.move_of(task)
         except boundary.OutOfBounds as error:
-            LOG.warning('A task is ignored: %s', error)
+            LOG.warning('A message with a move to carry out is ignored: %s', error)
             return
         self._accept(move_uuid)
 
@@ -163,7 +163,7 @@ class StopEndpoint:
         try:
             found = PendingStop.from_json(stop)
         except boundary.OutOfBounds as error:
-            LOG.warning('A stop is ignored: %s', error)
+            LOG.warning('A message with a stop is ignored: %s', error)
             return
         LOG.warning('%s. It was sent here, as the control database does not answer.',
                     found.sentence)
@@ -176,8 +176,8 @@ class StopEndpoint:
         try:
             change(*what)
         except OSError as error:
-            LOG.error('The file %s cannot be changed, so a restart of this process forgets that: '
-                      '%s', self._stops.path, error)
+            LOG.error('The file %s of stops cannot be changed, so the change is lost when this '
+                      'process is restarted: %s', self._stops.path, error)
 
 
 class ResultEndpoint:

@@ -81,7 +81,8 @@ class OpenStackComputeApi:
         self._migrate(move, {'migrate': {'host': move.destination}})
 
     def _migrate(self, move, action):
-        # The request is not repeated: if the first one arrived, Nova would refuse the second.
+        # The client does not repeat the request: if the first one arrived, Nova would refuse the
+        # second.
         answer = self._request(
             move.instance_uuid, 'POST', f'/servers/{move.instance_uuid}/action', json=action,
             headers={'X-OpenStack-Request-ID': request_id(move.uuid)},

@@ -110,7 +110,8 @@ class Runner:
             return
         instance = self.compute.instance(move.instance_uuid)
         if move.requested_at and instance and instance.host == move.destination:
-            # Nova was slow and has carried out an earlier try.
+            # Nova was slow: it has carried out the migration of an earlier try, which counted as
+            # failed.
             self._verify(self.journal.advance(move, moves.VERIFYING, self.utcnow()))
             return
         self._check_instance(move, instance)
@@ -256,7 +257,7 @@ class Runner:
             return
         if lost:
             raise exception.NovaClientError(
-                instance=move.instance_uuid, reason='Nova took no notice of the request to move it')
+                instance=move.instance_uuid, reason='Nova did not begin the requested move')
         if self._is_hopeless(move):
             self._fail(move.uuid, exception.MigrationTimeout.__name__,
                        'Nova marked it as migrating and never began', may_be_tried_again=False)
@@ -342,7 +343,8 @@ class Runner:
         if self._is_overdue(move):
             raise exception.MigrationTimeout(
                 instance=move.instance_uuid,
-                reason=f'not done after {self.options.migration_timeout:.0f} s and aborted')
+                reason=f'its migration was not done after {self.options.migration_timeout:.0f} s '
+                       'and is aborted')
         fault = f': {migration.fault}' if migration.fault else ''
         raise exception.MigrationFailed(
             instance=move.instance_uuid, reason=f'its migration ended as {migration.status}{fault}')
@@ -361,7 +363,7 @@ class Runner:
             # instance.
             raise exception.NovaClientError(
                 instance=move.instance_uuid,
-                reason='Nova gave it up before it began, and does not say why')
+                reason='Nova gave up its migration before it began, and does not say why')
         self._refuse(move, f'Nova refused to begin: {migration.fault}')
 
     def _check_clocks(self, move, fault):
@@ -396,7 +398,7 @@ class Runner:
         elif instance.host != move.destination:
             raise exception.MigrationFailed(
                 instance=move.instance_uuid,
-                reason=f'Nova says completed but it is on {instance.host}')
+                reason=f'Nova reports its migration as completed, but it is on {instance.host}')
         elif instance.status not in ('ACTIVE', *STATUSES[move.kind]):
             raise exception.MigrationFailed(instance=move.instance_uuid,
                                             reason=f'it arrived but is {instance.status}')

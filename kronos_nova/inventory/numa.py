@@ -88,7 +88,7 @@ def with_page_size(found: Topology, extra_specs: Mapping[str, str],
 def _instance_cell(cell: Mapping[str, Any], has_emulator: bool) -> InstanceCell:
     policy = cell.get('cpu_policy')
     shared, pinned = _count(cell, 'cpuset'), _count(cell, 'pcpuset')
-    if policy == numa.DEDICATED and not pinned:  # as releases before Victoria stored it
+    if policy == numa.DEDICATED and not pinned:  # stored so before Victoria
         shared, pinned = 0, shared
     is_pinned = policy in (numa.DEDICATED, numa.MIXED)
     return InstanceCell(

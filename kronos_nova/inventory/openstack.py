@@ -188,7 +188,7 @@ class OpenStackInventory:
             if not page[key] or not page.get(f'{key}_links'):
                 return
             last = page[key][-1]
-            marker = f'&marker={last.get("uuid") or last["id"]}'  # migrations go by uuid
+            marker = f'&marker={last.get("uuid") or last["id"]}'  # of migrations the uuid
         raise exception.InventoryError(
             problem=f'Nova\'s list {path} does not end: each page has a link to another one')
 

@@ -95,8 +95,8 @@ def refuse_gaps(servers: Iterable[dict]):
     bare = [server['id'] for server in servers if HOST not in server]
     if bare:
         raise exception.InventoryError(
-            problem=f'Nova does not tell where {len(bare)} servers run ({bare[0]} is one): either '
-                    'their cell is down, or the user of [kronos_nova] lacks the admin role')
+            problem=f'Nova does not say on which hosts {len(bare)} servers run ({bare[0]} is one): '
+                    'either their cell is down, or the user of [kronos_nova] lacks the admin role')
 
 
 def one_of_each(instances: Iterable[Instance]) -> tuple[Instance, ...]:

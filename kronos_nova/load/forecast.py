@@ -197,7 +197,7 @@ def _lead(days: np.ndarray, week: np.ndarray,
     off = forecasts[..., :ORIGINS] - came
     ahead = _combined(forecasts[..., -1:], _weights(off))[:, 0]
     errors = np.empty(came.shape)
-    for half in (0, 1):  # the hours of each half have weights from the other half
+    for half in (0, 1):  # each half is weighted by errors of the other half
         errors[:, half::2] = _combined(forecasts[..., half:ORIGINS:2],
                                        _weights(off[..., 1 - half::2])) - came[:, half::2]
     present = np.where(np.isnan(errors), np.nan, off[0])

@@ -115,7 +115,7 @@ def profile(policy: Policy, samples: Mapping[str, list[ProfileSample]], placed: 
     share = values * placed.host_scale[placed.vm_host]
     impossible = (share < -TOLERANCE) | (share > 1.0 + TOLERANCE) | np.isinf(share)
     empty = np.zeros(len(share), dtype=bool)
-    if host_sizes.resource(policy) == 'MEMORY_MB':    # a server that runs has memory
+    if host_sizes.resource(policy) == 'MEMORY_MB':    # a running server uses some memory
         empty = (share == 0.0) & ~twice & np.array(
             [instance.status == 'ACTIVE' for instance in placed.instances], dtype=bool)
     bad = impossible | empty | twice
@@ -157,7 +157,7 @@ def unit_problem(policy: Policy, samples: Mapping[str, list[ProfileSample]],
     """
     values, _wrong = measured(policy, samples, placed)
     share = values * placed.host_scale[placed.vm_host]
-    share = np.where((share >= 0.0) & (share <= 1.0), share, 0.0)  # impossible samples do not count
+    share = np.where((share >= 0.0) & (share <= 1.0), share, 0.0)  # impossible samples count as 0
     sums, scores = _sums(placed, share), np.nan_to_num(placed.scores)
     known = ~np.isnan(placed.scores)
     over = _overfull(placed, share)

@@ -47,7 +47,7 @@ def expected_range(deviations: np.ndarray, left_out: int = 0) -> float:
     at = np.linspace(0.0, _REACH * float(varying.max()), _STEPS)
     above, below = (np.exp(np.log(np.maximum(np.interp(
         side[:, None] / sizes, _TABLE, _CUMULATED), _LEAST)) @ counts) for side in (at, -at))
-    if len(varying) < len(deviations):    # the highest is never below a load that does not vary
+    if len(varying) < len(deviations):    # a load that does not vary is a lower bound
         below = np.zeros(len(at))
     # Twice the mean of the highest load, because the mean of the lowest is its negative.
     return 2.0 * max(float(np.trapezoid(1.0 - above - below, at)), 0.0)
@@ -68,7 +68,7 @@ def _at_most(loads: np.ndarray, deviations: np.ndarray, most: int) -> np.ndarray
     loads."""
     count = np.zeros((most + 1, len(loads)))
     count[0] = 1.0
-    for deviation in deviations:    # the Poisson binomial distribution, built host by host
+    for deviation in deviations:    # computes the Poisson binomial distribution, host by host
         part = (1.0 - np.interp(loads / deviation, _TABLE, _CUMULATED) if deviation > 0
                 else loads < 0)
         moved = count * part

@@ -125,8 +125,12 @@ def seconds(window: str) -> float:
 
 
 def _samples(instant, each, times):
-    """Return the number of samples that the median series has in ``times`` windows; 0 without
-    series."""
+    """Return the median, over all series of a selector, of the number of samples in a range
+    ``times`` as long as its window; 0 without series.
+
+    :param instant: function that sends a query and returns its Vector
+    :param each: range vector of the policy's query
+    """
     window = max(1, round(each.seconds * times * 1000))
     vector = instant(f'quantile(0.5, count_over_time({each.selector}[{window}ms]))')
     return vector.samples[0].value if vector.samples else 0

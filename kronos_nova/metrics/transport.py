@@ -67,7 +67,7 @@ class Transport:
         if exchange.is_done_within(min(self.endpoint.timeout, seconds)):
             return exchange.result()
         self._connections.shut()
-        self._open_session()  # the thread still uses the session
+        self._open_session()  # the thread that timed out still uses the old session
         raise self._timeout()
 
     def _exchange(self, path, parameters):

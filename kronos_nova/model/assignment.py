@@ -54,7 +54,8 @@ class Assignment:
     kind : intp (v,), kind of each instance
     allowed : bool (k, h), hosts that a kind may go to
     emptied : use of NUMA cells without the instances; None where NUMA cells forbid nothing
-    lies : intp (v,), position in ``places`` of the NUMA cells of each instance
+    places : the different placements in NUMA cells that the instances have, each a tuple of Place
+    lies : intp (v,), position in ``places`` of the placement of each instance
     is_exact : False where a rule forbids a host that it may permit once other instances have moved
     """
 

@@ -581,7 +581,8 @@ PAGES = {None: '', numa.SMALL: ' in small pages', numa.LARGE: ' in large pages',
 
 
 def wish(need: InstanceCell) -> str:
-    """Return a text about the needs of a part."""
+    """Return a text about what a part of a server needs, such as "2 CPUs and 512 MiB in large
+    pages"."""
     pinned, shared = _cpus(need)
     cpus = ' and '.join(f'{count} {noun}' for count, noun in (
         (pinned, 'CPUs to pin'), (shared, 'shared CPUs')) if count)
@@ -595,5 +596,5 @@ def _smallest(has_size: np.ndarray) -> np.ndarray:
 
 
 def _cpus(need: InstanceCell) -> tuple[int, int]:
-    """Return (pinned, shared) CPUs of a part."""
+    """Return the numbers (pinned, shared) of the CPUs of a part."""
     return (need.cpus, need.shared_cpus or 0) if need.pinned else (0, need.cpus)

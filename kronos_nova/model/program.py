@@ -154,7 +154,7 @@ class Program:
                 columns, total = np.append(came, stay), float(self.count[kind])
                 self._add(columns, np.ones(len(columns)), total, total)
                 continue
-            # Each round has as many columns, and the first round comes first.
+            # All rounds have the same number of columns, and those of the first round come first.
             for some, others in zip(came.reshape(self.rounds, -1), left.reshape(self.rounds, -1),
                                     strict=True):
                 self._add(np.append(some, others), np.append(np.ones(len(some)),
@@ -357,7 +357,8 @@ class Program:
         for rule in self.of.model.rules:
             if isinstance(rule, LoadLimit):
                 hosts, scores = self.of.hosts, self.of.state.scores[self.of.hosts]
-                # Convert a limit of the load by score or capacity to one of the score.
+                # The limit may be one of the capacity value. It is converted to a limit of the
+                # score that leaves the same distance.
                 self.keep_loads(rule.most[hosts] - rule.load(self.of.state, hosts) + scores, price)
 
     def even_out(self, worst: np.ndarray) -> None:
@@ -370,7 +371,7 @@ class Program:
         self._costs[:2] = prices[tuple(self.arrive.T)], np.zeros(len(self.leave))
         kind, host, sign = self._flows
         for p, weight in enumerate(problem.policy_weights):
-            # Variables are at least 0, as scores are.
+            # All variables of the program are at least 0, and so are scores.
             top, bottom = self._variable(weight, np.inf), self._variable(-weight, np.inf)
             self._add(np.array([top, bottom]), np.array([1.0, -1.0]), -np.inf, float(worst[p]))
             for at, (place, score) in enumerate(zip(

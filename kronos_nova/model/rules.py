@@ -163,8 +163,9 @@ class Room(Rule):
 
     def linear(self, state: 'State', hosts: np.ndarray,
                vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the free and the total room of each host, float64 (h, k), and the needs of
-        instances, (v, k). Of resources from shared providers each host has more than enough."""
+        """Return three arrays for sums of room: the free room and the total room of each host,
+        float64 (h, k) each, and the needs of instances, (v, k). Each host has more than enough of
+        the resources that come from shared providers."""
         problem = state.problem
         free, limits = (problem.limits - state.used)[hosts], problem.limits[hosts]
         own = problem.row(hosts[:, None], np.arange(free.shape[1])) == hosts[:, None]
@@ -268,7 +269,8 @@ class LoadLimit(Rule):
 
     def linear(self, state: 'State', hosts: np.ndarray,
                vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return :meth:`Room.linear` in units of an instance's weight."""
+        """Return what :meth:`Room.linear` returns, for load in place of room: free and total load
+        of each host, and the loads of instances, in units of instances' weights."""
         policies = np.flatnonzero(np.isfinite(self.most).any(axis=0))
         problem, at = state.problem, np.ix_(hosts, policies)
         return ((self.most[at] - self.load(state, at)) / problem.host_scale[at],
@@ -434,7 +436,8 @@ class CellRoom(Rule):
 
     def linear(self, state: 'State', hosts: np.ndarray,
                vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return :meth:`Room.linear` for the NUMA cells of each host together."""
+        """Return what :meth:`Room.linear` returns, for the room of all NUMA cells of each host
+        together."""
         return _cells(state).sums(hosts, vms)
 
 

@@ -183,7 +183,7 @@ class SnapshotFolder:
 
 def _arguments(change, scratch):
     if change.policies is not None:
-        file = scratch / 'policies.yaml'    # JSON is YAML
+        file = scratch / 'policies.yaml'    # the content is JSON, which YAML includes
         try:
             file.write_text(json.dumps(change.policies))
         except RecursionError as error:

@@ -158,7 +158,8 @@ class _Floor:
         begin is the next."""
         count = len(self.jobs)
         begins, ends = np.full(count, np.nan), np.full(count, np.nan)
-        # For each move, the seconds until it copies, and the part of the copying that is left.
+        # ``ahead`` has the seconds until each move begins to copy, ``left`` the part of its copying
+        # that is left.
         ahead, left = self.fixed.copy(), np.ones(count)
         under_way = np.zeros(count, dtype=bool)
         self._held = np.array([len(job.after) for job in self.jobs])

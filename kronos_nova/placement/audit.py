@@ -162,7 +162,7 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
         finding = judge_exactly(case, nova, holdings, limits)
         if finding is not None:
             findings.append(finding)
-    if not records.silent:  # the consumers may be of its instances
+    if not records.silent:  # the consumers may belong to instances of the cell that did not answer
         strangers = unknown - deleted - (kept or {}).keys()
         findings.extend(_strangers(strangers - nova.building(strangers), is_room, kept is not None))
     return Audit(findings=tuple(findings), instances=len(records.instances),

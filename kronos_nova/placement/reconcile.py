@@ -135,7 +135,7 @@ class Reconciler:
             is_due = finding and finding.can_be_healed_unasked
             return _logged(healer.heal(finding)) if is_due else None
         except errors.PlacementUnavailable:
-            raise  # the service would not answer for the other instances either
+            raise  # after an outage, the service would not answer for the other instances either
         except exception.KronosException as error:
             LOG.warning('Instance %s could not be reconciled; this is tried again: %s', uuid, error)
         return None

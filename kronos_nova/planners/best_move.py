@@ -60,7 +60,7 @@ class BestMove:
     def could_matter(self, bound: float) -> bool:
         """Return whether moves that gain at most ``bound`` may be the best, so that they have to be
         considered."""
-        # Half of the tolerance allows for rounding.
+        # A further half of the tolerance allows for rounding errors of the bound.
         return bound >= self.best - TOLERANCE * 1.5 and bound > self.floor - TOLERANCE / 2
 
     def to_anywhere(self, vms: np.ndarray) -> None:

@@ -264,7 +264,8 @@ def _ordered(state: State, moves: Iterable[tuple[int, int]],
     turn = {vm: n for n, vm in enumerate(_in_turn(state))}
     leaving = sorted((move for move in moves if move[0] in turn), key=lambda move: turn[move[0]])
     others = [move for move in moves if move[0] not in turn]
-    # Doubtful instances are the last, so those of the first host need not follow each other.
+    # The moves of the first host need not be together in the list, because doubtful instances of
+    # all hosts are at its end.
     first = [move for move in leaving if state.vm_host[move[0]] == state.vm_host[leaving[0][0]]]
     rest = [move for move in leaving if state.vm_host[move[0]] != state.vm_host[leaving[0][0]]]
     free = dataclasses.replace(limits, budget=len(moves) + len(problem.hosts))

@@ -103,7 +103,8 @@ class _Round:
             on = self.state.vm_host[vms]
             inside = self.problem.movable[vms] & ~np.isin(on, [host, *self.tops])
             found = self.search.to_host(vms[inside], host)
-            # Where hosts are left out, several have this bound, and another may have come first.
+            # Where the policy leaves hosts out, several bottom hosts have this bound, and an
+            # earlier one may have reached it already.
             most = self.search.best if self.problem.left_out is None else found
             if most >= self.bottoms[host] - ROUNDING:
                 return

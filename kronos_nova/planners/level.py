@@ -46,9 +46,9 @@ FEWER_MOVES = (1.0, 2.0, 4.0, 8.0)
 where the cheapest way takes more than one plan. Raised, fewer and larger moves are made; lowered,
 these ways are those of :data:`MOVE_PARTS`. Not measured apart."""
 FEW_PLANS = 3
-"""Maximum number of plans of a way for which a way with one plan less is tried. Raised, long ways
-copy more memory to save one plan of many; lowered, short ways take a plan more than they need. Not
-measured."""
+"""Largest number of plans that a way may take so that a way of one plan less is searched too.
+Raised, long ways copy more memory to save one plan of many; lowered, short ways take a plan more
+than they need. Not measured."""
 PREMIUM = 1.25
 """Factor by which a way of one plan less may copy more memory than the cheapest way and still be
 preferred. Raised, a plan less may copy more memory; lowered, thresholds are reached one plan later.
@@ -369,7 +369,8 @@ class Leveling:
 
     def _scores(self) -> np.ndarray:
         """Return float64 (P, n): all scores, also those that do not count."""
-        # The space has the ends of hosts that no move touches.
+        # The search space has the highest and lowest scores of the hosts that no move touches, in
+        # further rows.
         return np.concatenate([self.scores + self.beyond,
                                self.space.scores[self.scores.shape[1]:].T], axis=1)
 

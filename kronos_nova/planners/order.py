@@ -98,7 +98,7 @@ class Ordering:
         :param begin: number of moves in ``done`` before the first of these
         """
         if len(self.done) == begin:
-            return False  # none of these moves is possible as the first
+            return False  # no move was made, so that none of them is possible as the first
         state, source = self.state.copy(), dict(zip(moves[:, 0].tolist(), home.tolist(),
                                                     strict=True))
         for vm, _host in reversed(self.done[begin:]):
@@ -143,7 +143,7 @@ class Ordering:
         if len(self.done) + len(vms) >= self.limits.budget:
             return False
         state, memory = self.state, self.state.problem.memory_mb
-        # Any destination of the first move leaves room for the second.
+        # Wherever the first instance goes, its host then has the room for the second.
         first, second = np.nonzero(state.vm_host[vms][:, None] == hosts)
         enables = state.delta((vms[first], hosts[first]), (vms[second], hosts[second])).has_room(1)
         first, second = first[enables], second[enables]

@@ -343,7 +343,7 @@ class Swaps:
         back = _pick(softened.arriving, kind, second)
         others = 1 - own - other
         goes_home = (self.goals != self.here)[:, :, None]
-        if goes_home.any():  # the second item then does not arrive at the host of the first
+        if goes_home.any():  # the returning item then goes to its original host
             back = np.where(goes_home, np.float32(1), back)
             others = others + np.where(
                 goes_home, self._going(softened.arriving, self.every, self.goals, second), 0)

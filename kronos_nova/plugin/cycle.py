@@ -6,7 +6,7 @@ gc_tuning.collect_rarely()  # before the modules below are loaded
 
 from nova import monkey_patch  # isort: skip
 
-monkey_patch.patch(backend='threading')  # as Nova's own binaries, before anything else
+monkey_patch.patch(backend='threading')  # imported before anything else, as in Nova's own programs
 
 # ruff: noqa: E402
 import sys

@@ -133,7 +133,7 @@ class SchedulerDryRun:
             instance, objects.RequestSpec.get_by_instance_uuid(context, instance.uuid))
         spec.requested_destination = objects.Destination(
             host=destination.host, node=destination.hypervisor_hostname)
-        # Nova's own task knows how such a request is made; nothing else of it is used.
+        # Only the method of Nova's task that makes the request for the scheduler is used.
         task = live_migrate.LiveMigrationTask(
             context, instance, None, None, None, None, self._compute_rpcapi, None,
             self._query_client, None, spec)

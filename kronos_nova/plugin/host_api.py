@@ -77,12 +77,12 @@ class InProcessHostApi:
             try:
                 getattr(api.API(), action)(context, instance)
             except nova_exception.InstanceInvalidState as e:
-                # Another worker, or the server's owner, was first.
+                # Another worker or the server's owner has done it already.
                 LOG.info('Server %s need not %s any more: %s', server, action, e)
             except nova_exception.NovaException as e:
                 if outages.is_outage(e):
                     raise
-                LOG.warning('Nova does not %s server %s: %s', action, server, e)
+                LOG.warning('Nova refuses to %s server %s: %s', action, server, e)
 
     @staticmethod
     def _update(host, values):

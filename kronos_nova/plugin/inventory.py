@@ -150,7 +150,7 @@ class InProcessInventory:
         """Return (([(Node, cell name)], Servers, MoveUnderWay objects, versions of the oldest
         nova-compute of each cell, [(host, its NumaCells)]), {host: why it was not read})."""
         everywhere = cells.mappings(context)
-        # After a reading in which a cell did not answer, cells have less time.
+        # Cells have less time to answer after a reading in which one did not.
         alive, silent = cells.answering(context, everywhere,
                                         self._short_patience if self._silent else self._patience)
         parts = []

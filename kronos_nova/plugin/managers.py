@@ -13,7 +13,7 @@ from kronos_nova.plugin import compat
 
 LOG = logging.getLogger(__name__)
 
-# name: (module and class of ours, module and class of Nova's)
+# {name: (module and class of Kronos, module and class of Nova)}
 CLASSES = {
     'Conductor': ('kronos_nova.plugin.conductor:KronosConductorManager',
                   'nova.conductor.manager:ConductorManager'),

@@ -109,7 +109,7 @@ def _main(context):
 def _keep_to_one_time(session):
     """Set the isolation level of a new transaction so that all its statements read the database as
     of one moment. The server's default may be READ COMMITTED, as often with Galera."""
-    if session.get_bind().dialect.name != 'sqlite':  # which always does so
+    if session.get_bind().dialect.name != 'sqlite':  # SQLite always does so
         session.connection(execution_options={'isolation_level': 'REPEATABLE READ'})
 
 
@@ -312,7 +312,7 @@ def _metadata(rows):
     """Return {instance uuid: its metadata that concerns Kronos}."""
     found = collections.defaultdict(dict)
     for uuid, key, value in rows:
-        if key.startswith(snapshot.OWN_METADATA):  # a database may ignore case
+        if key.startswith(snapshot.OWN_METADATA):  # the query may have ignored case
             found[uuid][key] = value
     return found
 

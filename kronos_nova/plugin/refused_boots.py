@@ -52,8 +52,9 @@ def _note(store, request_spec, hold_seconds, now):
         requested_at=now, reason='Nova found no host for such servers', hold_seconds=hold_seconds,
         expires_at=now + datetime.timedelta(seconds=hold.CHOICE_SECONDS))
     store.request(wanted)
-    LOG.info('No host was found for %d of %s of project %s; the next evaluations look for moves '
-             'that make room for as many (%s)', wanted.count, shape.name, project, wanted.uuid)
+    LOG.info('Nova found no host for %d servers of flavor %s of project %s; the next evaluations '
+             'look for moves that make room for as many (room %s)', wanted.count, shape.name,
+             project, wanted.uuid)
 
 
 def _names_host(request_spec):

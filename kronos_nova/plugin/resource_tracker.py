@@ -60,7 +60,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         self._recorded = {}
         self._unaudited = set()  # keys of claims of the last process that no audit has checked
 
-    # What Nova counts
+    # The usage that Nova's tracker counts
 
     def _update_usage(self, usage, nodename, sign=1):
         super()._update_usage(usage, nodename, sign=sign)
@@ -143,7 +143,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         super().remove_node(nodename)
         self.ledger.forget_node(nodename)
 
-    # The audit
+    # Nova's periodic audit
 
     def _update_available_resource(self, context, resources, startup=False):
         if startup and self._start_from_claims(context, resources):
@@ -265,7 +265,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         usage = self._get_usage_dict(instance.flavor, instance, numa_topology=None)
         return claim_usage.to_amount(usage, ())
 
-    # The node's record
+    # The saved ComputeNode
 
     def _copy_resources(self, compute_node, resources, initial=False):
         super()._copy_resources(compute_node, resources, initial=initial)
@@ -274,7 +274,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         stats[MARK] = '1'
         compute_node.stats = stats
 
-    # The start
+    # The start of nova-compute
 
     def _get_compute_node(self, context, node_uuid):
         node = super()._get_compute_node(context, node_uuid)

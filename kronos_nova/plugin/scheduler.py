@@ -40,8 +40,8 @@ LOG = logging.getLogger(__name__)
 _wrong = invalid_values.values(CONF)
 if _wrong:  # they are read with every request
     invalid_values.use_defaults(CONF, _wrong)
-    LOG.error('The defaults stand for these options until they are corrected and the service is '
-              'started again: %s', invalid_values.described(_wrong))
+    LOG.error('These options are invalid, and their defaults are used until they are corrected '
+              'and the service is started again: %s', invalid_values.described(_wrong))
 
 EXPECTED = {
     **held_room.EXPECTED,

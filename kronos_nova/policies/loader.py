@@ -68,7 +68,7 @@ def load(path: str | os.PathLike[str]) -> models.PolicySet:
         with its place in the file
     """
     path = pathlib.Path(path)
-    if path.exists() and not path.is_file():  # a FIFO would block
+    if path.exists() and not path.is_file():  # reading a FIFO would block
         raise _error(path, ['is not a file'])
     try:
         with path.open('rb') as stream:
@@ -116,7 +116,7 @@ def parse(content: bytes | str,
     except pydantic.ValidationError as error:
         found = error.errors()
         lines = [_line(problem, tree) for problem in found]
-        if any(problem['loc'] for problem in found):  # pydantic did not compare the policies
+        if any(problem['loc'] for problem in found):  # the policies are not compared yet
             rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
             lines += [f'policies: {line}' for line in models.contradictions(rows) if rows]
         raise _error(path, lines) from error

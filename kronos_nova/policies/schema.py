@@ -48,7 +48,7 @@ def document() -> dict:
          'then': _given('vm_profile_query')})
     made['properties']['policies']['maxItems'] = loader.MOST_POLICIES
     for each in (made, *made['$defs'].values()):
-        del each['description']     # docstrings, which are for programmers
+        del each['description']     # these are docstrings, which are not written for operators
         for key in each['properties'].values():
             key['description'] = key['description'].replace('``', '"')
     return {'$schema': 'https://json-schema.org/draft/2020-12/schema', **made,

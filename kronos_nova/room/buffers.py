@@ -81,7 +81,7 @@ def plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState, limits:
             return found
         if limits.is_past:
             return None
-        # Fewer servers need fewer moves.
+        # The plan was too long for the budget; room for fewer servers needs fewer moves.
         count = min(made, count - 1, state.found + max(1, (count - state.found) // 2))
     return None
 

@@ -74,4 +74,4 @@ def _refuse_outside_calendar(time, what):
     try:
         time.astimezone(datetime.UTC)
     except OverflowError as error:
-        raise boundary.OutOfBounds(what=what, problem='is no time that there is in UTC') from error
+        raise boundary.OutOfBounds(what=what, problem='is outside the calendar in UTC') from error

@@ -340,7 +340,7 @@ def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
     if shape not in asked.flavors():
         raise exception.RequestRefused(
             what=f'flavor {request.flavor}', problem='there is no flavor of that name',
-            remedy='Name a flavor: room is kept for servers of it.')
+            remedy='Give the name of a flavor: room is kept for its servers.')
     _keeper, problem = keeping.keeper_of(shape, Schedulers(context.database).all_filter())
     if problem:
         what, _colon, remedy = problem.partition(': ')

@@ -283,7 +283,7 @@ class SettlesBrokenMigrations:
         """Abort a copy of the guest that the driver no longer watches."""
         try:
             self.driver.live_migration_abort(attempt.instance)
-        except Exception as error:  # each driver has its own
+        except Exception as error:  # each driver has errors of its own
             LOG.debug('There is no copy to be aborted: %s', error, instance=attempt.instance)
 
     def _has_pages_here(self, attempt):
@@ -380,7 +380,7 @@ def _ask_patiently(seconds, attempt, ask, *args, still=lambda state: False):
         retry_error_callback=lambda state: state.outcome.result())
     try:
         return tries(ask, *args)
-    except Exception as error:  # each driver has its own
+    except Exception as error:  # each driver has errors of its own
         LOG.error('No hypervisor reports the state of the guest: %s', error,
                   instance=attempt.instance)
         return None

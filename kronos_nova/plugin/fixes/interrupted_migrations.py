@@ -42,7 +42,7 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
         self._checkpoints = migration_checkpoint.MigrationCheckpoints(CONF.state_path, self.host)
         self._interrupted = []
 
-    # While nova-compute runs
+    # Steps while nova-compute runs: checkpoints of live migrations
 
     def _do_pre_live_migration_from_source(self, context, dest, instance, block_migration,
                                            migration, migrate_data, source_bdms):
@@ -73,7 +73,7 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
         super()._conclude(attempt)
         self._checkpoints.remove(attempt.instance.uuid)
 
-    # When nova-compute starts again
+    # Steps when nova-compute starts again: the end of interrupted live migrations
 
     def _reset_live_migration(self, context, instance):
         """Call Nova's method, except for a migration that this service can end once it is up, or

@@ -75,7 +75,8 @@ class LoginTest(LoginTestCase):
         for status in (400, 401, 403, 404):
             self.keystone.status = status
             [error] = self.login(expected=401)['errors']
-            self.assertEqual('keystone did not accept that.', error['detail'])
+            self.assertEqual('keystone did not accept this user, password and project.',
+                             error['detail'])
 
     def test_the_fifth_wrong_password_locks_out_and_keystone_is_not_asked(self):
         self.keystone.status = 401

@@ -29,7 +29,7 @@ class EndpointsTest(testtools.TestCase):
     @ddt.data(*NONSENSE)
     def test_no_task(self, task):
         self.tasks.execute_migration({}, task=task)
-        self.assert_one_line('A task is ignored')
+        self.assert_one_line('A message with a move to carry out is ignored')
 
     @ddt.data(*NONSENSE)
     def test_no_result(self, payload):
