@@ -15,7 +15,8 @@ NO_SUBCOMMANDS = {'__main__', 'watcher_audit'}
 
 
 def build_parser(wanted: list[str]) -> argparse.ArgumentParser:
-    """Knows the subcommands named in ``wanted``, or all: some need more installed than others."""
+    """Return a parser with the subcommands that ``wanted`` names, or with all. Some subcommands
+    need packages that others do not."""
     parser = argparse.ArgumentParser(prog='python -m bench', description=bench.__doc__)
     parser.add_argument('--json', type=pathlib.Path, metavar='FILE',
                         help='also write the report as JSON')

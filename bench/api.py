@@ -118,7 +118,7 @@ class _Served:
 
 
 def _one(connection, path):
-    """(bytes, milliseconds) of an answer."""
+    """Request a path and return (bytes of the answer, milliseconds that it took)."""
     begun = time.perf_counter()
     connection.request('GET', path, headers={'X-Auth-Token': TOKEN})
     answer = connection.getresponse()
@@ -129,7 +129,7 @@ def _one(connection, path):
 
 
 def _percentiles(taken):
-    """Median and 99th percentile."""
+    """Return the median and the 99th percentile."""
     ordered = sorted(taken)
     return ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)]
 
@@ -147,7 +147,8 @@ def configured(args, folder):
 
 
 def fill(args, database):
-    """The last evaluation of every aggregate, scores, and a journal; (a plan, a move of it)"""
+    """Fill the database with the last evaluation of every aggregate, scores and a journal, and
+    return the uuids of (a plan, a move of it)."""
 
     from kronos_nova.db import cycles as db_cycles
     from kronos_nova.db import journal as db_journal
@@ -195,7 +196,7 @@ def _host(number):
 
 
 def _evaluate(database, found, hosts, servers, now):
-    """A day of evaluations, the last of which has the hosts."""
+    """Write a day of evaluations, of which the last has the hosts."""
     import json
 
     from kronos_nova.db import evaluations
@@ -213,7 +214,7 @@ def _evaluate(database, found, hosts, servers, now):
 
 
 def _sum(database, args, now):
-    """Sums of all days that are kept."""
+    """Write the daily sums of all days for which they are kept."""
     from kronos_nova.db import models
     from kronos_nova.db import sums
 
@@ -230,7 +231,7 @@ def _sum(database, args, now):
 
 
 def _end_all_but(plan, database, now):
-    """Only one plan runs; the others are what a journal keeps."""
+    """Mark all plans except one as done, and their moves as completed, as a journal keeps them."""
     import sqlalchemy as sa
 
     from kronos_nova.db import models

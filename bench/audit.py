@@ -24,7 +24,8 @@ VERSION = {'OpenStack-API-Version': 'placement 1.38'}
 
 
 def fill(services, hosts, per_host, broken):
-    """{kind: how many are broken so}"""
+    """Fill Nova and placement with instances, some of them with wrong allocations, and return {kind
+    of the fault: number of instances that have it}."""
     ask = services.adapter
     nodes, instances = [], []
     for number in range(hosts):

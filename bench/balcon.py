@@ -86,7 +86,8 @@ def _capped(args, name: str, percent: str, reference: dict, before: int) -> tupl
 
 
 def _installed(args, problem, budget):
-    """Hosts after a cycle of an installation, and its moves."""
+    """Return (hosts in use after a cycle of an installation, its number of moves); None for both
+    unless ``args.installed``."""
     from bench import trial
 
     if not args.installed:

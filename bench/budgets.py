@@ -62,7 +62,7 @@ def run(args) -> report.Report:
 
 
 def _rows(case, budgets, age):
-    """Rows of :data:`COLUMNS`, the smallest budget first."""
+    """Yield the rows of the table with :data:`COLUMNS`, the smallest budget first."""
     best = math.inf
     for budget in sorted(budgets) if None not in budgets else budgets:
         found = case.planned(budget, age)
@@ -76,7 +76,7 @@ def _rows(case, budgets, age):
 
 
 def _in_time(case, rows):
-    """A row of :data:`TIMES`."""
+    """Return the row of the table with :data:`TIMES` for a case."""
     limited, free = ([row for row in rows if row[:5] == (
         case.cluster, case.mode, case.restraint, IN_TIME, age)][0] for age in ('yes', 'no'))
     fitting, fits = case.fitting(IN_TIME)

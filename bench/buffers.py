@@ -81,7 +81,8 @@ class Watched:
 
 
 def lived(week, strategy, threshold, size, keep):
-    """(name, part of the samples at whose end the buffer is there, moves, GiB, hot minutes)"""
+    """Run a strategy through a week, and return (its name, part of the samples at whose end the
+    buffer is free, moves, GiB copied, minutes of hot hosts)."""
     from bench.days import world as worlds
 
     class World(worlds.World):

@@ -65,7 +65,7 @@ def _spread(times):
 
 @contextlib.contextmanager
 def _nova(directory):
-    """Nova's objects and configuration without its services: nothing is saved anywhere."""
+    """Set up Nova's objects and configuration without its services, so that nothing is saved."""
     from unittest import mock
 
     import nova.conf
@@ -92,7 +92,7 @@ _instances_here = []
 
 
 def _here(context, host, expected_attrs):
-    """The instances that Nova has on the host."""
+    """Return the instances that Nova has on the host, in place of the query to its database."""
     return list(_instances_here)
 
 
@@ -100,7 +100,8 @@ _usage = {'vcpus_used': 0, 'memory_mb_used': 512, 'local_gb_used': 0}
 
 
 def _reported(context, uuid):
-    """The node as nova-compute last reported it."""
+    """Return the ComputeNode as nova-compute last reported it, in place of the query to Nova's
+    database."""
     from nova import objects
     return objects.ComputeNode(
         context, id=1, uuid=uuid, host=HOST, hypervisor_hostname=HOST, service_id=1, deleted=False,
@@ -158,7 +159,8 @@ def _instances():
 
 
 def _time_claims(count):
-    """([milliseconds of each claim], [the same on the CPU]) of Nova's tracker, and of ours."""
+    """Return, for Nova's resource tracker and for that of Kronos, ([milliseconds of each claim],
+    [CPU milliseconds of each claim])."""
     from nova import context
 
     ctxt = context.get_admin_context()
@@ -178,8 +180,8 @@ def _time_claims(count):
 
 
 def _time_start(count):
-    """(seconds, seconds on the CPU) from opening a file with ``count`` claims to the usage being
-    known."""
+    """Return (seconds, CPU seconds) from opening a file with ``count`` claims until the usage of
+    the node is known."""
     import nova.conf
 
     from kronos_nova.claims import base

@@ -98,9 +98,11 @@ class Cloud:
                                     for name, value in (*values.items(), *self.more)))
 
     def plan_good(self, beside):
-        """(AggregateReport, CPU seconds without those for the faulty aggregate)
+        """Plan a healthy aggregate beside a faulty one, and return (its AggregateReport, CPU
+        seconds without those for the faulty one).
 
-        :param beside: what that one is called; aggregates are planned in the order of their names
+        :param beside: name of the faulty aggregate; aggregates are planned in the order of their
+            names
         """
         from kronos_nova.cycle import steps
         from kronos_nova.cycle.inputs import PlannerPorts

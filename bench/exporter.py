@@ -55,8 +55,8 @@ def run(args) -> report.Report:
 
 
 def _times(work, count):
-    """(median, slowest, mean of the processor's time) in milliseconds; the first time, which reads
-    what is read once, is left out"""
+    """Return (median, maximum, mean CPU time) of ``count`` calls, in milliseconds. A first call,
+    which reads data that is then cached, is not counted."""
     work()
     taken, processor = [], time.process_time()
     for _time in range(count):

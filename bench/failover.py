@@ -64,7 +64,8 @@ def is_wrong(found: Judged) -> bool:
 
 
 def judged(seed: int):
-    """The verdict on each host with servers of a small cloud. Every other one has NUMA cells."""
+    """Yield the verdict on each host with servers of a small cloud, compared with the reference.
+    Every second cloud has NUMA cells."""
     from kronos_nova.constraints.base import ConstraintRules
     from kronos_nova.room import failover
     snapshot = room_clouds.cloud(seed, has_cells=bool(seed % 2))
@@ -163,7 +164,8 @@ class Reference:
 
 
 def large(hosts, servers, seed):
-    """(step, CPU seconds, verdicts) of a large cloud: cold, and after one move."""
+    """Yield (step, CPU seconds, verdicts) for a large cloud: first without a cache, then after one
+    move."""
     from kronos_nova.constraints.base import ConstraintRules
     from kronos_nova.room import failover
     snapshot = room_clouds.cloud(seed, hosts, servers)

@@ -43,7 +43,8 @@ def run(args) -> report.Report:
 
 
 def row(path, number, moves):
-    """(number, servers, fragment rate before and after, slots before and after, moves, CPU s)."""
+    """Return (number of the mapping, servers, fragment rate before and after, slots before and
+    after, moves, CPU seconds)."""
     from kronos_nova.constraints.base import ConstraintRules
     from kronos_nova.planners.base import Limits
     from kronos_nova.room import defragmenting
@@ -59,7 +60,8 @@ def row(path, number, moves):
 
 
 def rate(snapshot) -> float:
-    """The part of free CPUs that are no whole slot in their cell."""
+    """Return the fragment rate of a cloud: the part of the free CPUs that do not fill a whole slot
+    in their cell."""
     free = [cell.pinned_cpus - cell.pinned_used for host in snapshot.hosts for cell in host.cells]
     return round(sum(count % CPUS for count in free) / sum(free), 4)
 
@@ -87,7 +89,7 @@ def mapping(path):
 
 
 def derived(path, number):
-    """The cloud of one number."""
+    """Return the cloud of the published mapping with a number."""
     hosts, servers = mapping(path)
     random.Random(number).shuffle(servers)
 

@@ -19,7 +19,7 @@ POLICIES = 'cpu', 'memory'
 
 
 def read(name: str):
-    """A file of ``data/``, decompressed and parsed."""
+    """Return the content of a file of ``data/``, decompressed and parsed."""
     return json.loads(lzma.open(DATA / f'{name}.json.xz').read())
 
 
@@ -31,7 +31,7 @@ def cluster_names() -> list[str]:
 
 def problem(*, mode: str, loads: np.ndarray, vm_host: np.ndarray, limits: np.ndarray,
             demands: np.ndarray, threshold: float, **others) -> Problem:
-    """A problem with policies of equal weight: cpu, memory, and further ones by number.
+    """Return a Problem with policies of equal weight, named cpu, memory and then by number.
 
     loads : float64 (V, P), what each instance adds to a host of scale 1
     """
@@ -58,10 +58,11 @@ def problem(*, mode: str, loads: np.ndarray, vm_host: np.ndarray, limits: np.nda
 @functools.cache
 def cluster(name: str, mode: str = 'spread', threshold: float = 0.05,
             own_scale: bool = True) -> Problem:
-    """A cluster of ``data/clusters``.
+    """Return a cluster of ``data/clusters`` as a Problem.
 
-    ``own_scale``: an instance weighs less on a bigger host. Off, it weighs everywhere what it
-    weighs where it is, as a recorded snapshot without host sizes has it.
+    With ``own_scale`` an instance is a smaller part of a bigger host. Without it, an instance is
+    the same part of every host as of its present one, as in a recorded snapshot without sizes of
+    hosts.
     """
     data = read(f'clusters/{name}')
     index = {host['name']: n for n, host in enumerate(data['hosts'])}
@@ -91,7 +92,8 @@ def balcon_references() -> dict:
 
 
 def balcon(name: str) -> Problem:
-    """An instance of BalCon's: what is requested is the load, and hosts are filled to the brim."""
+    """Return a test case of BalCon as a Problem. The requested resources are the load, and hosts
+    may be filled completely."""
     item = _balcon()[name]
     size = np.array(item['host'], float)
     demands = np.array(item['flavors'], float)[item['vm_flavor']]
@@ -102,11 +104,11 @@ def balcon(name: str) -> Problem:
 def random_cluster(seed: int, hosts: int, vms: int, threshold: float = 0.05, *,
                    fill: float = 0.55, cpu_fill: float | None = None,
                    mode: str = 'spread') -> Problem:
-    """A made-up cluster of equal hosts whose load is uneven: hosts draw instances with unequal
-    chances, but never more than placement would allow.
+    """Return a random cluster of equal hosts with uneven load. Instances go to hosts with unequal
+    probabilities, but never to one without room in placement.
 
     :param fill: part of the hosts' cores and memory that is allocated
-    :param cpu_fill: part of the cores, if that is another
+    :param cpu_fill: part of the cores that is allocated, where it differs from ``fill``
     """
     rng = np.random.default_rng(seed)
     cores = rng.choice([1, 2, 4, 8, 16], vms, p=[.25, .3, .25, .15, .05])

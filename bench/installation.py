@@ -27,7 +27,7 @@ FULL = 1.0
 
 
 def conf(**overrides) -> cfg.ConfigOpts:
-    """The options of an installation at their defaults.
+    """Return a configuration with the default options of an installation.
 
     :param overrides: options of ``[kronos]`` with other values
     """
@@ -70,15 +70,15 @@ class Cloud:
         self._instances[vm] = self._instance(vm)
 
     def scores(self) -> np.ndarray:
-        """float64 (H, P)"""
+        """Return the score of each host in each policy as float64 (H, P)."""
         scores = np.zeros(self.problem.scores.shape)
         np.add.at(scores, self.place,
                   self.problem.weights * self.problem.host_scale[self.place])
         return scores
 
     def imbalances(self) -> np.ndarray:
-        """float64 (P,): highest minus lowest score of the enabled hosts of an aggregate that count,
-        in that aggregate where it is largest."""
+        """Return the imbalance of each policy as float64 (P,): the highest minus the lowest score
+        of the enabled hosts that count, in the aggregate in which this is largest."""
         scores = self.scores()
         return np.max([self._imbalances(scores[np.setdiff1d(hosts, list(self.disabled))])
                        for hosts in self.aggregates.values()], axis=0)
@@ -146,7 +146,7 @@ class Cloud:
 
 def policies_file(problem: Problem, mode: str, threshold: float, budget: int,
                   marks: tuple[float, float] = MARKS, imbalance_over: float = 1.0) -> str:
-    """The policies of a problem as an operator writes them."""
+    """Return a policies file, as an operator writes it, with the policies of a problem."""
     high, target = marks
     more = {'spread': {'threshold': threshold}, 'relieve': {'high': high, 'target': target},
             'pack': {'threshold': threshold, 'capacity_threshold': FULL}}[mode]

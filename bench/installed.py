@@ -71,7 +71,7 @@ def run(args) -> report.Report:
 
 
 def _variants(args, cluster):
-    """{name: options of [kronos]}"""
+    """Return the variants that are compared, as {name: options of ``[kronos]``}."""
     from bench import inputs
 
     found = {f'restraint {value:g}': {'restraint': value} for value in args.restraints}
@@ -104,7 +104,8 @@ def _row(name, threshold, budget, variant, most):
 
 
 def _cycles(found):
-    """Cycles to the threshold, or why there are none: no move is left, or time is over."""
+    """Return the number of cycles until the threshold is reached; if it is not reached, NOT_YET if
+    the last cycle still planned moves, otherwise NEVER."""
     if found.cycles is not None:
         return found.cycles
     return NOT_YET if plan.PLANNED in found.last else NEVER
@@ -145,7 +146,7 @@ def trimmed_gib(problem, made, threshold: float) -> float:
 
 
 def _compared(found):
-    """Rows of :data:`COMPARED`, of the variants with restraint in one case.
+    """Yield the rows of the table :data:`COMPARED`, for the variants with restraint in one case.
 
     :param found: rows of :data:`COLUMNS`
     """

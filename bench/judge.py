@@ -89,8 +89,8 @@ def _is_only_locked(row):
 
 
 def _with_groups_at_no_cost(seed):
-    """The combined imbalances of all aggregates after the plans, with soft groups that cost
-    nothing, and without groups."""
+    """Return the sum of the combined imbalances of all aggregates after the plans, first with soft
+    groups that cost nothing, then without groups."""
     left = []
     for keep in (True, False):
         cloud = _cloud(seed, 'spread', 2)
@@ -104,8 +104,8 @@ def _with_groups_at_no_cost(seed):
 
 
 def _cloud(seed, mode, version):
-    """A cloud in which every aggregate has a host that is up and enabled: a judge of imbalances has
-    nothing to say of the others."""
+    """Return a random cloud in which every aggregate has a host that is up and enabled. Imbalances
+    of other aggregates cannot be judged."""
     from tests.unit.record.clouds import Cloud
 
     cloud = Cloud(seed, mode)

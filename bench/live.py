@@ -75,7 +75,7 @@ def run(args) -> report.Report:
 
 
 def _gaps(found):
-    """{(guest, moved by whom): seconds that it was not heard in each move}"""
+    """Return {(guest, contender that moved it): [seconds without a heartbeat in each move]}."""
     return {(guest, by): [each[3] for each in found if each[:2] == (guest, by)]
             for guest in GUESTS for by in CONTENDERS}
 
@@ -135,7 +135,8 @@ class Field:
         self._database.engine.dispose()
 
     def round(self, number):
-        """(guest, moved by whom, seconds, longest gap) of each move."""
+        """Move each guest by each contender, and yield (guest, contender, seconds, longest gap
+        between heartbeats)."""
         for by, move in ((LIBVIRT, self._by_libvirt), (STOCK, self._by_nova),
                          (KRONOS, self._by_kronos)):
             if by != LIBVIRT:
@@ -188,11 +189,12 @@ class Field:
             self._has_kronos = wanted
 
     def errors(self):
-        """Errors of the expected times of the moves after the first round."""
+        """Return the relative errors of the predicted durations of the moves after the first
+        round."""
         return [abs(expected - taken) / taken for expected, taken in self._taken]
 
     def _expected(self, uuid, source, destination):
-        """Seconds, as a cycle would expect them now."""
+        """Return the seconds that a cycle would predict for a move of the guest now."""
         from kronos_nova.pacing import migration_history
         tries = self._journal.tries(clock.utcnow() - datetime.timedelta(days=1))
         return migration_history.MigrationHistory(tries).seconds(
@@ -223,7 +225,7 @@ class Field:
     # -- libvirt
 
     def _copy(self, server):
-        """The same guest once more; its uuid."""
+        """Start a copy of a guest and return the uuid of the copy."""
         source, _destination = self._hosts
         uuid = str(uuids.uuid4())
         domain = self._hosts[source].virsh('dumpxml', server)

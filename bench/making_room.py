@@ -59,8 +59,8 @@ def run(args) -> report.Report:
 
 
 def wanted(snapshot, seed):
-    """(shape, count) that does not fit as the cloud is: one to three of the largest flavor that
-    the free room would hold if it were in one place."""
+    """Return (shape, count) of new servers that do not fit without moves: one to three of the
+    largest flavor for which the free room would suffice if it were on one host."""
     from kronos_nova.constraints.base import ConstraintRules
     from kronos_nova.room import slots
     rng = np.random.default_rng([seed, 48])
@@ -78,8 +78,8 @@ def wanted(snapshot, seed):
 
 
 def compared(seed):
-    """(MiB of ours, MiB of the reference, CPU seconds); None where there is no room. Every other
-    cloud has NUMA cells."""
+    """Return (MiB that the plan copies, MiB that the reference copies, CPU seconds of the plan).
+    MiB are None where no room was found. Every second cloud has NUMA cells."""
     from kronos_nova.constraints.base import ConstraintRules
     from kronos_nova.planners.base import Limits
     from kronos_nova.room import making
@@ -93,7 +93,8 @@ def compared(seed):
 
 
 def least(snapshot, shape, count):
-    """MiB of the servers that have to move, at least, so that new ones fit; None if they cannot."""
+    """Return the least MiB of servers that have to move so that the new ones fit; None if they
+    cannot fit."""
     return Least(snapshot, shape, count).solved()
 
 
@@ -125,7 +126,8 @@ class Least:
             self._group(group)
 
     def _places(self, n, server):
-        """A server stays in its cells, or goes to any of another host."""
+        """Yield the (host, cells) where a server can be: its present ones, or any of another
+        host."""
         home = self.home[n]
         yield home, server.on_cells or ()
         for h, host in enumerate(self.hosts):
@@ -190,7 +192,8 @@ class Least:
 
 
 def large(hosts, servers, seed):
-    """(NUMA cells, servers wanted, moves, room, CPU seconds) of a large cloud."""
+    """Yield (whether it has NUMA cells, new servers, moves, servers that find room, CPU seconds)
+    for large clouds."""
     from kronos_nova.constraints.base import ConstraintRules
     from kronos_nova.planners.base import Limits
     from kronos_nova.room import making

@@ -118,7 +118,7 @@ class Usage:
 
 
 def _group(pgid):
-    """Pids of a process group."""
+    """Return the pids of a process group."""
     return [int(path.name) for path in pathlib.Path('/proc').glob('[0-9]*')
             if _stat(path.name)[2] == str(pgid)]
 
@@ -128,7 +128,7 @@ def _cpu_seconds(pid):
 
 
 def _stat(pid):
-    """Fields of /proc/PID/stat from the state on; zeros where the process has ended."""
+    """Return the fields of /proc/PID/stat from the state on; zeros where the process has ended."""
     try:
         return pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()
     except (FileNotFoundError, ProcessLookupError):

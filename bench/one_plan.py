@@ -69,7 +69,10 @@ class Case:
         self.stale_after = installation.conf().kronos_executor.stale_plan_age
 
     def planned(self, budget: int | None, has_age_limit: bool = True) -> Planned:
-        """The plan for a budget; a drain has none."""
+        """Make the plan for a budget and return it as Planned.
+
+        :param budget: number of moves; None for a drain, which has no budget
+        """
         cloud = installation.Cloud(self._problem)
         if self.mode == 'disabled':
             cloud.disabled.update(self._emptied.tolist())
@@ -87,8 +90,8 @@ class Case:
         return Planned(self._end(cloud), report.moves, seconds)
 
     def fitting(self, budget: int) -> tuple[int, float]:
-        """The largest budget that was found of which a plan without the age limit begins all moves
-        in time, and its end."""
+        """Search a large budget with which a plan, made without the age limit, begins all moves in
+        time. Return the budget and the end of its plan."""
         while True:
             found = self.planned(budget, has_age_limit=False)
             in_time = sum((move.begins_after or 0.0) <= self.stale_after for move in found.moves)

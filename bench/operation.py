@@ -117,7 +117,8 @@ class Installation:
         self.wait(self._rests_until)
 
     def next_rested(self) -> float | None:
-        """Unix seconds at which the next instance is free again; None if none cools."""
+        """Return the Unix seconds at which the next cooldown of an instance ends; None if there is
+        none."""
         return min((until for until, _times in self._cooled.values() if until > self.cloud.now),
                    default=None)
 

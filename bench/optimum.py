@@ -130,12 +130,13 @@ def compared(kind: str, seed: int) -> Pair:
 
 
 def combined(problem: Problem, moves: list[tuple[int, int]]) -> tuple[float]:
-    """The combined imbalance after the moves."""
+    """Return the combined imbalance after the moves, as a tuple of one."""
     return (_ended(problem, moves).combined(),)
 
 
 def freed(problem: Problem, moves: list[tuple[int, int]]) -> tuple[int, float]:
-    """The hosts that the moves free, and their GiB with 4 more for each."""
+    """Return (number of hosts that the moves free, cost of the moves: their GiB and 4 more for
+    each)."""
     before, after = (_ended(problem, each).guests for each in ([], moves))
     return int(((before > 0) & (after == 0)).sum()), _gib(problem, moves) + 4 * len(moves)
 
@@ -215,8 +216,8 @@ def _seconds(pairs):
 
 
 def emptied(kind: str, seed: int) -> tuple[float, bool, int, bool, float]:
-    """(slack, whether all servers left, moves of others, whether it was called proven that one
-    could not, seconds of the processor)"""
+    """Empty hosts of a cloud and return (slack, whether all servers left, moves of other servers,
+    whether a proof was reported that not all can leave, CPU seconds)."""
     from bench import optimum_classes
 
     found = leave(optimum_classes.emptying(kind, seed))

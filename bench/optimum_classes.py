@@ -18,13 +18,14 @@ HOSTS = 10
 
 
 def emptying(kind: str, seed: int) -> Problem:
-    """A cloud of which one to three hosts are disabled, and whose servers all fit elsewhere.
+    """Return a cloud with one to three disabled hosts, whose servers all fit elsewhere.
 
-    It is made from its end: enabled hosts are filled up to the slack, and servers are taken from
-    them onto the disabled ones.
+    It is made from its end state: enabled hosts are filled up to the slack, and some of their
+    servers are put onto the disabled ones.
 
-    :param kind: ``E1``, evacuees alone need to move; ``E2``, others have been moved about since
-        and have to give way; ``E3``, as E1 with two sizes of hosts and anti-affinity groups
+    :param kind: ``E1``, only the servers of disabled hosts need to move; ``E2``, other servers were
+        moved afterwards and have to make room; ``E3``, as E1 with two sizes of hosts and
+        anti-affinity groups
     """
     rng = np.random.default_rng([seed, ord(kind[1])])
     slack = SLACKS[seed % len(SLACKS)]
@@ -53,9 +54,9 @@ def emptying(kind: str, seed: int) -> Problem:
 
 
 def _filled(rng, rooms, flavors=FLAVORS):
-    """Servers on hosts until nothing fits any more: (place, demands).
+    """Put servers on hosts until none fits any more, and return (host of each, demands of each).
 
-    :param rooms: the room of each host; taken one after the other, as each may draw from ``rng``
+    :param rooms: iterator of the room of each host; it may draw from ``rng``, too
     """
     place, demands = [], []
     for host, left in enumerate(rooms):
@@ -112,7 +113,7 @@ def _shuffle(rng, at, place, demands, limits, count):
 
 
 def spreading(kind: str, seed: int) -> tuple[Problem, int]:
-    """A small cloud whose load is uneven, and the moves that a plan may have.
+    """Return a small cloud with uneven load, and the number of moves that a plan may have.
 
     :param kind: ``S3``, tight memory; ``S4``, groups that are kept apart, and three servers in ten
         that may not move; ``S5``, three policies of different weights, two sizes of hosts, groups,
@@ -140,8 +141,8 @@ def spreading(kind: str, seed: int) -> tuple[Problem, int]:
 
 
 def packing(kind: str, seed: int) -> tuple[Problem, int]:
-    """A cloud of twelve hosts of three sizes that are used in part, and the moves that a plan may
-    have.
+    """Return a cloud of twelve hosts of three sizes that are used in part, and the number of moves
+    that a plan may have.
 
     :param kind: ``P3``, half as many moves; ``P5``, no groups; ``P6``, groups
     """
@@ -159,8 +160,8 @@ def packing(kind: str, seed: int) -> tuple[Problem, int]:
 
 
 def relieving(seed: int) -> tuple[Problem, int]:
-    """A cloud of ten hosts of three sizes, of which two or three are hot and the others have little
-    headroom, and the moves that a plan may have."""
+    """Return a cloud of ten hosts of three sizes, of which two or three are hot and the others have
+    little room for load, and the number of moves that a plan may have."""
     rng = np.random.default_rng([seed, 7])
     limits = HOST * rng.choice([0.5, 1.0, 1.5], size=10)[:, None]
     scale = limits.max(axis=0) / limits
@@ -183,7 +184,8 @@ def _apart(groups) -> tuple[Group, ...]:
 
 
 def _uneven(rng, demands, limits):
-    """Servers on hosts of which some get several times as many: (place, limits)."""
+    """Put servers on hosts, on some several times as many as on others, and return (host of each,
+    limits of the hosts)."""
     used, place = np.zeros(limits.shape), []
     share = rng.dirichlet(np.full(len(limits), 1.5))
     for demand in demands:
@@ -194,14 +196,16 @@ def _uneven(rng, demands, limits):
 
 
 def _tight(rng, place, demands, memory):
-    """MiB of hosts of which 3 to 13 % are free; a host without servers keeps what it has."""
+    """Return the memory of hosts in MiB, reduced so that 3 to 13 % are free. A host without servers
+    keeps its memory."""
     used = np.bincount(place, weights=demands[:, 1], minlength=len(memory))
     tight = np.ceil(used / rng.uniform(0.87, 0.97, size=len(memory)) / 1024) * 1024
     return np.where(used > 0, tight, memory)
 
 
 def _loads(rng, demands, policies):
-    """Loads that servers add to a host: by processors, by memory, and by neither."""
+    """Return the loads of servers, as parts of a host, in up to three policies: in proportion to
+    processors, to memory, and to neither."""
     part = rng.uniform(0.1, 0.9, size=(len(demands), policies))
     size = np.ones(part.shape)
     size[:, :2] = demands / HOST
@@ -216,11 +220,11 @@ def _highest(loads, place, scale):
 
 
 def mapped(path: pathlib.Path, count: int, seed: int) -> Problem:
-    """The cloud of a published mapping, with some random hosts disabled. What is free is CPUs and
-    huge pages of a host, in all its NUMA cells together.
+    """Return the cloud of a published mapping, with some random hosts disabled. The room of a host
+    is its CPUs and huge pages, of all its NUMA cells together.
 
-    :param path: as of ``bench fragments``
-    :param count: of disabled hosts
+    :param path: file of the mapping, as in ``bench fragments``
+    :param count: number of disabled hosts
     """
     hosts, servers = fragments.mapping(path)
     index = {host: n for n, host in enumerate(hosts)}

@@ -66,7 +66,8 @@ class Ends:
         return self.columns - 1
 
     def change(self, amount, host):
-        """(columns, values) of what an amount of each instance changes on a host."""
+        """Return (columns, values) by which the moves of instances change the sum of an amount on a
+        host."""
         columns = np.flatnonzero((self.host == host) | (self.home == host))
         sign = np.where(self.host[columns] == host, 1.0, -1.0)
         return columns, sign * amount[self.vm[columns]]
@@ -96,7 +97,7 @@ class Ends:
         self._costs[0] = cost[self.vm]
 
     def solve(self, seconds):
-        """The best end that is found in the time; None if none is.
+        """Return the best end state that is found within the time; None if none is found.
 
         :param seconds: of wall time, with one thread
         """
@@ -120,7 +121,8 @@ class Ends:
 
 
 def spread(problem: Problem, budget: int, seconds: float) -> End | None:
-    """The end with the least combined imbalance; no policy is above its threshold and worse."""
+    """Return the end state with the least combined imbalance in which no policy is both above its
+    threshold and worse than before."""
     ends = Ends(problem, budget)
     ends.keep_loads(np.full(len(problem.policies), CEILING))
     for p, weight in enumerate(problem.policy_weights):
@@ -137,7 +139,8 @@ def spread(problem: Problem, budget: int, seconds: float) -> End | None:
 
 
 def pack(problem: Problem, budget: int, seconds: float) -> End | None:
-    """The end with most hosts freed, then the least memory to copy and moves."""
+    """Return the end state with the most freed hosts, and of these the one with the least cost of
+    memory to copy and moves."""
     ends = Ends(problem, budget)
     ends.keep_loads(np.full(len(problem.policies), CEILING))
     cost = problem.memory_mb + MOVE_MB
@@ -157,8 +160,8 @@ def pack(problem: Problem, budget: int, seconds: float) -> End | None:
 
 def relieve(problem: Problem, budget: int, seconds: float, high: float,
             target: float) -> End | None:
-    """The end with most hot hosts at their targets, then most at their marks, then the least memory
-    to copy. No other host passes its target."""
+    """Return the end state with the most hot hosts at their targets, then the most at their marks,
+    then the least memory to copy. No other host exceeds its target."""
     ends = Ends(problem, budget)
     policies = len(problem.policies)
     ends.keep_loads(np.full(policies, target))

@@ -60,7 +60,7 @@ class Side:
         self._migrate(self._boot('warm-up'))
 
     def idle_statements(self):
-        """Statements a second of a cloud that has nothing to do."""
+        """Return the database statements per second of a cloud in which nothing is to be done."""
         time.sleep(SETTLE)
         before = self.cloud.database.statements()
         time.sleep(2 * SETTLE)

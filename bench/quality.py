@@ -73,7 +73,7 @@ def _host_count(name: str) -> int:
 
 
 def small_cluster(seed: int) -> tuple[Problem, int]:
-    """A random cluster, and how many moves a plan may have."""
+    """Return a random cluster, and the number of moves that a plan may have."""
     from bench import inputs
 
     rng = np.random.default_rng(seed)

@@ -16,10 +16,11 @@ class Optimum:
 
 
 def spread_optimum(problem: Problem, budget: int, seconds: float = 60.0) -> Optimum:
-    """The least combined imbalance that ``budget`` moves can end with, by HiGHS.
+    """Return the least combined imbalance after at most ``budget`` moves, computed by HiGHS.
 
-    Only end states are modelled: capacity in placement terms and the rule that no policy ends worse
-    and above its threshold; not the way there. So a real plan may not reach it.
+    The model is of end states only: the capacity in placement, and the rule that no policy ends
+    both worse and above its threshold. It has no order of moves, so that a real plan may not reach
+    the result.
 
     :raises ValueError: a policy leaves hosts out, which is not modelled
     """
@@ -41,7 +42,8 @@ def spread_optimum(problem: Problem, budget: int, seconds: float = 60.0) -> Opti
         blocks.append(optimize.LinearConstraint(matrix, low, high))
 
     def flow(amount):
-        """Rows of hosts: what arrives minus what leaves."""
+        """Return the entries (row of the host, column, value) of a constraint for each host:
+        amounts that arrive minus amounts that leave."""
         return (np.concatenate([host, home]), np.concatenate([column, column]),
                 np.concatenate([amount, -amount]))
 
@@ -69,18 +71,18 @@ def spread_optimum(problem: Problem, budget: int, seconds: float = 60.0) -> Opti
         bounds=optimize.Bounds(np.concatenate([np.zeros(count), np.full(2 * policies, -np.inf)]),
                                np.concatenate([np.ones(count), np.full(2 * policies, np.inf)])),
         options={'time_limit': seconds, 'mip_rel_gap': 1e-4})
-    # Within the time no plan may be found, nor a bound.
+    # HiGHS may find no plan or no bound within the time.
     return Optimum(float('inf') if found.fun is None else float(found.fun),
                    -float('inf') if found.mip_dual_bound is None else float(found.mip_dual_bound))
 
 
 def spread_bound(problem: Problem, budget: int) -> float:
-    """A combined imbalance that no plan of ``budget`` moves can go below; for two policies.
+    """Return a lower bound of the combined imbalance after ``budget`` moves, for two policies.
 
-    To bring every top down to a level, each host above it must lose at least so many instances, its
-    heaviest ones; to bring every bottom up, each host below must be given as many of the heaviest
-    there are. Both together need no more than the budget. Where the instances go, and whether they
-    would fit there, is left out.
+    To bring the highest hosts down to a level, each host above it has to lose at least a certain
+    number of its heaviest instances. To bring the lowest hosts up to a level, each host below it
+    has to get at least a certain number of the heaviest instances. Both numbers together must not
+    exceed the budget. Destinations and room are not considered.
     """
     leaves, arrives = _Departures(problem), _Arrivals(problem, budget)
     return max(0.0, _best_levels(leaves, problem, budget) + _best_levels(arrives, problem, budget))
@@ -122,7 +124,8 @@ class _Arrivals:
 
 
 def _best_levels(side, problem: Problem, budget: int, points: int = 200) -> float:
-    """The least sign × Σ weight × level over pairs of levels that the budget can reach."""
+    """Return the least value of sign × Σ weight × level over all pairs of levels that can be
+    reached with the budget."""
     even = (problem.scores / problem.host_scale).sum(axis=0) / (1 / problem.host_scale).sum(axis=0)
     ends = problem.scores.max(axis=0) if side.sign > 0 else problem.scores.min(axis=0)
     first, second = problem.policy_weights
@@ -136,7 +139,8 @@ def _best_levels(side, problem: Problem, budget: int, points: int = 200) -> floa
 
 
 def _furthest(side, needed: np.ndarray, even: float, end: float, budget: int) -> float:
-    """The second policy's level closest to even that the same moves can reach, by halving."""
+    """Return the level of the second policy nearest to the even one that the same number of moves
+    can reach, found by bisection."""
     def is_reached(level):
         return np.maximum(needed, side.counts(1, level)).sum() <= budget
 

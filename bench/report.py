@@ -78,7 +78,8 @@ def progress(row: tuple) -> None:
 
 
 def conditions() -> dict:
-    """The conditions of a run, to repeat and compare it."""
+    """Return the conditions of a run, such as versions and machine, by which it can be repeated and
+    compared."""
     return {
         'command': ' '.join(['python -m bench', *sys.argv[1:]]),
         'when': time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime()),

@@ -25,10 +25,10 @@ PROJECTS = 'a', 'b', 'c'
 
 def cloud(seed: int, hosts: int | None = None, servers: int | None = None,
           ratio: float = 4.0, has_cells: bool = False) -> objects.Snapshot:
-    """A cloud whose hosts have about as much free as the largest of them has in use, so that the
-    loss of one is a question.
+    """Return a random cloud whose hosts together have about as much room free as the largest of
+    them has in use, so that the loss of one is just possible or just not.
 
-    Hosts are of up to three sizes, one in ten is disabled, a third may be kept for projects, and
+    Hosts have up to three sizes, one in ten is disabled, a third may be reserved for projects, and
     groups of servers are kept apart or together by hard policies.
 
     :param has_cells: hosts have NUMA cells, and all CPUs of servers are pinned
@@ -75,8 +75,8 @@ def cloud(seed: int, hosts: int | None = None, servers: int | None = None,
 
 
 def shape(vcpus: int, memory: int, has_cells: bool) -> Shape:
-    """The flavor of a size: with pinned CPUs where hosts have cells, in two of them where it is
-    large."""
+    """Return the flavor of a size. Where hosts have NUMA cells, it has pinned CPUs, and a large
+    flavor has two cells."""
     specs = {}
     if has_cells:
         specs = {'hw:cpu_policy': 'dedicated'} | (
@@ -85,7 +85,7 @@ def shape(vcpus: int, memory: int, has_cells: bool) -> Shape:
 
 
 def _cells(rng, free, flavor):
-    """The cells of a server of a flavor, at random; None where it does not fit."""
+    """Return random cells for a server of a flavor; None where it does not fit."""
     parts = CELLS if flavor[0] > WIDE else 1
     cells = np.flatnonzero((free >= flavor / parts).all(axis=1))
     return None if len(cells) < parts else sorted(rng.permutation(cells)[:parts].tolist())
@@ -98,12 +98,12 @@ def _pinned(instance, cells):
 
 
 def ways(host: objects.Host, parts: int) -> Iterator[tuple[int, ...]]:
-    """The sets of cells of a host in which a server of equal parts can lie."""
+    """Return an iterator over the sets of cells of a host that a server of equal parts can have."""
     return itertools.combinations([cell.id for cell in host.cells or ()], parts)
 
 
 def kept(snapshot: objects.Snapshot) -> dict[str, set[str]]:
-    """Names of hosts that are kept for projects, to these."""
+    """Return {name of a host that is reserved for projects: ids of these projects}."""
     found: dict[str, set[str]] = {}
     for aggregate in snapshot.aggregates:
         for name in aggregate.hosts:

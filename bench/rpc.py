@@ -48,7 +48,8 @@ def run(args) -> report.Report:
 
 
 def _measure(mode, snapshot, args):
-    """Seconds of each call, idle and while a cycle ran, and the (begin, end, moves) of cycles."""
+    """Return ([seconds of each call without a cycle], [seconds of each call during a cycle],
+    [(begin, end, moves) of each cycle])."""
     from tests.e2e import box
     times = snapshot.parent / f'times-{mode}'
     times.touch()

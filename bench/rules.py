@@ -38,8 +38,8 @@ def run(args) -> report.Report:
 
 
 def _plans(cloud, rules, repeat: int) -> dict[str, float]:
-    """{name of a set of rules: the least CPU seconds of its plans}. The sets take turns. As
-    in a planning process, an unchanged file is parsed once."""
+    """Return {name of a set of rules: least CPU seconds of its plans}. The sets are planned in
+    turn. An unchanged file is parsed once, as in a planning process."""
     import pathlib
     import tempfile
 
@@ -53,7 +53,8 @@ def _plans(cloud, rules, repeat: int) -> dict[str, float]:
 
 
 def _cloud(hosts: int, vms: int):
-    """Servers on hosts of 40 racks; the first half of the hosts is for those with a tag."""
+    """Return a snapshot of servers on hosts in 40 racks. The first half of the hosts is an
+    aggregate for servers with a tag."""
     from kronos_nova.objects import snapshot
 
     names = [f'cmp{n:05}' for n in range(hosts)]
@@ -77,8 +78,8 @@ def _cloud(hosts: int, vms: int):
 
 
 def _rules(cloud, count: int) -> list[dict]:
-    """Rules that hold, of five kinds in turn: what they cost is what is looked at, and not what is
-    repaired."""
+    """Return rules of five kinds in turn. No server violates them, so that the time to evaluate
+    them is measured without repairs."""
     apart: dict[str, list[str]] = {}
     for each in cloud.instances:
         apart.setdefault(each.host, []).append(each.uuid)
@@ -152,7 +153,7 @@ def _policies(rules) -> str:
 
 
 def _request(cloud, rules) -> float:
-    """Milliseconds of a request, of the rules that are heeded there."""
+    """Return the median milliseconds that the rules take in one request to nova-scheduler."""
     import time
 
     from kronos_nova import policies

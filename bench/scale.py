@@ -47,7 +47,7 @@ def run(args) -> report.Report:
 
 
 def _apart(*arguments) -> tuple:
-    """In a process of its own, so that its peak memory is that of one plan."""
+    """Measure a plan in a process of its own, so that its peak memory is that of one plan."""
     with multiprocessing.get_context('spawn').Pool(1) as pool:
         return pool.apply(measure, arguments)
 
@@ -68,7 +68,7 @@ def measure(planner: str, hosts: int, budget: int, time_limit: float) -> tuple:
 
 
 def _plan(planner, problem, budget, time_limit):
-    """A function that makes the plan of a bare planner."""
+    """Return a function that makes the plan of a planner without the rest of a cycle."""
     import time
 
     from bench import trial
@@ -82,7 +82,7 @@ def _plan(planner, problem, budget, time_limit):
 
 
 def _cycle(planner, problem, budget, time_limit):
-    """A function that runs a cycle of an installation."""
+    """Return a function that runs a cycle of an installation and returns its moves."""
     from bench import installation
     from bench import operation
 

@@ -25,7 +25,7 @@ minutes without any move."""
 
 
 def tables(args) -> tuple[tuple[report.Table, ...], list[str]]:
-    """The tables of all cases, and the goals that were missed."""
+    """Return the tables of all cases, and sentences about the goals that were missed."""
     rows = [_row(hosts, threshold, budget, restraint, seed, args.cycles)
             for hosts in args.split for threshold in args.thresholds for budget in args.budgets
             for restraint in args.restraints for seed in range(args.seed, args.seed + args.seeds)]
@@ -70,8 +70,8 @@ def _operated(problem, aggregates, threshold, budget, restraint, most):
 
 
 def hot_minutes(problem, made) -> float:
-    """Minutes of hosts above :data:`HOT_SCORE` in a policy until :data:`HORIZON`; a load arrives
-    when the move ends."""
+    """Return the minutes of hosts above :data:`HOT_SCORE` in a policy until :data:`HORIZON`. The
+    load of a server arrives when its move ends."""
     cloud = installation.Cloud(problem)
     minutes, now = 0.0, 0.0
     for each in sorted(made, key=lambda each: each.ended_at):

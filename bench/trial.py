@@ -33,7 +33,7 @@ class Trial:
 
 
 def model_of(problem: Problem, *kinds) -> Model:
-    """The model with the constraints that need no more than the problem says."""
+    """Return the Model of a problem with the constraints that need no data except the problem."""
     rules = (kind.compile(problem, None, ConstraintRules()) for kind in kinds or (Capacity,
                                                                                 Headroom))
     return Model(problem, tuple(itertools.chain.from_iterable(rules)))

@@ -110,7 +110,7 @@ class _Cloud:
                 used += self.cores[server], self.touched[server]
 
     def load(self, policy):
-        """{host: its true load}"""
+        """Return {host: its true load in a policy}."""
         amounts = self.cores if policy == 'cpu' else self.touched
         factor = 1.0 if policy == 'cpu' else 1.0 - self.shared
         sums = dict.fromkeys(self.sizes, 0.0)

@@ -107,7 +107,8 @@ def model_of(cluster, where):
 
 
 def audit(request, where):
-    """One execution on the cluster as it is: (CPU seconds, moves)."""
+    """Run one audit of Watcher on the present cluster, and return (CPU seconds, [(server,
+    destination) of each move])."""
     kind = CLASSES[request['strategy']]
     strategy = kind(config=utils.Struct(datasources=None, datasource=None))
     parameters = utils.Struct({

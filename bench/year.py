@@ -138,7 +138,8 @@ class Year:
                 for move in moves for old, new in ((None, 'planned'), *STEPS)])
 
     def _body(self, aggregate, instances):
-        """As a cycle makes it, but for the uuids, which are put into one that was made before."""
+        """Return the JSON of a report as a cycle makes it. Only the uuids are new; they are
+        inserted into a report that was made once."""
         if aggregate not in self._bodies:
             places = [f'@{order}@' for order in range(MOVES)]
             self._bodies[aggregate] = re.split('|'.join(places), _report(
@@ -167,7 +168,7 @@ class Year:
         return dropped
 
     def ticks(self):
-        """Milliseconds of what workers ask again and again."""
+        """Return the median milliseconds of each query that workers repeat at every tick."""
         from kronos_nova.objects import move as moves
         journal, caps = self._journal, moves.Caps(total=4, per_source=1, per_destination=2)
         asked = (lambda: journal.dispatch(caps, lambda: self._now),

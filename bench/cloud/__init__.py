@@ -110,7 +110,8 @@ def _rpc(args, trial):
 
 
 def _drawn(rounds, rounds_off):
-    """Between what the ratio of p99 is in nine of ten draws."""
+    """Return the range in which the ratio of the 99th percentiles lies in nine of ten random draws,
+    such as "0.98 to 1.07"."""
     rng = np.random.default_rng(0)
 
     def p99(rounds):
@@ -123,7 +124,8 @@ def _drawn(rounds, rounds_off):
 
 
 def _growth(rows):
-    """Exponents of CPU seconds outside the planners, from the smallest size to the largest."""
+    """Yield (cycle, exponent by which the CPU seconds outside the planners grow from the smallest
+    size to the largest)."""
     name, rest = COLUMNS.index('cycle'), COLUMNS.index('the rest')
     for cycle, same in itertools.groupby(sorted(rows, key=lambda row: row[name]),
                                          key=lambda row: row[name]):

@@ -44,7 +44,8 @@ def clocked(owner, name, piece):
 
 
 def told(real):
-    """A cycle that writes down what it took."""
+    """Return a function that runs a cycle like ``real`` and appends its CPU seconds, memory and
+    outcomes to a file."""
     @functools.wraps(real)
     def run(self):
         _pieces.clear()
@@ -64,7 +65,7 @@ def told(real):
 
 
 def _peak():
-    """MiB, of this process, since it began or was asked last."""
+    """Return the peak memory of this process in MiB since the last call, or since its start."""
     status = pathlib.Path('/proc/self/status').read_text()
     peak = int(status.partition('VmHWM:')[2].split()[0]) / 1024
     pathlib.Path('/proc/self/clear_refs').write_text('5')

@@ -15,7 +15,7 @@ NOW = '@now@'
 
 
 def bodies(series):
-    """{query: the answer, with NOW where the time of the samples belongs}"""
+    """Return {query: JSON of the answer}, with NOW in place of the time of the samples."""
     return {query: json.dumps({'status': 'success', 'data': {
         'resultType': 'vector',
         'result': [{'metric': {label: name, 'job': 'libvirt', 'instance': '10.0.0.1:9177'},
@@ -39,7 +39,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *args):
-        """The bench has a report of its own."""
+        """Log nothing, because the bench has a report of its own."""
 
 
 def main(port, path):

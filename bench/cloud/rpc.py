@@ -60,8 +60,8 @@ class Conductor:
         self._process.stop()
 
     def measure(self, rounds, seconds):
-        """{phase: seconds of each call, by round}, of alternating phases of that many seconds each;
-        a cycle takes as long as it takes."""
+        """Measure calls in alternating phases of ``seconds`` each, except that the phase of a cycle
+        lasts as long as the cycle. Return {phase: [[seconds of each call] for each round]}."""
         probe = subprocess.Popen(
             [sys.executable, '-m', 'bench.rpc_probe', str(self._conf), tables.host_name(0)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -108,8 +108,9 @@ class Conductor:
         return time.time()
 
     def _cycle(self):
-        """Workers may share the aggregates: it has ended when all were evaluated. They are due now
-        for the worker that planned them last, which knows most of what there is to read."""
+        """Make all aggregates due, and wait until all have been evaluated, because several workers
+        may share them. They are due at once for the worker that planned them last, which has most
+        of the data in its cache."""
         self._query('UPDATE cycles SET finished_at = NULL, '
                     f'started_at = UTC_TIMESTAMP() - INTERVAL {INTERVAL} SECOND')
         self._await_cycle()

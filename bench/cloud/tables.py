@@ -90,7 +90,7 @@ class Cloud:
     # -- what Prometheus says
 
     def series(self):
-        """{query: (label, {value of the label: number})}"""
+        """Return the answers of Prometheus as {query: (label, {value of the label: number})}."""
         cpu = {vm.uuid: vm.load * self.flavors[vm.flavor]['vcpus'] / HOST['VCPU']
                for vm in self.vms}
         memory = {vm.uuid: 0.8 * self.flavors[vm.flavor]['memory_mb'] / HOST['MEMORY_MB']
@@ -136,7 +136,7 @@ class Cloud:
         self._fill_groups(connection, now)
 
     def _fill_groups(self, connection, now):
-        """A group of three for every 60 instances, whose members are on different hosts."""
+        """Write a server group of three members on different hosts for every 60 instances."""
         groups = list(range(self.size.vms // 60))
         _insert(connection, 'instance_groups',
                 ('id', 'uuid', 'name', 'user_id', 'project_id', 'created_at'),
@@ -257,13 +257,14 @@ def _now():
 
 
 def _service_version():
-    """The version of this Nova's services: no conductor starts with computes that are too old."""
+    """Return the version of the services of the installed Nova. The compute services get it,
+    because no conductor starts if they are too old."""
     from nova.objects import service
     return service.SERVICE_VERSION
 
 
 def _flavor_json(flavor):
-    """As Nova keeps it beside an instance."""
+    """Return the JSON by which Nova stores a flavor with an instance."""
     from nova import objects
     objects.register_all()
     made = objects.Flavor(

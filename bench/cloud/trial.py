@@ -65,7 +65,7 @@ class Spent:
 
 
 def _compile():
-    """As what is installed was compiled."""
+    """Compile the modules of the bench, as installed packages are compiled."""
     subprocess.run([sys.executable, '-W', 'ignore', '-c', 'import bench.cloud.child'], check=True)
 
 
@@ -175,7 +175,7 @@ class Trial:
             planning_client.Command('bench.cloud.child', ['--config-file', str(self.nova_conf)]))
 
     def _aggregate_hosts(self):
-        """As the conductor reads them."""
+        """Read {aggregate: names of its hosts} as a conductor does."""
         rows = self.services.database.query(
             'nova_api', 'SELECT name, host FROM aggregates JOIN aggregate_hosts '
                         'ON aggregate_hosts.aggregate_id = aggregates.id')
@@ -234,8 +234,8 @@ class Trial:
     # -- reconciler
 
     def reconcile(self):
-        """A row of RECONCILER_COLUMNS: the first look of WORKERS conductor workers at everything
-        that is recent."""
+        """Return a row of RECONCILER_COLUMNS, for the first check by WORKERS conductor workers of
+        all recent migrations."""
         self.services.database.query(
             'kronos', 'UPDATE leases SET holder = NULL, expires_at = NULL, progress_at = NULL')
         before = self._meters()
@@ -253,7 +253,7 @@ class Trial:
     # -- audit
 
     def audit(self):
-        """A row of AUDIT_COLUMNS."""
+        """Run an audit of all allocations, and return a row of AUDIT_COLUMNS."""
         log, output = self.services.placement.access_log, self.services.root / 'audit.json'
         asked, begun = _count_lines(log), time.monotonic()
         with output.open('wb') as file:

@@ -15,7 +15,8 @@ DRAWS = 3
 
 
 def unavoidable(scenario) -> float:
-    """Minutes for which a server alone asks for more of a host than 0.9, wherever it is."""
+    """Return the minutes for which a server by itself needs more than 0.9 of a host, on whichever
+    host it is."""
     share = scenario.demand / scenario.cores
     there = np.arange(scenario.samples)[:, None]
     there = (there >= scenario.born) & (there < scenario.dies)
@@ -64,15 +65,17 @@ class LeastGib:
         self._steps = found[np.argsort(-found[:, 1] / found[:, 0], kind='stable')]
 
     def gib(self, minutes: float) -> float:
-        """The GiB that a strategy copies at least that leaves no more hot host minutes."""
+        """Return a lower bound of the GiB that a strategy copies if it leaves at most ``minutes``
+        of hot hosts."""
         saved = np.concatenate([[0.0], np.cumsum(self._steps[:, 1])])
         copied = np.concatenate([[0.0], np.cumsum(self._steps[:, 0])])
         return float(np.interp(self.minutes - minutes, saved, copied))
 
 
 def _front(use: np.ndarray, gib: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """float64 (n,) each: GiB of the servers that leave a host, and hot minutes of those that stay,
-    of the subsets that no other one is better than; the fewest GiB first.
+    """Return (GiB of the servers that leave a host, hot minutes of the host with the servers that
+    stay), float64 (n,) each, for the subsets of its servers of which no other has fewer of both.
+    The subset with the fewest GiB comes first.
 
     :param use: float64 (t, v), parts of the host
     :param gib: float64 (v,)
@@ -90,17 +93,19 @@ def _front(use: np.ndarray, gib: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _subsets(count: int) -> np.ndarray:
-    """float64 (2 ** count, count): 1 for what is in a subset."""
+    """Return all subsets of ``count`` items as float64 (2 ** count, count), 1 where an item is in
+    the subset."""
     return (np.arange(1 << count)[:, None] >> np.arange(count) & 1).astype(float)
 
 
 def _minutes(loads: np.ndarray) -> np.ndarray:
-    """float64 (...): hot minutes of loads (..., t)."""
+    """Return the hot minutes of loads (..., t) as float64 (...)."""
     return (loads > HOT + ROUNDING).sum(axis=-1) * scenarios.STEP / 60
 
 
 def _convex_steps(copied: np.ndarray, hot: np.ndarray) -> np.ndarray:
-    """float64 (m, 2): GiB and hot minutes saved of each step of the convex hull of a front."""
+    """Return float64 (m, 2): the GiB copied and the hot minutes saved by each step of the convex
+    hull of a front."""
     steps, at = [], 0
     while at < len(copied) - 1:
         slopes = (hot[at] - hot[at + 1:]) / (copied[at + 1:] - copied[at])
@@ -136,7 +141,7 @@ class HabitsKnown(rivals.NoMoves):
             place[vm] = host
 
     def _drawn(self, scenario):
-        """float64 (t, V): loads in any order."""
+        """Return the loads of servers, each in a random order of time, as float64 (t, V)."""
         rng = np.random.default_rng(self._seed)
         share = scenario.demand / scenario.cores
         return np.concatenate([rng.permuted(share, axis=0) for _ in range(DRAWS)]).astype(float)
@@ -157,5 +162,6 @@ def _best(scenario, use, loads, place, free):
 
 
 def _dread(loads):
-    """float64 (...): of loads (..., t) of a host."""
+    """Return the penalty of loads (..., t) of a host as float64 (...): the part of the time above
+    HOT, and a part of the load above WARM."""
     return (loads > HOT).mean(axis=-1) + DREAD * np.maximum(loads - WARM, 0.0).mean(axis=-1)

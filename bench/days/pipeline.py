@@ -40,7 +40,7 @@ PROVIDED = 'VCPU', 'MEMORY_MB'
 
 
 def with_budget(moves: int) -> str:
-    """A policies file of another budget."""
+    """Return the content of a policies file with a budget of ``moves``."""
     return POLICIES.replace('{budget}', str(moves))
 
 
@@ -167,8 +167,8 @@ class Cloud:
                                     for name, value in zip(self.hosts, hosts, strict=True)))
 
     def query_range(self, query, times):
-        """Means of whole hours; those before the beginning are of the days that the scenario has
-        before it."""
+        """Return the means of whole hours. Those before the beginning are from the earlier days of
+        the scenario."""
         hours = np.arange(times.first, times.last + 1, times.step)
         table = np.stack([self.world.mean_of_hour(int((hour - BEGIN.timestamp()) // 3600) - 1)
                           for hour in hours], axis=1)

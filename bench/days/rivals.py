@@ -184,6 +184,7 @@ class Oracle(_Mover):
         return best
 
     def _cost(self, loads, mean):
-        """float64 (...): of loads (..., t) of one host."""
+        """Return the cost of loads (..., t) of one host as float64 (...): the mean square of their
+        distance from ``mean``, and more for load above HOT."""
         over = np.maximum(loads - self.HOT, 0.0)
         return ((loads - mean) ** 2 + self.HEAT * over ** 2).mean(axis=-1)

@@ -67,17 +67,19 @@ class Scenario:
 
 
 def planetlab_days(path: pathlib.Path) -> list[str]:
-    """The days that a file of traces has."""
+    """Return the names of the days in a file of traces, sorted."""
     with np.load(path) as days:
         return sorted(name for name in days.files if name.isdigit())
 
 
 def planetlab(path: pathlib.Path, day: str, hosts: int, vms: int, mean: float,
               seed: int = 0) -> Scenario:
-    """A day of PlanetLab: CPU in percent of each of some servers, drawn of those that there are.
+    """Return a scenario of a day of PlanetLab, with the CPU load of servers that are drawn from
+    those of the day.
 
-    Where more servers are asked for than the day has, all are drawn again and again; every further
-    time each begins its day at another moment, and midnight follows the evening.
+    Where ``vms`` is more than the day has, all are drawn repeatedly. Each further time the day of
+    each server is shifted by a random time, and what is shifted over its end comes at its
+    beginning.
 
     :param mean: load of the hosts over the day
     """
@@ -93,7 +95,7 @@ def planetlab(path: pathlib.Path, day: str, hosts: int, vms: int, mean: float,
 
 
 def _shifted(rng, rows):
-    """Each row from another column on, and its beginning at its end."""
+    """Return the rows, each rotated by a random number of columns."""
     count = rows.shape[1]
     columns = (np.arange(count) + rng.integers(count, size=(len(rows), 1))) % count
     return np.take_along_axis(rows, columns, axis=1)
@@ -101,9 +103,9 @@ def _shifted(rng, rows):
 
 def constant(hosts: int, vms: int, mean: float, seed: int = 0, days: int = 1,
              is_noisy: bool = False) -> Scenario:
-    """Servers of constant load. Where it is noisy the means are constant and each sample is off by
-    a noise of its own; the means of the hosts are even from the beginning, so that every move is
-    made on noise alone."""
+    """Return a scenario of servers with constant load. With ``is_noisy`` the means are constant and
+    each sample has random noise. The means of the hosts are then even from the beginning, so that
+    every move is a reaction to noise."""
     rng = np.random.default_rng([seed, hosts, vms, is_noisy])
     vcpus = rng.choice(VCPUS, vms, p=CHANCES)
     share = np.tile(rng.beta(.8, 3.2, vms), (days * DAY, 1))
@@ -115,9 +117,9 @@ def constant(hosts: int, vms: int, mean: float, seed: int = 0, days: int = 1,
 
 
 def week(hosts: int, vms: int, mean: float, seed: int = 0, days: int = 7) -> Scenario:
-    """A made-up week: office hours, nights of batches, noise and bursts; three servers that grow,
-    a tenth as many servers again deployed on the third day, a host that dies for half a day, and
-    one that is serviced for four hours."""
+    """Return a generated week with office hours, batch jobs at night, noise and bursts. Three
+    servers grow, a tenth as many servers are added on the third day, one host is down for half a
+    day, and another is serviced for four hours."""
     rng = np.random.default_rng([seed, hosts, vms])
     count, samples = vms + vms // 10, days * DAY
     vcpus = rng.choice(VCPUS, count, p=CHANCES)
@@ -139,9 +141,10 @@ def week(hosts: int, vms: int, mean: float, seed: int = 0, days: int = 7) -> Sce
 
 def ordinary(hosts: int, vms: int, mean: float, seed: int = 0, days: int = 3,
              kind: str = 'pattern') -> Scenario:
-    """Days on which nothing is deployed and nothing dies, after some that monitoring knows.
+    """Return a scenario of days on which no server is added and no host fails, after earlier days
+    whose loads monitoring has recorded.
 
-    :param kind: of :data:`ORDINARY`
+    :param kind: key of :data:`ORDINARY`
     """
     rng = np.random.default_rng([seed, hosts, vms, list(ORDINARY).index(kind)])
     known = DAYS_KNOWN * DAY
@@ -155,8 +158,9 @@ def ordinary(hosts: int, vms: int, mean: float, seed: int = 0, days: int = 3,
 
 def planetlab_row(path: pathlib.Path, names: list[str], hosts: int, vms: int, mean: float,
                   seed: int = 0) -> Scenario:
-    """Days of PlanetLab one after the other, each server another of theirs every day: the last of
-    them is lived, the others are what monitoring knows."""
+    """Return a scenario of several days of PlanetLab in a row, with another of its servers behind
+    each server every day. The last day is simulated; the others are the loads that monitoring has
+    recorded."""
     each = [planetlab(path, name, hosts, vms, mean, seed) for name in names]
     share = np.concatenate([day.demand / day.vcpus for day in each])
     demand, known = share * each[-1].vcpus, len(share) - each[-1].samples
@@ -166,7 +170,8 @@ def planetlab_row(path: pathlib.Path, names: list[str], hosts: int, vms: int, me
 
 
 def _habits(rng, samples, count):
-    """float64 (T, V): a level, and for two of three servers a day that looks like the last."""
+    """Return loads as float64 (T, V): a constant level, and for two of three servers a pattern that
+    repeats every day."""
     hour = np.arange(samples) / DAY * 24 % 24
     is_weekend = np.arange(samples) // DAY % 7 >= 5
     office = np.exp(-((hour - 13) / 4) ** 2) * np.where(is_weekend, .3, 1.0)
@@ -177,15 +182,16 @@ def _habits(rng, samples, count):
 
 
 def _levels(rng, samples, count):
-    """float64 (T, V): levels that wander, so that no day predicts the next one."""
+    """Return loads as float64 (T, V): levels that change randomly, so that no day predicts the next
+    one."""
     return rng.beta(.8, 3.2, count) + _noise(rng, samples, count, .998, .01)
 
 
 def _jobs(rng, samples, count):
-    """float64 (T, V): a level, and for two of three servers one to three jobs that begin suddenly
-    at a time of their own, last half an hour to three, and are heavy meanwhile. Half of them run
-    every day, a quarter on working days, a quarter once a week; each time they take a bit more or
-    less."""
+    """Return loads as float64 (T, V): a constant level, and for two of three servers one to three
+    heavy jobs, each with its own time of the day and a length of half an hour to three hours. Half
+    of the jobs run every day, a quarter on working days, a quarter once a week. The load and length
+    differ a little each time."""
     share = np.tile(rng.beta(.8, 3.2, count), (samples, 1))
     for vm in np.flatnonzero(rng.random(count) < 2 / 3):
         for _job in range(rng.integers(1, 4)):
@@ -205,7 +211,7 @@ ORDINARY = {'none': _levels, 'pattern': _habits, 'jobs': _jobs}
 
 
 def _noise(rng, samples, count, kept=.7, deviation=.03):
-    """float64 (T, V): what is left of a disturbance after five minutes is ``kept`` of it."""
+    """Return noise as float64 (T, V), of which the part ``kept`` remains after each sample."""
     noise, left = np.zeros((samples, count)), np.zeros(count)
     for sample in range(samples):
         left = kept * left + rng.normal(0, deviation, count)
@@ -214,7 +220,7 @@ def _noise(rng, samples, count, kept=.7, deviation=.03):
 
 
 def _bursts(rng, samples, count):
-    """float64 (T, V): each server is busy for a while about every fourth day."""
+    """Return bursts of load as float64 (T, V). Each server has one about every fourth day."""
     bursts = np.zeros((samples, count))
     for vm in range(count):
         for start in np.flatnonzero(rng.random(samples) < .25 / DAY):
@@ -238,7 +244,8 @@ def _scenario(name, rng, hosts, vcpus, demand, mean, is_even=False, **others):
 
 
 def _where_memory_is_free(there, memory, hosts, capacity):
-    """intp (V,): as Nova's weigher of memory would have them; -1 for what is not there."""
+    """Return the host of each server as intp (V,), chosen as by Nova's weigher of memory; -1 for
+    servers that do not exist at the beginning."""
     place, free = np.full(len(memory), -1), np.full(hosts, capacity)
     for vm in np.flatnonzero(there):
         place[vm] = free.argmax()
@@ -247,7 +254,8 @@ def _where_memory_is_free(there, memory, hosts, capacity):
 
 
 def _evenly(load, memory, hosts, capacity):
-    """intp (V,): the largest load first, where there is least and memory is free."""
+    """Return the host of each server as intp (V,). The server with the largest load comes first,
+    and goes to the least loaded host with free memory."""
     place, free, used = np.full(len(memory), -1), np.full(hosts, capacity), np.zeros(hosts)
     for vm in np.argsort(-load, kind='stable'):
         place[vm] = np.where(free >= memory[vm], used, np.inf).argmin()

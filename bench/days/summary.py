@@ -35,7 +35,8 @@ def rows(columns, found) -> list[tuple]:
 
 
 def least_rows(columns, found, least) -> list[tuple]:
-    """Rows of :data:`LEAST` of one scenario, of the strategies that move anything, and of the goal.
+    """Return the rows of the table :data:`LEAST` for one scenario: one for each strategy that moves
+    servers, and one for the goal.
 
     :param found: rows of ``columns``
     :param least: a LeastGib
@@ -66,7 +67,7 @@ def _row(strategy, own, cases):
 
 
 def _geometric(ratios):
-    """None where there is none."""
+    """Return the geometric mean of ratios; None where there are none."""
     if not ratios:
         return None
     return math.exp(sum(map(math.log, ratios)) / len(ratios))

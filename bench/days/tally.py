@@ -37,7 +37,7 @@ class Tally:
         self.migrating += seconds * len(world.migrations)
 
     def moved(self, world, vm, migration) -> None:
-        """A live migration ended."""
+        """Count a live migration that has ended."""
         self.moves[vm] += 1
         self.gib += float(world.scenario.vm_memory_mb[vm]) / 1024
         left = self._left[vm]
@@ -51,7 +51,7 @@ class Tally:
         return float(np.array(self.seconds) @ over / sum(self.seconds))
 
     def row(self) -> tuple:
-        """The values of :data:`COLUMNS`."""
+        """Return the values of the columns :data:`COLUMNS`."""
         imbalance, seconds = np.array(self.imbalance), np.array(self.seconds)
         order = np.argsort(imbalance)
         reached = np.searchsorted(np.cumsum(seconds[order]), .95 * seconds.sum())

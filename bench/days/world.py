@@ -52,7 +52,8 @@ class World:
         return np.flatnonzero(self.place >= 0)
 
     def loads(self) -> np.ndarray:
-        """float64 (H,): what is asked of each host, 1 is all it has."""
+        """Return the load that is asked of each host as float64 (H,), as a fraction of the host; it
+        may be above 1."""
         load = self._sum(self.scenario.demand[self.sample])
         for migration in self.migrations.values():
             load[migration.source] += MIGRATION_CORES / self.scenario.cores
@@ -60,8 +61,8 @@ class World:
         return load
 
     def seen(self) -> tuple[np.ndarray, np.ndarray]:
-        """(float64 (H,), float64 (V,)): the last sample as monitoring reports it: fractions of a
-        host that hosts and servers use. None can use more than there is."""
+        """Return the last sample as monitoring reports it: (used part of each host, part of its
+        host that each server uses), float64 (H,) and (V,). No host uses more than 1."""
         demand = self.scenario.demand[max(self.sample - 1, 0)] / self.scenario.cores
         wanted = self._sum(demand * self.scenario.cores)
         share = np.minimum(1.0, 1.0 / np.maximum(wanted, 1e-9))
@@ -69,8 +70,9 @@ class World:
         return np.minimum(wanted, 1.0), used
 
     def mean_of_hour(self, hour: int) -> np.ndarray:
-        """float64 (V,): the mean of :meth:`seen` in an hour since the beginning, NaN where
-        there were none; of an hour before it what the scenario's days before that have."""
+        """Return the mean load of each server in an hour as float64 (V,), as :meth:`seen` reports
+        it; NaN where there is no sample. Hours before the beginning are negative, and are from the
+        earlier days of the scenario."""
         if hour in self._hours:
             return self._hours[hour]
         before, per_hour = self.scenario.before, 3600 // scenarios.STEP
@@ -93,7 +95,8 @@ class World:
                            minlength=self.scenario.hosts) / self.scenario.cores
 
     def free_mb(self) -> np.ndarray:
-        """float64 (H,): memory that no server has and no migration needs."""
+        """Return the MiB of memory of each host that no server and no migration uses, as float64
+        (H,)."""
         memory, there = self.scenario.vm_memory_mb, self.present
         used = np.bincount(self.place[there], weights=memory[there],
                            minlength=self.scenario.hosts)
@@ -145,7 +148,7 @@ class World:
         self.place[vm] = np.where(self.available, self.free_mb(), -np.inf).argmax()
 
     def next_end(self) -> float:
-        """Seconds until the next migration ends, inf if none is in progress."""
+        """Return the seconds until the next migration ends; inf if none is in progress."""
         return min((migration.ends_at - self.now for migration in self.migrations.values()),
                    default=np.inf)
 
@@ -167,7 +170,7 @@ def live(scenario, strategy, threshold: float) -> Tally:
 
 
 def live_in(world: World, strategy) -> Tally:
-    """The same in a world that is made already."""
+    """Run a strategy to the end of a given world, and return its tally."""
     strategy.begin(world)
     for sample in range(world.scenario.samples):
         world.turn(sample)

@@ -69,7 +69,8 @@ def _mean(ratios):
 
 
 def _lived(args, hosts, caps, seed):
-    """(row of the drain, (round, error, error by size) of each move)"""
+    """Simulate a drain, and return (its row of the table, [(round, error, error of a prediction by
+    size) of each move])."""
     from bench.makespan import drains
     from bench.makespan import world as worlds
     from kronos_nova.objects.move import Caps

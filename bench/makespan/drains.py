@@ -45,7 +45,8 @@ class Case:
 
 
 def cloud(case: Case, network, seed: int) -> worlds.SharedLinks:
-    """Hosts with what stays, and with what is to leave."""
+    """Return the world of a case: the hosts, with servers that stay and servers that have to
+    leave."""
     rng = np.random.default_rng([seed, *case.counts])
     emptied, hosts = len(case.counts), len(case.counts) * (OTHERS + 1)
     staying = 8 * (hosts - emptied)
@@ -152,7 +153,7 @@ class Emptier(pipeline.Kronos):
                 session.execute(sa.update(models.MoveRow).values(position=0))
 
     def _pass_time(self):
-        """Until the first look after a migration ended."""
+        """Let time pass until the first look of Kronos after a migration has ended."""
         before = len(self.world.ended)
         while True:
             self.world.pass_time(POLL)
@@ -161,9 +162,10 @@ class Emptier(pipeline.Kronos):
 
 
 def least(world, case: Case, caps: Caps) -> float:
-    """Seconds that no order is shorter than: of the busiest host by its slots, of all slots, and of
-    the busiest link, if each migration had its links for itself. A slot is free for another when
-    Kronos looks, and a link carries nothing before the first copy and after the last.
+    """Return a lower bound of the seconds of any order: the largest of the times of the busiest
+    host by its slots, of all slots, and of the busiest link, as if each migration had its links for
+    itself. A slot is free again when Kronos looks, and a link carries nothing before the first copy
+    and after the last.
 
     :param world: after one round
     """
@@ -176,6 +178,6 @@ def least(world, case: Case, caps: Caps) -> float:
             again.pass_time(again.next_end())
         by_slots[source] += math.ceil(again.took[vm] / POLL) * POLL
         by_links[source] += again.copied[vm] / world.network.link
-    # After the last in a slot no look is needed.
+    # After the last migration in a slot no look is needed.
     return float(max(by_slots.sum() / caps.total - POLL, by_slots.max() / caps.per_source - POLL,
                      by_links.max() + worlds.PREPARE[0] + worlds.FINISH[0]))

@@ -78,7 +78,7 @@ class SharedLinks(world.World):
         self._share()
 
     def next_end(self):
-        """Seconds until the next stage of a migration ends."""
+        """Return the seconds until the next stage of a migration ends."""
         return min((copy.left / copy.rate for copy in self.migrations.values()), default=np.inf)
 
     def pass_time(self, seconds):
@@ -99,7 +99,7 @@ class SharedLinks(world.World):
             self._share()
 
     def _tell(self, copy, step):
-        """Nova writes every five seconds how much is copied."""
+        """Record how much of a migration is copied, every five seconds as Nova does."""
         taken = self.now - copy.begun_at
         if taken // TELLING > (taken - step) // TELLING:
             copy.reported = copy.copied, max(copy.left, 0.0)
@@ -117,7 +117,7 @@ class SharedLinks(world.World):
             self._end(vm, copy)
 
     def _dirtied(self, vm, seconds):
-        """MiB that a guest has written at least once in this time."""
+        """Return the MiB of memory to which a guest has written at least once in some seconds."""
         rate = self.guests.dirty_rate[vm] * np.exp(self._rng[vm].normal(0, CHANGE))
         size = self.guests.working_set[vm]
         return float(size * -np.expm1(-rate * seconds / size))

@@ -52,7 +52,7 @@ def run(args) -> report.Report:
 
 
 def ways(restraint: float, planner: str) -> dict[str, dict]:
-    """{name of a way: its options of ``[kronos]``}"""
+    """Return the ways that are compared, as {name: options of ``[kronos]``}."""
     common = {'restraint': restraint, 'spread_planner': planner}
     if not restraint:
         common['max_moves_per_instance_and_week'] = 0
@@ -86,7 +86,7 @@ def lived(args, seed: int, way: str, options: dict):
 
 
 def row(way, found):
-    """The values of :data:`COLUMNS` of what was lived by a way."""
+    """Return the values of the columns :data:`COLUMNS` for the simulated weeks of a way."""
     counts = [each for each, *_rest in found]
     moves = sum(tally['moves'] for _counts, tally, _seconds in found)
     refused = sum(each.refused.total() for each in counts)

@@ -78,13 +78,13 @@ class Judge:
                      if amount and used[name] + amount > room[name]), '')
 
     def amounts(self, vm: int) -> dict[str, int]:
-        """Amounts that placement allocates to a server."""
+        """Return the amounts that placement allocates to a server, by resource class."""
         cores = 'PCPU' if self.mix.kinds[vm].is_pinned else 'VCPU'
         return {cores: int(self._scenario.vcpus[vm]),
                 'MEMORY_MB': int(self._scenario.vm_memory_mb[vm])}
 
     def room(self, host: int) -> dict[str, int]:
-        """Amounts that placement can allocate on a host."""
+        """Return the amounts that placement can allocate on a host, by resource class."""
         from bench.days import scenario as scenarios
 
         shared, pinned = self.cores(host)
@@ -100,7 +100,7 @@ class Judge:
         return cores - pinned, pinned
 
     def _spec(self, vm: int):
-        """The RequestSpec of a server."""
+        """Return the RequestSpec of a server, which is made once."""
         if vm not in self._specs:
             self._specs[vm] = _request(self.mix.kinds[vm], vm, int(self._scenario.vcpus[vm]),
                                        int(self._scenario.vm_memory_mb[vm]))
@@ -108,13 +108,15 @@ class Judge:
 
     def cells(self, host: int,
               residents: tuple[int, ...]) -> tuple[tuple[NumaCell, ...], dict[int, Topology]]:
-        """The NUMA cells of a host as nova-compute has them, and what its servers have there."""
+        """Return (NUMA cells of a host as nova-compute reports them, NUMA topologies of its
+        servers)."""
         state, topologies = self._counted(host, residents)
         found = state.numa_topology
         return host_cells(None if found is None else found.obj_to_primitive()), topologies
 
     def _state(self, host: int, residents: tuple[int, ...]):
-        """The HostState of a host, in which its servers have their cores, memory and devices."""
+        """Return the HostState of a host, in which the cores, memory and devices of its servers are
+        counted as used."""
         return self._counted(host, residents)[0]
 
     def _counted(self, host, residents):

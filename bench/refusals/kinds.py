@@ -80,7 +80,8 @@ class Machine:
 
 
 def filled(scenario, part: float):
-    """The scenario with less memory in its hosts, or with more: servers have a part of it."""
+    """Return the scenario with another amount of memory in its hosts, of which the servers have the
+    given part."""
     needed = scenario.vm_memory_mb.sum() / scenario.hosts / part
     return dataclasses.replace(
         scenario, memory_mb=round(max(needed, 2.0 * scenario.vm_memory_mb.max())))

@@ -66,7 +66,8 @@ class MixedWorld(world.World):
             self._schedule(int(vm))
 
     def residents(self, host: int) -> tuple[int, ...]:
-        """The servers of a host in the order in which they came, and those on their way to it."""
+        """Return the servers of a host in the order in which they came, and those that are
+        migrating to it."""
         coming = {vm for vm, each in self.migrations.items() if each.destination == host}
         came = self._came[host]
         came[:] = [vm for vm in came if self.place[vm] == host or vm in coming]
@@ -76,7 +77,8 @@ class MixedWorld(world.World):
 
     def lack(self, vm: int, host: int, before: Before = NOTHING_BEFORE,
              is_whole: bool = True) -> str:
-        """Nova's reason against a server on a host now; '' for none. See :meth:`Judge.lack`."""
+        """Return Nova's present reason against a server on a host; '' for none. See
+        :meth:`Judge.lack`."""
         return self.judge.lack(vm, host, self.residents(host), before, is_whole)
 
     def _schedule(self, vm):
