@@ -82,7 +82,7 @@ class HeldRoomTest(room_case.RoomMixin, test_numa.NumaTestCase):
         self.assertIsNotNone(self.where(self.wide))
         self.assert_one_allocation_each()
 
-    def test_room_that_nobody_has_approved_moves_nothing(self):
+    def test_room_without_approval_moves_nothing(self):
         self.assertIsNone(self.where(self.wide, 'ERROR'))
         made = self.make()
         self.assertEqual((1, 'proposed'), (len(made.room.moves), made.hold.state))

@@ -67,7 +67,7 @@ class ImagesTest(base.NovaTestCase):
         self._wait_for_migration_status(self.server, ['completed'])
         self.assertEqual([None], self.asked_with)
 
-    def test_whoever_has_a_token_keeps_it(self):
+    def test_a_request_with_a_token_keeps_it(self):
         self.configure_service_user()
         context = nova_context.RequestContext(
             'admin', base.PROJECT_ID, is_admin=True, auth_token='of an administrator')

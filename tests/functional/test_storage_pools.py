@@ -85,7 +85,7 @@ class LiveMigrationTest(StorageTestCase):
 
     hosts = ('host1', 'host2', 'host3')
 
-    def test_between_pools_where_nobody_names_a_host(self):
+    def test_between_pools_where_no_host_is_named(self):
         server = self.boot_on('host1')
         self.api.put_service(self._service_of('host3'), {'status': 'disabled'})
 

@@ -50,7 +50,7 @@ class TightRoomTest(test_live_migration.AtomicTestCase):
         self.assertEqual(['host1'], list(self.held_by(right['id'])))
         self.assertTrue(all(max(usage) <= ROOM_FOR for usage in self.sampled), self.sampled)
 
-    def test_a_destination_that_somebody_else_filled_meanwhile_is_refused(self):
+    def test_a_destination_that_was_filled_after_the_choice_is_refused(self):
         [server] = self.fill('host1', 1)
         self.fill('host2', 2)
         self.watch()

@@ -72,7 +72,7 @@ class TwoAggregatesTest(test_evaluation.CycleTestCase):
         self.assertIn('bad is left out', self.log.output)
         self.assertIsNotNone(self.outcomes()['gpu'])
 
-    def test_an_approved_plan_that_nobody_can_read(self):
+    def test_an_approved_plan_that_cannot_be_read(self):
         report = db_fixtures.report([('vm1', 'a', 'b')], name='bad')
         expires = self.clock() + datetime.timedelta(hours=1)
         uuid = self.journal.record_plan(report, plans.PROPOSED, self.clock(), expires)

@@ -54,7 +54,7 @@ class PoliciesFileTest(testtools.TestCase):
         self.assertLess(len(str(error)), 20_000)
         self.assertTrue(all(line.isprintable() for line in str(error).split('\n')), str(error))
 
-    def test_nobody_waits_at_a_pipe(self):
+    def test_reading_a_pipe_does_not_block(self):
         path = self.useFixture(fixtures.TempDir()).join('policies.yaml')
         os.mkfifo(path)
         error = self.assertRaises(exception.PolicyError, policies.load, path)

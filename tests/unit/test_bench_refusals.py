@@ -94,7 +94,7 @@ class WeekTest(testtools.TestCase):
         self.assertNotEqual(set(), before.left_alone)
         self.assertLess(now.questions + now.requests, before.questions + before.requests)
 
-    def test_before_nobody_asked_about_a_state_to_come(self):
+    def test_before_the_checks_no_future_state_was_asked_about(self):
         scenario = scene([1, 1, 1], [0, 0, 0])
         mix = kinds.Mix((KINDS['gpu'],) * 3, (machine('devices', devices=2),) * 2)
         mixed = MixedWorld(scenario, THRESHOLD, Judge(mix, scenario))

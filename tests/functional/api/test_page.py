@@ -72,7 +72,7 @@ class SpeedTest(pages.PageTestCase):
 
 
 class AccessTest(pages.PageTestCase):
-    def test_whoever_cannot_see_or_point_is_at_home(self):
+    def test_the_page_has_no_violations_of_accessibility(self):
         self.filled.drain()
         self.open(base.ADMIN)
         for theme in ('light', 'dark'):

@@ -108,7 +108,7 @@ class PlanTest(pages.PageTestCase):
         self.confirm()
         self.wait_for(lambda: 'is released' in self.text('#notice'))
 
-    def test_whoever_thinks_better_of_it_changes_nothing(self):
+    def test_a_cancelled_dialog_changes_nothing(self):
         self.open()
         for button in ('approve', 'reject', 'pause', 'stop', 'stop-all'):
             self.click(f'#{button}')

@@ -73,7 +73,7 @@ class TokenTest(pages.PageTestCase):
         self.wait_for(lambda: 'was not carried out' in self.text('#login-title ~ [role=alert]'))
         self.assertEqual([], switches.SwitchBoard(self.database).history())
 
-    def test_somebody_else_gets_a_page_of_their_own(self):
+    def test_another_user_gets_a_page_of_their_own(self):
         self.open()
         self.assertEqual(0, self.count('#level'))
         self.click('#pause')
@@ -87,7 +87,7 @@ class TokenTest(pages.PageTestCase):
         self.wait('#level')
         self.assertEqual(0, self.count('dialog'))
 
-    def test_whoever_does_not_come_back_leaves_nothing_behind(self):
+    def test_a_user_who_logs_out_leaves_nothing_on_the_page(self):
         self.open()
         self.forget(base.OPERATOR)
         self.look()
@@ -133,7 +133,7 @@ class AwayTest(pages.PageTestCase):
     def fresh(self):
         return self.text('#fresh')
 
-    def test_a_keystone_that_is_away_costs_nobody_their_token(self):
+    def test_a_keystone_that_does_not_answer_ends_no_session(self):
         self.open()
         self.wait_for(lambda: self.fresh().startswith('as of'))
         known = auth_token.AuthProtocol.fetch_token

@@ -36,7 +36,7 @@ class MishapTestCase(base.ClaimsTestCase):
 
 
 class LockedTest(MishapTestCase):
-    def test_a_file_that_somebody_has_locked(self):
+    def test_a_file_that_another_process_has_locked(self):
         other = sqlite3.connect(f'{self.state}/claim.sqlite')
         self.addCleanup(other.close)
         other.execute('BEGIN IMMEDIATE')

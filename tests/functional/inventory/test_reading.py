@@ -339,7 +339,7 @@ class ProviderCacheTest(test_two_ways.QemuTestCase):
         self.assertIn(f'1 hosts are left out: placement knows no resource provider {gone}',
                       log.output)
 
-    def test_an_allocation_that_somebody_took_away_hides_room_until_then_and_never_makes_any(self):
+    def test_a_deleted_allocation_hides_room_until_all_is_read_and_never_makes_any(self):
         self.inventory._providers = providers.ProviderCache(read_all_every=2)
         self.read(2)
         # An operator's mistake: the instance runs on without an allocation.

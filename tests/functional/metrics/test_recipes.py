@@ -251,7 +251,7 @@ class DebianRecipesTest(RecipesTestCase):
     def test_a_recipe(self, recipe, name, hosts, guests):
         self.check_recipe(recipe, name, hosts, guests)
 
-    def test_hosts_where_nobody_counts_how_long_guests_wait_have_no_score(self):
+    def test_hosts_without_a_metric_of_waiting_guests_have_no_score(self):
         policy = self.policy('cpu-steal', 'cpu-steal')
         self.assert_soon(self.check_policy, policy, {'cmp3': 0.0}, {})
 
@@ -270,7 +270,7 @@ class InovexRecipesTest(RecipesTestCase):
             sorted(path.stem for path in RECIPES.glob('*.yaml') if path.stem != OF_CEILOMETER),
             sorted({recipe for recipe, *_rest in (*EVERYWHERE, WHERE_WAITING_IS_COUNTED)}))
 
-    def test_nobody_waits_on_a_host_whose_guests_are_off(self):
+    def test_a_host_whose_guests_are_off_has_no_waiting(self):
         self.addCleanup(self.bring_back)
         self.exporter.guests.append(('instance-00000004', 'cmp3', None, 8e9, 1, 0.0))
         time.sleep(WINDOW + 1)

@@ -142,7 +142,7 @@ class PostAllocationsTest(base.PlacementTestCase):
         self.assertRaises(errors.InsufficientInventory, self.post,
                           self.consumer({self.source: {'VGPU': 1}}))
 
-    def test_409_a_consumer_that_somebody_changed(self):
+    def test_409_a_consumer_that_was_changed(self):
         stale = self.instance_on(self.source)
         self.post(stale.holding({self.source: {'VCPU': 2}}))
 

@@ -78,7 +78,7 @@ class ReconcilingTest(testtools.TestCase):
         self.assertEqual(2, self.tick(5))
         self.assertEqual(13, self.parts.beats)
 
-    def test_after_a_pause_it_takes_nobody_for_dead_who_had_one_too(self):
+    def test_after_a_pause_workers_that_paused_too_do_not_count_as_dead(self):
         self.assertEqual(1, self.tick(0))
         self.assertEqual(1, self.tick(600))
         self.assertEqual(1, [self.tick(5) for _ in range(11)][-1])

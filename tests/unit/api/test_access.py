@@ -16,7 +16,7 @@ from tests.unit.api import base
 
 
 class AccessTest(base.ApiTestCase):
-    def test_without_a_token_that_is_valid_nobody_gets_anything(self):
+    def test_every_operation_is_refused_without_a_valid_token(self):
         for token in (None, 'made up', 'expired'):
             for operation in routes.OPERATIONS:
                 error = self.refuse(operation.path.replace('{', '').replace('}', ''), 401,
@@ -24,7 +24,7 @@ class AccessTest(base.ApiTestCase):
                 self.assertEqual('Unauthorized', error['title'])
             self.assertIn('keystone.invalid', self.answer.headers['WWW-Authenticate'])
 
-    def test_what_is_logged_before_a_request_is_known_is_nobodys(self):
+    def test_log_lines_before_an_operation_is_found_name_no_user(self):
         """One thread serves a user, and then requests that end before an operation is found."""
         found = []
 
@@ -46,7 +46,7 @@ class AccessTest(base.ApiTestCase):
             self.assertNotIn('kronos_reader-id', {context and context.user_id
                                                   for _message, context in found}, found)
 
-    def test_headers_that_a_client_makes_up_let_nobody_in(self):
+    def test_identity_headers_of_a_client_are_ignored(self):
         self.refuse('/v1/status', 401, token=None, headers={
             'X-Identity-Status': 'Confirmed', 'X-Roles': 'admin', 'X-User-Id': 'u'})
 
@@ -58,7 +58,7 @@ class AccessTest(base.ApiTestCase):
         for token in (base.READER, base.SYSTEM_READER, base.OPERATOR, base.ADMIN):
             self.ask('/v1/plans', token=token)
 
-    def test_nobody_but_those_it_is_for_may_do_what_changes_something(self):
+    def test_operations_that_change_something_are_refused_to_readers(self):
         """Each operation that is no reader's is refused to readers, before anything else of the
         request is looked at."""
         for operation in routes.OPERATIONS:

@@ -98,7 +98,7 @@ class AutomationTest(ActingTestCase):
     def levels(self):
         return {each['aggregate']: each['level'] for each in self.ask('/v1/automation')['levels']}
 
-    def test_a_level_is_set_by_an_administrator_and_by_nobody_else(self):
+    def test_a_level_is_set_by_an_administrator_only(self):
         path, wanted = '/v1/aggregates/gpu/automation', {'level': 'approve', 'reason': 'trial'}
         self.do_not(path, 403, method='PUT', json=wanted)
         self.do(path, method='PUT', token=base.ADMIN, json=wanted)
@@ -202,7 +202,7 @@ class DrainTest(test_host.WithRecordedCloud, ActingTestCase):
                            ({'hosts': ['a'], 'deadline': '2020-01-01T00:00:00Z'}, 'has passed')):
             self.assertIn(said, self.do_not('/v1/drains', 400, json=body)['detail'])
 
-    def test_a_third_of_those_that_take_seconds_is_refused_and_holds_nobody_up(self):
+    def test_a_third_slow_operation_is_refused_and_delays_no_other(self):
         entered, may_go = threading.Semaphore(0), threading.Event()
         self.addCleanup(may_go.set)
 

@@ -141,7 +141,7 @@ class EventsTest(EventsTestCase):
             kinds = [each.kind for each in self.listen(last_id=last).until('synced')]
             self.assertEqual(('reset', 'synced'), (kinds[0], kinds[-1]))
 
-    def test_a_tenant_may_not_listen_nor_may_nobody(self):
+    def test_tenants_and_requests_without_a_token_may_not_listen(self):
         self.refuse('/v1/events', 403, token=base.TENANT)
         self.refuse('/v1/events', 401, token=None)
 
@@ -154,7 +154,7 @@ class EventsTest(EventsTestCase):
         self.assertEqual('synced', list(listener.events())[-1].kind)
         self.refuse('/v1/events', 401, token='short')
 
-    def test_silence_is_broken_so_that_nobody_in_between_cuts_the_connection(self):
+    def test_heartbeats_keep_a_quiet_connection_open(self):
         self.patch(event_feed, 'HEARTBEAT_SECONDS', 0.1)
         self.patch(event_feed, 'LONGEST_SECONDS', 1.0)
         listener = self.listen()
@@ -229,7 +229,7 @@ class ManyTest(EventsTestCase):
         # One reader for all: as many looks as time permits one, however many listen.
         self.assertLess(len(looks), 3 + (time.monotonic() - began) / 0.05)
 
-    def test_as_many_as_may_and_no_more_until_somebody_leaves(self):
+    def test_a_further_listener_is_refused_until_one_leaves(self):
         self.conf.set_override('listeners', 2, 'kronos_api')
         self.patch(event_feed, 'HEARTBEAT_SECONDS', 0.05)
         url = self.serve(application.make(self.conf, self.services()))
@@ -244,7 +244,7 @@ class ManyTest(EventsTestCase):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.1)
 
-    def test_one_who_takes_nothing_holds_nobody_up_and_is_cut(self):
+    def test_a_listener_that_reads_nothing_delays_no_other_and_is_cut(self):
         self.patch(api, 'STUCK_SECONDS', 1)
         self.conf.set_override('listeners', 2, 'kronos_api')
         used = self.services()
@@ -320,7 +320,7 @@ class FeedTest(EventsTestCase):
         self.assertEqual((1, 1, 1), (told.count('event: reset'), told.count('event: plan'),
                                      told.count('number 19')))
 
-    def test_nothing_is_read_while_nobody_listens(self):
+    def test_nothing_is_read_without_listeners(self):
         self.patch(event_feed, 'IDLE_SECONDS', 0.05)
         self.take(self.feed.listen(None, 60), 'synced')
         deadline = time.monotonic() + 30
@@ -330,7 +330,7 @@ class FeedTest(EventsTestCase):
         self.there[('plan', 'p')] = 'later'
         self.assertIn('later', self.take(self.feed.listen(None, 60), 'synced'))
 
-    def test_one_user_with_all_streams_keeps_nobody_out(self):
+    def test_one_user_with_all_streams_keeps_no_other_out(self):
         self.feed._most_listeners = 4
         streams = [self.feed.listen(None, 60 + number, 'greedy') for number in range(4)]
         self.assertRaises(exception.TooManyListeners, self.feed.listen, None, 60, 'greedy')

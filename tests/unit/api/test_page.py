@@ -43,7 +43,7 @@ class ServedTest(base.ApiTestCase):
         self.assertEqual((304, b''), (again.status_code, again.content))
         self.assertEqual(200, self.get('/ui/live.js', **{'If-None-Match': '"other"'}).status_code)
 
-    def test_nothing_within_the_page_is_run_and_nobody_frames_it(self):
+    def test_the_page_permits_no_inline_scripts_and_no_frames(self):
         policy = dict(part.split(' ', 1) for part in self.get('/ui/').headers[
             'content-security-policy'].split('; '))
         self.assertEqual("'none'", policy['default-src'])
@@ -60,7 +60,7 @@ class ServedTest(base.ApiTestCase):
         self.url = self.serve(application.make(self.conf, self.services()))
         self.assertIn('<meta name="kronos-logins" content="token">', self.get('/ui/').text)
 
-    def test_answers_of_the_api_are_kept_by_nobody(self):
+    def test_answers_of_the_api_are_not_cached(self):
         self.ask('/v1/access')
         self.assertEqual(('no-store', 'nosniff', "default-src 'none'; frame-ancestors 'none'"), (
             self.answer.headers['cache-control'], self.answer.headers['x-content-type-options'],

@@ -80,7 +80,7 @@ class ProgramTest(ProgramTestCase):
         self.assertIn('the control database does not answer', said)
         self.assertNotIn('Traceback', said)
 
-    def test_a_policy_that_is_none_is_reported_before_anybody_is_let_in_by_the_defaults(self):
+    def test_an_invalid_policy_file_ends_the_start(self):
         manage.main([f'--config-file={self.config}', 'db', 'sync', 'control'])
         for text in ('{{{', '- a'):
             (self.folder / 'policy.yaml').write_text(text)

@@ -60,7 +60,7 @@ class HeadTest(base.ApiTestCase):
         self.ask('/v1/status', method='HEAD', token=None, expected=401)
         self.ask('/v1/stop', method='HEAD', token=base.ADMIN, expected=405)
 
-    def test_nobody_listens_by_head(self):
+    def test_head_makes_no_listener(self):
         for _again in range(2 * self.listeners):
             self.ask('/v1/events', method='HEAD')
         self.assertEqual(0, len(self.feeds[0]._listeners))
@@ -104,7 +104,7 @@ class TextTest(base.ApiTestCase):
         self.refuse('/v1/resume', 400, method='POST', token=base.OPERATOR,
                     json={'aggregate': '\U0001f525'})
 
-    def test_no_remark_keeps_anybody_from_stopping(self):
+    def test_a_stop_is_accepted_with_any_reason(self):
         self.ask('/v1/stop', method='POST', token=base.OPERATOR,
                  json={'reason': 'fire \U0001f525\tin\x07 row 7'})
         [event] = self.ask('/v1/automation/history')['events']

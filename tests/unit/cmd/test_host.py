@@ -390,7 +390,7 @@ class StatusTest(HostTestCase):
         db_fixtures.bring(self.drains, self.drain('c'), drains.EMPTY)
         self.manage('host', 'status', 'c', '--wait', expected=host.BLOCKED)
 
-    def test_what_nobody_drains_is_not_waited_for(self):
+    def test_a_host_without_a_drain_is_not_waited_for(self):
         self.manage('host', 'status', 'a', '--wait', expected=host.NOT_YET)
 
 
@@ -405,7 +405,7 @@ class ReleaseTest(HostTestCase):
         self.patch(Drains, 'get', lambda _self, uuid: get(uuid))
         self.assertIn('a: released', self.manage('host', 'release', 'a'))
 
-    def test_nobody_does_it(self):
+    def test_no_worker_releases_the_hosts(self):
         self.drain()
         self.drain('b')
         self.patch(host, 'RELEASE_SECONDS', 0)

@@ -179,7 +179,7 @@ class MaintenanceRunnerTest(testtools.TestCase):
         self.assertEqual(drains.EMPTY, self.drains.latest('a').state)
         self.assertIn('the hook ended with 7', self.said[-1])
 
-    def test_without_a_hook_somebody_says_that_it_is_done(self):
+    def test_without_a_hook_an_operator_reports_that_it_is_done(self):
         work = self.begin_to_service('a', hook=None)
         self.assertEqual([m.HOOK], self.states())
         self.assertIn('maintenance done a', self.said[-1])
@@ -211,7 +211,7 @@ class MaintenanceRunnerTest(testtools.TestCase):
         work.advance()
         self.assertEqual([m.FINISHED, m.WAITING, m.WAITING], self.states())
 
-    def test_a_host_that_somebody_releases_is_left_out_and_the_others_are_serviced(self):
+    def test_a_released_host_is_left_out_and_the_others_are_serviced(self):
         work = self.begin()
         work.advance()
         fixtures.bring(self.drains, self.drains.latest('a'), drains.RELEASING)
@@ -219,7 +219,7 @@ class MaintenanceRunnerTest(testtools.TestCase):
         work.advance()
         self.assertEqual([m.LEFT_OUT, m.DRAINING, m.WAITING], self.states())
 
-    def test_one_that_somebody_opens_while_it_is_serviced_by_hand_is_left_out(self):
+    def test_a_host_that_is_released_while_it_is_serviced_by_hand_is_left_out(self):
         work = self.begin('a', hook=None)
         work.advance()
         self.empty('a')
@@ -307,7 +307,7 @@ class MaintenanceRunnerTest(testtools.TestCase):
         work.advance()
         self.assertEqual([m.DRAINING], self.states())
 
-    def test_whoever_ends_to_run_one_gives_it_back(self):
+    def test_a_process_that_ends_gives_the_maintenance_back(self):
         self.begin()
         now = self.clock()
         self.known.acquire('m', 'one', now, now)

@@ -49,7 +49,7 @@ class IsolationTest(testtools.TestCase):
         specs = [{'aggregate_instance_extra_specs:disks': '>= 2'}, {}]
         self.assertEqual([[False] * 3, [True] * 3], self.allowed(numbers, specs=specs))
 
-    def test_where_nobody_asks_it_is_idle(self):
+    def test_without_isolated_aggregates_it_compiles_to_nothing(self):
         problem = clouds.idle([0, 1])
         self.assertEqual((), Isolation.compile(problem, snapshot_of(problem), ConstraintRules()))
 

@@ -62,7 +62,7 @@ class AroundTest(testtools.TestCase):
     def test_hosts_of_no_aggregate(self):
         self.assertEqual((), self.around(objects.UNASSIGNED).hosts)
 
-    def test_a_move_of_an_instance_that_nobody_knows(self):
+    def test_a_move_of_an_unknown_instance(self):
         self.cloud = objects.Snapshot(
             taken_at='', hosts=self.cloud.hosts, instances=(), aggregates=self.cloud.aggregates,
             moves_under_way=(objects.MoveUnderWay(instance_uuid='x', source='h5',

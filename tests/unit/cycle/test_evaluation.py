@@ -512,7 +512,7 @@ class CycleTest(CycleTestCase):
         self.run_cycle(rules=rules)
         self.assertNotEqual([], asked)
 
-    def test_moves_of_open_plans_are_seen_whoever_made_them(self):
+    def test_moves_of_open_plans_of_every_worker_are_seen(self):
         self.cloud.used = {'VCPU': 2}
         other = db_journal.Journal(self.database, 'two')
         report = fixtures.report([('vm1', 'a', 'b'), ('vm4', 'a', 'b')], name='elsewhere')
@@ -563,7 +563,7 @@ class CycleTest(CycleTestCase):
         outcomes = [self.run_cycle(engine_options=patient).aggregates[0].outcome for _ in range(2)]
         self.assertEqual([plans.COOLING, plans.PLANNED], outcomes)
 
-    def test_nobody_is_moved_back_to_where_it_came_from(self):
+    def test_no_instance_is_moved_back_to_its_last_host(self):
         now = self.clock().timestamp()
         history = [PastMove(instance_uuid=uuid, source='b', destination='a', ended_at=now - 10)
                    for uuid in self.cloud.placed]

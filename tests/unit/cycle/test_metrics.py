@@ -99,7 +99,7 @@ class ProfileTest(testtools.TestCase):
         # No one is asked about a query that is not used anyway.
         self.assertEqual([('display_name', {'db'})], asked)
 
-    def test_nobody_is_asked_who_else_has_a_uuid(self):
+    def test_uuids_are_not_looked_up_outside_the_snapshot(self):
         policy = self.policy.model_copy(update={'vm_profile_label_type': 'uuid'})
         self.feed(names_elsewhere=self.fail).profile(policy)
 

@@ -18,7 +18,7 @@ class UnitsTest(testtools.TestCase):
                                                    'd': ['4']})
         self.assertEqual([frozenset('acd'), frozenset('b')], [found['a'], found['b']])
 
-    def test_one_that_nobody_knows_is_alone(self):
+    def test_an_unknown_aggregate_is_alone(self):
         self.assertEqual({'a': frozenset('a')}, aggregates.planning_units('a', {}))
 
     def test_only_those_that_are_asked_for_connect(self):

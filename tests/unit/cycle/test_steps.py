@@ -505,7 +505,7 @@ class PipelineTest(PipelineTestCase):
             self.source.answers['vm_profile'] = dict.fromkeys(names, 0.2)
             self.assertEqual('planned', self.plan().outcome)
 
-    def test_a_name_that_several_have_is_nobodys(self):
+    def test_a_name_that_several_servers_have_is_not_used(self):
         self.policy['vm_profile_label_type'] = 'display_name'
         self.source.answers['vm_profile'] = {'web': 0.2}
         self.assertEqual({'no_profile': ('a', 'b', 'c', 'd')}, self.stayed(self.plan()))

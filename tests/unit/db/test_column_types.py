@@ -37,7 +37,7 @@ class TimestampTest(testtools.TestCase):
         self.assertEqual('2026-11-20 12:00:00.000000', self.kept(NOON_IN_BERLIN))
         self.assertIsNone(self.kept(None))
 
-    def test_one_of_which_nobody_knows_the_zone_is_refused(self):
+    def test_a_time_without_a_zone_is_refused(self):
         error = self.assertRaises(db_exc.DBError, self.kept, NOON.replace(tzinfo=None))
         self.assertIn('has no zone', str(error))
         self.leases.clock = lambda: NOON.replace(tzinfo=None)

@@ -31,7 +31,7 @@ class AnnouncingTestCase(testtools.TestCase):
 class SilenceTest(AnnouncingTestCase):
     announces = False
 
-    def test_where_nobody_is_to_be_told_nothing_is_written(self):
+    def test_without_topics_nothing_is_written(self):
         self.story.tell_all()
         self.assertEqual([], self.story.told())
 
@@ -52,7 +52,7 @@ class SamplesTest(AnnouncingTestCase):
 
 
 class PlanTest(AnnouncingTestCase):
-    def test_of_a_plan_that_needs_no_approval_nobody_approved_it(self):
+    def test_a_plan_that_needs_no_approval_names_no_approver(self):
         self.story.plan(('a', 'b'))
         [told] = self.story.told()
         data = told.payload['kronos_object.data']

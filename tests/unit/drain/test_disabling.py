@@ -128,7 +128,7 @@ class DrainingTest(DrainTestCase):
         self.service.tick()
         self.assertEqual({'a', 'b'}, self.service.ha.watched)
 
-    def test_ha_watches_a_host_again_that_somebody_opens_by_hand(self):
+    def test_ha_watches_a_host_again_that_is_enabled_by_hand(self):
         self.request()
         self.service.tick()
         self.nova.enable('a')
@@ -223,7 +223,7 @@ class DrainingTest(DrainTestCase):
         self.assertEqual('broken fan', self.nova.services['a'].disabled_reason)
         self.assertEqual(drains.RELEASED, self.state())
 
-    def test_a_host_that_somebody_else_disabled_since_stays_disabled(self):
+    def test_a_host_that_an_operator_disabled_since_stays_disabled(self):
         self.request()
         self.service.tick()
         self.nova.disable('a', 'broken fan')
@@ -231,7 +231,7 @@ class DrainingTest(DrainTestCase):
         self.service.tick()
         self.assertEqual('broken fan', self.nova.services['a'].disabled_reason)
 
-    def test_a_host_that_somebody_opens_by_hand_is_not_drained_any_more(self):
+    def test_a_host_that_is_enabled_by_hand_is_not_drained_any_more(self):
         for state in (drains.DRAINING, drains.EMPTY):
             self.nova.services['a'] = snapshot.Service(state='up', status='enabled')
             self.request(uuid=state)

@@ -124,7 +124,7 @@ class PlanningTest(testtools.TestCase):
         self.assertEqual({'a': 'two', 'b': 'two'}, self.begun())
         self.assertIsNone(one.child)
 
-    def test_an_aggregate_is_not_planned_before_its_time_nor_while_somebody_is_at_it(self):
+    def test_an_aggregate_is_not_planned_before_it_is_due_nor_by_two_workers(self):
         self.set(aggregates=['a'])
         one, two = self.worker('one'), self.worker('two')
         one.tick()
@@ -139,7 +139,7 @@ class PlanningTest(testtools.TestCase):
         two.tick()
         self.assertEqual({'a': 'two'}, self.begun())
 
-    def test_a_controller_whose_clock_was_a_day_ahead_keeps_nobody_waiting(self):
+    def test_a_controller_whose_clock_was_a_day_ahead_delays_no_planning(self):
         self.set(aggregates_per_cycle=0)
         day = 86400
         one, two = self.worker('one'), self.worker('two')

@@ -203,7 +203,7 @@ class FutureTimesTest(testtools.TestCase):
         self.assertEqual((self.clock(), self.clock() + self.seconds(600)),
                          (move.not_before, plan.expires_at))
 
-    def test_a_lease_until_tomorrow_is_nobodys(self):
+    def test_a_lease_until_tomorrow_does_not_count(self):
         self.assertTrue(leases.Leases(self.database, 'wrong', self.wrong).hold('reconciler', 60))
         self.assertTrue(leases.Leases(self.database, 'one', self.clock).hold('reconciler', 60))
         self.assertFalse(leases.Leases(self.database, 'two', self.clock).hold('reconciler', 60))
@@ -237,7 +237,7 @@ class SharedClockTest(testtools.TestCase):
         for self.ahead in AHEAD:
             self.assertNear(datetime.datetime.now(datetime.UTC), self.clock()())
 
-    def test_it_goes_on_by_seconds_that_nobody_sets(self):
+    def test_it_continues_by_the_monotonic_clock(self):
         clock = self.clock()
         first = clock()
         self.now, self.ahead = 5.0, DAY

@@ -204,7 +204,7 @@ class ExecutorTest(ExecutorTestCase):
             self.assertEqual([], self.nova.requests)
             self.assertEqual({}, self.cooldowns.quarantined(self.clock()))
 
-    def test_one_that_is_deleted_while_it_is_moved_is_nobodys_failure(self):
+    def test_a_server_that_is_deleted_while_it_is_moved_is_no_failure(self):
         def is_going():
             self.nova.says('error', fault='Instance vm1 could not be found.')
             self.nova.puts('a', task_state='deleting')
@@ -405,7 +405,7 @@ class ExecutorTest(ExecutorTestCase):
         self.tick(50)
         self.assertEqual(2, len(self.nova.requests))
 
-    def test_one_that_somebody_may_still_act_on_is_not_and_ends_in_time(self):
+    def test_a_request_that_nova_may_still_act_on_is_not_repeated(self):
         self.plan()
         self.tick()
         self.nova.sets_free = False

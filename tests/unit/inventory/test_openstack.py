@@ -189,7 +189,7 @@ class OpenStackInventoryTest(testtools.TestCase):
         self.cloud.migrations = [migration(1, uuid, 'cmp1', 'cmp2')]
         self.assertEqual((), self.read().moves_under_way)
 
-    def test_migrations_in_progress_whoever_asked_for_them(self):
+    def test_all_migrations_in_progress_are_read(self):
         first, second, third = (server['id'] for server in self.busy_servers())
         self.cloud.migrations = [
             migration(1, first, 'cmp1', 'cmp2', 'running (post-copy)'),
@@ -284,7 +284,7 @@ class OpenStackInventoryTest(testtools.TestCase):
         self.assertRaises(exception.InventoryError, source.aggregate_hosts)
         self.assertRaises(exception.InventoryError, source.past_moves, clock.utcnow())
 
-    def test_nobody_listens(self):
+    def test_a_port_without_a_server(self):
         with socket.socket() as unused:
             unused.bind(('127.0.0.1', 0))
             self.url = f'http://127.0.0.1:{unused.getsockname()[1]}'

@@ -73,7 +73,7 @@ class ProfileTest(testtools.TestCase):
         self.assertEqual((), instance_weights.profile(
             policy(), samples(vm0=0.0), placed(instance(0, 0), scores=[0.9])).warnings)
 
-    def test_nobody_is_warned_of_a_server_that_both_its_hosts_tell_of_after_a_move(self):
+    def test_two_series_of_a_server_after_a_move_are_no_warning(self):
         where = placed(instance(0, 0), instance(1, 0), scores=[0.9])
         both = samples(vm0=[0.1, 0.2], vm1=[0.1, 0.2])
         found = instance_weights.profile(policy(), both, where, np.array([True, False]))

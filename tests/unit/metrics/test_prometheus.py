@@ -233,7 +233,7 @@ class BadAnswerTest(ClientTestCase):
 
         self.refused(exception.MetricsUnreachable, respond)
 
-    def test_nobody_listens(self):
+    def test_a_port_without_a_server(self):
         with socket.socket() as unused:
             unused.bind(('127.0.0.1', 0))
             url = f'http://127.0.0.1:{unused.getsockname()[1]}'

@@ -20,7 +20,7 @@ class LevelTest(testtools.TestCase):
     def level(self, *switches, **defaults):
         return Switches.from_switches(switches).level('gpu', Defaults(**defaults))
 
-    def test_nova_conf_says_it_until_somebody_else_does(self):
+    def test_the_level_of_nova_conf_holds_until_one_is_set(self):
         self.assertEqual('observe', self.level())
         self.assertEqual('auto', self.level(level='auto'))
         self.assertEqual('approve', self.level(level='auto', levels={'gpu': 'approve'}))
@@ -49,7 +49,7 @@ class RefusalTest(testtools.TestCase):
     def refusal(self, level, purpose=automation.BALANCE, is_approved=False):
         return Switches().refusal('gpu', Defaults(level=level), purpose, is_approved)
 
-    def test_only_auto_carries_out_what_nobody_approved(self):
+    def test_only_auto_carries_out_plans_without_approval(self):
         self.assertIsNone(self.refusal('auto'))
         self.assertIsNone(self.refusal('approve', is_approved=True))
         for level in ('approve', 'observe', 'off'):

@@ -27,7 +27,7 @@ class SharedTest(testtools.TestCase):
 
 
 class ReadTest(testtools.TestCase):
-    def test_whoever_watches_sees_every_provider(self):
+    def test_progress_is_reported_for_every_provider(self):
         seen = []
 
         def track(items, description, total):

@@ -99,7 +99,7 @@ class DeadTasksTest(testtools.TestCase):
         self.assertEqual(([], ['vm1']), (self.nova.given_up, self.nova.freed))
         self.assert_all_forgotten()
 
-    def test_an_instance_of_which_nobody_wrote_anything_down_is_set_free_after_an_hour(self):
+    def test_an_instance_without_a_task_is_set_free_after_an_hour(self):
         self.nova.marked_at['vm1'] = self.clock()
         self.look(3599)
         self.assertEqual([], self.nova.freed)
@@ -142,7 +142,7 @@ class DeadTasksTest(testtools.TestCase):
         self.assertEqual([], self.look(60))
         self.assert_all_forgotten()
 
-    def test_nor_what_somebody_else_has_written_down(self):
+    def test_nor_a_task_that_another_worker_has_recorded(self):
         self.theirs.announce('key', 'vm1')
         other = tasks.Tasks(self.theirs.database, 'other', self.clock)
         other.announce('other key', 'vm1')
@@ -163,7 +163,7 @@ class DeadTasksTest(testtools.TestCase):
         self.assertEqual(['migration'] * 3, self.look(60))
         self.assert_all_forgotten()
 
-    def test_one_that_nobody_wrote_down_is_given_up_after_an_hour_and_tried_again(self):
+    def test_a_migration_without_a_task_is_ended_after_an_hour_and_tried_again(self):
         self.migrates()
         self.assertEqual([], self.look(3599))
 

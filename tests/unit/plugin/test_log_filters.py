@@ -11,7 +11,7 @@ from kronos_nova.plugin.fixes import log_filters
 
 
 class LogFiltersTest(testtools.TestCase):
-    def test_what_nobody_can_help_is_not_in_the_log(self):
+    def test_deprecations_that_operators_cannot_avoid_are_not_logged(self):
         kronos_conf.register_opts(nova.conf.CONF)
         [name] = log_filters.NOISE
         log = self.useFixture(fixtures.FakeLogger(name))

@@ -55,7 +55,7 @@ class InvalidTest(testtools.TestCase):
                      f'{IMBALANCE}: an HTML page', 'meta.json: cannot be read'):
             self.assertIn(line, told)
 
-    def test_keys_that_nobody_knows_or_that_lack_are_named(self):
+    def test_unknown_and_missing_keys_are_named(self):
         def spoil(tree):
             tree['instances'][3]['colour'] = 'red'
             del tree['hosts'][1]['service']
