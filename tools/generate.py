@@ -4,7 +4,7 @@ both programs have, and the manual pages.
 
     python -m tools.generate
 
-tests/unit/cmd/test_generated.py fails while one of them is old.
+tests/docs/test_generated.py fails while one of them is old.
 """
 
 import io

@@ -96,6 +96,7 @@ check 'codespell' .venv/bin/codespell kronos_nova tests bench doc/source devstac
 check 'release notes' .venv/bin/reno lint
 if [ "${1:-}" = --quick ]; then
     export KRONOS_EXAMPLES=0.1
+    suite docs .venv/bin/python ./tests/docs --exclude-regex 'test_(snippets|monitoring|rule_recipes)'
     suite unit .venv/bin/python ./tests/unit --exclude-regex "$(cat tests/unit/slow.txt)"
     finish
 fi
@@ -104,6 +105,7 @@ end 'documentation'
 rm -rf .stestr
 check 'end-to-end tests are found' sh -c \
     '.venv/bin/python -m stestr init && .venv/bin/python -m stestr --test-path ./tests/e2e list >/dev/null'
+suite docs .venv/bin/python ./tests/docs
 # Random clouds: fewer than by default; doc/source/testing.rst has the command for more.
 # Tests wait, and some workers have more to do than others: one more worker than there are processors.
 workers=$(($(nproc) + 1))

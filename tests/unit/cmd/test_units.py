@@ -8,7 +8,7 @@ import tempfile
 
 import testtools
 
-from tests.unit.cmd import test_generated
+from tests.docs import test_generated
 
 UNITS = pathlib.Path(__file__).parents[3] / 'etc/systemd'
 WORST_EXPOSURE = 25

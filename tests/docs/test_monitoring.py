@@ -13,7 +13,7 @@ from tests import alert_rules
 from tests.unit.cmd import test_exporter
 from tools import dashboards
 
-ROOT = pathlib.Path(__file__).parents[3]
+ROOT = pathlib.Path(__file__).parents[2]
 RULES = ROOT / 'etc/kronos/prometheus/kronos.rules.yaml'
 FORECAST_RULES = ROOT / 'etc/kronos/prometheus/kronos-forecast.rules.yaml'
 FORECAST_RECIPE = ROOT / 'etc/kronos/policies/cpu-memory-forecast.yaml'
