@@ -64,7 +64,8 @@ def _shown(labels):
 
 
 def _by_instance(instant, promql):
-    """Return {instance: value}."""
+    """Return {shown name of a target: value} of the answer to an instant query; empty where there
+    is no answer."""
     try:
         samples = instant(promql).samples
     except exception.MetricsError:

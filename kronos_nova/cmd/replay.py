@@ -30,7 +30,7 @@ NAME = 'kronos-replay'
 RECORDED, CONFIG_FILE, DEFAULTS = 'recorded', 'config-file', 'defaults'
 WORDS = {RECORDED: 'Options as recorded', CONFIG_FILE: 'Options of --config-file',
          DEFAULTS: 'Options by default'}
-"""The origin of the options of a replay."""
+"""{source of the options of a replay: text about it for people}"""
 
 
 class Replay(program.Report):
@@ -111,7 +111,7 @@ class ChosenOptions:
     """The options of a replay.
 
     :ivar source: one of RECORDED, CONFIG_FILE, DEFAULTS
-    :ivar note: a sentence for people about where they come from
+    :ivar note: source of the options, as a sentence for people
     """
 
     options: EngineOptions

@@ -59,7 +59,7 @@ def problems(found: list[RuleRow]) -> list[str]:
 
 
 def summary(found: list[RuleRow]) -> str:
-    """Say in a line how many rules there are, and how many are violated."""
+    """Return a line with the number of rules, and of those that are violated."""
     violated = sum(1 for row in found if row.violated)
     return f'{columns.count(len(found), "rule")}, {violated} of them violated'
 

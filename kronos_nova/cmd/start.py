@@ -33,7 +33,8 @@ def _main(module):
 
 
 def _main_in_threads(module):
-    """Run a program that uses oslo.messaging, which looks for eventlet."""
+    """Run a program that uses oslo.messaging. It gets threads, because oslo.messaging would use
+    eventlet where that is installed."""
     standalone.hide_eventlet()
     # Imported late: it looks for eventlet too.
     from oslo_service import backend

@@ -15,7 +15,8 @@ from kronos_nova.metrics import prometheus
 
 NAME = 'kronos-test-config'
 FORMAT = 1
-"""Version of the JSON output (no unit). Fixed: raised when a key changes its meaning."""
+"""Version of the JSON output (no unit). Fixed: a new number is set when a key changes its
+meaning."""
 STATUS = {checks.OK: 0, checks.FAILED: 1, checks.WARNING: 3}
 """Exit codes (no unit), documented in test-config.rst. Fixed: scripts depend on them."""
 COLOURS = {checks.OK: 'green', checks.NOT_CHECKED: 'dim', checks.WARNING: 'yellow',

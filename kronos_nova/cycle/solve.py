@@ -296,7 +296,8 @@ def _in_order(state: State, steps: Sequence[tuple[str, Step]], limits: Limits) -
 
 
 def _before(model: Model, limits: Limits) -> State:
-    """Return the state before any move, with the overload ceiling as one of the rules."""
+    """Return the state before any move, under the model with the overload ceiling as one more
+    rule."""
     start = State(model)
     return start.under(model.with_ceiling(start, limits.overload_ceiling))
 

@@ -23,7 +23,7 @@ Homes = Mapping[str, tuple[str, str]]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CompletedMove:
-    """A completed move, and the phase of its plan."""
+    """A completed move, with the phase in which it was planned."""
 
     instance_uuid: str
     source: str

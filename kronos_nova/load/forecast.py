@@ -73,8 +73,8 @@ class PlacedLoads:
     hosts: int
 
     def sums(self, values: np.ndarray) -> np.ndarray:
-        """Return float64 (hosts, ...): the sums of values (N, ...) by host, with NaN as 0, in
-        scores."""
+        """Return the scores of hosts, float64 (hosts, ...): for each host the sum of the loads (N,
+        ...) on it, with NaN as 0."""
         values = np.nan_to_num(values) * self.scale.reshape(-1, *[1] * (values.ndim - 1))
         found = np.zeros((self.hosts, *values.shape[1:]))
         np.add.at(found, self.host, values)

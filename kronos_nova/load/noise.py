@@ -35,7 +35,7 @@ def expected_range(deviations: np.ndarray, left_out: int = 0) -> float:
     with the same mean.
 
     :param deviations: float64 (n,), the standard deviation of each
-    :param left_out: loads at each end that do not count
+    :param left_out: number of loads at each end that do not count
     """
     if left_out:
         return _expected_span(deviations, left_out)
@@ -54,7 +54,8 @@ def expected_range(deviations: np.ndarray, left_out: int = 0) -> float:
 
 
 def _expected_span(deviations: np.ndarray, left_out: int) -> float:
-    """Return :func:`expected_range` without the highest and the lowest loads."""
+    """Return the mean difference between the highest and the lowest load that count, where
+    ``left_out`` loads at each end do not count."""
     if len(deviations) - 2 * left_out < 2 or not deviations.any():
         return 0.0
     # The points are denser near the mean, where the loads of hosts with small deviations are.

@@ -83,7 +83,8 @@ def of_reply(reply: Reply, endpoint: Endpoint) -> tuple[type[exception.MetricsEr
 
 
 def of_redirect(status: int, location: str, endpoint: Endpoint) -> str:
-    """Return a text about a redirect: it leads to a login, or to the URL to configure."""
+    """Return a text about a redirect, which says whether it leads to a login or to the URL that has
+    to be configured."""
     shown = boundary.shown(location or 'nowhere', 200)
     said = f'status {status} sends to {shown}; Kronos follows no redirect: '
     target = urllib.parse.urlsplit(urllib.parse.urljoin(endpoint.url, location))

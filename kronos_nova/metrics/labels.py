@@ -35,7 +35,7 @@ class Proposal:
         return (self.pattern, self.replacement) == PLAIN
 
     def remedy(self, host_label: str) -> str:
-        """Return the line that a person has to write into the policy."""
+        """Return the line that an operator has to write into the policy."""
         label = boundary.shown(self.label, 80)
         if self.is_plain:
             return f'host_label: {label}'
@@ -96,7 +96,7 @@ class Rewrite:
 
 
 PLAIN = ('(.*)', '$1')
-"""Pattern and replacement of a label that has the names as it is."""
+"""Pattern and replacement for a label whose values are the names themselves."""
 
 _AS_IT_IS = Rewrite(*PLAIN, _as_it_is)
 _WITHOUT_PORT = Rewrite(r'(.*):\d+', '$1', _without_port)

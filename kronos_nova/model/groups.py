@@ -130,7 +130,10 @@ class GroupCounts:
             self.memberships.anti[groups], np.add.reduceat(over, begin), total(rank >= places))
 
     def add(self, vm: int, host: int, amount: int) -> None:
-        """Count an instance on a host (1) or not any more (-1)."""
+        """Count an instance as on a host.
+
+        :param amount: 1 to count it, -1 to count it no longer
+        """
         for group in self.memberships.groups_of(vm):
             key = group * self.memberships.hosts + int(self.memberships.place(
                 np.array([group]), np.array([host]))[0])

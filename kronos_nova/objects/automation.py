@@ -42,7 +42,7 @@ NEVER = 'never'
 
 
 def lower(one: str, other: str) -> str:
-    """Return the level that permits less."""
+    """Return the one of two levels that permits less."""
     return min(one, other, key=LEVELS.index)
 
 
@@ -96,7 +96,8 @@ class Switch:
 
     @property
     def why(self) -> str:
-        """The reason in brackets, or nothing."""
+        """The reason in brackets after a space, as the end of a sentence; '' where no reason was
+        given."""
         return f' ({self.reason})' if self.reason else ''
 
 

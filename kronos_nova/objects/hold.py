@@ -38,8 +38,8 @@ HOLD_TRANSITIONS: Mapping[str, frozenset[str]] = {
     MAKING: frozenset((PROPOSED, MAKING, HELD, USED, FAILED, RELEASED, EXPIRED)),
     HELD: frozenset((USED, RELEASED, EXPIRED)),
     USED: frozenset(), RELEASED: frozenset(), EXPIRED: frozenset(), FAILED: frozenset()}
-"""The life of a hold: the states that may follow each. Only the control database's ``Holds``
-changes a state."""
+"""{state of a hold: states that may follow it}. Only ``Holds``, which keeps them in the control
+database, changes a state."""
 
 KRONOS = 'kronos'
 """Value of ``requested_by`` where Kronos itself requested room, for servers that found no host."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 # States of a maintenance.
 RUNNING = 'running'
 STOPPED = 'stopped'
-"""No further host is begun. The maintenance can be resumed."""
+"""The maintenance is stopped: no further host is begun. It can be resumed."""
 DONE = 'done'
 
 # States of a host in it, in order.
@@ -16,7 +16,7 @@ DRAINING = 'draining'
 HOOK = 'hook'
 """The host is empty, and the hook runs, or the operator has not reported that it is serviced."""
 RETURNING = 'returning'
-"""Serviced; its nova-compute has to report before it is released."""
+"""The host is serviced, and is released once its nova-compute reports again."""
 FINISHED = 'finished'
 FAILED = 'failed'
 """The hook of the host failed. The host stays disabled, and the maintenance waits until an operator

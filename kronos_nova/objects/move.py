@@ -20,8 +20,8 @@ IN_FLIGHT = (DISPATCHED, CHECKING, CLAIMING, MIGRATING, VERIFYING)
 """States of moves that count for the limits on concurrent moves."""
 
 NOT_BEGUN = (PLANNED, DISPATCHED)
-"""States in which no worker has begun with the move. A move that is given up in one leaves no trace
-in Nova."""
+"""States in which no worker has begun with the move. A move that ends in one of them leaves no
+trace in Nova."""
 
 REFUSED = 'PreFlightError'
 """Error type of a move that failed because it was refused before anything had changed."""

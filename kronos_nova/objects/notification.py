@@ -178,7 +178,10 @@ def move_payload(move: Any, instance_name: str | None = None, detail: str = '') 
 
 
 def names(payload: Any) -> list[str]:
-    """Return the fields of a payload, or of its class."""
+    """Return the names of the fields of a payload.
+
+    :param payload: payload, or the class of one
+    """
     return [each.name for each in dataclasses.fields(payload)]
 
 

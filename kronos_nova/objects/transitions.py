@@ -22,7 +22,7 @@ PLAN_TRANSITIONS: Mapping[str, frozenset[str]] = {
     plan.VOID: frozenset(),
     plan.STOPPED: frozenset(),
 }
-"""The life of a plan: the states that may follow each. Only the journal changes a state."""
+"""{state of a plan: states that may follow it}. Only the journal changes a state."""
 
 MOVE_TRANSITIONS: Mapping[str, frozenset[str]] = {
     # Failed: a try failed, and there is no time for a retry.
@@ -42,7 +42,7 @@ MOVE_TRANSITIONS: Mapping[str, frozenset[str]] = {
     move.FAILED: frozenset(),
     move.ABANDONED: frozenset(),
 }
-"""The life of a move: the states that may follow each."""
+"""{state of a move: states that may follow it}"""
 
 
 def is_legal(old: str, new: str) -> bool:

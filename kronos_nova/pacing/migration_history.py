@@ -164,7 +164,8 @@ class MigrationHistory:
         self._factors = self._learn_factors(timed)
 
     def copy(self, guest: Guest, source: str, destination: str) -> Copy:
-        """Return the expected copy of an instance between two hosts."""
+        """Return a Copy, by which the live migration of an instance between two hosts can be
+        predicted."""
         used, written = self._written.get(guest.uuid, self._usual)
         return Copy(
             memory_mb=used * guest.memory_mb if guest.used_mb is None else guest.used_mb,

@@ -84,13 +84,15 @@ class NovaRecords(Protocol):
         """Return the records of all cells that answer."""
 
     def migrations(self, uuids: Iterable[str]) -> Mapping[str, Migration]:
-        """Return the migrations of ``uuids``, ended or not."""
+        """Return {uuid: Migration} of the migrations with these uuids, whether they have ended or
+        not."""
 
     def deleted(self, uuids: Iterable[str]) -> frozenset[str]:
-        """Return the ``uuids`` that belong to deleted instances."""
+        """Return those of ``uuids`` that are uuids of deleted instances."""
 
     def building(self, uuids: Iterable[str]) -> frozenset[str]:
-        """Return the ``uuids`` of instances that are being created and are in no cell yet."""
+        """Return those of ``uuids`` that are uuids of instances which are being created and are in
+        no cell yet."""
 
     def histories(self, wanted: Mapping[str, Set[str]]) -> Mapping[str, InstanceHistory]:
         """Return {instance uuid: history} of the wanted instances whose cells answer.

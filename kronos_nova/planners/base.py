@@ -119,7 +119,7 @@ def load(name: str, **arguments: Any) -> Planner:
 
 
 Choice = tuple[int, int, str]
-"""(instance, destination, what the move is for)"""
+"""(instance, destination, text about the purpose of the move)"""
 DIGITS = range(3, 7)
 """Decimal digits of a figure in a reason: the fewest of these that show its change. Raised, reasons
 show changes that do not matter; lowered, small changes are not shown. A change of less than a

@@ -136,7 +136,7 @@ even."""
 
 
 def tuning(space: SearchSpace, budget: int) -> Tuning:
-    """Return the parameters of a search."""
+    """Return the Tuning of a search, chosen by the size of the cluster and the budget of moves."""
     hosts = len(space.hosts)
     if len(space.vms) * hosts <= TINY_PAIRS:
         return TINY

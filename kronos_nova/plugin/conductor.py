@@ -111,12 +111,12 @@ class KronosConductorManager(manager.ConductorManager):
 
     @periodic_task.periodic_task(spacing=1, run_immediately=True)
     def kronos_execute(self, context):
-        """Carry out moves."""
+        """Carry out moves, as a periodic task of the conductor."""
         self.kronos.execute()
 
     @periodic_task.periodic_task(spacing=2, run_immediately=True)
     def kronos_plan(self, context):
-        """Start a cycle where one is due."""
+        """Start a cycle if one is due, as a periodic task of the conductor."""
         self.kronos.plan()
 
     def graceful_shutdown(self, *args, **kwargs):
@@ -222,7 +222,7 @@ def _note_outage(context):
 
 
 def _is_of_a_plan(context):
-    """Return whether the executor made this request, for a move of a plan."""
+    """Return whether the executor made a request, to carry out a move of a plan."""
     move_uuid = _move_of(context)
     if not move_uuid:
         return False
@@ -243,8 +243,8 @@ def _database():
 
 @functools.cache
 def _impatient_database():
-    """Return the control database with short time limits, for work that a request of Nova waits
-    for."""
+    """Return the control database with short time limits, for queries during which a request of
+    Nova waits."""
     return db_engine.ImpatientDatabase(db_engine.impatient_control_engine(CONF))
 
 

@@ -230,14 +230,15 @@ class CellRecords:
 
     @_answered()
     def give_up(self, migration_uuid):
-        """Give up a migration, as NovaRecords defines it. Returns False also where no cell that
-        answers has the migration and another cell does not answer."""
+        """End a migration, as NovaRecords defines it. Return False also where no cell that answers
+        has the migration, and another cell does not answer."""
         found, silent = _of_each_cell(lambda context: self._give_up(context, migration_uuid))
         said = [each for each in found if each is not None]
         return all(said) if said else not silent
 
     def _give_up(self, context, migration_uuid):
-        """Return whether the migration is given up; None where this cell has no such migration."""
+        """Return whether the migration was ended; None where this cell has no migration with this
+        uuid."""
         found = objects.MigrationList.get_by_filters(
             context, {'uuid': migration_uuid,
                       'status': [migration_status.ACCEPTED, migration_status.ERROR]})
@@ -430,7 +431,7 @@ def _migration(migration, up):
 
 
 def _age(record):
-    """Return the seconds since a record was last changed."""
+    """Return the seconds since a record of Nova was last changed."""
     changed_at = clock.aware(record.updated_at or record.created_at)
     return (clock.utcnow() - changed_at).total_seconds()
 

@@ -91,7 +91,7 @@ class Reconciling:
             self._leases.advance(db_leases.RECONCILER, self._begun_at)
 
     def _window(self):
-        """Return the seconds to look back, which reach to the beginning of the last run of any
+        """Return the seconds for which a run looks back: to the beginning of the last run of any
         worker."""
         last = self._leases.progress(db_leases.RECONCILER)
         if last is None:

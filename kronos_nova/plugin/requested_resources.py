@@ -72,7 +72,7 @@ def _amounts(spec, **kwargs):
 
 
 def _spec(flavor, image, is_volume_backed):
-    """Return the request that an instance's records describe."""
+    """Return a RequestSpec made from an instance's flavor and image."""
     return objects.RequestSpec(
         flavor=objects.Flavor.obj_from_primitive(json.loads(flavor)['cur']),
         image=objects.ImageMeta.from_dict(utils.get_image_from_system_metadata(dict(image))),

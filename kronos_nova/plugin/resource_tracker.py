@@ -219,7 +219,9 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         return self.ledger.is_expired(claim, self.expiry)
 
     def _is_awaited(self, context, claim):
-        """Return whether the instance may still come: it has not gone elsewhere or been deleted."""
+        """Return whether the instance of a claim may still need the claim. It does not if it is
+        deleted, or on another host without a prepared move to this one. True for an instance that
+        Nova does not know."""
         try:
             instance = objects.Instance.get_by_uuid(
                 context.elevated(read_deleted='yes'), claim.instance_uuid, expected_attrs=[])

@@ -27,7 +27,7 @@ class Page:
 
         :param label: name of the report in the page's list
         :param snapshot: the snapshot that was planned
-        :param note: sentence that says from where the options are
+        :param note: sentence about the source of the options
         """
         self._cycles.append(_embedded({**_cycle(label, snapshot, report), 'note': note}))
 

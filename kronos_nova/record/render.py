@@ -29,8 +29,8 @@ class Replayed(NamedTuple):
     """The result of replaying a snapshot.
 
     :ivar name: name of its folder
-    :ivar options: word for programs that says from where the options are
-    :ivar note: sentence for people that says the same
+    :ivar options: source of the options, as a word for programs
+    :ivar note: source of the options, as a sentence for people
     :ivar changed: the cloud after hypothetical changes, for which the report was made; None where
         it was made for the recorded cloud
     :ivar loads: loads before and after the hypothetical changes
@@ -91,7 +91,7 @@ def _aggregate(report: AggregateReport):
 
 
 def print_tables(replayed: Replayed, console: Console):
-    """Print from where the options are, and tables for each aggregate."""
+    """Print a sentence about the source of the options, and tables for each aggregate."""
     report = replayed.report
     console.print(_shown(replayed.note))
     if replayed.changed is not None:
@@ -128,8 +128,8 @@ def _print_changes(changed: Changed, loads: tuple[SupposedLoad, ...], console: C
 
 
 def print_day(day: list[Replayed], console: Console):
-    """Print from where the options are, and a table with a row for each aggregate of each
-    snapshot."""
+    """Print a sentence about the source of the options, and a table with a row for each aggregate
+    of each snapshot."""
     notes = collections.Counter(each.note for each in day)
     for note, count in sorted(notes.items()):
         console.print(_shown(note if len(notes) == 1 else f'{count} of {len(day)}: {note}'))

@@ -105,7 +105,10 @@ class SlotCounter:
         return found
 
     def slots(self, shape: int) -> Slots:
-        """Return the slots of the shape at a position."""
+        """Return the Slots of a shape.
+
+        :param shape: position of the shape in the list
+        """
         problem, demand = self.problem, self.problem.demands[self._new[shape][0]]
         needed = np.flatnonzero(demand > 0)
         hosts = np.flatnonzero(self._allowed[shape] & self._counts)

@@ -80,7 +80,7 @@ HOMES = {
     'SerializationLockRow': 'workers',
     'WorkerRow': 'workers',
 }
-"""The module of each table."""
+"""{class of the rows of a table: module of this package that defines it}"""
 
 
 def metadata() -> 'sa.MetaData':

@@ -22,8 +22,8 @@ EXPECTED = {'nova.scheduler.client.report:report_client_singleton': ()}
 
 
 def install():
-    """Make each worker that is forked from now on create its own client, unless the option is
-    off."""
+    """Make each worker that is forked after this call create its own placement client, unless
+    ``[kronos_fixes] fork_safety`` is off."""
     if CONF.kronos_fixes.fork_safety:
         _register()
 

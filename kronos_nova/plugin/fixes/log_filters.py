@@ -27,7 +27,8 @@ class _Filter(logging.Filter):
 
 
 def install():
-    """Set the filters, unless the option is off. Harmless when repeated."""
+    """Set the filters, unless ``[kronos_fixes] log_filters`` is off. A repeated call changes
+    nothing."""
     if not CONF.kronos_fixes.log_filters:
         return
     for name, beginning in NOISE.items():
