@@ -74,79 +74,87 @@ class Collector:
         yield from _workers_and_drains(seen)
         yield from _totals(counters.Counters(self.database).read())
         yield from self._now(seen)
-        yield _gauge('kronos_evaluation_interval_seconds', 'Between two evaluations of an '
+        yield _gauge('kronos_evaluation_interval_seconds', 'Seconds between two evaluations of an '
                      'aggregate.', (), {(): self.conf.kronos.evaluation_interval})
 
     def _now(self, seen):
         now, cooldowns = self.utcnow(), db_cooldowns.Cooldowns(self.database)
         found = metric_queries.count_rows(self.database, now)
         under_way = sum(found.moves.get(state, 0) for state in moves.IN_FLIGHT)
-        yield _gauge('kronos_moves_waiting', 'Moves of plans that run which have not begun.', (),
+        yield _gauge('kronos_moves_waiting', 'Moves of running plans that have not begun.', (),
                      {(): found.moves.get(moves.PLANNED, 0)})
-        yield _gauge('kronos_moves_under_way', 'Moves that are being carried out.', (),
+        yield _gauge('kronos_moves_under_way', 'Moves in progress.', (),
                      {(): under_way})
-        yield _gauge('kronos_moves_under_way_limit', 'How many may be at once.', (),
+        yield _gauge('kronos_moves_under_way_limit', 'Maximum number of moves in progress '
+                     '([kronos_executor] max_concurrent_migrations).', (),
                      {(): ExecutorOptions.from_conf(self.conf).caps.total})
-        yield _gauge('kronos_quarantined_servers', 'Servers that are left alone since a move of '
-                     'them failed, where there are any.', (), _any(seen.quarantined))
-        yield _gauge('kronos_cooling_servers', 'Servers that are left alone since they were moved, '
-                     'where there are any.', (),
+        yield _gauge('kronos_quarantined_servers', 'Servers in quarantine, which are not moved '
+                     'because a move of theirs failed; no series for 0.',
+                     (), _any(seen.quarantined))
+        yield _gauge('kronos_cooling_servers', 'Servers in cooldown, which are not moved because '
+                     'they were moved lately; no series for 0.', (),
                      _any(len(cooldowns.cooling(db_cooldowns.INSTANCE, now))))
-        yield _gauge('kronos_resting_servers', 'Servers that are left alone since Nova would let '
-                     'them go nowhere, where there are any.', (), _any(found.resting))
-        yield _gauge('kronos_allocation_repairs', 'Repairs of allocations that are kept, by what '
-                     'was found and what became of it.', ('kind', 'state'), found.repairs)
-        yield _gauge('kronos_notifications_waiting', 'Notifications that wait for the broker, '
-                     'where there are any.', (), _any(found.notifications))
+        yield _gauge('kronos_resting_servers', 'Servers that are not moved because Nova refused '
+                     'every host tried for them; no series for 0.', (), _any(found.resting))
+        yield _gauge('kronos_allocation_repairs', 'Recorded repairs of allocations, by kind of the '
+                     'fault and state of the repair.', ('kind', 'state'), found.repairs)
+        yield _gauge('kronos_notifications_waiting', 'Notifications that wait for the broker; no '
+                     'series for 0.', (), _any(found.notifications))
         yield _gauge('kronos_claims', 'Claims of compute hosts that keep them in the control '
                      'database.', ('state',), {(state,): n for state, n in found.claims.items()})
-        yield _gauge('kronos_control_database_size_bytes', 'Of the control database, its indices '
-                     'included.', (), {(): found.size})
-        yield _gauge('kronos_host_score_ratio', 'Load of a host at the last evaluation.',
+        yield _gauge('kronos_control_database_size_bytes', 'Size of the control database, '
+                     'including its indices.', (), {(): found.size})
+        yield _gauge('kronos_host_score_ratio', 'Score of a host in a policy at the last '
+                     'evaluation.',
                      ('host', 'policy'), found.scores)
 
 
 def _problems(seen):
     found = collections.Counter(problem.severity for problem in seen.problems)
-    yield _gauge('kronos_problems', 'What "kronos-manage status" lists as wrong.', ('severity',),
+    yield _gauge('kronos_problems', 'Conditions that "kronos-manage status" lists, by severity.',
+                 ('severity',),
                  {(severity,): count for severity, count in found.items()})
 
 
 def _aggregates(seen):
-    yield _gauge('kronos_automation_level', 'The level in force, as a label.',
+    yield _gauge('kronos_automation_level', '1 for the level of automation in force, which is a '
+                 'label.',
                  ('aggregate', 'level'), {(each.name, each.level): 1 for each in seen.aggregates})
     yield _gauge('kronos_repair_automation_level',
-                 'The level in force for repairs of violated rules, as a label.',
+                 '1 for the level in force for repairs of violated rules, which is a label.',
                  ('aggregate', 'level'), {(each.name, each.repairs): 1 for each in seen.aggregates})
-    yield _gauge('kronos_paused', '1 for one that is paused or stopped.', ('aggregate',),
+    yield _gauge('kronos_paused', '1 for each aggregate that is paused or stopped.', ('aggregate',),
                  {(each.name,): 1 for each in seen.aggregates if each.paused})
-    yield _gauge('kronos_maintenance_window_closed', '1 for one whose moves may not start now.',
+    yield _gauge('kronos_maintenance_window_closed', '1 for each aggregate that is outside its '
+                 'maintenance windows, so that no move is started.',
                  ('aggregate',), {(each.name,): 1 for each in seen.aggregates
                                   if each.window_opens_at is not None})
 
 
 def _policies(seen, reports):
     policies = [(each.name, policy) for each in seen.aggregates for policy in each.policies]
-    yield _gauge('kronos_imbalance_ratio', 'Highest minus lowest score of the hosts.',
+    yield _gauge('kronos_imbalance_ratio', 'Imbalance: highest minus lowest score of the hosts of '
+                 'an aggregate.',
                  ('aggregate', 'policy'), {
                      (name, policy.name): policy.imbalance for name, policy in policies
                      if policy.imbalance is not None})
-    yield _gauge('kronos_imbalance_threshold_ratio', 'The imbalance above which hosts are '
+    yield _gauge('kronos_imbalance_threshold_ratio', 'Threshold: imbalance above which load is '
                  'balanced.', ('policy',), {(policy.name,): policy.threshold
                                             for _name, policy in policies})
     yield from _forecasts(reports)
-    yield _gauge('kronos_policy_without_data', '1 for one whose queries could not be planned by.',
+    yield _gauge('kronos_policy_without_data', '1 for each policy without usable data at the last '
+                 'evaluation.',
                  ('aggregate', 'policy'), {(name, policy.name): 1 for name, policy in policies
                                            if policy.imbalance is None})
     measured = {(name,): report.policies for name, report in reports.items() if report.policies}
-    yield _gauge('kronos_policy_coverage_ratio', 'Available hosts with a sample, of all available '
-                 'hosts of the aggregate; of the policy with the fewest.', ('aggregate',),
+    yield _gauge('kronos_policy_coverage_ratio', 'Part of the available hosts of an aggregate that '
+                 'have a sample, in the policy with the fewest.', ('aggregate',),
                  {key: min(policy.coverage for policy in found)
                   for key, found in measured.items()})
     ages = {key: [policy.sample_age for policy in found if policy.sample_age is not None]
             for key, found in measured.items()}
-    yield _gauge('kronos_policy_sample_age_seconds', 'Age of the oldest of these samples when they '
-                 'were read, of all policies.', ('aggregate',),
+    yield _gauge('kronos_policy_sample_age_seconds', 'Age of the oldest sample of any policy when '
+                 'it was read.', ('aggregate',),
                  {key: max(found) for key, found in ages.items() if found})
 
 
@@ -154,15 +162,16 @@ def _forecasts(reports):
     """Yield the metrics of forecasts, for the policies that have a forecast."""
     found = {(name, policy.name): policy.forecast for name, report in reports.items()
              for policy in report.policies if policy.forecast}
-    yield _gauge('kronos_forecast_used', 'Whether the hours to come are planned for.',
+    yield _gauge('kronos_forecast_used', '1 where plans consider the forecast of the next hours, 0 '
+                 'where the forecast has switched itself off.',
                  ('aggregate', 'policy'),
                  {key: each.state == FORECAST_USED for key, each in found.items()})
     for name, text, field in (
-            ('kronos_forecast_error_ratio', 'By how much the forecast was off during the last day: '
-             'mean distance of the scores of hosts from what came.', 'error'),
-            ('kronos_forecast_present_error_ratio', 'The same error of a forecast by the present '
-             'load alone.', 'present_error'),
-            ('kronos_imbalance_ahead_ratio', 'Highest imbalance of the hours to come.',
+            ('kronos_forecast_error_ratio', 'Error of the forecast during the last day: mean '
+             'difference between predicted and measured scores of hosts.', 'error'),
+            ('kronos_forecast_present_error_ratio', 'The same error if the present load is taken '
+             'as the forecast.', 'present_error'),
+            ('kronos_imbalance_ahead_ratio', 'Highest predicted imbalance of the next hours.',
              'imbalance')):
         values = {key: getattr(each, field) for key, each in found.items()}
         yield _gauge(name, text, ('aggregate', 'policy'),
@@ -171,21 +180,21 @@ def _forecasts(reports):
 
 def _hosts(seen, hosts, reports):
     known = {name: hosts[name] for name in reports}
-    yield _gauge('kronos_broken_server_groups', 'Server groups with a hard policy whose members '
-                 'are not where they should be, where there are any.', ('aggregate',),
+    yield _gauge('kronos_broken_server_groups', 'Server groups whose members violate a hard '
+                 'policy; no series for 0.', ('aggregate',),
                  {(name,): each['broken_groups'] for name, each in known.items()
                   if each['broken_groups']})
-    yield _gauge('kronos_hosts', 'Hosts that were measured.', ('aggregate',),
+    yield _gauge('kronos_hosts', 'Hosts with measured load at the last evaluation.', ('aggregate',),
                  {(name,): each['hosts'] for name, each in known.items()})
-    yield _gauge('kronos_hot_hosts', 'Hosts with a score above 0.9 in a policy, where there are '
-                 'any.', ('aggregate',), {(name,): each['hot_hosts']
+    yield _gauge('kronos_hot_hosts', 'Hosts with a score above 0.9 in a policy; no series for 0.',
+                 ('aggregate',), {(name,): each['hot_hosts']
                                           for name, each in known.items() if each['hot_hosts']})
-    yield _gauge('kronos_unbelieved_hosts', 'Hosts whose metrics a policy does not believe, where '
-                 'there are any.', ('aggregate',), {
+    yield _gauge('kronos_unbelieved_hosts', 'Hosts whose measured load a policy does not use, '
+                 'because it may be wrong; no series for 0.', ('aggregate',), {
                      (name,): each['unbelieved'] for name, each in known.items()
                      if each['unbelieved']})
-    yield _gauge('kronos_buffer_servers', 'New servers of a buffer that were to fit (wanted), and '
-                 'that did (found).', ('aggregate', 'buffer', 'state'), {
+    yield _gauge('kronos_buffer_servers', 'New servers of a buffer that should fit (wanted), and '
+                 'that fit (found).', ('aggregate', 'buffer', 'state'), {
                      (name, each.name, state): getattr(each, state)
                      for name, report in reports.items() for each in report.buffers
                      for state in ('wanted', 'found')})
@@ -193,7 +202,8 @@ def _hosts(seen, hosts, reports):
     yield from _slots(reports)
     scores = {(each.name,): health.score(each, hosts.get(each.name, {}), seen.drains)
               for each in seen.aggregates}
-    yield _gauge('kronos_health_score', 'From 0 to 100; the documentation has the formula.',
+    yield _gauge('kronos_health_score', 'Health of an aggregate from 0 to 100; the documentation '
+                 'has the formula.',
                  ('aggregate',), {key: value for key, value in scores.items() if value is not None})
 
 
@@ -201,21 +211,23 @@ def _losses(reports):
     """Yield the verdicts on the loss of hosts and failure domains, where they were judged."""
     found = [(name, each) for name, report in reports.items() for each in report.losses]
     hosts = [(name, each) for name, each in found if not each.level]
-    yield _gauge('kronos_failover_hosts', 'Hosts by what became of their servers if each were lost '
-                 'alone.', ('aggregate', 'verdict'), {
+    yield _gauge('kronos_failover_hosts', 'Hosts by the result of judging their loss: whether '
+                 'their servers would all restart elsewhere.', ('aggregate', 'verdict'), {
                      (name, verdict): getattr(each, verdict)
                      for name, each in hosts for verdict in LOSS_VERDICTS})
-    yield _gauge('kronos_failover_hosts_in_order', 'Of the hosts whose servers all restart '
-                 'elsewhere, those of which they do, and do not, in the order of Nova.',
+    yield _gauge('kronos_failover_hosts_in_order', 'Hosts whose servers would all restart '
+                 "elsewhere, by whether they also do in Nova's own order.",
                  ('aggregate', 'verdict'), {
                      (name, verdict): count for name, each in hosts for verdict, count in (
                          ('fits', each.in_order), ('does_not_fit', each.not_in_order),
                          ('not_judged', each.fits - each.in_order - each.not_in_order))})
-    yield _gauge('kronos_failover_domains', 'Failure domains by what became of their servers if '
-                 'each were lost alone.', ('aggregate', 'level', 'verdict'), {
+    yield _gauge('kronos_failover_domains', 'Failure domains by the result of judging their loss: '
+                 'whether their servers would all restart elsewhere.',
+                 ('aggregate', 'level', 'verdict'), {
                      (name, each.level, verdict): getattr(each, verdict)
                      for name, each in found if each.level for verdict in LOSS_VERDICTS})
-    yield _gauge('kronos_failover_judged_timestamp_seconds', 'When that was judged.',
+    yield _gauge('kronos_failover_judged_timestamp_seconds', 'Unix time at which the losses of '
+                 'hosts and failure domains were judged last.',
                  ('aggregate',), {(name,): each.judged_at for name, each in hosts})
 
 
@@ -225,53 +237,58 @@ def _slots(reports):
     counts = {(each.flavor, name, state): getattr(each, state)
               for name, report in reports.items() for each in report.slots
               for state in ('now', 'after_loss')}
-    yield _gauge('kronos_slots', 'More servers of a flavor that fit, now and after the loss of any '
-                 'one host.', ('flavor', 'aggregate', 'state'),
+    yield _gauge('kronos_slots', 'Number of further servers of a flavor that fit, now and after '
+                 'the loss of any one host.', ('flavor', 'aggregate', 'state'),
                  {key: count for key, count in counts.items() if count is not None})
 
 
 def _cycles(rows):
     ended = [row for row in rows.values() if row.finished_at]
-    yield _gauge('kronos_last_cycle_outcome', 'Of the last evaluation, as a label.',
+    yield _gauge('kronos_last_cycle_outcome', '1 for the outcome of the last evaluation, which is '
+                 'a label.',
                  ('aggregate', 'outcome'),
                  {(row.aggregate, row.outcome): 1 for row in rows.values() if row.outcome})
-    yield _gauge('kronos_last_cycle_timestamp_seconds', 'When the last evaluation ended.',
+    yield _gauge('kronos_last_cycle_timestamp_seconds', 'Unix time at which the last evaluation '
+                 'ended.',
                  ('aggregate',), {(row.aggregate,): row.finished_at.timestamp() for row in ended})
-    yield _gauge('kronos_last_good_cycle_timestamp_seconds', 'When the last evaluation ended that '
-                 'had data to plan by; 0: never.', ('aggregate',),
+    yield _gauge('kronos_last_good_cycle_timestamp_seconds', 'Unix time at which the last '
+                 'evaluation with data ended; 0 for none.', ('aggregate',),
                  {(row.aggregate,): row.good_at.timestamp() if row.good_at else 0.0
                   for row in rows.values()})
-    yield _gauge('kronos_last_cycle_duration_seconds', 'How long the last evaluation took, that '
-                 'of aggregates planned together included.', ('aggregate',),
+    yield _gauge('kronos_last_cycle_duration_seconds', 'Duration of the last evaluation, including '
+                 'aggregates that were planned together with this one.', ('aggregate',),
                  {(row.aggregate,): (row.finished_at - row.started_at).total_seconds()
                   for row in ended if row.finished_at >= row.started_at})
-    yield _gauge('kronos_failed_cycles_in_a_row', 'Evaluations that did not end, since the last '
-                 'one that did, where there are any.', ('aggregate',),
+    yield _gauge('kronos_failed_cycles_in_a_row', 'Evaluations in a row that did not end; no '
+                 'series for 0.', ('aggregate',),
                  {(row.aggregate,): row.failures for row in rows.values() if row.failures})
 
 
 def _plans(seen, reports):
     plans = [(each.name, each.plan) for each in seen.aggregates if each.plan]
-    yield _gauge('kronos_open_plan_moves', 'Moves of the plan that waits or runs, its state as a '
+    yield _gauge('kronos_open_plan_moves', 'Moves of the plan that waits or runs, whose state is a '
                  'label.', ('aggregate', 'state', 'purpose'),
                  {(name, plan.state, plan.purpose): plan.moves for name, plan in plans})
-    yield _gauge('kronos_open_plan_ended_moves', 'Those of them that have ended, however.',
+    yield _gauge('kronos_open_plan_ended_moves', 'Moves of the plan that waits or runs which have '
+                 'ended, with or without success.',
                  ('aggregate',), {
                      (name,): sum(plan.states.get(state, 0) for state in moves.TERMINAL)
                      for name, plan in plans})
-    yield _gauge('kronos_open_plan_remaining_seconds', 'How long the plan will still take.',
+    yield _gauge('kronos_open_plan_remaining_seconds', 'Predicted seconds until the plan that '
+                 'waits or runs has ended.',
                  ('aggregate',), {(name,): plan.remaining_seconds for name, plan in plans
                                   if plan.remaining_seconds is not None})
-    yield _gauge('kronos_move_duration_error_ratio', 'Median of |expected - taken| / taken of the '
-                 'last hundred live migrations that completed, where there are any.', (),
+    yield _gauge('kronos_move_duration_error_ratio', 'Median relative error of the predicted '
+                 'durations of the last hundred completed live migrations.', (),
                  {} if seen.duration_error is None else {(): seen.duration_error})
     yield _gauge('kronos_last_cycle_moves', 'Moves that the last evaluation planned.',
                  ('aggregate',), {(name,): len(each.moves) for name, each in reports.items()})
-    yield _gauge('kronos_last_cycle_moves_memory_bytes', 'Memory of the servers that these move.',
+    yield _gauge('kronos_last_cycle_moves_memory_bytes', 'Memory of the servers that the last '
+                 'evaluation planned to move.',
                  ('aggregate',), {(name,): sum(move.memory_mb for move in each.moves) * 2 ** 20
                                   for name, each in reports.items()})
-    yield _gauge('kronos_stayed_servers', 'Servers that the last evaluation left where they are, '
-                 'by the reason.', ('aggregate', 'reason'),
+    yield _gauge('kronos_stayed_servers', 'Servers that the last evaluation did not move, by '
+                 'reason.', ('aggregate', 'reason'),
                  {(name, skip.reason): skip.count for name, each in reports.items()
                   for skip in each.not_moved})
 
@@ -279,15 +296,18 @@ def _plans(seen, reports):
 def _workers_and_drains(seen):
     workers = collections.Counter(
         (worker.role, 'alive' if worker.is_alive else 'silent') for worker in seen.workers)
-    yield _gauge('kronos_workers', 'Processes, by whether they said lately that they live.',
+    yield _gauge('kronos_workers', 'Processes by role, and by whether they gave a sign of life '
+                 'lately.',
                  ('role', 'state'), workers)
-    yield _gauge('kronos_drain_servers_left', 'Servers that are still on a host to be emptied.',
+    yield _gauge('kronos_drain_servers_left', 'Servers that are still on a host that is being '
+                 'emptied.',
                  ('host', 'state'), {(each.host, each.state): each.left or 0
                                      for each in seen.drains})
-    yield _gauge('kronos_drain_blocked_servers', 'Those of them that nothing can be done about.',
+    yield _gauge('kronos_drain_blocked_servers', 'Servers on a host that is being emptied which '
+                 'cannot leave it.',
                  ('host',), {(each.host,): each.blocked for each in seen.drains})
-    yield _gauge('kronos_drain_remaining_seconds', 'How long the planned moves off the host will '
-                 'still take.', ('host',), {(each.host,): each.remaining_seconds
+    yield _gauge('kronos_drain_remaining_seconds', 'Predicted seconds until the planned moves off '
+                 'a host have ended.', ('host',), {(each.host,): each.remaining_seconds
                                             for each in seen.drains
                                             if each.remaining_seconds is not None})
 
@@ -297,13 +317,14 @@ def _totals(found):
     for total in found:
         by_name[total.name].append(total)
     for name, text, total, labels in (
-            ('kronos_moves', 'Moves that have ended, since the control database was made.',
+            ('kronos_moves', 'Moves that have ended since the control database was made.',
              counters.MOVES, ('aggregate', 'phase', 'kind', 'state', 'error')),
             ('kronos_moved_memory_bytes', 'Memory of the servers that were moved.',
              counters.MOVED_BYTES, ()),
-            ('kronos_cycles', 'Evaluations, by how they ended.', counters.CYCLES,
+            ('kronos_cycles', 'Evaluations by outcome.', counters.CYCLES,
              ('outcome',)),
-            ('kronos_notifications_dropped', 'Notifications that no broker took for too long.',
+            ('kronos_notifications_dropped', 'Notifications that were dropped because no broker '
+             'accepted them in time.',
              counters.DROPPED_NOTIFICATIONS, ())):
         # A series that begins at 1 has no increase: no alert would fire for the first.
         values = collections.Counter() if labels else collections.Counter({(): 0.0})
@@ -318,11 +339,13 @@ def _totals(found):
 
 
 def _audit(by_name):
-    yield _gauge('kronos_audit_findings', 'What the last "kronos-manage allocations audit" found.',
+    yield _gauge('kronos_audit_findings', 'Findings of the last "kronos-manage allocations audit", '
+                 'by kind.',
                  ('kind',), {(each.labels['kind'],): each.value
                              for each in by_name[counters.AUDIT_FINDINGS]})
     ended = [each.value for each in by_name[counters.AUDITED_AT]]
-    yield _gauge('kronos_last_audit_timestamp_seconds', 'When that ended.', (),
+    yield _gauge('kronos_last_audit_timestamp_seconds', 'Unix time at which the last audit of '
+                 'allocations ended.', (),
                  {(): max(ended)} if ended else {})
 
 
@@ -330,7 +353,7 @@ def _durations(by_name):
     counts = {float(each.labels['le']): each.value for each in by_name[counters.MOVES_BY_SECONDS]}
     buckets = [('+Inf' if bound == float('inf') else str(float(bound)),
                 sum(count for le, count in counts.items() if le <= bound)) for bound in BUCKETS]
-    family = HistogramMetricFamily('kronos_move_duration_seconds', 'How long completed moves took.')
+    family = HistogramMetricFamily('kronos_move_duration_seconds', 'Durations of completed moves.')
     family.add_metric([], buckets, sum(each.value for each in by_name[counters.MOVE_SECONDS]))
     return family
 
