@@ -30,14 +30,14 @@ class Buffer(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid')
 
     name: Annotated[str, _key("""
-        What reports call it; unique in the file.""", min_length=1, max_length=MOST_NAME)]
+        Name of the buffer in reports; unique in the file.""", min_length=1, max_length=MOST_NAME)]
     aggregate: Annotated[str, _key("""
         The name of the aggregate.""", min_length=1)]
     flavor: Annotated[str, _key("""
         The name of a flavor, or a size: VCPUs, MiB and perhaps GiB, such as ``4:8192:40``.""",
                                 min_length=1)]
     keep: Annotated[pydantic.StrictInt | str, _key("""
-        So many new servers are to fit at any time: a number, or a part such as ``"10%"`` of those
+        Number of new servers that should fit at any time, or a part such as ``"10%"`` of the number
         that would fit if the aggregate had no servers.""")]
 
     @pydantic.field_validator('keep')

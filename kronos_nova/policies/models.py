@@ -53,25 +53,26 @@ class Forecast(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False)
 
     horizon_hours: int = _key(6, ge=1, le=LONGEST_HORIZON, strict=True, about="""
-        How many hours ahead moves are planned for, the current one included. A start value is how
-        long before a rise of the load the moves should have begun.""")
+        Number of hours for which plans are made, including the current hour. An initial value is
+        the time by which moves should begin before a rise of the load.""")
     quantile: float = _key(0.5, ge=0.5, le=0.99, about="""
-        Of what hosts had beyond their forecasts during the last day, which part should be covered:
-        ``0.5`` plans for the load that is likely, ``0.9`` for one that is passed in one hour of
-        ten. Not with a query of your own, which knows its own spread.""")
+        Part of the deviations of hosts from their forecasts during the last day that a plan should
+        cover: ``0.5`` plans for the likely load, ``0.9`` for a load that is exceeded in one hour of
+        ten. Not for a forecast with ``vm_query`` or ``host_query``, whose answer has to include
+        such a margin.""")
     history_query: str | None = _query(None, about="""
-        PromQL with the mean of the last hour of what ``vm_profile_query`` (or, without one,
-        ``imbalance_query``) says, with the same labels: a series that a recording rule keeps. Left
-        out, Prometheus is asked for ``avg_over_time((query)[1h:5m])``, which costs it as much as a
-        dozen evaluations of the query for each hour.""")
+        PromQL for the mean of ``vm_profile_query`` over the last hour, or of ``imbalance_query``
+        where there is no ``vm_profile_query``, with the same labels: a series that a recording rule
+        keeps. By default, Prometheus is asked for ``avg_over_time((query)[1h:5m])``, which costs it
+        as much as a dozen evaluations of the query for each hour.""")
     vm_query: str | None = _query(None, about="""
-        PromQL of your own instead, with one series an instance: the most that it is expected to add
-        to its host within ``horizon_hours``, in the unit and with the label of
-        ``vm_profile_query``.""")
+        PromQL of a forecast that replaces that of Kronos, with one series for each instance: the
+        largest load that the instance is expected to add to its host within ``horizon_hours``, in
+        the unit and with the label of ``vm_profile_query``.""")
     host_query: str | None = _query(None, about="""
-        The same with one series a host, its highest expected score, such as one of
-        ``predict_linear()``. Instances then have their present part of it. Not together with
-        ``vm_query``.""")
+        PromQL of a forecast that replaces that of Kronos, with one series for each host: its
+        highest expected score, such as from ``predict_linear()``. Instances then have the same part
+        of it as of the present score. Not together with ``vm_query``.""")
 
     @pydantic.model_validator(mode='after')
     def _check_queries(self) -> Self:
@@ -102,16 +103,16 @@ class Policy(pydantic.BaseModel):
     name: str = _key(pattern=r'^[a-z0-9][a-z0-9_-]{0,62}$', about="""
         Lower case letters, digits, ``-`` and ``_``; unique. Reports and snapshots use it.""")
     mode: Literal['spread', 'pack', 'relieve'] = _key(about="""
-        ``spread`` evens load out, ``pack`` gathers it on few hosts, ``relieve`` moves servers off
-        hosts that are above ``high`` and does nothing else. One file has one mode.""")
+        ``spread`` evens load out, ``pack`` gathers it on few hosts, ``relieve`` only moves servers
+        off hosts that are above ``high``. All policies of a file have the same mode.""")
     weight: float = _key(ge=0.0, le=1.0, about="""
-        What this policy counts in the combined imbalance, ``Σ weight × (max − min)``. The weights
-        of the enabled policies sum to 1. See ``imbalance_over`` for hosts that do not count.""")
+        Weight of the policy in the combined imbalance, ``Σ weight × (max − min)``. The weights of
+        the enabled policies sum to 1. See ``imbalance_over`` for hosts that do not count.""")
     threshold: float = _key(1.0, ge=0.0, le=1.0, about="""
-        With ``spread``: from which imbalance (highest minus lowest score) something is to be done.
-        No plan makes a policy worse that is above its threshold, or lifts one above it. ``pack``
-        does not use it: packing makes hosts unequal on purpose. Needed but with ``relieve``, which
-        knows no imbalance.""")
+        With ``spread``: imbalance (highest minus lowest score) above which load is spread. No plan
+        makes a policy worse that is above its threshold, or lifts one above it. Required with
+        ``pack`` too, which does not use it, because packing makes hosts unequal on purpose. Not
+        required with ``relieve``.""")
     imbalance_over: float = _key(1.0, gt=0.5, le=1.0, about="""
         With ``spread``: the imbalance is the distance of this quantile of the hosts' scores from
         its opposite, instead of the highest from the lowest. Of *n* available hosts, the
@@ -121,28 +122,28 @@ class Policy(pydantic.BaseModel):
         initial value is ``0.95``. Below, more hosts may stay hot. See
         :ref:`hosts-that-do-not-count`.""")
     high: float | None = _key(None, gt=0.0, le=1.0, about="""
-        The score above which a host is to be relieved, whatever the others have; needed with
-        ``relieve``, and possible with ``spread``. Given together with ``target``, or neither
-        is.""")
+        Score above which a host is relieved, whatever the scores of other hosts are. Required with
+        ``relieve``, possible with ``spread``. ``high`` and ``target`` are set together.""")
     target: float | None = _key(None, gt=0.0, le=1.0, about="""
-        At or below which a host that was above ``high`` then ends, and which no host passes that
-        takes a server of it. Less than ``high``.""")
+        Score at or below which a host that was above ``high`` has to end, and which no host that
+        takes a server of it may exceed. Less than ``high``.""")
     vm_high: float | None = _key(None, gt=0.0, le=1.0, about="""
-        The profile above which a server hurts, as a fraction of the host: its host is to be
-        relieved too, and where that is at or below ``target`` the server itself leaves. For
-        profiles that tell how long a server waits.""")
+        Profile of a server, as a fraction of its host, above which the host is relieved too. Where
+        the host is at or below ``target``, the server itself leaves it. Meant for profiles that
+        show how long a server waits.""")
     imbalance_query: str = _query(about="""
-        PromQL with one series a host, its load as a fraction of the host: 0 to 1. A percentage is
-        out of range, and the policy then has no data.""")
+        PromQL with one series for each host: its load as a fraction of the host, 0 to 1. A
+        percentage is out of range, and the policy then has no data.""")
     host_label: str = _key('host', pattern=LABEL, about="""
         The label with the name that Nova knows the host by.""")
     host_capacity_query: str | None = _query(None, about="""
-        Where hosts differ in size: PromQL with the capacity of each host. The profile is then
-        absolute, in the same unit (cores in use, bytes), and an instance weighs less on a bigger
-        host. See ``vm_profile_unit``.""")
+        PromQL with the capacity of each host, where hosts differ in size. The profile is then
+        absolute, in the same unit (cores in use, bytes), and an instance is a smaller part of a
+        bigger host. See ``vm_profile_unit``.""")
     vm_profile_query: str | None = _query(None, about="""
-        PromQL with one series an instance: what it adds to its host's load, as a fraction of the
-        host. A move takes this off one host's score and adds it to the other's.""")
+        PromQL with one series for each instance: the load that it adds to its host, as a fraction
+        of the host. A move takes it off the score of the source and adds it to that of the
+        destination.""")
     vm_profile_unit: Literal['host_fraction', 'absolute', 'score'] | None = _key(None, about="""
         The unit of ``vm_profile_query``. ``host_fraction``, the default, is a fraction of the host
         that the instance is on: on a host twice as big it is half as much. ``absolute`` is an
@@ -150,41 +151,42 @@ class Policy(pydantic.BaseModel):
         it) or ``vm_profile_resource``. ``score`` is not changed by the size of the host: for
         counts of servers, and for contention such as steal or pressure.""")
     vm_profile_resource: Literal['VCPU', 'MEMORY_MB'] | None = _key(None, about="""
-        The resource of which the sizes of hosts are taken from their inventory in placement:
-        ``VCPU`` (CPUs, with those of ``PCPU``) or ``MEMORY_MB``. An ``absolute`` profile is then
-        in CPUs, or in bytes. Without it and without ``host_capacity_query``, hosts whose totals
-        differ by more than 5 % are compared by the resource that the name of the policy or its
-        query tells, and the policy has no data where these tell none.""")
+        Resource class by which the sizes of hosts are taken from their inventories in placement:
+        ``VCPU`` (CPUs, including those of ``PCPU``) or ``MEMORY_MB``. An ``absolute`` profile is
+        then in CPUs, or in bytes. Without it and without ``host_capacity_query``, hosts whose
+        totals differ by more than 5 % are compared by the resource that the name of the policy or
+        its query suggests. The policy has no data where these suggest none.""")
     vm_profile_label: str = _key('uuid', pattern=LABEL, about="""
-        The label that tells the instance. A series that also has ``host_label`` counts only on
+        Label that identifies the instance. A series that also has ``host_label`` counts only on
         that host: of two series of a server the one of its own host is used, and series of hosts
         that Nova does not have are left out.""")
     vm_profile_label_type: Literal['uuid', 'name', 'display_name'] = _key('uuid', about="""
-        What that label has in it: ``uuid``, ``name`` (the libvirt domain) or ``display_name``. A
-        name that several servers of the cloud have is used for none of them. Only ``uuid`` costs
-        nothing to be sure of: for names, servers of aggregates that are not read are asked for
-        too.""")
+        Meaning of the values of ``vm_profile_label``: ``uuid``, ``name`` (the libvirt domain) or
+        ``display_name``. A name that several servers of the cloud have is used for none of them.
+        For names, Nova is also asked about servers of aggregates that are not read; for ``uuid``
+        that is not necessary.""")
     vm_profile_fallback: Literal['skip', 'flavor_vcpu_ratio', 'host_average'] = _key(
         'skip', about="""
-        What becomes of an instance without a series: ``skip`` leaves it where it is,
-        ``flavor_vcpu_ratio`` takes its share of the vCPUs on its host for its share of the score,
-        ``host_average`` an equal share. Only ``skip`` never guesses, and it needs a
-        ``vm_profile_query``. A series that cannot be true (negative, infinite, more than the whole
-        host, given twice) is not replaced by a guess.""")
+        Treatment of an instance without a series: ``skip`` does not move it, ``flavor_vcpu_ratio``
+        assumes the part of its host's score that it has of the vCPUs there, ``host_average`` an
+        equal part for each instance. Only ``skip`` assumes nothing, and it needs a
+        ``vm_profile_query``. An impossible series (negative, infinite, more than the whole host,
+        given twice) is not replaced by an assumption.""")
     capacity_query: str | None = _query(None, about="""
-        PromQL with one series a host: how full it is. Given together with ``capacity_threshold``,
-        or neither is; ``pack`` needs them.""")
+        PromQL with one series for each host: the used part of its capacity. ``capacity_query`` and
+        ``capacity_threshold`` are set together; ``pack`` needs them.""")
     capacity_threshold: float | None = _key(None, gt=0.0, le=1.0, about="""
-        How full a host may get: after no move may a destination be fuller, neither by
-        ``capacity_query`` nor by its score.""")
+        Largest used part of a host that takes servers: after no move may a destination exceed it,
+        neither by ``capacity_query`` nor by its score.""")
     forecast: Forecast | None = _key(None, about="""
-        Plan for the hours to come too, as far as their load can be forecast; ``{}`` has the
-        defaults. Where a forecast is worse than the load of the present, the present alone is
-        planned for.""")
+        Forecast by which plans consider the load of the next hours too; ``{}`` has the defaults.
+        Where a forecast was less exact than the present load, plans consider the present load
+        alone.""")
     max_migrations_per_cycle: int = _key(10, ge=1, le=100_000, strict=True, about="""
-        The budget of an aggregate in a cycle is the largest of the enabled policies.""")
+        Maximum number of moves that a cycle plans for an aggregate. The largest value of the
+        enabled policies counts.""")
     enabled: bool = _key(True, strict=True, about="""
-        ``false`` leaves the policy out.""")
+        Whether the policy is used.""")
 
     @pydantic.model_validator(mode='after')
     def _check_profile(self) -> Self:
@@ -281,16 +283,17 @@ class MigrationQueries(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid')
 
     dirty_rate_query: str | None = _query(None, about="""
-        PromQL with one series an instance: bytes of memory that it writes in a second. What
-        measures that on hosts costs guests some speed; nothing is measured by default.""")
+        PromQL with one series for each instance: bytes of memory that it writes in a second.
+        Exporters that measure this slow guests down a little. By default, it is not measured.""")
     used_memory_query: str | None = _query(None, about="""
-        PromQL with one series an instance: bytes of memory that a migration has to copy, which
-        is what the hypervisor has given it (resident), and not what the guest calls used.""")
+        PromQL with one series for each instance: bytes of memory that a migration has to copy. This
+        is the memory that the hypervisor has given to the guest (resident), and not what the guest
+        reports as used.""")
     link_query: str | None = _query(None, about="""
-        PromQL with one series a host: bytes a second that its link for live migration carries. It
-        goes before ``link_mbps``.""")
+        PromQL with one series for each host: bytes per second that its link for live migration
+        carries. It takes precedence over ``link_mbps``.""")
     label: str = _key('uuid', pattern=LABEL, about="""
-        The label that tells the instance, by its uuid.""")
+        Label whose value is the uuid of the instance.""")
     host_label: str = _key('host', pattern=LABEL, about="""
         The label with the name that Nova knows the host by.""")
 
@@ -301,13 +304,14 @@ class PolicySet(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid')
 
     policies: tuple[Policy, ...] = _key(min_length=1, about="""
-        Every policy, in any order.""")
+        The policies, in any order.""")
     migration: MigrationQueries = _key(MigrationQueries(), about="""
-        Queries that tell how long live migrations take, where there are any.""")
+        Queries by which durations of live migrations are predicted.""")
     rules: tuple[OperatorRule, ...] = _key((), max_length=MOST_RULES, about="""
-        Which servers may be where, and when they may move. See :doc:`rules`.""")
+        Rules about the hosts on which servers may be, and the times at which they may move. See
+        :doc:`rules`.""")
     buffers: tuple[Buffer, ...] = _key((), max_length=MOST_BUFFERS, about="""
-        Room for new servers that is to be there at any time. See :doc:`room`.""")
+        Room for new servers that is always kept free. See :doc:`room`.""")
 
     @pydantic.model_validator(mode='after')
     def _check_together(self) -> Self:

@@ -66,15 +66,15 @@ class ServerSelector(_Strict):
     flavor: Words | None = _key(about="""
         Names of flavors, or patterns with ``*``, ``?`` and ``[…]``.""")
     image: dict[str, str] | None = _key(about="""
-        Properties of the image that a server was booted from, each with its value or a pattern. All
-        of them must fit.""")
+        Properties of the image that a server was booted from, each with its value or a pattern. A
+        server has to match all of them.""")
     metadata: dict[str, str] | None = _key(about="""
         The server's own metadata, each key with its value or a pattern. Keys begin with
         ``kronos:``, because no others are read. See ``tag``.""")
     tag: Words | None = _key(about="""
-        Tags of servers. Their owners set these, the metadata, and the names of servers and of
-        server groups: a rule by them that lists neither ``project`` nor ``uuid`` gives way where a
-        host could not be emptied otherwise.""")
+        Tags of servers. The owners of servers set their tags, metadata and names, and the names of
+        server groups. A rule that selects by these, and lists neither ``project`` nor ``uuid``,
+        gives way where a host could not be emptied otherwise.""")
     server_group: Words | None = _key(about="""
         Uuids or names of server groups. For names see ``tag``.""")
     name: Words | None = _key(about="""
@@ -140,40 +140,44 @@ class OperatorRule(_Strict):
     servers: ServerSelector = _key(..., about="""
         The servers that the rule is about.""")
     must_run_on: Places | None = _key(about="""
-        The servers go to these hosts only. One that is elsewhere is moved there.""")
+        The servers must be on these hosts. A server on another host is moved to one of them.""")
     must_not_run_on: Places | None = _key(about="""
-        The servers go to other hosts only. One that is there is moved away.""")
+        The servers must not be on these hosts. A server on one of them is moved away.""")
     should_run_on: Places | None = _key(about="""
-        The same for a price, ``cost``: a plan may pay it.""")
+        The servers should be on these hosts. A plan may violate this where it gains more than
+        ``cost``.""")
     should_not_run_on: Places | None = _key(about="""
-        The same for a price, ``cost``: a plan may pay it.""")
+        The servers should not be on these hosts. A plan may violate this where it gains more than
+        ``cost``.""")
     cost: float | None = _key(about="""
-        With ``should_run_on`` and ``should_not_run_on``: what a move that puts a server where the
-        rule would not have it must lower the combined imbalance by, and what one that puts it right
-        may add. By default, 0.02.""", gt=0.0, le=1.0)
+        With ``should_run_on`` and ``should_not_run_on``: the amount by which a move that violates
+        the rule must lower the combined imbalance, and which a move that repairs a violation may
+        add to it. By default, 0.02.""", gt=0.0, le=1.0)
     keep_together: str | None = _key(about="""
-        ``host``, or a level of failure domains: the servers go only to where most of them are.""",
+        ``host``, or a level of failure domains: a server may move only to the host or domain that
+        most of the others are in.""",
         min_length=1)
     keep_apart: str | None = _key(about="""
-        ``host``, or a level of failure domains: no two of the servers are in one.""", min_length=1)
+        ``host``, or a level of failure domains: no two of the servers may be in the same
+        one.""", min_length=1)
     at_most_hosts: int | None = _key(about="""
-        The servers are on so many hosts at most, such as those that have a licence.""", ge=1,
+        Maximum number of hosts that the servers are on, such as the number of licences.""", ge=1,
         le=100_000, strict=True)
     never_move: Literal[True] | None = _key(about="""
         The servers are not moved, not even off hosts that are emptied, unless their owners select
         them (see ``tag``).""")
     move_only: Words | None = _key(about="""
-        Times in which the servers may be moved, each written as ``[kronos] maintenance_window`` is.
-        Hosts are not emptied of them at other times either, unless their owners select them (see
-        ``tag``).""")
+        Times at which the servers may be moved, each written as in ``[kronos] maintenance_window``.
+        At other times they are not moved off a host that is emptied either, unless their owners
+        select them (see ``tag``).""")
     max_moves: int | None = _key(about="""
-        How many times each of the servers is moved within 24 hours at most. What empties a host is
+        Maximum number of moves of each of the servers within 24 hours. Moves that empty a host are
         not counted.""", ge=1, le=1000, strict=True)
     unmovable: Literal['leave', 'cold', 'stop'] | None = _key(about="""
-        What ``host drain --unmovable`` says, for these servers, whatever the command says: running
-        servers that Nova does not migrate live are left, migrated cold, or stopped until the
-        release. Of several rules about a server the one that interrupts it least holds. ``leave``
-        does not hold where the servers' owners select them (see ``tag``).""")
+        Treatment of the running servers that Nova does not migrate live, in place of the option
+        ``--unmovable`` of ``host drain``: they are left, migrated cold, or stopped until the host
+        is released. Of several rules about a server the one that interrupts it least applies.
+        ``leave`` does not apply where the servers' owners select them (see ``tag``).""")
 
     @pydantic.model_validator(mode='after')
     def _check(self) -> Self:
