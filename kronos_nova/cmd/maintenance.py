@@ -200,14 +200,15 @@ class Checker(orders.Checker):
 
 
 class Run(_Running):
-    """Service hosts: empty each, run a hook for it, wait until it reports, release it, go on.
+    """Service hosts one after the other: empty a host, run a hook for it, wait until it reports,
+    release it.
 
     Hosts that are yet to be emptied take servers only if nothing else fits. The host with the
-    fewest servers goes first, so that the fewest have to move twice. May be ended at any time and
-    resumed; moves in progress go on meanwhile.
+    fewest servers is the first, so that few servers have to move twice. The command may be ended at
+    any time and resumed; moves in progress continue meanwhile.
 
-    Exit codes: 0 all are serviced; 1 refused; 3 stopped, ended, or hosts were left out; 4 a hook
-    failed.
+    Exit codes: 0 all hosts are serviced; 1 refused; 3 stopped, ended, or hosts were left out; 4 a
+    hook failed.
     """
 
     def get_parser(self, prog_name):

@@ -130,7 +130,8 @@ class MetricsReader:
         return self._answer(metrics.MetricQuery(policy.name, kind, promql), _PROMQL[kind])
 
     def answer(self, query: metrics.MetricQuery) -> Vector:
-        """Return the answer to any other query.
+        """Return the answer to a query, whether it belongs to a policy or not. It is kept, so that
+        the query is sent once.
 
         :raises MetricsError: there is no usable answer
         """

@@ -83,8 +83,8 @@ class Pace:
             and self._instances[move.instance_uuid].task_state == MIGRATING]
 
     def endless(self) -> frozenset[str]:
-        """Return the uuids of the instances whose live migration would not converge; empty where it
-        is forced to complete."""
+        """Return the uuids of the instances whose live migration would not converge; empty where
+        ``timeout_action`` forces migrations to complete."""
         if self._options.forces:
             return frozenset()
         return self._history.endless(map(self._guest, self._instances))

@@ -33,7 +33,7 @@ UNREADABLE = 'a file that cannot be read'
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PendingStop:
-    """A stop as an operator gave it.
+    """A stop that an operator has set and the control database does not have yet.
 
     switch : Switch of kind PAUSE
     let_finish : whether moves that were already requested from Nova are left to finish

@@ -178,7 +178,7 @@ def _resource_inventory(raw):
 def amounts(resources: Mapping[str, int]) -> dict[str, int]:
     """Return {resource class: amount} of a consumer on a provider, sorted by class.
 
-    :raises OutOfBounds: the resources are nothing that placement could have allocated
+    :raises OutOfBounds: the resources are not in the form in which placement reports them
     """
     if not isinstance(resources, Mapping):
         raise boundary.OutOfBounds(what='an allocation', problem='must be an object')

@@ -290,7 +290,7 @@ class _Series:
     def by_host(self, exporter, shown, machines):
         """Return {host: uuids of the servers whose series name the host}.
 
-        :param shown: (sample, uuid)
+        :param shown: (sample, uuid of the server that it is about) pairs
         """
         if exporter is None or exporter.naming is None:
             return {}

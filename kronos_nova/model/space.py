@@ -197,7 +197,7 @@ class SearchSpace:
         return np.pad(prices, ((0, 0), (0, self.untouched)), constant_values=np.inf)
 
     def price_of(self, plan: Sequence[tuple[int, int]]) -> float:
-        """Return the cost of the moves of a plan."""
+        """Return the price of all moves of a plan together."""
         if self.model.prices.are_free:
             return 0.0
         vms, hosts = np.array(plan, dtype=np.intp).reshape(-1, 2).T

@@ -55,7 +55,8 @@ class TaskRegister(Protocol):
         """Return the instances with a requested migration that has not ended."""
 
     def lose(self, task: Task) -> bool:
-        """Take a task away from its worker; False if the worker continued it in the meantime."""
+        """Take a task away from its worker. Return False if the worker has continued it in the
+        meantime."""
 
     def find_lost(self, migration_uuid: str, instance_uuid: str) -> None:
         """Record a migration that has no worker and no task."""

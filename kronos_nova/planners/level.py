@@ -520,7 +520,7 @@ class Leveling:
         """Return (rating, [(instance, destination)]) of the best chain that groups allow.
 
         :param ratings: float64 (n, m)
-        :param chain: row and column to its moves
+        :param chain: function that returns the moves of the chain rated in a row and column
         """
         for _ in range(TRIES if ratings.size else 0):
             row, column = np.unravel_index(ratings.argmax(), ratings.shape)

@@ -242,7 +242,8 @@ class Prefixes:
         return other if other is not None and self._count_worse(other) < worse else present
 
     def _count_worse(self, order: list[int]) -> int:
-        """Return the number of moves that help only together with others."""
+        """Return the number of moves that help only together with others, if they are made in a
+        given order."""
         return sum(number is not None for number in self.joint_moves(order))
 
     def _sorted(self) -> list[int] | None:

@@ -274,8 +274,9 @@ class _Host:
 
 
 def _bound_of(gain: np.ndarray, cost: np.ndarray) -> Callable[[int, np.ndarray], float]:
-    """Return a function of (first instance, wanted relief) to a lower bound of the memory to copy.
-    The bound treats the instances from that one on as if they could be divided."""
+    """Return a function that takes (first instance, wanted relief) and returns a lower bound of the
+    memory to copy. The bound treats the instances from the first one on as if they could be
+    divided."""
     @functools.cache
     def sums(begin: int, policy: int) -> list[np.ndarray]:
         """Return the cumulative sums of gains and of costs, the cheapest instance first."""

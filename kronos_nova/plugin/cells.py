@@ -27,7 +27,7 @@ def admin_context():
 def request_context(project_id, request_id):
     """Return an admin's context for a request to Nova.
 
-    :param project_id: the instance's
+    :param project_id: project of the instance
     :param request_id: ``req-`` and a uuid; carried as the global request id too, through every
     service
     """
