@@ -78,8 +78,8 @@ def check_again(case: PlanningCase, state: State, capped: Model,
     """Find the moves of a plan that may not be made any more, because they are not permitted in the
     order of the plan, or no longer gain enough.
 
-    :param state: before any move; it is moved about
-    :param capped: its model with the overload ceiling
+    :param state: state before any move; the check changes it
+    :param capped: model of the state with the overload ceiling
     """
     wrong, steps = replay(case, state, capped, report)
     moves = sorted(report.moves, key=lambda move: move.order)
@@ -97,8 +97,8 @@ def replay(case: PlanningCase, state: State, capped: Model,
            report: AggregateReport) -> tuple[dict[int, str], dict[int, Step]]:
     """Make the moves of a plan that are still permitted, one after the other.
 
-    :param state: before any move; it is moved about
-    :param capped: its model with the overload ceiling
+    :param state: state before any move; the check changes it
+    :param capped: model of the state with the overload ceiling
     :returns: {order: reason} of the moves that are not permitted, and {order: Step} of the others
     """
     wrong: dict[int, str] = {}

@@ -83,7 +83,8 @@ class Maintenances:
 
     @retried
     def set_state(self, uuid, state) -> bool:
-        """Bring a maintenance to a state, unless it is done, because another may have begun since.
+        """Bring a maintenance to a state. One that is done is not changed, because another may have
+        begun since.
 
         :returns: whether the state was changed
         """

@@ -152,8 +152,8 @@ class Sums:
         """Return (sum, number of moved servers) of the moves in the journal that ended between two
         times.
 
-        SELECT year, month, project, aggregate, sum(...), count(DISTINCT instance_uuid) ... GROUP BY
-        those of the first four that are in ``by``.
+        The query selects year, month, project, aggregate, sum(...) and count(DISTINCT
+        instance_uuid), grouped by those of the first four that are in ``by``.
 
         :param by: as for :meth:`moves`
         :param wanted: as for :meth:`moves`

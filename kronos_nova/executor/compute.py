@@ -56,9 +56,9 @@ class ListedMigration:
 class RequestedMigrations:
     """Finds the migration that a move requested.
 
-    Nova takes the time of a migration from another clock than Kronos that of the move. So times
-    decide only where nothing else can: another process made the request, and the migration has
-    ended.
+    The time of a migration is from a clock of Nova, that of a move from a clock of Kronos. So times
+    are compared only where nothing else identifies the migration: another process made the request,
+    and the migration has ended.
     """
 
     def __init__(self) -> None:

@@ -70,7 +70,8 @@ class OpenStackComputeApi:
             self._requested.about_to_ask(move, map(_listed_migration, listed))
 
     def release_room(self, move, has_moved):
-        """Forget the remembered migration. No room was held."""
+        """Forget the migration that was remembered for a move. There is no room to release, because
+        Nova's public API cannot hold any."""
         self._requested.forget(move)
 
     def live_migrate(self, move):

@@ -107,7 +107,7 @@ def profile(policy: Policy, samples: Mapping[str, list[ProfileSample]], placed: 
     negative, infinite, more than the whole host or given twice, and samples whose sum is more than
     their host.
 
-    :param samples: :func:`by_label` ``vm_profile_label``
+    :param samples: result of :func:`by_label` for ``vm_profile_label``
     :param resting: bool (V,), instances that are in a move or were moved recently. Both hosts may
         report such an instance for a short time, which is no fault
     """
@@ -153,7 +153,7 @@ def unit_problem(policy: Policy, samples: Mapping[str, list[ProfileSample]],
     For example, fractions of the instance's vCPUs look like fractions of the host, but the
     instances of a host with score 0.5 may then seem to use 1.4 of it.
 
-    :param samples: :func:`by_label` ``vm_profile_label``
+    :param samples: result of :func:`by_label` for ``vm_profile_label``
     """
     values, _wrong = measured(policy, samples, placed)
     share = values * placed.host_scale[placed.vm_host]

@@ -77,7 +77,8 @@ def ranges(promql: str) -> Iterator[RangeSelector]:
 def too_short(instant: Callable[[str], Vector], promql: str) -> Iterator[str]:
     """Yield a sentence for each range of a query whose metric has samples, but too few in it.
 
-    :param instant: asks an instant query; what cannot be asked is taken to be right
+    :param instant: function that sends an instant query; a range whose query is not answered counts
+        as long enough
     """
     for each, interval in _intervals(instant, promql):
         yield (f'{each} needs {each.needed} samples and samples come about every {interval:.3g} s: '
@@ -87,7 +88,8 @@ def too_short(instant: Callable[[str], Vector], promql: str) -> Iterator[str]:
 def wider(instant: Callable[[str], Vector], promql: str) -> dict[str, str]:
     """Return {window of a range in which there are too few samples: a window with enough}.
 
-    :param instant: asks an instant query; what cannot be asked is taken to be right
+    :param instant: function that sends an instant query; a range whose query is not answered counts
+        as long enough
     """
     found: dict[str, str] = {}
     for each, interval in _intervals(instant, promql):

@@ -84,8 +84,8 @@ class Healer:
         return finding, not audit.is_in_flight(case, self._limits)
 
     def heal(self, finding: audit.Finding) -> Outcome:
-        """Examine a finding again, and if it still holds, journal it, repair it, journal the
-        outcome.
+        """Examine a finding again. If it still holds, record it in the journal, repair it, and
+        record the outcome.
 
         Harmless when repeated, because a repaired finding no longer holds. An error becomes the
         outcome of this finding and does not affect others.

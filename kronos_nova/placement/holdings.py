@@ -93,8 +93,8 @@ def read(client: PlacementClient, track: Callable[..., Iterable] = untracked) ->
 
 
 def _held_on(client, provider):
-    """Return the allocations on a provider; none if it was just deleted, because placement keeps
-    providers in use.
+    """Return the allocations on a provider; none if it was deleted meanwhile, because placement
+    deletes only providers without allocations.
     """
     with contextlib.suppress(errors.NotFound):
         return client.held_on(provider)

@@ -224,7 +224,8 @@ def _requests_host(spec_obj, host):
 def requested_server(spec_obj, host_states=()):
     """Return the RequestedServer of a RequestSpec.
 
-    :param host_states: states of the hosts among which the server's own may be
+    :param host_states: HostStates of the request, one of which may be that of the server's present
+        host
     """
     group, image = spec_obj.instance_group, spec_obj.image
     properties = image.properties if image and 'properties' in image else None
