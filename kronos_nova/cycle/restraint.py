@@ -120,13 +120,14 @@ def _targets(problem: Problem, noise: np.ndarray, least: np.ndarray) -> np.ndarr
     For a policy within its limit, the limit is returned.
 
     The limit is the threshold. Where the noise exceeds the threshold, the limit is the noise plus
-    this excess (at most the threshold), because more even hosts would not show as such. Where one
-    instance makes the threshold unreachable, the limit is the least reachable imbalance and half of
-    the limit above.
+    this excess (at most the threshold), because more even hosts would not show as such. Where no
+    placement reaches the limit, half of it is added to the least reachable imbalance, and a plan
+    changes only what is above that imbalance.
     """
     limit = np.maximum(problem.thresholds,
                        noise + np.clip(noise - problem.thresholds, 0.0, problem.thresholds))
-    limit = np.where(least > limit, least + limit / 2, limit)
+    is_beyond = least > limit
+    least, limit = np.where(is_beyond, least, 0.0), np.where(is_beyond, limit / 2, limit)
     imbalances = spans.imbalances(problem.scores[problem.available].T, problem.left_out)
-    return np.where(imbalances > limit + TOLERANCE,
-                    np.maximum(limit - noise, LEAST_TARGET * limit), limit)
+    return least + np.where(imbalances > least + limit + TOLERANCE,
+                            np.maximum(limit - noise, LEAST_TARGET * limit), limit)

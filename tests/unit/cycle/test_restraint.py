@@ -130,6 +130,18 @@ class RestraintTest(Cloud):
         expected = restraint.outlook(problem, restraint.learnt({}, problem, clouds.NOW)).problem
         self.assertEqual([[.6], [.1]], expected.scores.tolist())
 
+    def test_the_target_stays_above_what_no_placement_goes_below(self):
+        """One instance has .8. The other hosts have .3 in the mean, so that .5 is always left."""
+        problem = dataclasses.replace(
+            idle([0, 1, 1, 1], hosts=3), weights=np.array([[.8], [.2], [.2], [.2]]),
+            scores=np.array([[.8], [.6], [.0]]), thresholds=np.array([.4]))
+        for variance in (0.0, .001, .01):
+            found = restraint.outlook(
+                dataclasses.replace(problem, variances=np.full((4, 1), variance)), {})
+            self.assertAlmostEqual(.5, found.least[0])
+            part = (found.problem.thresholds[0] - .5) / .2
+            self.assertTrue(restraint.LEAST_TARGET - 1e-9 <= part <= 1 + 1e-9, (variance, part))
+
     def test_a_load_that_is_not_likely_to_last_is_no_reason_to_move(self):
         report = self.plan(self.seen(**dict.fromkeys(self.loads, .01)))
         self.assertEqual(('no_move', ()), (report.outcome, report.moves))
