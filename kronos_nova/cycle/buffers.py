@@ -25,6 +25,7 @@ from kronos_nova.objects import plan as plans
 from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import BufferRoom
 from kronos_nova.objects.plan import PlannedMove
+from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import Buffer
@@ -99,7 +100,7 @@ def keep_buffers(snapshot: Snapshot, policies: PolicySet, options: EngineOptions
         return KeptBuffers(snapshot=snapshot)
     rules = room_rules(options, policies, snapshot)
     known, warnings = _shaped(wanted, inventory)
-    whole, states = buffers.reserve(snapshot, rules, known, options.packs_numa_cells)
+    whole, states = _reserve(snapshot, rules, known, options, policies)
     moves = {}
     for state in states:
         name = state.buffer.aggregate
@@ -121,6 +122,13 @@ def keep_buffers(snapshot: Snapshot, policies: PolicySet, options: EngineOptions
         name: tuple(said) for name, said in warnings.items()})
 
 
+def _reserve(snapshot: Snapshot, rules: ConstraintRules, known: Iterable[tuple[Buffer, Shape]],
+             options: EngineOptions, policies: PolicySet) -> tuple[Snapshot, list[BufferState]]:
+    """Find the room of buffers, where the mode of the policies needs it least."""
+    return buffers.reserve(snapshot, rules, known, options.packs_numa_cells,
+                           policies.mode == 'pack')
+
+
 def pinned(snapshot: Snapshot, aggregate: str, rules: ConstraintRules, options: EngineOptions,
            history: PlanningHistory, now: float) -> set[str]:
     """Return the uuids of the servers of an aggregate that must not be moved now to make room.
@@ -134,7 +142,7 @@ def pinned(snapshot: Snapshot, aggregate: str, rules: ConstraintRules, options: 
 
 
 def _shaped(wanted: Iterable[Buffer], inventory: InventorySource
-            ) -> tuple[list[tuple[Buffer, buffers.Shape]], dict[str, list[str]]]:
+            ) -> tuple[list[tuple[Buffer, Shape]], dict[str, list[str]]]:
     """Return the buffers with the shapes of their flavors, and warnings about buffers whose flavor
     Nova does not have."""
     found, warnings = [], dict[str, list[str]]()
@@ -155,7 +163,7 @@ def _plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState,
     """Return moves after which more servers of a buffer fit; an empty tuple where none were
     found."""
     others = [(each.buffer, each.shape) for each in states if each is not state]
-    cloud, _states = buffers.reserve(snapshot, rules, others, options.packs_numa_cells)
+    cloud, _states = _reserve(snapshot, rules, others, options, policies)
     found = buffers.plan(cloud, rules, state,
                          planner_ports.limits(options, options.moves(policies.budget)), pinned)
     if found is None or room_requests.refused(found.moves, cloud, planner_ports):

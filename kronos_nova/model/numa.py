@@ -229,6 +229,12 @@ class CellUse:
         other._outdated = {kind: set(hosts) for kind, hosts in self._outdated.items()}
         return other
 
+    def of_empty_hosts(self) -> 'CellUse':
+        """Return the use of cells without any instance."""
+        used = self.cells.used
+        return CellUse(dataclasses.replace(self.cells, home={}, used=_make_amounts(
+            used.cpus.shape, used.pages.shape[-1])))
+
     def add(self, vm: int, host: int, sign: int) -> None:
         """Count an instance out of a host (``sign`` -1), or into the cells that Nova would choose
         there (1). An instance that does not fit takes nothing."""

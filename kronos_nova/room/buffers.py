@@ -1,13 +1,14 @@
 """Buffers, which always keep room for a number of new servers: the hosts with this room, and moves
 that make it again where it was lost."""
 
+import collections
 import dataclasses
+import heapq
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 
 from kronos_nova.constraints.base import ConstraintRules
-from kronos_nova.objects import numa
 from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners.base import Limits
@@ -43,11 +44,15 @@ class BufferState:
 
 
 def reserve(snapshot: Snapshot, rules: ConstraintRules, buffers: Iterable[tuple[Buffer, Shape]],
-            packs: bool = False) -> tuple[Snapshot, list[BufferState]]:
-    """Find the room of buffers, on the hosts with most room for each, and count it as used.
+            packs: bool = False, packs_load: bool = False) -> tuple[Snapshot, list[BufferState]]:
+    """Find the room of buffers and count it as used.
+
+    A host takes load only into the rest of its room. So the room is kept in equal parts of many
+    hosts. Where load is packed, it is kept on the hosts with most room, which packing empties.
 
     :param buffers: buffers of aggregates in the snapshot, in the order in which they get their room
     :param packs: whether Nova fills NUMA cells in use first
+    :param packs_load: whether load is packed on few hosts
     :returns: (the snapshot, in which this room counts as used; the states of the buffers in the
         same order)
     """
@@ -55,9 +60,11 @@ def reserve(snapshot: Snapshot, rules: ConstraintRules, buffers: Iterable[tuple[
     for buffer, shape in buffers:
         inside = making.within(snapshot, buffer.aggregate)
         counter = SlotCounter(inside, rules, [shape])
-        wanted = buffer.wanted(_most(inside, rules, shape) if buffer.is_part else 0)
-        found = counter.slots(0)
-        places = dict(_fullest_first(found.by_host, min(wanted, found.total)))
+        found, empty = counter.slots(0), counter.of_empty_hosts().slots(0)
+        wanted = buffer.wanted(empty.total)
+        count = min(wanted, found.total)
+        places = (_roomiest_first(found.by_host, count) if packs_load
+                  else _evenly(found.by_host, empty.by_host, count))
         states.append(BufferState(buffer=buffer, shape=shape, wanted=wanted, hosts=places))
         snapshot = holding.with_taken(snapshot, shape, places, packs)
     return snapshot, states
@@ -73,7 +80,8 @@ def plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState, limits:
     inside = making.within(snapshot, state.buffer.aggregate)
     # The policies file may want any number, but moves make room for no more servers than fit on
     # empty hosts.
-    count = min(state.wanted, _most(inside, rules, state.shape))
+    counter = SlotCounter(inside, rules, [state.shape])
+    count = min(state.wanted, counter.of_empty_hosts().slots(0).total)
     while count > state.found:
         found = making.plan(inside, rules, state.shape, count, limits, pinned)
         made = len(found.hosts)
@@ -86,19 +94,38 @@ def plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState, limits:
     return None
 
 
-def _most(snapshot: Snapshot, rules: ConstraintRules, shape: Shape) -> int:
-    """Return the number of servers of a shape that would fit on the hosts if these were empty."""
-    empty = dataclasses.replace(snapshot, instances=(), moves_under_way=(), hosts=tuple(
-        dataclasses.replace(host, used=None if host.used is None else {},
-                            cells=host.cells and tuple(map(numa.emptied, host.cells)))
-        for host in snapshot.hosts))
-    return SlotCounter(empty, rules, [shape]).slots(0).total
+def _roomiest_first(by_host: Mapping[str, int], count: int) -> dict[str, int]:
+    """Return {host: number of servers whose room is kept there}. The hosts with most room come
+    first.
 
-
-def _fullest_first(by_host: Mapping[str, int], count: int) -> Iterable[tuple[str, int]]:
-    """Yield (host, number of the ``count`` servers whose room is kept there). Hosts with most room
-    are used first, so that few hosts are closed to other servers."""
+    :param by_host: host to the number of servers for which it has room
+    :param count: number of servers in all, at most as many as there is room for
+    """
+    places = {}
     for host, slots in sorted(by_host.items(), key=lambda each: (-each[1], each[0])):
         if count and slots:
-            yield host, min(slots, count)
-            count -= min(slots, count)
+            places[host] = min(slots, count)
+            count -= places[host]
+    return places
+
+
+def _evenly(by_host: Mapping[str, int], empty: Mapping[str, int], count: int) -> dict[str, int]:
+    """Return {host: number of servers whose room is kept there}. Each server gets room on the host
+    of which the smallest part is then kept. Of equal hosts it is the one with least room, which can
+    take least load anyway.
+
+    :param by_host: host to the number of servers for which it has room
+    :param empty: host to the number of servers that would fit if it had none
+    :param count: as of :func:`_roomiest_first`
+    """
+    places = collections.Counter[str]()
+    heap = [(1 / empty[host], slots, host) for host, slots in by_host.items() if slots]
+    heapq.heapify(heap)
+    for _number in range(count):
+        _part, slots, host = heap[0]
+        places[host] += 1
+        if places[host] < slots:
+            heapq.heapreplace(heap, ((places[host] + 1) / empty[host], slots, host))
+        else:
+            heapq.heappop(heap)
+    return dict(places)

@@ -92,6 +92,13 @@ class SlotCounter:
         other._counts = self._counts & np.isin(self.problem.hosts, list(hosts))
         return other
 
+    def of_empty_hosts(self) -> 'SlotCounter':
+        """Return a copy that counts as if no server were on the hosts."""
+        other = copy.copy(self)
+        other.free = np.maximum(self.problem.limits, 0.0)
+        other.cells = self.cells and self.cells.of_empty_hosts()
+        return other
+
     def _permitted(self, vms: Iterable[int]) -> np.ndarray:
         """Return bool (H,): hosts to which the rules allow at least one of some instances, whatever
         room they have."""

@@ -9,6 +9,8 @@ import fixtures
 import testtools
 
 from kronos_nova import clock
+from kronos_nova.cooldown import PlanningHistory
+from kronos_nova.cycle import buffers
 from kronos_nova.cycle import evaluation
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.room_requests import RoomRequests
@@ -318,6 +320,23 @@ class BufferTest(RoomTestCase):
     def test_nothing_is_balanced_into_it(self):
         [report] = self.evaluate()
         self.assertEqual((plans.NO_MOVE, ()), (report.outcome, report.moves))
+
+    def test_its_room_is_on_empty_hosts_only_where_load_is_packed(self):
+        """One of two hosts is empty, the other has room for one."""
+        cloud = room_clouds.cloud(
+            [room_clouds.host('a'), room_clouds.host('b')], [room_clouds.server('s', 'b', 4, 8192)],
+            aggregates=(room_clouds.objects.Aggregate(name='gpu', uuid='g', hosts=('a', 'b')),))
+        ports = PlannerPorts(source=None, clock=time.monotonic, now=1e9)
+        for mode, host in (('spread', 'b'), ('pack', 'a')):
+            policies = loader.parse(
+                test_evaluation.POLICIES.replace(
+                    'mode: spread', f'mode: {mode}, capacity_query: c, capacity_threshold: .8')
+                + 'buffers: [{name: half, aggregate: gpu, flavor: "4:8192", keep: 1}]\n')
+            kept = buffers.keep_buffers(cloud, policies, test_evaluation.OPTIONS, ports,
+                                        PlanningHistory(), None)
+            [taken] = [each.name for each, before in zip(
+                kept.snapshot.hosts, cloud.hosts, strict=True) if each != before]
+            self.assertEqual(host, taken, mode)
 
     def test_an_aggregate_that_there_is_not_is_logged(self):
         self.buffers = self.buffers.replace('gpu', 'nowhere')

@@ -31,11 +31,29 @@ def reserve(snapshot, *wanted):
 
 
 class ReserveTest(testtools.TestCase):
-    def test_its_room_is_in_use_on_the_hosts_that_have_most(self):
-        kept, [state] = reserve(cloud(clouds.server('s', 'a', 4, 8192)), buffer(3))
-        self.assertEqual(({'b': 2, 'c': 1}, 3, False), (state.hosts, state.found, state.is_lost))
-        self.assertEqual({'a': 1, 'b': 0, 'c': 1}, dict(slots.SlotCounter(
+    def test_its_room_is_in_use_on_many_hosts_those_with_least_room_first(self):
+        kept, [state] = reserve(cloud(clouds.server('s', 'b', 4, 8192)), buffer(2))
+        self.assertEqual(({'a': 1, 'b': 1}, 2, False), (state.hosts, state.found, state.is_lost))
+        self.assertEqual({'a': 1, 'b': 0, 'c': 2}, dict(slots.SlotCounter(
             kept, RULES, [HALF]).slots(0).by_host))
+
+    def test_an_empty_host_is_kept_only_where_no_other_host_has_room(self):
+        """An empty host that is kept has no load, however uneven the others are."""
+        servers = [clouds.server(f's{host}', host, 4, 8192) for host in 'ab']
+        for keep, hosts in ((1, {'a': 1}), (2, {'a': 1, 'b': 1}), (3, {'a': 1, 'b': 1, 'c': 1}),
+                            (4, {'a': 1, 'b': 1, 'c': 2})):
+            self.assertEqual(hosts, reserve(cloud(*servers), buffer(keep))[1][0].hosts)
+
+    def test_of_a_large_host_a_smaller_part_is_kept(self):
+        snapshot = dataclasses.replace(cloud(), hosts=(
+            clouds.host('a'), clouds.host('b', 32, 65536), clouds.host('c')))
+        _kept, [state] = reserve(snapshot, buffer(6))
+        self.assertEqual({'a': 1, 'b': 4, 'c': 1}, state.hosts)
+
+    def test_where_load_is_packed_its_room_is_on_the_hosts_with_most(self):
+        servers = [clouds.server('s', 'a', 4, 8192)]
+        _kept, [state] = buffers.reserve(cloud(*servers), RULES, [buffer(3)], packs_load=True)
+        self.assertEqual({'b': 2, 'c': 1}, state.hosts)
 
     def test_each_buffer_has_room_of_its_own(self):
         _kept, [one, other] = reserve(cloud(), buffer(4), buffer(4, 'other'))
