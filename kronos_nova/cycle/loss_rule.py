@@ -5,7 +5,6 @@ import dataclasses
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
-from collections.abc import Sequence
 
 from kronos_nova.cycle.inputs import PlannerPorts
 from kronos_nova.cycle.inputs import restart_rules
@@ -18,7 +17,6 @@ from kronos_nova.objects.plan import PlannedMove
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners.base import Limits
 from kronos_nova.policies import PolicySet
-from kronos_nova.room import defragmenting
 from kronos_nova.room import loss_rule
 from kronos_nova.room.loss_rule import LossRule
 
@@ -30,20 +28,42 @@ finish. Chosen: 1,000 hosts take 0.8 seconds where placements are known, and 2.4
 
 
 def rule_of(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
-            planner_ports: PlannerPorts, earlier: Sequence[PlannedMove] = ()) -> LossRule | None:
+            planner_ports: PlannerPorts) -> LossRule | None:
     """Make the rule for one plan. The time for its checks begins now. None where neither
-    ``failover_hosts`` nor ``failover_domains`` is set.
+    ``failover_hosts`` nor ``failover_domains`` is set."""
+    return LossRules(snapshot, policies, options, planner_ports).begin()
 
-    :param earlier: moves that other plans of this evaluation make first
-    """
-    if not (options.failover_hosts or options.failover_domains):
-        return None
-    rules = restart_rules(options, policies, snapshot)
-    clock = planner_ports.clock
-    deadline = clock() + SHARE * options.planning_time_limit
-    return LossRule(defragmenting.after(snapshot, earlier, rules), rules, options.failover_hosts,
-                    options.failover_domains, planner_ports.loss_memory,
-                    lambda: deadline - clock())
+
+class LossRules:
+    """The rules for the plans of one evaluation, each for the cloud after the plans before."""
+
+    def __init__(self, snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
+                 planner_ports: PlannerPorts):
+        self._snapshot, self._policies = snapshot, policies
+        self._options, self._planner_ports = options, planner_ports
+        self._rule: LossRule | None = None
+        self._moves: list[PlannedMove] = []
+
+    def begin(self) -> LossRule | None:
+        """Return the rule for the next plan. The time for its checks begins now. None where no
+        option asks for a rule."""
+        options, ports = self._options, self._planner_ports
+        if not (options.failover_hosts or options.failover_domains):
+            return None
+        deadline = ports.clock() + SHARE * options.planning_time_limit
+
+        def left() -> float:
+            return deadline - ports.clock()
+        self._rule = LossRule(
+            self._snapshot, restart_rules(options, self._policies, self._snapshot),
+            options.failover_hosts, options.failover_domains, ports.loss_memory,
+            left) if self._rule is None else self._rule
+        self._rule, self._moves = self._rule.after(self._moves, left), []
+        return self._rule
+
+    def add(self, moves: Iterable[PlannedMove]) -> None:
+        """Count the moves of a plan as made."""
+        self._moves += moves
 
 
 def lowering(rule: LossRule | None, moves: Iterable[PlannedMove]) -> dict[int, str]:

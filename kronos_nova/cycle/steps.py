@@ -34,7 +34,6 @@ from kronos_nova.objects.plan import CycleReport
 from kronos_nova.objects.snapshot import UNASSIGNED
 from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.policies import PolicySet
-from kronos_nova.room.loss_rule import LossRule
 
 LOG = logging.getLogger(__name__)
 
@@ -124,7 +123,6 @@ class Line:
         self._given = snapshot, policies, options, planner_ports, history
         self._measurements, self._request = measurements, request
         self.in_flight = problem.MovesInFlight()
-        self._moves: tuple[plan.PlannedMove, ...] = ()
 
     @functools.cached_property
     def given(self) -> Inputs:
@@ -133,6 +131,13 @@ class Line:
         pace = schedule.Pace(options.pace, history.tries, snapshot,
                              measurements.of_moves(policies.migration))
         return Inputs.gather(*self._given, measurements, pace, self._request)
+
+    @functools.cached_property
+    def _loss_rules(self) -> loss_rule.LossRules:
+        """The rules that plans leave all covered losses of hosts covered."""
+        given = self.given
+        return loss_rule.LossRules(given.snapshot, given.policies, given.options,
+                                   given.planner_ports)
 
     def scope(self, name: str) -> Scope:
         """Return the hosts and instances of one aggregate, or of the pool of unassigned hosts.
@@ -194,17 +199,11 @@ class Line:
             lambda limits: solve.sorted_by_prefixes(
                 precheck.checked(given, planned, due, limits, checks), planned, limits),
             schedule.highest(case.problem), limits)
-        timely = loss_rule.cut_plan(self._loss_rule(timely), timely, given.pace, limits)
+        timely = loss_rule.cut_plan(self._loss_rules.begin() if timely.moves else None, timely,
+                                    given.pace, limits)
         after = timely.chosen.state if planned is model else timely.chosen.end_in(model)
         self.in_flight.add(after, [step for _phase, step in timely.chosen.steps])
-        self._moves += timely.moves
+        self._loss_rules.add(timely.moves)
         if timely.chosen.steps:
             approval.look_ahead(given, load, case, before, after)
         return explain.explain(found, timely, after, State(planned), limits, checks)
-
-    def _loss_rule(self, timely: schedule.TimelyPlan) -> LossRule | None:
-        """Make the rule that a plan leaves all covered losses of hosts covered; None where the plan
-        moves nothing."""
-        given = self.given
-        return loss_rule.rule_of(given.snapshot, given.policies, given.options,
-                                 given.planner_ports, self._moves) if timely.moves else None

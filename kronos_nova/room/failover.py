@@ -97,7 +97,12 @@ class Failover:
         self._free = self.problem.limits - self.state.used
         self._instances = {instance.uuid: instance for instance in instances}
         self._host = {name: host for host, name in enumerate(self.problem.hosts)}
+        self._vm = {uuid: vm for vm, uuid in enumerate(self.problem.vms)}
+        self._is_grouped = np.zeros(len(self.problem.vms), dtype=bool)
+        self._is_grouped[model.memberships.members] = True
         self._on_host = _members(self.problem.vm_host, len(self.problem.hosts))
+        self._is_by_host = self.problem.provider is None and all(
+            rule.is_additive or isinstance(rule, CellRoom) for rule in self._others)
         # True if counting room and group members is enough, without evaluating rules one by one.
         self._is_simple = self.problem.provider is None and all(
             rule.is_additive and not isinstance(rule, CallbackRule) for rule in self._others)
@@ -120,6 +125,17 @@ class Failover:
                 what=f'Host {name}', problem='Nova has no host of that name with QEMU/KVM',
                 remedy='"openstack hypervisor list" has the names of hosts.')
         return self._host[name]
+
+    def is_local(self, uuid: str) -> bool:
+        """Return whether moves of a server affect only losses of its hosts, and losses with servers
+        that restart on its destination. Other losses may be affected where hosts share providers,
+        where a rule depends on other hosts, and where groups keep servers together or apart by
+        failure domains."""
+        vm, members = self._vm.get(uuid), self.model.memberships
+        if not self._is_by_host or vm is None:
+            return False
+        return all(members.anti[group] and members.groups[group].places is None
+                   for group in members.groups_of(vm).tolist())
 
     def judge(self, lost: Sequence[int], known: Mapping[str, str] | None = None,
               seconds: float = SECONDS) -> LossVerdict:
@@ -288,9 +304,10 @@ class Failover:
             item[np.isin(item, item[inside])] = item[inside].min()
         size = (self.problem.demands[vms] / scale).max(axis=1, initial=0.0)
         total = np.bincount(item, size, minlength=len(vms))
+        alone = np.bincount(item, minlength=len(vms)) == 1
         for first in np.lexsort((np.arange(len(vms)), -total)).tolist():
             if item[first] == first:
-                yield np.flatnonzero(item == first)
+                yield np.array([first]) if alone[first] else np.flatnonzero(item == first)
 
     def _is_possible(self, placed: Mapping[int, int]) -> bool:
         """Return whether all rules except those about groups permit a placement, one instance after
@@ -318,7 +335,9 @@ class Failover:
         if ((free[taken] < -TOLERANCE).any()
                 or not permitted[np.arange(len(vms)), places].all()):
             return None
-        for item in self._items(vms, np.ones(free.shape[1])):
+        grouped = np.flatnonzero(self._is_grouped[vms])
+        for some in self._items(vms[grouped], np.ones(free.shape[1])):
+            item = grouped[some]
             if len(set(places[item].tolist())) > 1 or not rooms.allow(vms[item])[places[item[0]]]:
                 return None
             rooms.occupy(vms[item], int(places[item[0]]))
@@ -456,6 +475,8 @@ class _GroupRooms:
         """Yield (group, number of its members among the instances) of each group that is kept
         apart."""
         members, found = self._failover.model.memberships, self._failover
+        if not found._is_grouped[vms].any():
+            return
         counts = collections.Counter(group for vm in vms.tolist()
                                      for group in members.groups_of(vm).tolist())
         for group, count in counts.items():

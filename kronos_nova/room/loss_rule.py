@@ -1,5 +1,6 @@
 """The rule that moves leave every loss covered that was covered before."""
 
+import copy
 import itertools
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -16,6 +17,7 @@ from kronos_nova.room import defragmenting
 from kronos_nova.room import failover
 from kronos_nova.room import losses
 from kronos_nova.room.failover import FITS
+from kronos_nova.room.failover import Failover
 from kronos_nova.room.losses import HOST
 from kronos_nova.room.losses import JudgedLoss
 from kronos_nova.room.losses import Loss
@@ -43,6 +45,9 @@ class LossRule:
         single = losses.of_hosts(supported, {host.name for host in supported})
         self.losses = list(_together(single, hosts, domains))
         memory.forget_but(self.losses)
+        self._judge: Failover | None = None
+        self._before: dict[Loss, JudgedLoss] = {}
+        self._latest: tuple[list[PlannedMove], Mapping[Loss, JudgedLoss]] = [], {}
 
     def fitting(self, moves: Iterable[PlannedMove],
                 among: Sequence[Loss] | None = None) -> list[Loss]:
@@ -50,23 +55,68 @@ class LossRule:
 
         :param among: the losses that are judged; None for all
         """
-        return [loss for loss, each in self._judged(moves, among).items()
-                if each.verdict is not None and each.verdict.verdict == FITS]
+        return [loss for loss, each in self._judged([*moves], among).items() if _is_covered(each)]
 
     def uncovered(self) -> list[Loss]:
         """Return the losses that are not covered, or not known to be, before any move. The losses
         with the most servers that restart nowhere come first. Losses that were not judged in time
         are left out."""
-        found = [(len(each.verdict.left), loss) for loss, each in self._judged((), None).items()
-                 if each.verdict is not None and each.verdict.verdict != FITS]
+        found = [(len(each.verdict.left), loss) for loss, each in self._judged([], None).items()
+                 if each.verdict is not None and not _is_covered(each)]
         return [loss for _left, loss in sorted(found, key=lambda each: -each[0])]
 
-    def _judged(self, moves: Iterable[PlannedMove],
+    def after(self, moves: Sequence[PlannedMove], left: Callable[[], float]) -> 'LossRule':
+        """Return the rule for the cloud after moves. A loss that is not covered before the moves
+        counts as not covered after these.
+
+        :param left: as of the class
+        """
+        other = copy.copy(self)
+        other._left, other._latest = left, ([], {})
+        if moves:
+            other._snapshot = self._cloud_after(moves)
+            judged = self._latest[1] if self._latest[0] == moves else {}
+            other._before = {loss: each for loss, each in self._before.items()
+                             if not _is_covered(each)}
+            other._before |= self._unchanged(moves)
+            other._before |= {loss: each for loss, each in judged.items() if _is_covered(each)}
+        return other
+
+    def _judged(self, moves: list[PlannedMove],
                 among: Sequence[Loss] | None) -> Mapping[Loss, JudgedLoss]:
-        cloud = defragmenting.after(self._snapshot, _last_of_each(moves), self._rules)
-        judge = failover.failover_of(cloud, self._rules)
-        return losses.judged(judge, self.losses if among is None else among, self._memory,
-                             self._left)
+        wanted = self.losses if among is None else among
+        known = self._unchanged(moves) if moves else self._before
+        rest = [loss for loss in wanted if loss not in known]
+        judged: Mapping[Loss, JudgedLoss] = {}
+        if rest:
+            judge = failover.failover_of(self._cloud_after(moves), self._rules)
+            judged = losses.judged(judge, rest, self._memory, self._left)
+            self._judge = self._judge or judge
+        found = {loss: known.get(loss) or judged[loss] for loss in wanted}
+        if not moves:
+            self._before |= {loss: each for loss, each in found.items()
+                             if each.verdict is not None}
+        self._latest = moves, found
+        return found
+
+    def _unchanged(self, moves: Iterable[PlannedMove]) -> dict[Loss, JudgedLoss]:
+        """Return the covered losses whose placements moves cannot make invalid. No server leaves or
+        reaches the lost hosts, and none reaches a host of the placement."""
+        judge, reached = self._judge, {move.destination for move in moves}
+        if judge is None or not all(judge.is_local(move.instance_uuid) for move in moves):
+            return {}
+        touched = reached | {move.source for move in moves}
+        return {loss: each for loss, each in self._before.items()
+                if each.verdict is not None and each.verdict.verdict == FITS
+                and touched.isdisjoint(loss.hosts)
+                and reached.isdisjoint(each.verdict.placement.values())}
+
+    def _cloud_after(self, moves: Iterable[PlannedMove]) -> Snapshot:
+        return defragmenting.after(self._snapshot, _last_of_each(moves), self._rules)
+
+
+def _is_covered(judged: JudgedLoss) -> bool:
+    return judged.verdict is not None and judged.verdict.verdict == FITS
 
 
 def cut(rule: LossRule, moves: Sequence[PlannedMove]) -> dict[int, str]:

@@ -2,13 +2,19 @@
 
 import dataclasses
 
+import fixtures
+import numpy as np
 import testtools
 
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.objects import plan as plans
+from kronos_nova.room import defragmenting
+from kronos_nova.room import failover
 from kronos_nova.room import loss_rule
 from kronos_nova.room.losses import LossMemory
 from tests.unit.room import clouds
+
+RULES = ConstraintRules()
 
 
 def move(order, uuid, source, destination, phase=plans.SPREAD, **more):
@@ -85,3 +91,91 @@ class LossRuleTest(testtools.TestCase):
         self.assertEqual([], self.rule(hosts=0, domains=0, cloud=racks).losses)
         [why] = self.cut(move(1, 's1', 'a', 'c'), hosts=0, domains=1, cloud=racks).values()
         self.assertIn('r2 could not be lost', why)
+
+
+class JudgedOnceTest(testtools.TestCase):
+    """A loss is judged again only where moves may change its verdict."""
+
+    def cloud(self, rng):
+        """Return a cloud with random servers, of which some are in groups."""
+        hosts, servers = [clouds.host(f'h{number}') for number in range(9)], []
+        free = dict.fromkeys((host.name for host in hosts), 8)
+        for number in range(int(rng.integers(24, 40))):
+            name, vcpus = f'h{rng.integers(9)}', int(rng.integers(1, 5))
+            if free[name] > vcpus:
+                free[name] -= vcpus
+                servers.append(clouds.server(f's{number}', name, vcpus))
+        apart = [next(each.uuid for each in servers if each.host == name)
+                 for name in sorted({each.host for each in servers})[:3]]
+        return clouds.cloud(hosts, servers, server_groups=(
+            clouds.group('anti-affinity', *apart),
+            clouds.group('affinity', *(
+                each.uuid for each in servers if each.host == servers[-1].host))))
+
+    def some_moves(self, rng, cloud):
+        """Return moves of random servers to hosts with room."""
+        free = {host.name: 8 - sum(each.vcpus for each in cloud.instances if each.host == host.name)
+                for host in cloud.hosts}
+        found = []
+        for order, vm in enumerate(rng.permutation(len(cloud.instances))[:2].tolist(), 1):
+            each, to = cloud.instances[vm], f'h{rng.integers(9)}'
+            if to != each.host and free[to] >= each.vcpus:
+                free[to] -= each.vcpus
+                found.append(move(order, each.uuid, each.host, to))
+        return found
+
+    def rule(self, cloud):
+        return loss_rule.LossRule(cloud, RULES, 1, 0, LossMemory(), lambda: 1.0)
+
+    def test_the_verdicts_are_those_of_a_new_rule_plan_after_plan(self):
+        lost = 0
+        for seed in range(60):
+            rng = np.random.default_rng(seed)
+            cloud = self.cloud(rng)
+            rule = self.rule(cloud)
+            for _plan in range(3):
+                covered, moves = rule.fitting([]), self.some_moves(rng, cloud)
+                after = defragmenting.after(cloud, moves, RULES)
+                now = {*self.rule(after).fitting([])}
+                self.assertEqual([loss for loss in covered if loss in now],
+                                 rule.fitting(moves, covered), seed)
+                lost += len({*covered} - now)
+                rule, cloud = rule.after(moves, lambda: 1.0), after
+        self.assertGreater(lost, 10)
+
+    def test_losses_of_hosts_that_no_move_touches_are_not_judged_again(self):
+        judged = []
+        self.useFixture(fixtures.MonkeyPatch(
+            'kronos_nova.room.failover.Failover.judge', count(judged, failover.Failover.judge)))
+        cloud = clouds.cloud([clouds.host(name) for name in 'abcdef'], [
+            clouds.server(f's{name}', name, 2) for name in 'abcdef'])
+        rule = self.rule(cloud)
+        rule.fitting([])
+        self.assertEqual(6, len(judged))
+        rule.fitting([])
+        self.assertEqual(6, len(judged))
+        moves = [move(1, 'sa', 'a', 'f')]
+        rule.fitting(moves)
+        self.assertTrue(8 <= len(judged) < 12, judged)
+        count_before = len(judged)
+        rule.after(moves, lambda: 1.0).fitting([])
+        self.assertEqual(count_before, len(judged))
+
+    def test_all_are_judged_again_where_a_move_may_matter_elsewhere(self):
+        """Members of an affinity group restart where most of the others are."""
+        cloud = clouds.cloud(
+            [clouds.host(name) for name in 'abcd'],
+            [clouds.server(f's{name}', name[0], 1) for name in ('a', 'a2', 'b')],
+            server_groups=(clouds.group('affinity', 'sa', 'sa2'),))
+        judge = failover.failover_of(cloud, RULES)
+        self.assertFalse(judge.is_local('sa'))
+        self.assertFalse(judge.is_local('unknown'))
+        self.assertTrue(judge.is_local('sb'))
+
+
+def count(calls, function):
+    """Return the function, which notes each call."""
+    def counted(*args, **more):
+        calls.append(args[1])
+        return function(*args, **more)
+    return counted
