@@ -1,12 +1,10 @@
 """The room of buffers in an evaluation. No other moves are planned into this room, and room that
 was lost is made again by moves."""
 
-import collections
 import dataclasses
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
-from collections.abc import Sequence
 
 from oslo_log import log as logging
 
@@ -34,24 +32,25 @@ from kronos_nova.room import buffers
 from kronos_nova.room import making
 from kronos_nova.room import shapes
 from kronos_nova.room.buffers import BufferState
+from kronos_nova.room.making import RoomPlan
 
 LOG = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class KeptBuffers:
-    """The buffers of the evaluated aggregates, and the moves that make their lost room again.
+    """The buffers of the evaluated aggregates.
 
     snapshot : the cloud, in which the room of buffers counts as used
-    moves : aggregate to moves that make room for its buffers, where such were found
-    warnings : aggregate to texts for an operator about its buffers
-    rooms : aggregate to its buffers, with the servers wanted and found to fit
+    states : the buffers, with the servers wanted and found to fit
+    warnings : aggregate to texts for an operator about buffers that are not kept
+    maker : plans the moves that make lost room again
     """
 
     snapshot: Snapshot
-    moves: Mapping[str, tuple[PlannedMove, ...]] = dataclasses.field(default_factory=dict)
+    states: tuple[BufferState, ...] = ()
     warnings: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
-    rooms: Mapping[str, tuple[BufferRoom, ...]] = dataclasses.field(default_factory=dict)
+    maker: '_RoomMaker | None' = None
 
     def applied(self, reports: Iterable[AggregateReport]) -> tuple[AggregateReport, ...]:
         """Return the reports of aggregates with the moves and warnings of their buffers. Moves that
@@ -59,11 +58,19 @@ class KeptBuffers:
         return tuple(map(self._with_buffers, reports))
 
     def _with_buffers(self, report: AggregateReport) -> AggregateReport:
-        report = dataclasses.replace(
-            report, warnings=(*report.warnings, *self.warnings.get(report.name, ())),
-            buffers=self.rooms.get(report.name, ()))
-        moves = self.moves.get(report.name, ())
-        return with_room_moves(report, moves) if moves and gives_way(report) else report
+        states = [each for each in self.states if each.buffer.aggregate == report.name]
+        moves: tuple[PlannedMove, ...] = ()
+        warnings = [*report.warnings, *self.warnings.get(report.name, ())]
+        for state in states:
+            if self.maker is not None and state.is_lost:
+                is_busy = bool(moves) or self.maker.must_wait(report)
+                found = () if is_busy else self.maker.moves(state, self.states, report)
+                warnings.append(_said(state, bool(found), is_busy))
+                moves = moves or found
+        report = dataclasses.replace(report, warnings=tuple(warnings), buffers=tuple(
+            BufferRoom(name=each.buffer.name, flavor=each.shape.name, wanted=each.wanted,
+                       found=each.found) for each in states))
+        return with_room_moves(report, moves) if moves else report
 
 
 def gives_way(report: AggregateReport) -> bool:
@@ -84,8 +91,7 @@ def with_room_moves(report: AggregateReport, moves: tuple[PlannedMove, ...]) -> 
 def keep_buffers(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
                  planner_ports: PlannerPorts, history: PlanningHistory,
                  inventory: InventorySource) -> KeptBuffers:
-    """Find the room of all buffers of the evaluated aggregates, and plan moves that make lost room
-    again, at most one plan for each aggregate.
+    """Find the room of all buffers of the evaluated aggregates.
 
     :param snapshot: the cloud, in which held room counts as used
     """
@@ -101,25 +107,11 @@ def keep_buffers(snapshot: Snapshot, policies: PolicySet, options: EngineOptions
     rules = room_rules(options, policies, snapshot)
     known, warnings = _shaped(wanted, inventory)
     whole, states = _reserve(snapshot, rules, known, options, policies)
-    moves = {}
-    for state in states:
-        name = state.buffer.aggregate
-        if not state.is_lost:
-            continue
-        busy = name in moves or name in history.under_way or history.aggregates.get(name, 0.0) > 0
-        found = () if busy else _plan(
-            snapshot, rules, state, states, options, policies, planner_ports,
-            pinned(snapshot, name, rules, options, history, planner_ports.now))
-        if found:
-            moves[name] = found
-        warnings.setdefault(name, []).append(_said(state, bool(found), busy))
-    rooms = collections.defaultdict[str, tuple[BufferRoom, ...]](tuple)
-    for state in states:
-        rooms[state.buffer.aggregate] += (BufferRoom(
-            name=state.buffer.name, flavor=state.shape.name, wanted=state.wanted,
-            found=state.found),)
-    return KeptBuffers(snapshot=whole, moves=moves, rooms=rooms, warnings={
-        name: tuple(said) for name, said in warnings.items()})
+    return KeptBuffers(
+        snapshot=whole, states=tuple(states),
+        warnings={name: tuple(said) for name, said in warnings.items()},
+        maker=_RoomMaker(snapshot=snapshot, rules=rules, policies=policies, options=options,
+                         planner_ports=planner_ports, history=history))
 
 
 def _reserve(snapshot: Snapshot, rules: ConstraintRules, known: Iterable[tuple[Buffer, Shape]],
@@ -157,20 +149,57 @@ def _shaped(wanted: Iterable[Buffer], inventory: InventorySource
     return found, warnings
 
 
-def _plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState,
-          states: Sequence[BufferState], options: EngineOptions, policies: PolicySet,
-          planner_ports: PlannerPorts, pinned: Collection[str]) -> tuple[PlannedMove, ...]:
-    """Return moves after which more servers of a buffer fit; an empty tuple where none were
-    found."""
-    others = [(each.buffer, each.shape) for each in states if each is not state]
-    cloud, _states = _reserve(snapshot, rules, others, options, policies)
-    found = buffers.plan(cloud, rules, state,
-                         planner_ports.limits(options, options.moves(policies.budget)), pinned)
-    if found is None or room_requests.refused(found.moves, cloud, planner_ports):
-        return ()
-    moves = room_requests.planned(found.moves, f'makes room for buffer {state.buffer.name}')
-    rule = loss_rule.rule_of(snapshot, policies, options, planner_ports)
-    return () if loss_rule.lowering(rule, moves) else moves
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _RoomMaker:
+    """Plans the moves that make lost room of buffers again.
+
+    snapshot : the cloud without the room of buffers
+    """
+
+    snapshot: Snapshot
+    rules: ConstraintRules
+    policies: PolicySet
+    options: EngineOptions
+    planner_ports: PlannerPorts
+    history: PlanningHistory
+
+    def must_wait(self, report: AggregateReport) -> bool:
+        """Return whether no room can be made in an aggregate in this evaluation."""
+        return (report.name in self.history.under_way or not gives_way(report)
+                or self.history.aggregates.get(report.name, 0.0) > 0)
+
+    def moves(self, state: BufferState, states: Iterable[BufferState],
+              report: AggregateReport) -> tuple[PlannedMove, ...]:
+        """Return moves after which more servers of a buffer fit; an empty tuple where none were
+        found. Where load is to leave hosts, room is made on these, unless that copies more memory
+        than other moves and those for load together.
+
+        :param states: all buffers
+        :param report: the aggregate with the plan that spreads load
+        """
+        others = [(each.buffer, each.shape) for each in states if each is not state]
+        cloud, _states = _reserve(self.snapshot, self.rules, others, self.options, self.policies)
+        held = pinned(self.snapshot, report.name, self.rules, self.options, self.history,
+                      self.planner_ports.now)
+        found = self._plan(cloud, state, held)
+        leaving = {move.source for move in report.moves}
+        if found is not None and leaving:
+            elsewhere = {each.uuid for each in cloud.instances if each.host not in leaving}
+            other = self._plan(cloud, state, held | elsewhere)
+            copied = sum(move.memory_mb for move in report.moves)
+            if (other is not None and len(other.hosts) >= len(found.hosts)
+                    and other.memory_mb <= found.memory_mb + copied):
+                found = other
+        if found is None or room_requests.refused(found.moves, cloud, self.planner_ports):
+            return ()
+        moves = room_requests.planned(found.moves, f'makes room for buffer {state.buffer.name}')
+        rule = loss_rule.rule_of(self.snapshot, self.policies, self.options, self.planner_ports)
+        return () if loss_rule.lowering(rule, moves) else moves
+
+    def _plan(self, cloud: Snapshot, state: BufferState,
+              held: Collection[str]) -> RoomPlan | None:
+        limits = self.planner_ports.limits(self.options, self.options.moves(self.policies.budget))
+        return buffers.plan(cloud, self.rules, state, limits, held)
 
 
 def _said(state: BufferState, is_planned: bool, is_busy: bool) -> str:

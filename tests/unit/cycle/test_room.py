@@ -376,6 +376,40 @@ class LostBufferTest(RoomTestCase):
             self.assertEqual(state, [move.phase for move in report.moves].count(plans.MAKE_ROOM),
                              rule)
 
+    def made(self, *moves, **servers):
+        """Return the hosts that servers leave so that two servers of half a host fit on one of
+        three hosts, none of which has room for two.
+
+        :param moves: (host, MiB) that are to leave a host for load
+        :param servers: name of the host to the MiB of its server
+        """
+        cloud = room_clouds.cloud(
+            [room_clouds.host(name) for name in 'abc'],
+            [room_clouds.server(f's{name}', name, 1, mib) for name, mib in servers.items()],
+            aggregates=(room_clouds.objects.Aggregate(name='gpu', uuid='g', hosts=tuple('abc')),))
+        policies = loader.parse(test_evaluation.POLICIES + (
+            'buffers: [{name: half, aggregate: gpu, flavor: "4:8192", keep: 4}]\n'))
+        report = plans.AggregateReport(
+            name='gpu', outcome=plans.PLANNED, mode='spread', planner='spread', moves=tuple(
+                plans.PlannedMove(order=order, phase=plans.SPREAD, instance_uuid=f's{host}',
+                                  source=host, destination='c', memory_mb=mib, combined_after=None,
+                                  reason='') for order, (host, mib) in enumerate(moves, 1)))
+        [found] = buffers.keep_buffers(
+            cloud, policies, test_evaluation.OPTIONS,
+            PlannerPorts(source=None, clock=time.monotonic, now=1e9), PlanningHistory(),
+            None).applied([report])
+        return {move.source for move in found.moves if move.phase == plans.MAKE_ROOM}
+
+    def test_it_is_made_on_hosts_that_load_has_to_leave(self):
+        alike = {'a': 2048, 'b': 2048, 'c': 2048}
+        for host in 'abc':
+            self.assertEqual({host}, self.made((host, 2048), **alike))
+        self.assertEqual({'a'}, self.made(a=1024, b=2048, c=2048))
+        self.assertEqual({'b'}, self.made(('b', 1024), a=1024, b=2048, c=2048))
+
+    def test_it_is_made_elsewhere_where_that_copies_less_also_with_what_load_copies(self):
+        self.assertEqual({'a'}, self.made(('b', 1000), a=1024, b=2048, c=2048))
+
     def test_by_the_level_of_its_aggregate(self):
         self.evaluate(self.level(gpu='approve'))
         self.assertEqual(['proposed'], self.states())
