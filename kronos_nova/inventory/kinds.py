@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from kronos_nova.inventory import devices as pci_devices
 from kronos_nova.inventory import numa
 from kronos_nova.objects.movability import NO_DEVICES
 from kronos_nova.objects.movability import Devices
@@ -26,12 +27,14 @@ class Facts(NamedTuple):
     power_state : None where it is not known
     cpu_model : the named model of the guest's processors, empty for none
     topology : the NUMA cells of the server
+    requested : the PCI devices that the server needs
     """
 
     devices: Devices = NO_DEVICES
     power_state: int | None = None
     cpu_model: str = ''
     topology: numa.Topology = numa.NO_TOPOLOGY
+    requested: pci_devices.Requested = pci_devices.NOTHING
 
 
 NO_FACTS = Facts()

@@ -19,6 +19,7 @@ from oslo_log import log as logging
 from kronos_nova import clock
 from kronos_nova import exception
 from kronos_nova.db.engine import first_line
+from kronos_nova.inventory import devices
 from kronos_nova.inventory import kinds
 from kronos_nova.inventory import numa
 from kronos_nova.inventory import pace
@@ -31,6 +32,7 @@ from kronos_nova.objects.domains import domains_of_hosts
 from kronos_nova.objects.shape import Shape
 from kronos_nova.objects.snapshot import is_supported
 from kronos_nova.plugin import cells
+from kronos_nova.plugin import device_pools
 from kronos_nova.plugin import nova_tables
 from kronos_nova.plugin import placement
 from kronos_nova.plugin import server_facts
@@ -66,6 +68,7 @@ class InProcessInventory:
         self._instances = nova_tables.InstanceReader(self._pace)
         self._zones, self._kinds = server_facts.ZoneReader(), kinds.Kinds()
         self._cells = nova_tables.CellReader()
+        self._aliases = device_pools.Aliases()
         self._silent = False
         self._read_last = None  # {host: cell} of the last reading, None if it read all hosts
 
@@ -86,7 +89,8 @@ class InProcessInventory:
     def read_flavors(self):
         """Read flavors, as :class:`kronos_nova.inventory.base.InventorySource` defines it."""
         with _readable():
-            return tuple(map(shape_of, objects.FlavorList.get_all(cells.admin_context())))
+            return tuple(shape_of(each, self._aliases.specs.keys())
+                         for each in objects.FlavorList.get_all(cells.admin_context()))
 
     def names_elsewhere(self, attribute, names):
         """Return those of ``names`` that instances on other hosts have too, as
@@ -110,8 +114,9 @@ class InProcessInventory:
         self._pace.begin()
         aggregates = nova_tables.aggregates(context)
         wanted = scope.HostScope(aggregates, scopes).with_ends_of(planned)
-        (nodes, servers, moves, services, numa_cells), unread = self._read_cells(context, wanted)
-        cells_of = dict(numa_cells)
+        (nodes, servers, moves, services, numa_cells, raw), unread = self._read_cells(
+            context, wanted)
+        cells_of, pools = dict(numa_cells), self._pools(raw, servers)
         on_hosts = collections.defaultdict(set)
         for server in servers:
             on_hosts[server.host].add(server.uuid)
@@ -119,7 +124,7 @@ class InProcessInventory:
             self._placement, {node.uuid: on_hosts.get(node.host, set()) for node, _cell in nodes})
         domains = domains_of_hosts(aggregates, self._domain_keys)
         hosts = tuple(self._host(node, cell, trees.of[node.uuid], domains.get(node.host, {}),
-                                 cells_of.get(node.host))
+                                 cells_of.get(node.host), pools.get(node.host))
                       for node, cell in nodes if node.uuid in trees.of)
         held = {host.name: shape.held_by_consumer(trees.of[host.uuid]) for host in hosts}
         shared = shape.held_by_consumer(each.provider for each in trees.sharing.values())
@@ -148,7 +153,8 @@ class InProcessInventory:
 
     def _read_cells(self, context, wanted):
         """Return (([(Node, cell name)], Servers, MoveUnderWay objects, versions of the oldest
-        nova-compute of each cell, [(host, its NumaCells)]), {host: why it was not read})."""
+        nova-compute of each cell, [(host, its NumaCells)], records of devices by
+        :func:`~kronos_nova.plugin.nova_tables.raw_devices`), {host: why it was not read})."""
         everywhere = cells.mappings(context)
         # Cells have less time to answer after a reading in which one did not.
         alive, silent = cells.answering(context, everywhere,
@@ -166,7 +172,20 @@ class InProcessInventory:
         unread = {each.host: f'cell {cells.name(cell)} does not answer' for cell in silent
                   for each in objects.HostMappingList.get_by_cell_id(context, cell.id)}
         return tuple([*itertools.chain(*kind)]
-                     for kind in zip(*parts, ([], [], [], [], []), strict=True)), unread
+                     for kind in zip(*parts, ([],) * 6, strict=True)), unread
+
+    def _pools(self, raw, servers):
+        """Return {host: its Pools}, without the hosts whose devices cannot be read; empty where no
+        alias is known."""
+        self._aliases = aliases = device_pools.Aliases(servers)
+        if not aliases.specs:
+            return {}
+        on_hosts = collections.defaultdict(dict)
+        for server in servers:
+            if server.facts.requested.devices:
+                on_hosts[server.host][server.uuid] = server
+        return {host: device_pools.pools_of(host, text, held, on_hosts[host], aliases)
+                for host, text, held in raw}
 
     def _read_cell(self, context, cell, wanted):
         with nova_context.target_cell(context, cell) as cell_context:
@@ -178,13 +197,15 @@ class InProcessInventory:
             servers = [*self._instances.read(cell_context, {node.host for node in found})]
             cells_of = self._cells.read(cell_context, [node.host for node in found]) if any(
                 server.facts.topology.cells for server in servers) else {}
+            raw = nova_tables.raw_devices(cell_context, [node.host for node in found]) if (
+                device_pools.Aliases(servers).specs) else []
             # Nova's Service object caches one version for all cells, so the cell's database is
             # read.
             oldest = main_db.service_get_minimum_version(cell_context, ['nova-compute'])
         return ([(node, cells.name(cell)) for node in found], servers, here,
-                [version for version in oldest.values() if version], [*cells_of.items()])
+                [version for version in oldest.values() if version], [*cells_of.items()], raw)
 
-    def _host(self, node, cell, tree, domains, numa_cells):
+    def _host(self, node, cell, tree, domains, numa_cells, pools):
         service = node.service
         return snapshot.Host(
             name=node.host, uuid=node.uuid, cell=cell, hypervisor_type=node.hypervisor_type,
@@ -195,7 +216,7 @@ class InProcessInventory:
                 disabled_reason=service['disabled_reason']),
             inventory=shape.inventory(tree), used=shape.used(tree), domains=domains,
             traits=shape.traits(tree), cpu=node.cpu, hypervisor_version=node.hypervisor_version,
-            cells=numa_cells)
+            cells=numa_cells, pools=pools)
 
     def _instance(self, server, resources, shared_resources, where, member_of):
         size, image = server.size, server.image
@@ -213,7 +234,8 @@ class InProcessInventory:
             flavor_extra_specs=size.extra_specs, resources=resources,
             shared_resources=shared_resources, launched_at=server.launched_at, flavor=size.flavor,
             image=image, tags=server.tags, live=live, requires=requires, cells=topology.cells,
-            on_cells=topology.on_cells, on_pages=topology.on_pages)
+            on_cells=topology.on_cells, on_pages=topology.on_pages,
+            devices=server.facts.requested.devices)
 
 
 def aggregate_hosts():
@@ -245,9 +267,13 @@ def _readable():
 _status = functools.cache(common.status_from_state)
 
 
-def shape_of(flavor):
-    """Return the Shape of servers of a flavor."""
+def shape_of(flavor, aliases=()):
+    """Return the Shape of servers of a flavor.
+
+    :param aliases: names of the aliases whose devices are counted
+    """
+    extra_specs = dict(flavor.extra_specs or {})
     return Shape(id=flavor.flavorid, name=flavor.name, vcpus=flavor.vcpus,
                  memory_mb=flavor.memory_mb,
                  disk_gb=flavor.root_gb + flavor.ephemeral_gb + -(-flavor.swap // 1024),
-                 extra_specs=dict(flavor.extra_specs or {}))
+                 extra_specs=extra_specs, devices=devices.of_flavor(extra_specs, aliases))

@@ -23,6 +23,7 @@ from nova.db.api import api as api_db
 from nova.db.api import models as api_models
 from nova.db.main import api as main_db
 from nova.db.main import models
+from nova.objects import fields
 from oslo_log import log as logging
 
 from kronos_nova import boundary
@@ -56,6 +57,9 @@ not measured."""
 MEMBERS = 1000
 """Maximum number of instances in one statement. Raised, a statement takes the database longer;
 lowered, there are more statements. Not measured."""
+
+HELD_DEVICES = fields.PciDeviceStatus.CLAIMED, fields.PciDeviceStatus.ALLOCATED
+"""Statuses of PCI devices that an instance has."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -167,6 +171,27 @@ class CellReader:
         if known is None or known[0] != text:
             known = self._known[host] = text, _cells(host, text)
         return known[1]
+
+
+def raw_devices(context, hosts):
+    """Return [(host, text of its pools of free PCI devices, devices that instances have)].
+
+    The devices are (uuid of the instance, vendor, product, NUMA cell).
+    """
+    node, device = models.ComputeNode, models.PciDevice
+    held, found = collections.defaultdict(list), []
+    with _main(context) as session:
+        pools = session.query(node.host, node.pci_stats).filter(node.deleted == 0)
+        taken = session.query(node.host, device.instance_uuid, device.vendor_id, device.product_id,
+                              device.numa_node).join(
+            node, node.id == device.compute_node_id,
+        ).filter(node.deleted == 0, device.deleted == 0, device.status.in_(HELD_DEVICES))
+        for chunk in chunks(hosts, NODES):
+            for host, *row in taken.filter(node.host.in_(chunk)):
+                held[host].append(tuple(row))
+            found += [(host, text, held[host])
+                      for host, text in pools.filter(node.host.in_(chunk))]
+    return found
 
 
 def _cells(host, text):

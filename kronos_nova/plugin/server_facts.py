@@ -12,6 +12,7 @@ from nova.network import model as network_model
 from oslo_log import log as logging
 
 from kronos_nova import boundary
+from kronos_nova.inventory import devices
 from kronos_nova.inventory import numa
 from kronos_nova.inventory.kinds import NO_FACTS
 from kronos_nova.inventory.kinds import Facts
@@ -82,7 +83,8 @@ def _facts(session, uuids):
                             port_types=vnics.get(row.uuid, frozenset()),
                             has_share=row.uuid in shares,
                             has_numa=row.numa_topology is not None),
-            topology=_topology(row.uuid, row.numa_topology))
+            topology=_topology(row.uuid, row.numa_topology),
+            requested=_requested(row.uuid, row.pci_requests))
 
 
 def _port_types(session, uuids):
@@ -113,6 +115,16 @@ def _has_fixed_device(uuid, text):
     requests = _parsed(uuid, text, 'PCI requests') or []
     return any(request.get('alias_name') is not None and not _is_live_migratable(request)
                for request in requests)
+
+
+def _requested(uuid, text):
+    """Return the PCI devices that an instance needs; none where they cannot be read."""
+    try:
+        return devices.requested(_parsed(uuid, text, 'PCI requests'))
+    except (TypeError, boundary.OutOfBounds) as error:
+        LOG.warning('Instance %s: its PCI requests in Nova\'s records cannot be read and '
+                    'count as none: %r', uuid, error)
+        return devices.NOTHING
 
 
 def _is_live_migratable(request):

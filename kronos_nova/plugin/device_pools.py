@@ -1,0 +1,101 @@
+"""Pools of PCI devices on hosts, by the aliases under which servers request them."""
+
+import collections
+import json
+
+from nova import exception as nova_exception
+from nova import objects
+from nova.objects import fields
+from nova.objects import pci_device_pool
+from nova.pci import request as pci_request
+from nova.pci import stats as pci_stats
+from nova.pci import whitelist
+from oslo_log import log as logging
+
+from kronos_nova.inventory import devices
+from kronos_nova.objects.numa import Pool
+
+LOG = logging.getLogger(__name__)
+
+def configured():
+    """Return {alias: its specifications as JSON} by ``[pci] alias`` of this process."""
+    try:
+        found = pci_request.get_alias_from_config()
+    except nova_exception.PciInvalidAlias as error:
+        LOG.warning('[pci] alias cannot be read, so that devices are counted only for the aliases '
+                    'of servers. Correct it: %s', error)
+        return {}
+    return {name: json.dumps(spec, sort_keys=True) for name, (_policy, spec) in found.items()
+            if devices.is_counted(spec)}
+
+
+class Aliases:
+    """The aliases of ``[pci] alias`` and of servers.
+
+    specs : alias to its specifications as JSON; an alias has several after its definition changed
+    """
+
+    def __init__(self, servers=()):
+        self.specs = collections.defaultdict(set)
+        for name, spec in configured().items():
+            self.specs[name].add(spec)
+        for requested in {server.facts.requested for server in servers}:
+            for name, spec in requested.specs:
+                self.specs[name].add(spec)
+
+    def matching(self, name, pools):
+        """Return those of Nova's pools whose devices an alias may get."""
+        found = []
+        for spec in sorted(self.specs[name]):
+            request = objects.InstancePCIRequest(
+                count=0, spec=json.loads(spec), alias_name=name, request_id=None,
+                numa_policy=fields.PCINUMAAffinityPolicy.LEGACY)
+            stats = pci_stats.PciDeviceStats(
+                objects.NUMATopology(), stats=None, dev_filter=whitelist.Whitelist([]))
+            found += [pool for pool in stats._filter_pools(pools, request, None, [])
+                      if pool not in found]
+        return found
+
+
+def pools_of(host, text, held, servers, aliases):
+    """Return the pools of a host, one for each alias and NUMA cell; None, with a warning, where
+    Nova's record cannot be read. A host without devices of an alias has an empty pool.
+
+    :param text: ``compute_nodes.pci_stats``, which has the free devices
+    :param held: as by :func:`~kronos_nova.plugin.nova_tables.raw_devices`
+    :param servers: {uuid: Server} of the instances on the host
+    """
+    try:
+        free = [pool.to_dict() for pool in pci_device_pool.from_pci_stats(text)]
+    except Exception as error:  # Nova's objects raise whatever a faulty record leads to
+        LOG.warning('The PCI devices of %s in Nova\'s records cannot be read; whether it has '
+                    'enough is left to Nova: %r', host, error)
+        return None
+    used = _used(held, servers, aliases)
+    found = []
+    for name in sorted(aliases.specs):
+        total = collections.Counter(used[name])
+        for pool in aliases.matching(name, free):
+            total[pool.get('numa_node')] += pool['count']
+        found += [Pool(alias=name, total=count, used=used[name][cell], cell=cell)
+                  for cell, count in sorted(total.items(), key=lambda each: (
+                      each[0] is None, each[0]))] or [Pool(alias=name, total=0)]
+    return tuple(found)
+
+
+def _used(held, servers, aliases):
+    """Return {alias: Counter of the NUMA cells of the devices that servers have by it}."""
+    found = collections.defaultdict(collections.Counter)
+    by_server = collections.defaultdict(list)
+    for uuid, *device in held:
+        by_server[uuid].append(device)
+    for uuid, rows in by_server.items():
+        wanted = servers[uuid].facts.requested.devices if uuid in servers else ()
+        for each in wanted:
+            types = {(one['vendor_id'], one['product_id']) for spec in aliases.specs[each.alias]
+                     for one in json.loads(spec)}
+            ours = [row for row in rows if (row[0], row[1]) in types][:each.count]
+            for row in ours:
+                rows.remove(row)
+                found[each.alias][row[2]] += 1
+    return found
