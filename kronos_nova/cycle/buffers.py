@@ -181,11 +181,14 @@ class _RoomMaker:
         cloud, _states = _reserve(self.snapshot, self.rules, others, self.options, self.policies)
         held = pinned(self.snapshot, report.name, self.rules, self.options, self.history,
                       self.planner_ports.now)
-        found = self._plan(cloud, state, held)
+        loads: dict[str, float] = {}
+        for each in report.host_scores:
+            loads[each.host] = max(each.value, loads.get(each.host, 0.0))
+        found = self._plan(cloud, state, held, loads)
         leaving = {move.source for move in report.moves}
         if found is not None and leaving:
             elsewhere = {each.uuid for each in cloud.instances if each.host not in leaving}
-            other = self._plan(cloud, state, held | elsewhere)
+            other = self._plan(cloud, state, held | elsewhere, loads)
             copied = sum(move.memory_mb for move in report.moves)
             if (other is not None and len(other.hosts) >= len(found.hosts)
                     and other.memory_mb <= found.memory_mb + copied):
@@ -196,10 +199,10 @@ class _RoomMaker:
         rule = loss_rule.rule_of(self.snapshot, self.policies, self.options, self.planner_ports)
         return () if loss_rule.lowering(rule, moves) else moves
 
-    def _plan(self, cloud: Snapshot, state: BufferState,
-              held: Collection[str]) -> RoomPlan | None:
+    def _plan(self, cloud: Snapshot, state: BufferState, held: Collection[str],
+              loads: Mapping[str, float]) -> RoomPlan | None:
         limits = self.planner_ports.limits(self.options, self.options.moves(self.policies.budget))
-        return buffers.plan(cloud, self.rules, state, limits, held)
+        return buffers.plan(cloud, self.rules, state, limits, held, loads)
 
 
 def _said(state: BufferState, is_planned: bool, is_busy: bool) -> str:

@@ -52,7 +52,7 @@ class RoomMaker:
         done = self._cheapest(state, limits)
         if done is None:
             return Evacuator().plan(state, limits)
-        return order.carry_out(done, state, lambda host: (
+        return order.carry_out(_to_least_loaded(state, done), state, lambda host: (
             f'makes room on {state.problem.hosts[host]} for new servers'))
 
     def _cheapest(self, state: State, limits: Limits) -> list[tuple[int, int]] | None:
@@ -129,3 +129,28 @@ class RoomMaker:
         moves = sorted(ended.moves, key=lambda move: bool(problem.draining[
             problem.vm_host[move[0]]]))
         return moves, ended.parts
+
+
+def _to_least_loaded(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the moves, in which instances that make room go to the hosts with the least load that
+    have room for them. All destinations cost the same memory. Hosts that any instance leaves, and
+    hosts of new servers, stay as they are."""
+    problem, trial, found = state.problem, state.copy(), []
+    is_new = {vm: bool(problem.draining[state.vm_host[vm]]) for vm, _host in moves}
+    closed = {int(state.vm_host[vm]) for vm, _host in moves}
+    closed |= {host for vm, host in moves if is_new[vm]}
+    hosts = np.array([host for host in np.flatnonzero(problem.available).tolist()
+                      if host not in closed], dtype=np.intp)
+    for vm, meant in moves:
+        chosen = meant
+        if not is_new[vm] and meant not in closed and len(hosts):
+            places = hosts[trial.delta((np.intp(vm), hosts)).feasible]
+            loads = (trial.scores[places] + problem.weights[vm] * problem.host_scale[places]).max(
+                axis=1, initial=0.0)
+            if len(places):
+                chosen = int(places[loads.argmin()])
+        if not trial.delta((vm, chosen), model=trial.model.for_emptying).feasible:
+            return moves
+        trial.move(vm, chosen)
+        found.append((vm, chosen))
+    return found

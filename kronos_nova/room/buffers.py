@@ -7,6 +7,7 @@ import heapq
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from kronos_nova.constraints.base import ConstraintRules
 from kronos_nova.objects.shape import Shape
@@ -71,11 +72,13 @@ def reserve(snapshot: Snapshot, rules: ConstraintRules, buffers: Iterable[tuple[
 
 
 def plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState, limits: Limits,
-         pinned: Collection[str]) -> RoomPlan | None:
+         pinned: Collection[str],
+         loads: Mapping[str, float] = MappingProxyType({})) -> RoomPlan | None:
     """Plan moves after which more of the wanted servers of a buffer fit, all of them if the budget
     of moves suffices. None where no such moves are found.
 
     :param snapshot: the cloud, in which the room of other buffers counts as used
+    :param loads: as of :func:`~kronos_nova.room.making.plan`
     """
     inside = making.within(snapshot, state.buffer.aggregate)
     # The policies file may want any number, but moves make room for no more servers than fit on
@@ -83,7 +86,8 @@ def plan(snapshot: Snapshot, rules: ConstraintRules, state: BufferState, limits:
     counter = SlotCounter(inside, rules, [state.shape])
     count = min(state.wanted, counter.of_empty_hosts().slots(0).total)
     while count > state.found:
-        found = making.plan(inside, rules, state.shape, count, limits, pinned)
+        found = making.plan(inside, rules, state.shape, count, limits, pinned,
+                            loads=loads)
         made = len(found.hosts)
         if found.moves and made > state.found and len(found.moves) <= limits.budget:
             return found

@@ -7,6 +7,8 @@ servers to make room where that is needed, those with the least memory.
 import dataclasses
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from kronos_nova import exception
 from kronos_nova.constraints.base import ConstraintRules
@@ -63,26 +65,29 @@ class RoomPlan:
 
 
 def plan(snapshot: Snapshot, rules: ConstraintRules, shape: Shape, count: int, limits: Limits,
-         pinned: Collection[str] = (), project_id: str = '') -> RoomPlan:
+         pinned: Collection[str] = (), project_id: str = '',
+         loads: Mapping[str, float] = MappingProxyType({})) -> RoomPlan:
     """Plan room for new servers in one cell. Of all cells, the one where most of these servers find
     room is chosen; of several, the one with the least memory to copy.
 
     :param snapshot: the hosts that may take the new servers, and whose own servers may move
     :param pinned: uuids of servers that do not move
+    :param loads: host to its load; servers move to the hosts with the least load
     """
     found = [_plan(snapshot, cell, rules, shape, count, dataclasses.replace(limits, unplaced={}),
-                   pinned, project_id)
+                   pinned, project_id, loads)
              for cell in sorted({host.cell for host in snapshot.hosts})]
     return min(found, key=lambda each: (-len(each.hosts), each.memory_mb, len(each.moves)),
                default=RoomPlan(moves=(), hosts=(), missing=('there is no host',), is_proven=True))
 
 
 def _plan(snapshot: Snapshot, cell: str, rules: ConstraintRules, shape: Shape, count: int,
-          limits: Limits, pinned: Iterable[str], project_id: str) -> RoomPlan:
+          limits: Limits, pinned: Iterable[str], project_id: str,
+          loads: Mapping[str, float]) -> RoomPlan:
     here = dataclasses.replace(snapshot, hosts=tuple(
         host for host in snapshot.hosts if host.cell == cell))
     cloud, emptied, _new = shapes.with_new(here, [shape], count, project_id)
-    state = State(whole.model_of(cloud, rules, emptied, tuple(pinned)))
+    state = State(whole.model_of(cloud, rules, emptied, tuple(pinned), loads))
     problem = state.problem
     steps = RoomMaker().plan(state, limits)
     moves = moves_of(problem, steps)

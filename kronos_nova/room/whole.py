@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 from collections.abc import Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -23,13 +24,15 @@ in which this part is largest."""
 
 
 def model_of(snapshot: Snapshot, rules: ConstraintRules,
-             emptied: Sequence[str] = (), pinned: Sequence[str] = ()) -> Model:
+             emptied: Sequence[str] = (), pinned: Sequence[str] = (),
+             loads: Mapping[str, float] = MappingProxyType({})) -> Model:
     """Make the model of all supported hosts and their instances. Soft server groups give way,
     because Nova starts a server even where a soft group does not want it. Of the rules of
     operators, only those that name hosts apply.
 
     :param emptied: names of hosts that all instances have to leave
     :param pinned: uuids of instances that do not move
+    :param loads: host to its load, where that is known; for others the used part of its capacity
     """
     hosts = tuple(sorted((host for host in snapshot.hosts
                           if is_supported(host.hypervisor_type)),
@@ -37,12 +40,13 @@ def model_of(snapshot: Snapshot, rules: ConstraintRules,
     selections = Selections((each.rule for each in rules.selections), snapshot)
     return compile_model(
         _problem(snapshot, hosts, frozenset(emptied), frozenset(pinned),
-                 rules.packs_numa_cells), snapshot,
+                 rules.packs_numa_cells, loads), snapshot,
         dataclasses.replace(rules, soft_groups_yield=True, selections=selections))
 
 
 def _problem(snapshot: Snapshot, hosts: tuple[Host, ...], emptied: frozenset[str],
-             pinned: frozenset[str], packs_numa_cells: bool) -> Problem:
+             pinned: frozenset[str], packs_numa_cells: bool,
+             loads: Mapping[str, float]) -> Problem:
     names = tuple(host.name for host in hosts)
     index = {name: position for position, name in enumerate(names)}
     instances: tuple[Instance, ...] = tuple(sorted(
@@ -55,6 +59,8 @@ def _problem(snapshot: Snapshot, hosts: tuple[Host, ...], emptied: frozenset[str
     free = np.array([uuid not in pinned for uuid in vms], dtype=bool)
     limits = np.maximum(fields['limits'][:len(hosts)], 1.0)  # type: ignore[index]
     fill = (fields['used'][:len(hosts)] / limits).max(axis=1, initial=0.0)  # type: ignore[index]
+    fill = np.array([loads.get(name, part) for name, part in zip(names, fill, strict=True)],
+                    dtype=float)
     size = np.maximum(limits[available].max(axis=0, initial=1.0), 1.0)
     return Problem(
         hosts=names, vms=vms, policies=(ALLOCATED,), policy_weights=np.ones(1),

@@ -36,6 +36,19 @@ class MakingTest(testtools.TestCase):
         self.assertEqual(('small', 'a', 'b'), (move.instance_uuid, move.source, move.destination))
         self.assertEqual((('a',), 2048), (found.hosts, found.memory_mb))
 
+    def test_servers_move_to_the_hosts_with_the_least_load(self):
+        hosts = [clouds.host(name) for name in 'abcd']
+        cloud = clouds.cloud(hosts, [clouds.server(f's{name}', name, 3) for name in 'bcd'] + [
+            clouds.server('s1', 'a'), clouds.server('s2', 'a')])
+
+        def places(**loads):
+            found = plan(cloud, '8:4096', pinned=['sb', 'sc', 'sd'], loads=loads)
+            self.assertEqual(('a',), found.hosts)
+            return sorted(move.destination for move in found.moves)
+        self.assertEqual(['c', 'd'], places(b=.9, c=.2, d=.2))
+        self.assertEqual(['b', 'b'], places(b=.1, c=.8, d=.8))
+        self.assertEqual(2, len({*places()}))
+
     def test_a_server_that_may_not_move_stays(self):
         found = plan(self.snapshot, '8:4096', pinned=['small'])
         self.assertEqual(['other'], [move.instance_uuid for move in found.moves])
