@@ -10,7 +10,7 @@ import testtools
 
 from tests.docs import test_generated
 
-UNITS = pathlib.Path(__file__).parents[3] / 'etc/systemd'
+UNITS = pathlib.Path(__file__).parents[2] / 'etc/systemd'
 WORST_EXPOSURE = 25
 """Tenths of what systemd calls the exposure of a service: below 3 of 10 it says that it is OK."""
 
