@@ -47,17 +47,18 @@ class LossRules:
     def begin(self) -> LossRule | None:
         """Return the rule for the next plan. The time for its checks begins now. None where no
         option asks for a rule."""
-        options, ports = self._options, self._planner_ports
+        options, clock = self._options, self._planner_ports.clock
         if not (options.failover_hosts or options.failover_domains):
             return None
-        deadline = ports.clock() + SHARE * options.planning_time_limit
+        deadline = clock() + SHARE * options.planning_time_limit
 
         def left() -> float:
-            return deadline - ports.clock()
+            return deadline - clock()
+
         self._rule = LossRule(
             self._snapshot, restart_rules(options, self._policies, self._snapshot),
-            options.failover_hosts, options.failover_domains, ports.loss_memory,
-            left) if self._rule is None else self._rule
+            options.failover_hosts, options.failover_domains,
+            self._planner_ports.loss_memory, left) if self._rule is None else self._rule
         self._rule, self._moves = self._rule.after(self._moves, left), []
         return self._rule
 
