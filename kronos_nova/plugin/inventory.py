@@ -6,6 +6,7 @@ import contextlib
 import functools
 import itertools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from nova import context as nova_context
 from nova import exception as nova_exception
@@ -42,6 +43,25 @@ LOG = logging.getLogger(__name__)
 SHORT_PATIENCE = 1
 """Seconds that cells have to answer an optional query. Raised, a dead cell delays more; lowered, a
 slow cell counts as unreachable. Not measured."""
+
+
+class Records(NamedTuple):
+    """Records of cells about hosts and their instances.
+
+    nodes : (Node, name of its cell)
+    servers : Servers on the nodes
+    moves : MoveUnderWay objects
+    versions : version of the oldest nova-compute of each cell
+    numa_cells : (host, its NumaCells); empty where no server has a NUMA topology
+    devices : of :func:`~kronos_nova.plugin.nova_tables.raw_devices`; empty where no alias is known
+    """
+
+    nodes: Sequence = ()
+    servers: Sequence = ()
+    moves: Sequence = ()
+    versions: Sequence[int] = ()
+    numa_cells: Sequence = ()
+    devices: Sequence = ()
 
 
 class InProcessInventory:
@@ -114,9 +134,9 @@ class InProcessInventory:
         self._pace.begin()
         aggregates = nova_tables.aggregates(context)
         wanted = scope.HostScope(aggregates, scopes).with_ends_of(planned)
-        (nodes, servers, moves, services, numa_cells, raw), unread = self._read_cells(
-            context, wanted)
-        cells_of, pools = dict(numa_cells), self._pools(raw, servers)
+        records, unread = self._read_cells(context, wanted)
+        nodes, servers = records.nodes, records.servers
+        cells_of, pools = dict(records.numa_cells), self._pools(records.devices, servers)
         on_hosts = collections.defaultdict(set)
         for server in servers:
             on_hosts[server.host].add(server.uuid)
@@ -134,7 +154,7 @@ class InProcessInventory:
                   if nova_tables.is_listed(server) and server.host in held]
         members = kinds.zone_members(aggregates)
         zones = self._zones.read(context, [server.uuid for server in listed], members.keys())
-        oldest = min(services, default=None)
+        oldest = min(records.versions, default=None)
         wheres = {host.name: self._kinds.where(oldest, host.hypervisor_version) for host in hosts}
         instances = shape.one_of_each(
             self._instance(server, held[server.host].get(server.uuid, {}),
@@ -149,12 +169,10 @@ class InProcessInventory:
                                    for uuid, found in trees.sharing.items()),
             unread=scope.unread(aggregates, {host: why for host, why in unread.items()
                                              if host in wanted}),
-        ).with_moves_under_way(moves)
+        ).with_moves_under_way(records.moves)
 
     def _read_cells(self, context, wanted):
-        """Return (([(Node, cell name)], Servers, MoveUnderWay objects, versions of the oldest
-        nova-compute of each cell, [(host, its NumaCells)], records of devices by
-        :func:`~kronos_nova.plugin.nova_tables.raw_devices`), {host: why it was not read})."""
+        """Return (Records of all cells that answer, {host: why it was not read})."""
         everywhere = cells.mappings(context)
         # Cells have less time to answer after a reading in which one did not.
         alive, silent = cells.answering(context, everywhere,
@@ -171,8 +189,8 @@ class InProcessInventory:
             raise exception.InventoryError(problem='no cell answers')
         unread = {each.host: f'cell {cells.name(cell)} does not answer' for cell in silent
                   for each in objects.HostMappingList.get_by_cell_id(context, cell.id)}
-        return tuple([*itertools.chain(*kind)]
-                     for kind in zip(*parts, ([],) * 6, strict=True)), unread
+        return Records(*(list(itertools.chain(*kind))
+                         for kind in zip(*parts, Records(), strict=True))), unread
 
     def _pools(self, raw, servers):
         """Return {host: its Pools}, without the hosts whose devices cannot be read; empty where no
@@ -202,8 +220,10 @@ class InProcessInventory:
             # Nova's Service object caches one version for all cells, so the cell's database is
             # read.
             oldest = main_db.service_get_minimum_version(cell_context, ['nova-compute'])
-        return ([(node, cells.name(cell)) for node in found], servers, here,
-                [version for version in oldest.values() if version], [*cells_of.items()], raw)
+        return Records(
+            nodes=[(node, cells.name(cell)) for node in found], servers=servers, moves=here,
+            versions=[version for version in oldest.values() if version],
+            numa_cells=[*cells_of.items()], devices=raw)
 
     def _host(self, node, cell, tree, domains, numa_cells, pools):
         service = node.service
