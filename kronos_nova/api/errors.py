@@ -60,8 +60,9 @@ def translate(request, _response, error, _params):
     status = status_of(error)
     if status >= 500:
         # Errors of databases and of Nova may contain addresses and statements.
-        LOG.exception('%s %s failed', request.method,
-                      boundary.shown(protocol.with_slashes(request.path)))
+        LOG.exception('%(method)s %(path)s failed',
+                      {'method': request.method,
+                       'path': boundary.shown(protocol.with_slashes(request.path))})
     raise falcon.HTTPError(
         falcon.code_to_http_status(status), code=getattr(error, 'code', None),
         description=UNANSWERED.get(status) or str(error)) from error

@@ -20,6 +20,9 @@ from kronos_nova.api import routes
 
 GROUP = 'kronos_api'
 
+CORRECT_IT = 'Correct it, or remove it and the option for the defaults.'
+"""The remedy for a file of rules that has faults."""
+
 AUDIENCES = (
     policy.RuleDefault(f'kronos_{ADMIN}', 'role:admin', 'May do everything.'),
     policy.RuleDefault(
@@ -53,37 +56,44 @@ def enforcer(conf) -> policy.Enforcer:
     try:
         made.load_rules()
     except (ValueError, TypeError, AttributeError, cfg.ConfigFilesPermissionDeniedError) as error:
-        raise _refusal(conf, f'is no file of rules: {boundary.shown(error)}') from error
+        raise exception.ConfigurationError(
+            what=_file(conf), problem=f'is no file of rules: {boundary.shown(error)}',
+            remedy=CORRECT_IT) from error
     if made.policy_path is None:
         _refuse_missing(conf)
     elif not os.path.getsize(made.policy_path):
-        raise _refusal(conf, 'is empty')
+        raise exception.ConfigurationError(
+            what=_file(conf), problem='is empty', remedy=CORRECT_IT)
     for name, rule in made.file_rules.items():
         _refuse_unclear(conf, name, rule)
     _refuse_unknown_names(conf, made)
     try:
         made.check_rules(raise_on_violation=True)
     except policy.InvalidDefinitionError as error:
-        raise _refusal(conf, 'has rules that refer to no rule, or to each other in a circle: '
-                       f'{boundary.shown(error)}') from error
+        raise exception.ConfigurationError(
+            what=_file(conf), problem='has rules that refer to no rule, or to each other in a '
+            f'circle: {boundary.shown(error)}', remedy=CORRECT_IT) from error
     return made
 
 
 def _refuse_missing(conf):
     found = conf.get_location('policy_file', GROUP)
     if found is not None and found.location != cfg.Locations.opt_default:
-        raise _refusal(conf, 'is not there', remedy='Correct the path, or remove the option for '
-                                                    'the defaults.')
+        raise exception.ConfigurationError(
+            what=_file(conf), problem='is not there',
+            remedy='Correct the path, or remove the option for the defaults.')
 
 
 def _refuse_unclear(conf, name, rule):
     if rule.check_str is None:
-        raise _refusal(conf, f'has no rule for "{boundary.shown(name)}"',
-                       remedy='Correct it. "@" permits everyone, "!" no one.')
+        raise exception.ConfigurationError(
+            what=_file(conf), problem=f'has no rule for "{boundary.shown(name)}"',
+            remedy='Correct it. "@" permits everyone, "!" no one.')
     # oslo.policy logs a rule that it cannot parse, and replaces it by one that permits no request.
     if '!' in str(rule.check) and '!' not in str(rule.check_str):
-        raise _refusal(conf, f'has a rule for "{boundary.shown(name)}" that cannot be understood: '
-                       f'{boundary.shown(rule.check_str)}')
+        raise exception.ConfigurationError(
+            what=_file(conf), problem=f'has a rule for "{boundary.shown(name)}" that cannot be '
+            f'understood: {boundary.shown(rule.check_str)}', remedy=CORRECT_IT)
 
 
 def _refuse_unknown_names(conf, made):
@@ -93,16 +103,16 @@ def _refuse_unknown_names(conf, made):
     if unknown:
         name = unknown[0]
         similar = difflib.get_close_matches(str(name), made.registered_rules, 1)
-        raise _refusal(
-            conf, f'has names that no operation and no other rule has: {_quoted(unknown)}',
+        raise exception.ConfigurationError(
+            what=_file(conf),
+            problem=f'has names that no operation and no other rule has: {_quoted(unknown)}',
             remedy=f'Correct them; "{similar[0]}" is similar to the first.' if similar else
                    'Correct or remove them; the documentation of the API has all names.')
 
 
-def _refusal(conf, problem, remedy='Correct it, or remove it and the option for the defaults.'):
-    return exception.ConfigurationError(
-        what=f'[kronos_api] policy_file {conf.kronos_api.policy_file}', problem=problem,
-        remedy=remedy)
+def _file(conf):
+    """Return the option and its path, as errors name them."""
+    return f'[kronos_api] policy_file {conf.kronos_api.policy_file}'
 
 
 def _quoted(names):

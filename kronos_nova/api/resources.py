@@ -97,8 +97,9 @@ class Resource:
             with self._turns.limit(operation):
                 given = operation.run(call)
             if operation.method != 'GET':
-                LOG.info('%s by %s: %s', operation.name, given_by,
-                         protocol.with_slashes(request.path))
+                LOG.info('%(operation)s by %(user)s: %(path)s',
+                         {'operation': operation.name, 'user': given_by,
+                          'path': protocol.with_slashes(request.path)})
             response.status = operation.status
             if operation.media is not None:
                 response.content_type, response.stream = operation.media, given

@@ -129,8 +129,9 @@ class _Rows:
         with rows.serialized(self.database, *names) as session:
             for check in self._checks():
                 for wrong in list(check.find(session)) if check.fix else ():
-                    LOG.warning('Table %s, %s: %s; %s.', check.table, check.problem, _name(wrong),
-                                check.remedy)
+                    LOG.warning('Table %(table)s, %(problem)s: %(row)s; %(remedy)s.',
+                                {'table': check.table, 'problem': check.problem,
+                                 'row': _name(wrong), 'remedy': check.remedy})
                     check.fix(session, wrong)
 
     def _checks(self) -> Iterator[_Check]:

@@ -131,8 +131,9 @@ class DrainService:
         if service.status != 'disabled':
             self.hosts.disable(drain.host, reason(drain))
         if self.drains.enter(drain, (drains.REQUESTED,), drains.DRAINING, is_ours=is_ours):
-            LOG.info('Host %s is drained by order of %s%s', drain.host, drain.requested_by,
-                     f': {drain.reason}' if drain.reason else '')
+            LOG.info('Host %(host)s is drained by order of %(operator)s%(reason)s',
+                     {'host': drain.host, 'operator': drain.requested_by,
+                      'reason': f': {drain.reason}' if drain.reason else ''})
         elif self.drains.get(drain.uuid).state in drains.OPENED:
             # The drain was released during the request to Nova to disable the host.
             self._open(drain)

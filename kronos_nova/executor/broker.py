@@ -198,8 +198,8 @@ class ResultEndpoint:
             LOG.error('A result of version %s from %s is left to a newer Kronos',
                       boundary.shown(version), publisher)
             return
-        LOG.debug('%s of move %s from %s', boundary.shown(event_type), boundary.shown(move_uuid),
-                  publisher)
+        LOG.debug('Received notification %s of move %s from %s', boundary.shown(event_type),
+                  boundary.shown(move_uuid), publisher)
         if payload.get('final'):
             self._settle_if_known(move_uuid, publisher)
 

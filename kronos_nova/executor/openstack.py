@@ -99,7 +99,8 @@ class OpenStackComputeApi:
         answer = self._request(move.instance_uuid, 'POST', f'/servers/{move.instance_uuid}/action',
                               json={'confirmResize': None})
         if answer.status_code >= 400:
-            LOG.debug('Confirm instance %s: %s', move.instance_uuid, _message(answer))
+            LOG.debug('Nova refused to confirm the cold migration of instance %s: %s',
+                      move.instance_uuid, _message(answer))
 
     def migration(self, move):
         found = self._migration(move)
@@ -132,7 +133,9 @@ class OpenStackComputeApi:
             move.instance_uuid, method,
             f'/servers/{move.instance_uuid}/migrations/{found["id"]}{path}', **kwargs)
         if answer.status_code >= 400:
-            LOG.debug('%s migration %s%s: %s', method, found['uuid'], path, _message(answer))
+            LOG.debug('Nova refused %(method)s of migration %(migration)s%(path)s: %(answer)s',
+                      {'method': method, 'migration': found['uuid'], 'path': path,
+                       'answer': _message(answer)})
         return answer.status_code < 400
 
     def _migration(self, move):

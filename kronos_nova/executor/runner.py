@@ -462,8 +462,11 @@ class Runner:
         self._clocks.pop(move.uuid, None)
         why = f': {detail}' if detail else ''
         tries = f', at try {move.retry_count + 1}' if move.retry_count else ''
-        LOG.info('Move %s of instance %s from %s to %s is %s%s%s%s', move.uuid,
-                 move.instance_uuid, move.source, move.destination, state, took, tries, why)
+        LOG.info('Move %(move)s of instance %(instance)s from %(source)s to %(destination)s is '
+                 '%(state)s%(after_seconds)s%(at_try)s%(because)s',
+                 {'move': move.uuid, 'instance': move.instance_uuid, 'source': move.source,
+                  'destination': move.destination, 'state': state, 'after_seconds': took,
+                  'at_try': tries, 'because': why})
         self.announce(ended)
 
     def _is_overdue(self, move):

@@ -46,9 +46,11 @@ def install() -> None:
     replaced."""
     for name, method in _REPLACED.items():
         if _parameters(getattr(_SEMAPHORE, name, None)) != _parameters(method):
-            LOG.warning('%s.%s of this keystoneauth is not the one that Kronos knows and is not '
-                        'replaced. If the clock is set back, requests to other services may be '
-                        'delayed.', _SEMAPHORE.__name__, name)
+            LOG.warning('keystoneauth keeps its own clock for requests: Kronos replaces '
+                        '%(class)s.%(method)s, but the method of this keystoneauth has other '
+                        'parameters. If the clock of this host is set back, requests to other '
+                        'services may be delayed: restart this service then.',
+                        {'class': _SEMAPHORE.__name__, 'method': name})
             return
     for name, method in _REPLACED.items():
         setattr(_SEMAPHORE, name, method)
