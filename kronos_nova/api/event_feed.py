@@ -35,8 +35,8 @@ HEARTBEAT_SECONDS = 10.0
 half a minute; lowered, more is sent for nothing. Only a write shows that a listener is gone."""
 
 LONGEST_SECONDS = 600.0
-"""Maximum seconds of one stream. Raised, a listener whose token was revoked listens longer;
-lowered, pages connect more often. Not measured."""
+"""Maximum seconds of one stream of events. Raised, a listener whose token was revoked receives
+events for longer; lowered, pages connect more often. Not measured."""
 
 KEPT = datetime.timedelta(minutes=10)
 """Time for which ended objects are sent to new listeners. Raised, an answer is larger; lowered,
@@ -60,8 +60,9 @@ FIRST_LOOK_SECONDS = 20.0
 later; lowered, a slow database counts as down. It is longer than the retries of a transaction."""
 
 IDLE_SECONDS = 30.0
-"""Seconds for which the thread continues without listeners. Raised, the database is read for
-nothing; lowered, a page that is reloaded waits for a first reading. Not measured."""
+"""Seconds for which the thread that reads events continues without listeners. Raised, the database
+is read for longer without need; lowered, a page that is reloaded waits for a first reading. Not
+measured."""
 
 RETRY_MILLISECONDS = 2000
 """Milliseconds after which a page connects again. Raised, pages are stale for longer; lowered, a

@@ -45,9 +45,9 @@ many addresses takes more memory, some 200 bytes each; lowered, the oldest count
 earlier."""
 
 AT_ADDRESS, OF_USER = 4, 10
-"""Maximum numbers of wrong passwords, as multiples of ``login_tries``: from one address, and for
-one user from all addresses. Raised, passwords can be tried longer; lowered, people behind one proxy
-lock each other out, and an attacker locks out a user."""
+"""Maximum numbers of wrong passwords, as multiples of ``login_tries``: from one address for all
+users, and for one user from all addresses. Raised, an attacker can try more passwords; lowered,
+people behind one proxy lock each other out, and an attacker can lock out a user. Not measured."""
 
 BLANKS = re.compile(r'\s+(?=@|$)')
 """Blanks at the end of the name of a user or a domain."""

@@ -27,20 +27,21 @@ UNUSABLE = {
     sqlite3.SQLITE_PERM, sqlite3.SQLITE_ABORT, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOLFS, sqlite3.SQLITE_AUTH}
-"""Primary result codes of SQLite whose cause is the machine. All other codes have their cause in
+"""Primary result codes of SQLite for errors that the machine causes. All other errors are caused by
 the content of the file."""
 
 ERRORS = (db_exc.DBError, sa_exc.DBAPIError, sqlite3.Error)
 """Errors of a database call. oslo.db passes most errors of SQLite on unchanged."""
 
 BUSY_TIMEOUT_MS = 250
-"""Milliseconds to wait for another process's lock. Raised, all other claims of the host wait
-longer; lowered, more claims are not stored, which costs less than a host that stops responding. Not
-measured."""
+"""Milliseconds to wait for a lock of the file that another process holds. Raised, all other claims
+of the host wait longer; lowered, more claims are not stored. Chosen short, because a claim that is
+not stored costs less than a host that stops responding; not measured."""
 
 MOST_SECONDS = 1.0
-"""Seconds of work that SQLite may do to open a file. Raised, a start with a damaged file takes
-longer; lowered, a slow disk makes a good file look damaged. 10,000 claims take 0.05 s."""
+"""Maximum seconds of SQLite's work to open a file of claims. Raised, a start with a damaged file
+takes longer; lowered, a good file on a slow disk is taken for a damaged one. Opening a file of
+10,000 claims takes 0.05 s."""
 
 MOST_ROWS = 50_000
 """Maximum number of claims in one file. Raised, a damaged file takes more memory; lowered, the

@@ -53,9 +53,9 @@ AGAIN_SECONDS = 5
 must; lowered, it is refused more often. Not measured."""
 
 LARGER = 10
-"""Factor of ``max_request_body_size`` above which a body is refused while it arrives. Raised,
-people without a token can use more memory; lowered, a body that is a little too large gets no
-explanation. Not measured."""
+"""Size above which a body is refused while it arrives, as a factor of ``max_request_body_size``.
+Raised, people without a token can use more memory; lowered, the client of a body that is a little
+too large gets no explanation. Not measured."""
 
 ANSWER_SECONDS = 5
 """Seconds that the control database has to connect, and to answer. Raised, threads wait longer for

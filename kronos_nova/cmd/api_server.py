@@ -24,15 +24,16 @@ WHOLE_SECONDS = 60
 place longer; lowered, a snapshot of many MiB cannot be sent over a slow line."""
 
 SLOWEST_BYTES = 1024
-"""Bytes a second at which a client has to read a finished answer, after WHOLE_SECONDS. Raised,
-downloads over slow lines are cut off; lowered, slow connections hold their place longer. A modem
-takes several times as many."""
+"""Least bytes a second at which a client has to read a finished answer, once WHOLE_SECONDS have
+passed. Raised, downloads over slow lines are cut off; lowered, slow connections hold their place
+longer. Chosen because even a modem reads several times as many."""
 
 MOST_CONNECTIONS = 1000
-"""Connections, in addition to those of listeners, from which a new one takes the place of the one
-whose client has stalled longest. Raised, each turn of the loop takes longer; lowered, clients that
-rest between requests have to connect again. With 1,100 connections that send or read a byte now and
-then, the health check takes less than a second on a loaded machine with two cores."""
+"""Maximum number of connections, without those that listen to events. When there are more, the
+connection whose client has stalled longest is closed. Raised, each turn of the server's loop takes
+longer; lowered, clients that pause between requests have to connect again. Measured with 1,100
+connections that send or read a byte now and then: the health check takes less than a second on a
+loaded machine with two cores."""
 
 PATIENCE_SECONDS = 1.0
 """Seconds for which a new connection is kept before it may be closed in favour of another. Raised,

@@ -27,11 +27,12 @@ from kronos_nova.policies.models import ABSOLUTE
 from kronos_nova.record import writer
 
 DOUBLED = 0.1
-"""Change of a value by a second series of its target, as a part of the largest value of the answer,
-from which there is a warning. Raised, a target that is scraped twice is missed where only small
-servers are affected; lowered, rates at two different times cause a warning. A CPU that counts twice
-changes a profile by half. Measured on a busy machine: the load of a host at .04 differed by more
-than .01, with another host at .57."""
+"""Difference that a second series of the same target makes to a value, as a part of the largest
+value of the answer, from which there is a warning. Raised, a target that is scraped twice is missed
+where it only affects small servers; lowered, rates that were computed at two different times cause
+a warning. Chosen between two cases: a CPU that counts twice changes a profile by half; on a busy
+machine, where the largest load was .57, the two values of a host with a load of .04 differed by
+more than .01."""
 IOWAIT = 0.05
 """Share of a host's CPU time in iowait from which a query that counts iowait as load causes a
 warning. Raised, hosts with slow disks seem busy without a warning; lowered, hosts with ordinary

@@ -16,8 +16,9 @@ answer, and the services ask again.
 
 OPTS = [
     cfg.IntOpt('plans_retention_days', mutable=True, default=90, min=0, help="""
-Days for which the row of a plan is kept after the plan has ended or, if it was only observed, was
-made for the last time. A plan is kept at least as long as its moves.
+Days for which the row of a plan is kept, from the end of the plan. A plan at level ``observe`` has
+no end: its days count from the last evaluation that planned the same moves. A plan is kept at least
+as long as its moves.
 
 By default, 90 days. 0 keeps plans for ever.
 

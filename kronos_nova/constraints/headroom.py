@@ -1,5 +1,6 @@
-"""The rule that no move lifts its destination above the ``capacity_threshold`` of a policy, in its
-score or in the answer to its capacity query."""
+"""The rule that a move leaves its destination at or below the ``capacity_threshold`` of every
+policy. The threshold limits the load of the host in the policy, and the answer to the policy's
+capacity query for the host."""
 
 import numpy as np
 

@@ -58,33 +58,32 @@ class PastTry:
 class PlanningHistory:
     """The cooldowns, quarantines and recent moves that a cycle reads before it plans.
 
-    under_way : aggregate to a text about its plan that is approved or in progress
-    proposals : aggregate to the AggregateReport of its plan that waits for approval
-    aggregates, instances : name of the aggregate, or uuid of the instance, to the seconds left of
-        its cooldown, which is over at 0 or less
-    spread : aggregate to the seconds until its load may be spread again, 0 or less if it may be now
-    refused : uuid of each instance that is not moved because Nova refused every host tried for it,
-        to the seconds left of that
-    refused_hosts : uuid of an instance to {destination: error} of its moves that Nova refused to
-        begin
-    quarantines : uuid of an instance to the seconds left of its quarantine, or :data:`INDEFINITE`
-    imbalanced : aggregate to the number of consecutive cycles, up to the last one, in which it was
-        imbalanced
+    under_way : {aggregate: text about its plan} for each plan that is approved or in progress
+    proposals : {aggregate: AggregateReport} for each plan that waits for approval
+    aggregates, instances : {name of an aggregate, or uuid of an instance: seconds left of its
+        cooldown}; the cooldown is over at 0 or less
+    spread : {aggregate: seconds until its load may be spread again}; 0 or less if that is permitted
+        now
+    refused : {uuid: seconds for which the instance is not tried again}, of instances for which Nova
+        refused every host that was tried
+    refused_hosts : {uuid of an instance: {destination: error}}, of moves that Nova refused to begin
+    quarantines : {uuid of an instance: seconds left of its quarantine, or :data:`INDEFINITE`}
+    imbalanced : {aggregate: number of the last cycles in a row in which it was imbalanced}
     moves : completed live migrations within the longer of ``no_return_window`` and ``server_grace``
     tries : moves of Kronos that ended within ``experience_window``, from which durations are learnt
-    projects_moved : project to the number of moves of its instances in the last day, without moves
-        that emptied hosts
-    instances_moved : instance uuid to the number of its moves in the last week, without moves that
-        emptied hosts
-    instances_moved_today : as ``instances_moved``, for the last 24 hours
-    load_stats : aggregate to {policy: LoadStats of its instances}
+    projects_moved : {project: number of moves of its instances in the last 24 hours}; moves that
+        emptied hosts do not count
+    instances_moved : {uuid of an instance: number of its moves in the last week}; moves that
+        emptied hosts do not count
+    instances_moved_today : the same numbers for the last 24 hours
+    load_stats : {aggregate: {policy: LoadStats of the aggregate's instances}}
     endless : uuids of instances that write memory too fast for a live migration to end
-    doubted : aggregate to the (policy, host) pairs whose score failed a check in the last
-        evaluation; see :mod:`kronos_nova.load.belief`
-    caused : uuid of an instance to the number of moves of other instances in the last day that its
-        load caused
-    homes : instance uuid to (its host, the host on which it would be without moves for load); None
-        where this is not known of any instance
+    doubted : {aggregate: (policy, host) pairs whose score failed a check of
+        :mod:`kronos_nova.load.belief` in the last evaluation}
+    caused : {uuid of an instance: number of moves of other instances that its load caused in the
+        last 24 hours}
+    homes : {uuid of an instance: (its host, the host on which it would be without the moves for
+        load)}; None where that is known of no instance
     """
 
     under_way: Mapping[str, str] = field(default_factory=dict)
@@ -109,10 +108,9 @@ class PlanningHistory:
 
     def clamped(self, aggregate: float, instance: float, quarantine: float) -> 'PlanningHistory':
         """Return a copy in which no cooldown or quarantine lasts longer than the present options
-        say. All parameters are in seconds.
+        say. A quarantine that has no end is not shortened. All parameters are in seconds.
 
-        :param quarantine: longest quarantine; with -1 no quarantine is shortened, and one without
-            an end never is
+        :param quarantine: longest quarantine; :data:`INDEFINITE` for no limit
         """
         return dataclasses.replace(
             self,

@@ -242,8 +242,8 @@ class Cycle:
     @staticmethod
     def _whole_units(options: EngineOptions,
                      units: Mapping[str, frozenset[str]]) -> EngineOptions:
-        """Return the options without the aggregates that share hosts with an aggregate outside the
-        options, which another worker may be planning."""
+        """Return the options without some of the aggregates that they name: those that share hosts
+        with an aggregate that they do not name. Another worker may be planning that aggregate."""
         names = options.aggregates
         if names is None:
             return options

@@ -114,13 +114,13 @@ def _roomiest_but(state: State, step: Step) -> Alternative | None:
 
 
 LOOKED_AT = 2000
-"""Maximum number of instances on the coldest hosts for which ``pack`` explains why they stay.
-Raised, a report takes longer; lowered, instances have no explanation more often. Only instances on
-the coldest hosts keep a host in use; not measured."""
+"""Maximum number of instances for which a report of ``pack`` explains why they stay, those on the
+least loaded hosts. Raised, a report takes longer; lowered, fewer instances have an explanation. The
+limit is on these hosts because ``pack`` would empty them first; not measured."""
 
 NEAREST = 16
 """Maximum number of destinations for which rules are evaluated to explain why one instance stays.
-Raised, a report takes longer; lowered, the reasons are those of fewer hosts. Not measured."""
+Raised, a report takes longer; lowered, the explanation considers fewer hosts. Not measured."""
 
 PAIRS_AT_ONCE = 1_000_000
 """Pairs of instance and host that rules evaluate in one call. Raised, a call takes more memory;
@@ -294,9 +294,10 @@ def _packing(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray,
 
 
 OTHERS = 3
-"""Number of live migrations within ``no_return_window`` from which another balancer is reported:
-those that others made of servers that Kronos has moved. Raised, it is reported later; lowered, an
-operator who moves two servers back counts as a balancer."""
+"""Number of live migrations within ``no_return_window`` from which a report warns about another
+balancer. Only migrations count that others requested, of servers that Kronos has moved too. Raised,
+another balancer is reported later; lowered, an operator who moves two servers back counts as a
+balancer. Not measured."""
 
 
 def below_noise(policies: Iterable[Policy], noise: Mapping[str, float]) -> Iterator[str]:

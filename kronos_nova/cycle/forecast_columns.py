@@ -32,9 +32,9 @@ MOST_SERIES = 200_000
 takes more memory; lowered, large clouds have no forecast. Chosen as more than the servers of one
 Nova."""
 MOST_POINTS = 200_000
-"""Maximum number of points in one answer of Prometheus, which limits the hours of a query. Raised,
-reading takes more memory; lowered, there are more queries. Chosen because such an answer takes some
-30 MiB."""
+"""Maximum number of points in one answer of Prometheus. A query for more points is divided by
+hours. Raised, reading takes more memory; lowered, there are more queries. Chosen because an answer
+of this size takes some 30 MiB."""
 PAUSE = 900.0
 """Seconds after which a failed query is repeated. Raised, forecasts are missing longer after an
 outage; lowered, more cycles wait for a Prometheus that does not answer. Not measured."""

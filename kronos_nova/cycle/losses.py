@@ -32,25 +32,29 @@ FIRST_SECONDS = 5.0
 a start takes longer; lowered, in a large cloud more hosts are not judged then. Chosen: 1,000 hosts
 with 30,000 servers take 2.4 (``python -m bench failover``)."""
 MOST_SECONDS = 20.0
-"""Maximum seconds of the time for judging that unused parts of evaluations may add up to. Raised,
-single evaluations are longer; lowered, clouds whose judgement takes longer than that are judged in
-parts. Chosen as four times the first round."""
+"""Maximum seconds of time for judging that may be saved up from several evaluations. Raised, a
+single evaluation may take longer; lowered, more clouds are judged in parts, because judging the
+whole cloud takes longer than this. Chosen as four times :data:`FIRST_SECONDS`."""
 LEAST_SECONDS = 0.05
-"""Least number of seconds that each evaluation adds to the time that may be spent on judging,
-however short the evaluation is. Raised, evaluations of small clouds may take longer; lowered, their
-verdicts are renewed less often. Chosen because 40 hosts with 1,200 servers take this time."""
+"""Least number of seconds that each evaluation adds to the time saved up for judging, however short
+the evaluation is. Raised, evaluations of small clouds may take longer; lowered, the verdicts on
+small clouds are renewed less often. Chosen because judging 40 hosts with 1,200 servers takes this
+time."""
 SAVED = 1.25
-"""Accumulated seconds at which a new round begins, as a multiple of the duration of the last round.
-That duration leaves out the check whether servers also restart in the order in which Nova restarts
-them. Raised, rounds are rarer and make this check for more hosts; lowered, for fewer hosts."""
+"""Seconds of saved time at which a new round of judging begins, as a factor of the duration of the
+last round. The duration does not include the check whether servers also restart in the order in
+which Nova restarts them, for which the rest of the time is used. Raised, rounds are rarer, and this
+check is made for more hosts; lowered, rounds are more frequent, and this check is made for fewer
+hosts. Not measured."""
 COLD = 3.0
-"""Factor by which the first round takes longer than the others, which use the places found before.
-Raised, the second round begins sooner and may not judge all hosts; lowered, it begins later.
-Chosen: 2.4 and 0.75 seconds for 1,000 hosts (``python -m bench failover``)."""
+"""Factor by which the first round of judging takes longer than later rounds, which try the places
+found before. Raised, the second round begins sooner, and its time may not suffice for all hosts;
+lowered, the second round begins later. Measured: 2.4 and 0.75 seconds for 1,000 hosts (``python -m
+bench failover``)."""
 MOST_FLAVORS = 10
-"""Maximum number of flavors whose slots are counted. Raised, there are more series and longer
-rounds; lowered, fewer flavors can be watched. Chosen so that an aggregate has as many series of
-slots as of losses."""
+"""Maximum number of flavors whose slots are counted. Raised, the exporter has more series, and
+rounds of judging take longer; lowered, fewer flavors can be watched. Chosen so that an aggregate
+has as many series of slots as of losses."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

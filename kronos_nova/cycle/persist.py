@@ -41,7 +41,8 @@ STATE_OF = {automation.OFF: plans.OBSERVED, automation.OBSERVE: plans.OBSERVED,
 
 WORDS = {plans.NO_DATA: 'without data', plans.NO_MOVE: 'imbalanced or hot, and no move is of use',
          plans.COOLING: 'left alone'}
-"""Words of the log for outcomes, in place of the outcome's own word where that is not clear."""
+"""{outcome of an evaluation: its words in the log}, for the outcomes whose names are not clear
+there."""
 
 
 def still_doubted(report: plans.AggregateReport, before: Set[tuple[str, str]],

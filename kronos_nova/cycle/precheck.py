@@ -32,21 +32,21 @@ from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners.base import Limits
 
 ENOUGH = 3
-"""Refusals of the scheduler after which no other host is tried for an instance. Raised, each
-instance costs more calls of the scheduler; lowered, an instance stays because of a few unusual
-hosts. A filter that refuses an instance for pinned CPUs, a device or an image mostly refuses it
-everywhere; not measured."""
+"""Number of refusals of Nova's scheduler after which no other host is tried for an instance.
+Raised, each instance costs more requests to the scheduler; lowered, an instance stays because of a
+few unusual hosts. Chosen because a filter that refuses an instance for pinned CPUs, a device or an
+image mostly refuses it for every host; not measured."""
 
 FEW_HOSTS = 10
-"""Number of possible destinations up to which all of them are tried before an instance is not moved
-for some time. Raised, an instance that every host refuses costs more calls of the scheduler;
-lowered, an instance that only few hosts can hold is given up before the right host was tried.
-Chosen as the hosts of a rack that carry a device."""
+"""Number of possible destinations of an instance up to which the scheduler must refuse all of them
+before the instance is left in place for some time. Raised, an instance that no host takes costs
+more requests to the scheduler; lowered, an instance that only few hosts can hold is given up before
+the right host was tried. Chosen as the number of hosts of a rack that have a certain device."""
 
 PLANNING_SHARE = 0.6
-"""Part of planning_time_limit that the search for a plan may use. Raised, the scheduler can be
-asked about fewer moves, which takes some 50 ms each; lowered, the search ends earlier. The rest is
-for these requests, and for another plan without the refused moves."""
+"""Part of planning_time_limit that the search for a plan may use. The rest is for requests to the
+scheduler, some 50 ms for each move, and for another search without the refused moves. Raised, the
+scheduler is asked about fewer moves; lowered, the search ends earlier. Not measured."""
 
 OUT_OF_TIME = Verdict(unasked='planning_time_limit was over')
 NO_ANSWER = Verdict(unasked='an earlier question had no answer')

@@ -111,7 +111,7 @@ NEEDS_RESTRAINT = ('[kronos] restraint is 0, and without it every cycle would mo
 UNEVEN = 'pack', 'relieve'
 
 DOUBTFUL = ('quarantine', 'refused', 'endless')
-"""Reasons for which an instance stays if another move of it is likely to fail."""
+"""Reasons for which an instance is not moved because a move of it is likely to fail again."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

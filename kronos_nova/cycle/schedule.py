@@ -32,29 +32,30 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.units import MIB_PER_GIB
 
 BEFORE = {plan.EVACUATE: 3.0, plan.AFFINITY: 2.0, plan.RELIEVE: 1.0}
-"""Addition to the score of a move's source by phase (no unit); moves from sources with higher sums
-start first. Fixed: a score is at most 1, so that phases begin one after the other."""
+"""Number (no unit) that is added to the score of a move's source, by the phase of the move. Moves
+start in the order of these sums, the highest first. Fixed: a score is at most 1, so that phases
+begin one after the other."""
 MIGRATING = 'migrating'
 ROUNDS = 5
-"""Maximum number of plans that are tried until all moves of one can begin in time. Raised, an
-evaluation takes longer; lowered, late moves are dropped from more plans. Two are mostly enough;
-moves that wait for each other on one host need more."""
+"""Maximum number of plans, each for a smaller budget, that are made until all moves of a plan can
+begin in time. Raised, an evaluation takes longer; lowered, late moves are dropped from more plans.
+Two plans are mostly enough; more are needed where many moves wait for each other on one host."""
 SURE = 0.98
-"""Budget of the third and later plans, as a part of the moves that were in time. Raised to 1, one
-or two moves are late each time, because the next plan has other moves; lowered, time is left
-unused."""
+"""Budget of the third and each later plan, as a part of the number of moves that could begin in
+time in the plan before. Raised to 1, one or two moves are late again, because the next plan has
+other moves; lowered, time is left unused. Not measured."""
 LARGER = 1.04
-"""Factor by which the number of moves has to grow for another search, where a plan leaves time
-unused. Raised, more moves that could begin in time are left out; lowered, another search is made
-for a few moves."""
+"""Factor by which the budget has to grow for another search to be made where a plan leaves time
+unused. Raised, more moves that could begin in time are left out; lowered, searches are made for a
+few moves more. Not measured."""
 SAMPLED = 256
 """Number of instances whose durations of moves are predicted in order to estimate the number of
 moves that fit into a time. Raised, a prediction takes longer; lowered, it is less exact. Not
 measured."""
 AMPLE = 2.0
-"""Budget of the first plan, as a factor of the number of typical moves that fit into the time.
-Raised, the first plan has more late moves; lowered, plans of short moves use less than the time.
-Not measured."""
+"""Moves in the budget of the first plan, as a factor of the number of moves of typical duration
+that fit into the time. Raised, the first plan has more late moves; lowered, plans of short moves
+leave time unused. Not measured."""
 MOST_SCHEDULED = 2000
 """Maximum number of moves whose start is predicted; further moves begin in the order in which they
 were planned. Raised, a schedule takes longer, with the square of the moves; lowered, the order of

@@ -416,7 +416,8 @@ METHODS = (
     # Load is spread evenly, or packed on few hosts.
     Method(_may_spread, lambda _due, name, _options: planners.load(name)),
 )
-"""The planners of a plan, in the order in which they run and share one budget of moves."""
+"""The planners that make one plan, in the order in which they run. They share one budget of
+moves."""
 
 
 def _planners(problem: Problem, due: DuePhases, name: str,

@@ -14,7 +14,7 @@ CLOCKS_APART = datetime.timedelta(seconds=60)
 AGGREGATE = 'aggregate'
 INSTANCE = 'instance'
 SPREAD = 'spread'
-"""Scope of a cooldown during which the load of an aggregate is not spread, but all other moves are
+"""Name of the cooldown during which no load is spread in an aggregate; all other moves are
 planned."""
 
 

@@ -24,7 +24,8 @@ MOVED_BYTES = 'moved_bytes'
 MOVE_SECONDS = 'move_seconds'
 """Seconds of completed moves, from Nova's answer to the request until the end."""
 MOVES_BY_SECONDS = 'moves_by_seconds'
-"""Number of completed moves by duration: ``le`` is the smallest of SECONDS that is not shorter."""
+"""Number of completed moves by duration. The label ``le`` is the smallest of SECONDS that is at
+least the duration."""
 CYCLES = 'cycles'
 DROPPED_NOTIFICATIONS = 'dropped_notifications'
 AUDIT_FINDINGS = 'audit_findings'

@@ -54,7 +54,8 @@ TABLES = (
     DatedTable(models.DrainRow, ('requested_at', 'looked_at', 'finished_at'),
                {'deadline': 'requested_at'}),
     DatedTable(models.MaintenanceRow, ('requested_at', 'runner_at')))
-"""The tables whose times decide something. Times in records of past events are not corrected."""
+"""The tables whose times affect decisions of Kronos. Times in records of past events are not
+corrected."""
 
 
 class FutureTimes:

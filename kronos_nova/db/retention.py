@@ -1,4 +1,4 @@
-"""Deletion of rows that are too old, some at a time.
+"""Deletion of rows that are older than their retention, a few at a time.
 
 Rows that are still needed are kept at any age: plans that wait or run, with their moves and
 reports, quarantines without an end, repairs that were not closed, and drains whose host was not
@@ -261,8 +261,9 @@ SELECTS = {'events': _events, 'reports': _reports, 'moves': _moves, 'plans': _pl
 KEPT_AS = {'switch_events': 'operations', 'drains': 'operations', 'maintenances': 'operations',
            'holds': 'operations',
            'server_names': 'moves', 'load_sums': 'sums', 'move_sums': 'sums'}
-"""The retention option of each table that has none of its own name."""
+"""{table: the retention option that applies to it}, for each table without an option of its own
+name."""
 DEPENDENTS = {models.MoveRow: (models.MoveEventRow.move_uuid,),
               models.PlanRow: (models.ReportRow.plan_uuid,)}
-"""Columns of other tables whose rows are deleted with a row that they refer to, also where their
-own retention is longer."""
+"""{table: columns of other tables that refer to its rows}. The rows with these references are
+deleted together with the row that they refer to, even where their own retention is longer."""

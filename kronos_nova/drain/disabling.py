@@ -20,9 +20,9 @@ from kronos_nova.executor.ports import ExecutorPorts
 LOG = logging.getLogger(__name__)
 
 LOOK_AGAIN_SECONDS = 15
-"""Seconds between two checks whether a host is still disabled, and still empty. Raised, servers are
-moved off for longer after an operator has enabled the host; lowered, Nova has more requests,
-because a drain may last for days."""
+"""Seconds between two checks whether the host of a drain is still disabled, and still empty.
+Raised, servers are moved off for longer after an operator has enabled the host; lowered, Nova has
+more requests for a drain that may last for days. Not measured."""
 
 RUNNING, OFF = 'ACTIVE', 'SHUTOFF'
 """Statuses of a server before and after it is stopped."""

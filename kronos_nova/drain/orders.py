@@ -53,7 +53,8 @@ class Wish:
     keep_spare: int = 0
 
     def to_drain(self, host: str) -> drains.Drain:
-        """Make the Drain of a host with these options. Its aggregate is still empty."""
+        """Make the Drain of a host with these options. The caller sets the aggregate of the Drain
+        later."""
         return drains.Drain(
             uuid=uuidutils.generate_uuid(), host=host, aggregate='', state=drains.REQUESTED,
             requested_by=self.who, requested_at=clock.utcnow(), reason=self.reason,

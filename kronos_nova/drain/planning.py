@@ -58,8 +58,8 @@ ANY_IMBALANCE = 1e6
 that no move is planned to balance load."""
 
 WITHOUT_END = 100_000
-"""Maximum number of moves of a plan for drains. Fixed: more than a search finds within the time
-limit of a plan."""
+"""Maximum number of moves of a plan for drains, which stands for no limit. Fixed: more than a
+search finds within the time limit of a plan."""
 
 FAILURES = 2
 """Number of times that moving a server may fail, after all its retries, before the drain is

@@ -56,8 +56,8 @@ STAYS, LEAVES = 'stays', 'leaves'
 
 OOM_SCORE = 500
 """Score of this process for the kernel's out-of-memory killer (no unit, at most 1000). Raised, the
-kernel ends it before other processes that are as large; lowered, it may end one that serves
-requests. Not measured."""
+kernel ends this process although others are larger; lowered, the kernel may end a process that
+serves requests instead. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,11 +20,12 @@ BATCH = 20
 are repeated after a crash; lowered, the database has more transactions. Not measured."""
 
 FIRST_PAUSE = 1
-"""Seconds before a broker that refused is tried again; each further pause is twice as long. Raised,
-notifications are late after a short outage; lowered, the log has more lines."""
+"""Seconds before notifications are sent again to a broker that refused them; each further pause is
+twice as long. Raised, notifications are late after a short outage; lowered, the log has more
+lines."""
 LONGEST_PAUSE = 60
-"""Seconds of the longest of these pauses. Raised, notifications are late after a long outage;
-lowered, the log has more lines."""
+"""Maximum seconds between two attempts to send notifications to a broker that refuses them. Raised,
+notifications are late after a long outage; lowered, the log has more lines."""
 
 
 class Deliverer:

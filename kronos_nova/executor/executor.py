@@ -15,7 +15,8 @@ from kronos_nova.objects.move import request_id
 LOG = logging.getLogger(__name__)
 
 FORGOTTEN_AFTER = datetime.timedelta(hours=1)
-"""Time for which a process that died is still listed, so that an operator sees that it is dead."""
+"""Time for which a process that died stays in the list of processes, so that an operator sees that
+it is dead."""
 
 
 class Executor:

@@ -31,8 +31,9 @@ class ReadingPace:
 
     @contextlib.contextmanager
     def step(self):
-        """Run a part of a reading, and then pause for as long as it took, so that a reading does
-        not load the database all of the time. Parts may run at the same time in several threads.
+        """Run a part of a reading, and then pause for as long as the part took, so that a reading
+        does not load the database all of the time. Parts may run at the same time in several
+        threads.
         """
         begun = self._monotonic()
         yield

@@ -29,9 +29,10 @@ FEW = 100
 """Number of providers up to which one is read at a time. Raised, a cycle takes longer; lowered,
 small clouds use more processors at once for no gain. Not measured."""
 SLOW = .15
-"""Seconds for reading one provider from which placement or the network counts as slow, and not this
-host's processors. Raised, a slow network makes a cycle exceed its time limit; lowered, a busy
-controller gets more work. Chosen as ten times the usual time. Not measured."""
+"""Seconds for reading one provider from which placement or the network is taken to be slow, and
+more providers are read at once. Raised, a cycle exceeds its time limit where the network is slow;
+lowered, a controller whose processors are busy gets more work. Chosen as ten times the usual time;
+not measured."""
 PARALLEL_SLOW_READS = 8
 """Number of providers that are read at once where each is slow. Raised, placement gets more
 requests at once; lowered, a cycle may be killed at its limit. Not measured."""

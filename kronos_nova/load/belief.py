@@ -22,31 +22,35 @@ from kronos_nova.policies.models import ABSOLUTE
 
 SCORE, PROFILE = UNBELIEVED
 SHARED = 1.05
-"""Ratio of the sum of a host's profiles to its score from which the profiles are scaled down to the
-score. Raised, moves of servers that share memory (KSM) seem to gain too much; lowered, differences
-between averages at different times change weights. Chosen as the usual difference of two averages
-over different times."""
+"""Ratio of the summed loads of a host's servers to the load of the host above which the loads of
+the servers are scaled down to fit. Raised, moves of servers that share memory (KSM) seem to gain
+too much; lowered, the loads of servers change because servers and hosts are measured at different
+times. Chosen as the usual difference of two averages over different times."""
 NOTHING = 0.01
-"""Sum of the profiles of a host, as a share of the host, from which a score of 0 is a
-contradiction. Raised, hosts with few small servers are believed to be empty; lowered, rounding
-makes hosts unbelieved. Chosen as less than the load of one idle server."""
+"""Summed load of a host's servers, as a share of the host, from which a measured host load of 0 is
+taken for an error. Raised, hosts with few small servers are believed to be without load; lowered,
+rounding errors make a correct 0 unbelieved. Chosen as less than the load of one idle server."""
 LEAST_BELIEVED = 0.5
-"""Part of the measured hosts that must be believed for a policy to have data. Raised, one broken
-exporter stops a small aggregate; lowered, plans are made for the few hosts that are left."""
+"""Part of the measured hosts whose load must be believed for the policy to be used in plans.
+Raised, one broken exporter stops planning in a small aggregate; lowered, plans are made for the few
+hosts that are believed. Not measured."""
 FAINT = 0.02
-"""Least sum of all profiles, as a part of the sum of all scores, for which the profile is in the
-unit of the scores. Raised, clouds whose hosts are busy without their servers have no data; lowered,
-a profile in another unit is accepted. Chosen as twice the largest part that a profile in a wrong
-unit has: a hundredth, for fractions instead of percent."""
+"""Least sum of the loads of all servers, as a part of the sum of the loads of all hosts, at which
+both are taken to be in the same unit. Raised, policies are not used in clouds whose hosts are busy
+without their servers; lowered, a profile query in another unit is accepted. Chosen as twice the
+largest part that a wrong unit leads to: a hundredth, where servers are in fractions and hosts in
+percent."""
 AGAIN = 'it was not believed in the evaluation before; two in a row must be good'
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class BeliefRules:
-    """Conditions for a host's metrics to be believed.
+    """Conditions under which the metrics of a host are believed.
 
-    least_known : part (0 to 1) of a host's servers that must have a series in the profile
-    tolerance : share of a host by which the sum of its servers' profiles may exceed its score
+    least_known : part (0 to 1) of a host's servers that must have a series in the answer to the
+        profile query
+    tolerance : share of a host by which the sum of the loads of its servers may exceed the host's
+        own load
     """
 
     least_known: float = 0.8
@@ -55,7 +59,7 @@ class BeliefRules:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Servers:
-    """The samples of an aggregate's instances in one policy's profile.
+    """The samples of an aggregate's instances in the answer to one policy's profile query.
 
     share : float64 (V,), part of its host that each instance uses; NaN = no sample, or an
         impossible one

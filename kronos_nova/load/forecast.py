@@ -24,34 +24,37 @@ ORIGINS = 24
 Raised, a change of habits is noticed later; lowered, some hours of the day are not judged at all.
 Fixed by the day."""
 DAYS = 2 * ORIGINS + 1
-"""Number of hours until now whose means are needed: a day before each origin, and one more. Fixed
-by :data:`ORIGINS`."""
+"""Number of hours until now of which a forecast needs the means: the hours of :data:`ORIGINS`, the
+day before the first of these, and one hour more. Fixed by :data:`ORIGINS`."""
 WEEK_AGO = 7 * 24 + ORIGINS + 1
-"""Number of hours from the first hour of last week that a forecast reads until now: a week, the
-hours of :data:`ORIGINS`, and one more. Fixed by :data:`ORIGINS` and the week."""
+"""Number of hours until now of which a forecast needs the means where it compares with the week
+before: a week, the hours of :data:`ORIGINS`, and one hour more. Fixed by :data:`ORIGINS` and the
+length of a week."""
 LEAST_KNOWN = 3
-"""Least number of hours with known errors for which one of the simple forecasts has a weight.
-Raised, forecasts are used later after a start; lowered, one lucky hour gives it the weight of a
-good one. Not measured."""
+"""Least number of hours with a known error that one of the simple forecasts needs to have a weight
+in the combined forecast. Raised, forecasts are used later after a start; lowered, a simple forecast
+gets a large weight for one lucky hour. Not measured."""
 LEAST_ORIGINS = 12
 """Least number of hours of the last day for which a forecast must have been judged in order to be
 used. Raised, forecasts are used later after a start; lowered, a forecast that failed at night is
 used at night. Chosen as half a day; not measured."""
 LEAST_ERROR = 1e-6
-"""Lower bound of the mean square error of a simple forecast, as a fraction of a host. Raised, good
-forecasts count as much as moderate ones; lowered, a forecast that was exact for some hours
-outweighs all others. Not measured."""
+"""Lower bound of the mean square error of a simple forecast, as the square of a fraction of a host.
+Raised, good forecasts get the same weight as moderate ones; lowered, a forecast that was exact for
+some hours outweighs all others. Not measured."""
 WORTH = 0.9
-"""Largest error of a useful forecast, as a part of the error of staying with the present. Raised,
-servers are moved for an advantage that may be chance; lowered, useful forecasts are ignored. Not
-measured apart; ``bench days --known`` has the effect of forecasts."""
+"""Largest error of a forecast that is used, as a part of the error of the assumption that the load
+does not change. Raised, servers are moved for an advantage that may be chance; lowered, useful
+forecasts are ignored. Not measured apart; ``bench days --known`` has the effect of forecasts."""
 FAR_OFF = 3.0
-"""Factor by which the present sum of all loads may differ from the sums of all hours of the last
-day. Raised, a query in another unit counts as load; lowered, a cloud that becomes busy counts as an
-error. A query in percent differs by 100, a query in cores by the cores of a host."""
+"""Largest factor by which the present sum of all loads may differ from the sum in every hour of the
+last day. Raised, a query in another unit is taken for load; lowered, a cloud that becomes busy is
+taken for an error. Chosen below the factor of a query in percent, which is 100, and that of a query
+in cores, which is the number of cores of a host."""
 _ROWS = 4096
-"""Number of series that are judged together. Raised, a judgement takes more memory; lowered, it
-takes more time. Chosen because a judgement takes some tens of MiB."""
+"""Number of series whose forecasts are judged in one step. Raised, a step takes more memory;
+lowered, there are more steps, which take more time. Chosen because a step takes some tens of
+MiB."""
 
 
 def weeks(horizon: int) -> int:

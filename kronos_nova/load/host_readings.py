@@ -16,15 +16,17 @@ NAMED = 3
 """Maximum number of hosts that a message names; it counts the others. Raised, messages are longer;
 lowered, an operator has fewer examples. Chosen to fit into a line."""
 ROUNDING = 0.1
-"""Share of a host by which a value outside [0, 1] still counts as a rounding error, because rates
-are averages over different times. Raised, the remedy for values in percent is named less often;
-lowered, more often. Chosen as the tolerance of profiles."""
+"""Largest share of a host by which a measured load may lie outside [0, 1] and still count as a
+rounding error. Rates that are averages over different times lead to such values. Raised, warnings
+name the remedy for values in percent less often; lowered, warnings name this remedy although the
+unit is right. Chosen as the tolerance of :class:`kronos_nova.load.belief.BeliefRules`."""
 PERCENT = 100.0
 """Largest value in percent. Fixed by the definition of a percentage."""
 MOST_FULL = 2.0
-"""Part of a host above which a capacity counts as one in another unit. Raised, percentages of
-little used hosts pass without a warning; lowered, hosts whose memory is overcommitted have one.
-Chosen between the 1.5 that memory is overcommitted by and the percentages of hosts in use."""
+"""Answer to a capacity query, as a part of a host, above which the query is taken to be in another
+unit. Raised, percentages of little used hosts cause no warning; lowered, hosts with overcommitted
+memory cause a warning. Chosen between 1.5, by which memory is overcommitted, and the percentages of
+hosts in use."""
 CLOCKS = 'compare the clocks of this host and of Prometheus, and look for a cache between them'
 
 

@@ -16,9 +16,9 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.policies import Policy
 
 FULL = 1.05
-"""Part of a host that the sum of its instances' samples may reach: the whole host, plus the
-difference of two averages over different times. Raised, profiles in the wrong unit are noticed
-later; lowered, full hosts are taken for errors. Not measured."""
+"""Largest sum of the samples of a host's instances, as a part of the host: the whole host, plus the
+difference of two averages over different times. Raised, profiles in a wrong unit are noticed later;
+lowered, the samples of full hosts are taken for errors. Not measured."""
 
 EXCESS = 1.5
 """Largest sum of the loads of a host's instances, as a multiple of the host's load. Raised, a

@@ -26,18 +26,20 @@ SOON = 900.0
 Raised, new load is seen later; lowered, noise is taken for load. Chosen of 5, 10, 15 and 30 minutes
 as the best one on a generated week and days of PlanetLab together."""
 AT_FIRST = 0.5
-"""Slope β (no unit) that is assumed of a new instance. Raised, the present load of new instances is
-expected to last; lowered, it is ignored. Chosen between both; not measured."""
+"""Slope β (no unit) that is assumed for a new instance: the part of the present deviation from the
+mean load that is expected to last. Raised, the present load of new instances is expected to last;
+lowered, the present load of new instances is ignored. Chosen between both; not measured."""
 AS_GOOD_AS = 3 * 3600.0
-"""Seconds of samples that :data:`AT_FIRST` counts as. Raised, instances are known later; lowered, a
-few samples decide. Not measured."""
+"""Weight of the assumed slope :data:`AT_FIRST`, in seconds of samples. Raised, the slope of an
+instance is learnt later; lowered, a few samples decide on the slope. Not measured."""
 FORGOTTEN = 6 * 3600.0
-"""Seconds without a sample after which statistics begin again. Raised, an old level is taken for
-the present one; lowered, an outage of Prometheus forgets all. Not measured."""
+"""Seconds without a sample after which the statistics of an instance begin again. Raised, an old
+level of load is taken for the present one; lowered, an outage of Prometheus discards all
+statistics. Not measured."""
 LEAST_VARIANCE = 1e-10
-"""Square of a fraction of a host: loads with a smaller variance count as constant. Fixed: it is the
-square of 0.00001 of a host. Raised, more instances count as constant; lowered, rounding of samples
-counts as a change."""
+"""Variance of an instance's load, as the square of a fraction of a host, below which the load
+counts as constant. Raised, the loads of more instances count as constant; lowered, rounding errors
+of samples count as changes of load. Fixed as the square of 0.00001 of a host."""
 FIGURES = 5
 """Columns of the statistics of an instance in a policy. Fixed by :class:`LoadStats`, which lists
 them."""

@@ -10,12 +10,12 @@ Where a share of the hosts is left out at each end, the difference does not grow
 import numpy as np
 
 _REACH = 6.0
-"""Standard deviations up to which the distribution of the highest is summed up. Raised, steps are
-coarser; lowered, the tail is missing. With :data:`_STEPS` the error is below a thousandth of the
-range."""
+"""Distance from the mean, in standard deviations, up to which the distribution of the highest of
+several loads is summed up. Raised, the steps of the sum are coarser; lowered, the tail of the
+distribution is missing. With :data:`_STEPS` the error is below a thousandth of the range."""
 _STEPS = 240
-"""Number of steps of the sum in :data:`_REACH`. Raised, a sum takes longer; lowered, its error
-grows."""
+"""Number of steps in which the distribution is summed up over :data:`_REACH`. Raised, a sum takes
+longer; lowered, the error of the sum grows. Chosen together with :data:`_REACH`."""
 _TABLE = np.linspace(-8.0, 8.0, 3201)
 _DENSITY = np.exp(-_TABLE ** 2 / 2)
 _CUMULATED = (np.cumsum(_DENSITY) - _DENSITY / 2) / _DENSITY.sum()
@@ -25,9 +25,9 @@ _LEAST = 1e-300
 """Probability (no unit) that stands for 0. Fixed by float64: nearly the smallest number whose
 logarithm is finite."""
 _DIGITS = 3
-"""Decimal digits of the logarithm by which deviations are grouped. Raised, fewer hosts share a
-group, and a sum takes longer; lowered, deviations are less exact. Three digits are a thousandth of
-a deviation."""
+"""Number of decimal digits to which the logarithm of a host's standard deviation is rounded, to sum
+up hosts with equal values together. Raised, fewer hosts have equal values, and a sum takes longer;
+lowered, deviations are less exact. Three digits are a thousandth of a deviation."""
 
 
 def expected_range(deviations: np.ndarray, left_out: int = 0) -> float:

@@ -35,13 +35,13 @@ KINDS = ('name', 'uuid', 'display_name')
 """Attributes of an instance that the values of a label may be. Of attributes that match equally
 many servers, the first is used."""
 MOST_VALUES = 20
-"""Maximum number of values of a label that are tried as the mark of one cloud of several. Raised,
-more requests of labels that name racks or hosts are compared; lowered, a cloud among many regions
-is not found."""
+"""Maximum number of values of a label for the label to be tried as the name of the cloud, where one
+Prometheus has several clouds. Raised, queries are also sent for labels that name racks or hosts;
+lowered, a cloud among many regions is not recognised. Not measured."""
 MOST_ADDRESSES = 5
-"""Maximum number of further machines that are excluded from a query, by their addresses, in order
-to see whether the query counts them. Raised, more machines are compared and the message is longer;
-lowered, fewer are compared. Chosen because one machine is proof enough."""
+"""Maximum number of machines of other clouds that are excluded from a query, by their addresses, to
+find out whether the query counts such machines. Raised, more machines are compared, and the message
+is longer; lowered, fewer machines are compared. Chosen because one machine is proof enough."""
 
 _OF_ONE_TARGET = {'__name__', 'instance', 'job', 'nodename'}
 _OF_THE_KERNEL = ('nodename', 'domainname', 'machine', 'release', 'sysname', 'version')

@@ -18,8 +18,8 @@ _CHUNK = 1 << 16
 """Bytes of one read. Raised, a limit of bytes is exceeded by more; lowered, a large answer takes
 more calls. Not measured."""
 _LONGEST_GET = 2000
-"""Maximum number of characters of an address with which a query is a GET. Fixed by proxies, some of
-which refuse more; longer queries are a POST."""
+"""Maximum number of characters of a URL with which a query is sent as a GET; with a longer URL it
+is sent as a POST. Fixed by proxies, some of which refuse longer URLs."""
 
 # Encodings that Prometheus and proxies use. Others, and nested ones, could decompress to more than
 # the limit.

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from kronos_nova.model.state import State
 
 ITSELF = -2
-"""Index in place of a rule's where an instance would move to its own host (no unit). Fixed: no rule
-has a negative index."""
+"""Index (no unit) in the place of the index of a forbidding rule, where an instance would move to
+its own host. Fixed: no rule has a negative index."""
 NONE = -1
-"""Index where no rule is against a move (no unit). Fixed: no rule has a negative index."""
+"""Index (no unit) in the place of the index of a forbidding rule, where no rule forbids a move.
+Fixed: no rule has a negative index."""
 
 
 class Delta:

@@ -11,12 +11,13 @@ if TYPE_CHECKING:
     from kronos_nova.model.numa import Cells
 
 TOLERANCE = 1e-9
-"""Difference of two figures, as a fraction of a host (no unit), below which they count as equal in
-all planners. Raised, gains that an operator could measure are ignored; lowered, rounding of float64
-decides between plans. Fixed between the two: loads are known to three digits, sums to fifteen."""
+"""Largest difference of two figures, as a fraction of a host, at which all planners take the
+figures as equal. Raised, gains that an operator could measure are ignored; lowered, rounding errors
+of float64 decide between plans. Fixed between the accuracy of loads, three digits, and that of
+float64, fifteen digits."""
 BY_OTHERS = np.zeros(0, dtype=bool)
-"""Placeholder for an array that was not given. Its default depends on other fields and is set
-later."""
+"""Placeholder for an array that was not given. The default of the array depends on other fields and
+is set later."""
 
 
 def _by_others() -> np.ndarray:

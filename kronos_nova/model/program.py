@@ -22,24 +22,29 @@ if TYPE_CHECKING:
     from kronos_nova.objects.numa import InstanceCell
 
 STAYS = 1e4
-"""Cost of an instance that has to leave its host and stays, in moves of an instance of mean memory.
-Fixed: more than the cost of all moves of others that could make room for it. Raised, the solver
-loses digits of the other costs; lowered, instances stay where leaving costs many moves."""
+"""Cost of an instance that has to leave its host and stays, as a multiple of the cost of moving an
+instance of mean memory. Fixed: more than the cost of all moves that could make room for such an
+instance. Raised, the solver loses digits of the other costs; lowered, instances stay where making
+room takes many moves."""
 PASSING = 100.0
-"""Cost of a host whose load exceeds its limit by 1, in moves of an instance of mean memory. Raised,
-more other instances are moved to keep hosts below the limit; lowered, fewer. Not measured."""
+"""Cost of load above the limit of a host, for an excess of 1 (a whole host), as a multiple of the
+cost of moving an instance of mean memory. Raised, more instances are moved to keep hosts below
+their limits; lowered, hosts exceed their limits by more. Not measured."""
 SLOWED = 4.0
-"""Factor by which a program may take longer than on an idle machine, because HiGHS counts wall
-time. Raised, a plan depends less on other processes, and may exceed its deadline by more; lowered,
-the opposite."""
+"""Factor by which the time limit that HiGHS gets for a program is longer than the time that is left
+for the program. HiGHS measures wall time, which passes faster than processor time while other
+processes run. Raised, a plan may exceed its deadline by more; lowered, other processes on the
+machine change the plan more often. Not measured."""
 SMALL = 1e-4
-"""Cost of a move of an instance of mean memory where rules are repaired, in combined imbalance. Of
-two solutions with equal costs, the one that copies less is taken. Raised, cheap preferences are not
-kept; lowered, the cost is lost in the tolerance of the solver."""
+"""Cost of moving an instance of mean memory where rules are repaired, in combined imbalance. The
+cost makes the solver prefer, of two solutions that are otherwise equal, the one that copies less.
+Raised, cheap preferences are not kept; lowered, the cost is lost in the tolerance of the solver.
+Not measured."""
 LOADED = 0.01
-"""Additional cost of a destination with load 1 compared with load 0, in moves of an instance of
-mean memory. Of two solutions with equal costs, the one on less loaded hosts is taken. Raised, more
-memory is copied for that; lowered, the cost is lost in the tolerance of the solver. Not
+"""Cost of a destination with load 1 in addition to that of a destination with load 0, as a multiple
+of the cost of moving an instance of mean memory. The cost makes the solver prefer, of two solutions
+that are otherwise equal, the one with the less loaded destinations. Raised, more memory is copied
+to reach less loaded hosts; lowered, the cost is lost in the tolerance of the solver. Not
 measured."""
 
 

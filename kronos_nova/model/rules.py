@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from kronos_nova.model.state import State
 
 Why = Callable[['State', int, int], str]
-"""(state, instance, host) to a text why the rule forbids the host. It is called only if the rule
-does. Rules without such a field have a method of this name."""
+"""A function of (state, instance, host) that returns why a rule forbids the host. It is only called
+for hosts that the rule forbids. A rule without a field of this type has a method ``why``
+instead."""
 
 
 @dataclasses.dataclass(eq=False, kw_only=True)

@@ -18,17 +18,17 @@ from kronos_nova.model.rules import GroupPolicy
 from kronos_nova.model.state import State
 
 KINDS = 8
-"""Maximum number of host scales, each of which has a matrix of its own. Raised, each matrix costs
-memory and time; lowered, scales that differ more are treated as equal. Clouds have few kinds of
-hosts."""
+"""Maximum number of different host scales in a search; similar scales share a matrix. Raised, a
+search has more matrices, each of which costs memory and time; lowered, scales that differ more are
+treated as equal. Chosen because clouds have few kinds of hosts."""
 ROWS = 256
 """Number of instances whose prices are computed together. Raised, a call takes more memory;
 lowered, there are more calls, each with numpy's overhead. Not measured."""
 NOWHERE = -1
 """Index of the host of a dummy item (no unit). Fixed: no host has a negative index."""
 NEVER = np.float32(1e30)
-"""Price of a forbidden move: more than any other price, and finite, so that the difference of two
-such prices, or a product with 0, is a number."""
+"""Price of a forbidden move, in combined imbalance. Fixed: more than any other price, and finite,
+so that the difference of two such prices and the product with 0 are numbers."""
 
 
 class SearchSpace:
@@ -83,8 +83,9 @@ class SearchSpace:
         self._rows: dict[int, np.ndarray] = {}
 
     def _set_room(self, budget: int) -> None:
-        """Set ``room``, ``free`` and ``sizes`` from the additive rules. Only kinds of room that
-        could run out within the budget of moves are included."""
+        """Set, for each kind of room in the additive rules: ``room``, all that a host has;
+        ``free``, the part that is unused; ``sizes``, the part that each instance needs. A kind that
+        no host can run out of within the budget of moves is left out."""
         parts = [rule.linear(self.state, self.hosts, self.vms) for rule in self.model.rules
                  if hasattr(rule, 'linear') and not getattr(rule, 'is_passing', False)]
         none = [(np.zeros((len(self.hosts), 0)), np.zeros((len(self.hosts), 0)),

@@ -47,13 +47,14 @@ ANY = ''
 """Value of ``aggregate`` while none is chosen for the request."""
 
 CHOICE_SECONDS = 3_600
-"""Seconds for which a request for room waits for an aggregate in which moves can make it. Raised, a
-request that cannot be fulfilled is tried in more evaluations; lowered, it ends before each
-aggregate had an evaluation. Not measured; evaluations are minutes apart."""
+"""Seconds for which a request for room stays open until an aggregate is found in which moves can
+make the room. Raised, a request that cannot be fulfilled is tried in more evaluations; lowered, a
+request ends before every aggregate has been tried. Not measured: aggregates are evaluated every few
+minutes."""
 WAIT_SECONDS = 86_400
-"""Seconds for which room waits for approval and for its moves. Raised, a forgotten request may
-still move servers much later; lowered, requests expire while an aggregate is paused or busy. Chosen
-as a day, as for plans of drains."""
+"""Seconds for which a request for room may wait for approval and for its moves to end. Raised, a
+forgotten request may still move servers much later; lowered, requests expire while an aggregate is
+paused or busy. Chosen as a day, as for plans of drains."""
 
 TRIES = 3
 """Maximum number of plans that are made for one hold. Raised, a move that fails each time is tried

@@ -1,9 +1,9 @@
 """Microversions of Nova and placement that Kronos needs."""
 
 COMPUTE_INVENTORY = '2.73'
-"""Microversion of Nova for reading the cloud. From 2.69 on Nova names the servers that it cannot
-read because a cell is down, instead of leaving them out. From 2.88 on it asks every host for its
-uptime when hypervisors are listed, so this is lower."""
+"""Microversion of Nova's API for reading the cloud. It is at least 2.69, because Nova then also
+lists the servers of a cell that is down. It is below 2.88, because Nova then asks every host for
+its uptime when hypervisors are listed."""
 
 COMPUTE_IMAGES = '2.98'
 """Microversion of Nova from which lists of servers show properties of their images. With a lower

@@ -29,18 +29,18 @@ DRAINING = 'draining'
 evaluation."""
 FAILED = 'failed'
 BLIND = (NO_DATA, FAILED)
-"""Outcomes after which it is not known whether something should move."""
+"""Outcomes of an evaluation that leave open whether instances should move."""
 OUTCOMES = (PLANNED, BALANCED, COOLING, NO_DATA, NO_MOVE, FAILED)
 
 HOT_SCORE = 0.9
-"""Load of a host, as a fraction, above which the host is hot. Raised, fewer hosts count as hot;
-lowered, hosts with room do. Fixed by the definition of a hot host in reports and in ``bench
-days``."""
+"""Load, as a fraction of the host, above which a host counts as hot. Raised, fewer hosts count as
+hot; lowered, hosts with unused capacity count as hot. Fixed by the definition of a hot host in
+reports and in ``bench days``."""
 
 FULL = 1.0
-"""Load of a host, as a fraction, from which its servers use all that it has or lack more. Raised,
-contention on hosts whose metric ends at 1 is not seen; lowered, hosts that are merely hot count
-too. Fixed by the definition of a fraction."""
+"""Load, as a fraction of the host, from which a host counts as full: its servers use all that the
+host has, and may need more. Raised, full hosts are not noticed where the metric is never above 1;
+lowered, hosts that are merely hot count as full. Fixed by the definition of a fraction."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +63,10 @@ class Contention:
 
 
 REPLAYED = datetime.timedelta(days=28)
-"""Time whose moves are left out to estimate the load without moves, in days. Raised, servers are
-assumed on hosts that they would have left for other reasons; lowered, moves with a lasting gain are
-forgotten. Chosen because four weeks have every weekday equally often, and the journal keeps single
-moves for longer by default."""
+"""Age up to which the moves of Kronos are undone in the estimate of the load without moves. Raised,
+the estimate has servers on hosts that they would have left for other reasons; lowered, the estimate
+forgets moves with a lasting gain. Chosen because four weeks have every weekday equally often, and
+the journal keeps single moves for longer by default."""
 
 
 # Reasons why an instance stayed.

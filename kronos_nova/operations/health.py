@@ -17,14 +17,14 @@ HOT = 25.0
 DRAINS = 15.0
 GROUPS = 10.0
 DATA = 10.0
-"""Maximum points that each kind of problem costs (no unit). Their sum is :data:`BEST`, so that an
-aggregate with all problems has a score of 0. Raised, that kind hides the others; lowered, the
-others hide it. Not measured."""
+"""Maximum points that each kind of problem takes from the score of an aggregate (no unit). The sum
+of these maximums is :data:`BEST`, so that an aggregate with all problems has a score of 0. Raised,
+one kind of problem hides the others; lowered, the others hide this kind. Not measured."""
 
 MANY = 0.25
 """Part of the hosts of an aggregate that must be hot for all points of :data:`HOT` to be lost.
-Raised, a few hot hosts cost fewer points; lowered, more. Chosen because balancing does not help
-where a quarter of the hosts is hot."""
+Raised, a few hot hosts cost fewer points; lowered, a few hot hosts cost more points. Chosen because
+balancing does not help where a quarter of the hosts is hot."""
 
 
 def score(aggregate: Aggregate, hosts: Mapping[str, int],

@@ -73,39 +73,43 @@ class _ConcurrencyHistory:
 
 
 FIXED = 10.0
-"""Seconds of a move before and after the copying, for checks, ports and cleaning up. Used where no
-past moves are known. Raised, the first predictions are longer; lowered, shorter."""
+"""Seconds of a move before and after the copying, for checks, ports and cleaning up. The value is
+used where no past moves are known. Raised, the first predictions are longer; lowered, the first
+predictions are shorter. Not measured."""
 BANDWIDTH = 1000.0
-"""Bandwidth of a migration in MiB per second, used where no past moves are known. Chosen as most of
-a link of 10 Gbit/s. Raised, the first predictions are shorter; lowered, longer."""
+"""Bandwidth of a migration in MiB per second. The value is used where no past moves are known.
+Raised, the first predictions are shorter; lowered, the first predictions are longer. Chosen as most
+of a link of 10 Gbit/s."""
 LEAST_FIXED = 0.5
 """Lower bound of the fitted seconds before and after copying. Raised, the moves of fast clouds are
 predicted too long; lowered to 0, a fit may be negative. Not measured."""
 LEAST_BANDWIDTH = 1.0
-"""Lower bound of the fitted bandwidth in MiB per second. Raised, moves over slow links are
-predicted too short; lowered, one move that hung makes all others seem endless. Not measured."""
+"""Lower bound of the bandwidth that is fitted to past moves, in MiB per second. Raised, moves over
+slow links are predicted too short; lowered, one move that hung makes all predictions extremely
+long. Not measured."""
 SPREAD = 0.2
-"""Relative error (no unit) that every observed duration is taken to have. The assumed values count
-as an observation with an error of 1. Raised, the assumed values have more weight; lowered, single
-moves decide. See ``bench makespan`` for errors."""
+"""Relative error (no unit) that every observed duration of a move is taken to have. The values that
+are used without past moves have a relative error of 1. Raised, these values have more weight;
+lowered, single moves decide on predictions. ``bench makespan`` measures the errors."""
 SURE = 0.1
-"""Relative error (no unit) of a bandwidth that an operator configured. Raised, past moves correct
-it sooner; lowered, later. Not measured."""
+"""Relative error (no unit) that a configured bandwidth is taken to have. Raised, past moves correct
+the bandwidth sooner; lowered, past moves correct it later. Not measured."""
 HUBER = 1.5
-"""Errors, in multiples of :data:`SPREAD` (no unit), beyond which an observation counts less.
-Raised, outliers count more; lowered, ordinary errors are ignored. The usual constant of Huber's
-estimator."""
+"""Error of an observed duration, as a multiple of :data:`SPREAD` (no unit), beyond which the
+observation has less weight. Raised, outliers have more weight; lowered, ordinary errors are
+ignored. Chosen as the usual constant of Huber's estimator."""
 ROUNDS = 10
-"""Number of iterations of the fit. Raised, nothing changes once it has converged; lowered, it may
-not converge. Not measured."""
+"""Number of iterations of the fit of durations to past moves. Raised, nothing changes once the fit
+has converged; lowered, the fit may not converge. Not measured."""
 SHRINKAGE = 2.0
-"""Number of observations of a factor with which half of the observed deviation is used. Raised, the
-factor of an instance or a pair of hosts is learnt later; lowered, chance is learnt. Not
-measured."""
+"""Number of observations of an instance or a pair of hosts after which half of the observed
+deviation is used as its factor. Raised, the factor is learnt later; lowered, deviations by chance
+are learnt. Not measured."""
 MOST = 8.0
-"""Largest factor (no unit) of an instance or pair of hosts; the smallest is its reciprocal. Raised,
-a move that hung makes its pair of hosts seem slow; lowered, moves between slow pairs are predicted
-too short. Not measured."""
+"""Largest factor (no unit) by which the moves of an instance, or between a pair of hosts, are
+predicted longer than others; the reciprocal is the smallest factor. Raised, a move that hung makes
+its pair of hosts seem slow; lowered, moves between slow pairs are predicted too short. Not
+measured."""
 
 Key = float | str | tuple[str, str]
 """Key of a factor: MiB of memory, the uuid of an instance, or (source, destination)."""

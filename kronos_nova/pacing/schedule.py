@@ -15,11 +15,14 @@ from kronos_nova.objects.move import Caps
 from kronos_nova.pacing.precopy import Copy
 
 TOLERANCE = 1e-9
-"""Seconds up to which two times count as equal. Fixed: far below the accuracy of a schedule."""
+"""Largest difference of two times, in seconds, that count as equal. Fixed: far below the accuracy
+of a schedule."""
 SAME = 0.2
-"""Part of a link's bandwidth up to which two demands on it count as equal. Raised, moves begin in
-the order of load although links are crowded; lowered, differences below the accuracy of predictions
-decide. Durations are predicted with a median error of 10 to 18 % (``bench makespan``)."""
+"""Difference of the overloads of two links, as a part of a link's bandwidth, that counts as none
+when the next move is chosen; of moves that overload their links equally, the longest begins first.
+Raised, moves begin although their links are busier than others; lowered, differences decide that
+are smaller than the errors of predictions. Durations are predicted with a median error of 10 to 18
+% (``bench makespan``)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,11 +268,11 @@ def _tails(jobs: Sequence[Job], alone: np.ndarray) -> np.ndarray:
 
 
 Rule = Callable[[_Floor, np.ndarray, np.ndarray, np.ndarray], int]
-"""A function that chooses the next move to begin, among those that may. It takes (floor, intp (n,)
-positions of the moves that may begin, bool (m,) moves in progress, bool (m,) moves that wait) and
-returns an index into the first array. ``_free_links`` is good where slots are scarce, because moves
-get free links. ``_bottleneck`` is good where bandwidth is scarce, because the busiest link stays in
-use."""
+"""A function that chooses the next move to begin, among the moves that may begin now. It takes
+(floor, intp (n,) positions of the moves that may begin, bool (m,) moves in progress, bool (m,)
+moves that wait) and returns an index into the first array. ``_free_links`` is good where slots are
+scarce, because moves get free links. ``_bottleneck`` is good where bandwidth is scarce, because the
+busiest link stays in use."""
 
 
 def _first_come(_floor: _Floor, _may: np.ndarray, _under_way: np.ndarray,

@@ -90,7 +90,7 @@ class AllocationSet:
         return {consumer.uuid: consumer.to_body(with_types) for consumer in self.consumers}
 
     def changed_from(self, held: Iterable[Consumer]) -> 'AllocationSet':
-        """Return the set without the consumers whose allocations are the same in ``held``."""
+        """Return the consumers of this set whose allocations differ from those in ``held``."""
         before = {consumer.uuid: consumer.allocations for consumer in held}
         return AllocationSet(tuple(consumer for consumer in self.consumers
                                    if consumer.allocations != before.get(consumer.uuid)))

@@ -36,7 +36,7 @@ HANDED_OVER_PATIENCE = 5
 send the request to the source compute. Raised, its move stays open longer; lowered, a running
 migration is repaired. Not measured."""
 LAST_BREATH = datetime.timedelta(seconds=15)
-"""Time for which a worker may have lived after its last sign of life."""
+"""Time for which a worker may still have worked after its last sign of life."""
 
 
 class TaskRegister(Protocol):

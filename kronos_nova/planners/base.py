@@ -19,7 +19,7 @@ NAMESPACE = 'kronos_nova.planners'
 
 @dataclasses.dataclass(slots=True)
 class Cut:
-    """A record of whether the deadline has stopped a search."""
+    """A record that says whether the deadline has stopped a search."""
 
     happened: bool = False
 
@@ -41,11 +41,11 @@ class Limits:
     clock : returns monotonic seconds; planners read no other clock
     deadline : seconds of ``clock`` at which a planner stops with the best plan so far. Before the
         deadline no choice depends on the time
-    overload_ceiling : score that no host may exceed in any policy after any move, unless it did so
-        before the plan
+    overload_ceiling : score that no host may exceed in any policy after any move, unless the host
+        exceeded it before the plan
     cut : set once a planner stops at the deadline; copies of the limits share the record
-    unplaced : instance to the NoPlace that says why it stays, of instances that had to leave their
-        hosts; filled by planners, shared by copies of the limits
+    unplaced : {instance: NoPlace} for each instance that had to leave its host and stays; planners
+        fill it, and copies of the limits share it
     """
 
     budget: int
@@ -77,8 +77,9 @@ class Step:
     combined_after : the combined imbalance after the move
     why : the purpose of the move
     reason : the purpose, and the effect on imbalances and loads
-    depends_on : positions of earlier steps of the same list that must be made before
-    joint : a number that steps share which help only together; None where the step helps alone
+    depends_on : positions of the earlier steps in the same list that must be made before this step
+    joint : a number that is equal for steps that help only together; None where the step helps
+        alone
     """
 
     vm: int
@@ -106,7 +107,7 @@ class Planner(Protocol):
 def load(name: str, **arguments: Any) -> Planner:
     """Return the planner called ``name``.
 
-    :param arguments: of its class, as the entry point has it
+    :param arguments: arguments of the planner's class
 
     :raises ConfigurationError: no planner of that name is installed, or it cannot be imported
     """
@@ -121,9 +122,10 @@ def load(name: str, **arguments: Any) -> Planner:
 Choice = tuple[int, int, str]
 """(instance, destination, text about the purpose of the move)"""
 DIGITS = range(3, 7)
-"""Decimal digits of a figure in a reason: the fewest of these that show its change. Raised, reasons
-show changes that do not matter; lowered, small changes are not shown. A change of less than a
-millionth of a host is of no use to a reader."""
+"""Numbers of decimal digits that a figure in the reason of a move may have; the smallest number
+that shows the change of the figure is used. Raised, reasons show changes that do not matter;
+lowered, small changes are not shown. Chosen because a change of less than a millionth of a host is
+of no use to a reader."""
 
 
 class StepRecorder:

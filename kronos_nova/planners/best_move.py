@@ -12,30 +12,33 @@ from kronos_nova.model import Model
 from kronos_nova.model import State
 
 ROUNDING = 1e-13
-"""Difference of two computed gains that counts as none, as a fraction of a host (no unit). Raised,
+"""Largest difference of two computed gains, as a fraction of a host, that counts as none. Raised,
 more candidates are rated in full for nothing; lowered, the best one may be missed. Fixed by
 float64: some units in the last place of figures around 1."""
 
 EVERYWHERE = -1
-"""Index in place of a host's in a candidate for a move to any host (no unit). Fixed: no host has a
-negative index."""
+"""Index (no unit) in the place of a destination's, in a candidate that stands for the moves of an
+instance to all hosts. Fixed: no host has a negative index."""
 
 
 class BestMove:
-    """Finds the feasible move that lowers the combined imbalance most, among the moves that it is
-    given. Of moves whose gain equals the best within the tolerance, the one with the smallest
-    memory is chosen; of these, the first by uuid and by name of the destination.
+    """Finds the feasible move that lowers the combined imbalance most, among given candidates. Of
+    moves whose gain equals the best within the tolerance, the one with the smallest memory is
+    chosen; of these, the first by uuid and by name of the destination.
 
-    Candidates are (bound, instance, host). With a host, the bound is the gain of a feasible move
-    that every policy accepts. With :data:`EVERYWHERE` instead, the bound is the most that the
-    instance could gain at any host, and the host is searched only if the candidate may be the best.
+    A candidate is (bound, instance, host). Where it names a host, the move to this host is
+    feasible, every policy accepts the move, and the bound is its gain. Where it has
+    :data:`EVERYWHERE` in place of a host, the bound is the most that a move of the instance to any
+    host could gain, and the best host is searched only if this bound is above the best gain so far.
 
     state : the state in which moves start
-    floor : a move must gain more than this; with -inf, the best move is chosen even if it is a loss
-    wanted : Delta to bool (...), the moves that may be chosen; None for all
+    floor : gain that the chosen move must exceed; with -inf, the best move is chosen even if it
+        makes the imbalance worse
+    wanted : function of a Delta that returns bool (...), the moves that may be chosen; None for all
+        moves
     is_forced : whether moves may be chosen that policies do not accept
-    model : the model whose rules apply; None for that of the state, where moves are forced without
-        the rules that yield
+    model : the model whose rules apply; None for the model of the state, which is used without the
+        rules that yield where moves are forced
     best : the largest gain of a feasible move so far, or the floor
     """
 

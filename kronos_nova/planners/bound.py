@@ -1,7 +1,8 @@
 """Lower bounds of the imbalances that a plan can reach.
 
-An instance is indivisible, and some may not be moved. The host of the largest instance has at least
-its load, while the least loaded of the other hosts has at most their mean.
+An instance is indivisible, and some instances may not be moved. The host of the largest instance
+has at least the load of this instance, while the least loaded of the other hosts has at most the
+mean load of these others.
 
 The load of a host without room, such as one that a buffer keeps free, cannot rise, while the most
 loaded of the other hosts has at least their mean.
@@ -14,10 +15,10 @@ from kronos_nova.model import filling
 
 
 def least_imbalances(problem: Problem) -> np.ndarray:
-    """Return float64 (P,): a lower bound of the imbalance of each policy over all placements of the
-    movable instances on the available hosts for which these have room, without other rules. The
-    bound is 0 for a policy that leaves hosts out, because the host with the largest instance may be
-    one of these."""
+    """Return float64 (P,): a lower bound of the imbalance of each policy that any placement of the
+    movable instances can have. Only placements on available hosts with room for the instances
+    count; other rules are ignored. The bound is 0 for a policy that leaves hosts out of its
+    imbalance, because the host with the largest instance may be left out."""
     hosts, movable = np.flatnonzero(problem.available), problem.movable
     if len(hosts) < 2:
         return np.zeros(len(problem.policies))
@@ -40,8 +41,9 @@ def least_imbalances(problem: Problem) -> np.ndarray:
 
 
 def _below_others(problem: Problem, hosts: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """Return float64 (P,): a lower bound of the imbalance, because some host stays at least this
-    far below the most loaded of the others.
+    """Return float64 (P,): a lower bound of the imbalance that follows from hosts that cannot be
+    filled: the largest amount by which the mean score of the other hosts exceeds the highest score
+    that one host can have.
 
     :param most: float64 (H, P), the highest score that each of the hosts can have
     """

@@ -14,38 +14,39 @@ from kronos_nova.model.extremes import smallest
 from kronos_nova.planners.packing import Packing
 
 MOST_OUT = 4
-"""Maximum number of instances of one size that leave a host in one swap. Raised, more swaps are
-rated in the same time budget; lowered, four small instances no longer make room for one that is two
-sizes larger. Sizes of flavors mostly double from one to the next; not measured."""
+"""Maximum number of instances of one size that leave a host in one swap. Raised, a search rates
+more swaps and takes longer; lowered, four small instances no longer make room for an instance that
+is two sizes larger. Chosen because sizes of flavors mostly double from one to the next; not
+measured."""
 MOST_BACK = 3
-"""Maximum number of instances of one size that come back in one swap. Raised, more swaps are rated
-in the same time budget; lowered, small rests of room stay unused. Not measured."""
+"""Maximum number of instances of one size that come back in one swap. Raised, a search rates more
+swaps and takes longer; lowered, small rests of room stay unused. Not measured."""
 ROWS = 600
 """Maximum number of bundles of leaving instances that are rated in full, the cheapest first.
 Raised, a swap takes longer to find; lowered, the best one is missed more often. With
 :data:`COLUMNS` a million pairs are rated in some hundredths of a second, and a plan looks for
 hundreds of swaps."""
 COLUMNS = 1500
-"""Maximum number of bundles of returning instances that are rated with each leaving one. Raised, a
-swap takes longer to find; lowered, the best one is missed more often. See :data:`ROWS` for the time
-that it takes."""
+"""Maximum number of bundles of returning instances that are rated together with each bundle of
+leaving instances. Raised, a swap takes longer to find; lowered, the best swap is missed more often.
+Chosen together with :data:`ROWS`."""
 TRIES = 20
-"""Number of best swaps whose instances are checked one by one against the rules. Raised, hosts that
-rules protect take longer; lowered, a swap that the rules allow is missed. Where a rule refuses one
-instance of a size, it mostly refuses all of them; not measured."""
+"""Maximum number of swaps, the best rated first, whose instances are checked one by one against the
+rules. Raised, hosts that rules protect take longer; lowered, a swap that the rules allow is missed.
+Where a rule refuses one instance of a size, it mostly refuses all of them; not measured."""
 UNLIMITED = 1e9
-"""Usable room of a host where nothing of any kind is needed (no unit). Fixed: more than any host
-has."""
+"""Usable room of a host (no unit) where the instances that have no place yet need no room at all.
+Fixed: more than any host has."""
 
 
 class Bundles(NamedTuple):
-    """n bundles, each of some instances of one size on one host.
+    """n bundles. A bundle is a number of instances of one size on one host, which move together.
 
     host : intp (n,)
     first : intp (n,), the first instance of each bundle
     amount : intp (n,), number of instances in each; 0 for an empty bundle
     size : float64 (n, c), size of all instances of a bundle together
-    price : float64 (n,), price of moving those that have not moved yet
+    price : float64 (n,), price of moving the instances of a bundle that have not moved yet
     """
 
     host: np.ndarray
@@ -62,8 +63,8 @@ class Bundles(NamedTuple):
 class BundleSwaps:
     """Finds and makes swaps in a packing.
 
-    ratio : float64 (c,), proportions in which the instances still to be placed need each kind of
-        room; room in other proportions is not usable
+    ratio : float64 (c,), proportions in which the instances that have no place yet need each kind
+        of room; room in other proportions is not usable
     price : float64 (v,), price of moving each instance, in units of usable room
     rated : number of pairs of bundles rated so far
     """
@@ -76,9 +77,9 @@ class BundleSwaps:
         return (free / self.ratio).min(axis=-1, initial=UNLIMITED)
 
     def admit(self, vm: int) -> bool:
-        """Place an instance that has no place yet on a host that lacks room for it. Some instances
-        of that host go to a second host, from which others may come back. Returns whether such a
-        swap was found and made."""
+        """Place an instance that has no place yet on a host that lacks room for it. To make room,
+        some instances of that host go to a second host, and instances of the second host may come
+        back. Returns whether such a swap was found and made."""
         packing = self.packing
         allowed = packing.allows_host(vm) & packing.is_open
         piles = self._piles()
@@ -154,7 +155,8 @@ class BundleSwaps:
 
     def _usable_of(self, room: np.ndarray, at: np.ndarray, size: np.ndarray,
                    of: np.ndarray) -> np.ndarray:
-        """Return the usable room (:meth:`usable`) of ``room[at] - size[of]``.
+        """Return the usable room (:meth:`usable`) that is left of ``room[at]`` after ``size[of]``
+        is taken.
 
         The columns are computed one by one, without an array of the whole difference.
         """

@@ -1,9 +1,10 @@
 """The planner that makes room for more new servers by moves that join fragments of free room to
 whole slots.
 
-The new servers are instances of an imaginary host that they have to leave, more of them than could
-fit. One integer program (:mod:`kronos_nova.model.assignment`) finds the end state in which fewest
-of them stay. The order of the moves is found afterwards (:mod:`.order`).
+The new servers are modelled as instances that have to leave an imaginary host; there are more of
+them than could fit on the other hosts. One integer program (:mod:`kronos_nova.model.assignment`)
+finds the end state in which fewest of them stay. The order of the moves is found afterwards
+(:mod:`.order`).
 """
 
 import numpy as np
@@ -18,24 +19,26 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import waiting
 
 PAIRS = 20_000
-"""Maximum number of pairs of size and host in the program. Raised, the program has more hosts and
-takes longer; lowered, it has fewer hosts, those with most free room."""
+"""Maximum number of pairs of an instance size and a host in the integer program. Raised, the
+program has more hosts and takes longer; lowered, it is limited to the hosts with most free room,
+and a few servers fewer fit."""
 GAP = 0.03
-"""Part of the program's cost by which the end state that it finds may be worse than the best.
-Raised, the program ends sooner; lowered, a few more servers fit. At .012 two of ten published
-mappings of 279 hosts get one slot more, of 147 and 172, and plans take up to 6.2 s instead of 4.8
-(``bench fragments``)."""
+"""Part of the cost of the best end state by which the end state that an integer program finds may
+be worse. Raised, the program ends sooner; lowered, a few more servers fit. Measured in ten
+published mappings of 279 hosts: with .012 two of them get one slot more (of 147 and of 172), and
+plans take up to 6.2 s instead of 4.8 (``bench fragments``)."""
 NODES = 200
-"""Maximum number of nodes of the branch and bound. Raised, a few more servers fit, in more time;
-lowered, fewer fit. 50 moves in 279 hosts take 2.5 to 4.8 s of a processor (``bench fragments``)."""
+"""Maximum number of nodes of the branch and bound of an integer program. Raised, a few more servers
+fit, and plans take longer; lowered, fewer servers fit. With this value, 50 moves in 279 hosts take
+2.5 to 4.8 s of a processor (``bench fragments``)."""
 MOVE_MB = 64.0
-"""MiB that a move costs in addition to the memory that it copies. Raised, fewer moves of larger
-instances are made; lowered, more moves of smaller ones. Not measured."""
+"""Cost of a move in MiB, in addition to the memory that the move copies. Raised, plans have fewer
+moves of larger instances; lowered, plans have more moves of smaller instances. Not measured."""
 
 
 class Defragmenter:
-    """Makes moves of other instances after which as many as possible of the instances on draining
-    hosts would fit elsewhere. The instances on draining hosts are not moved."""
+    """Moves instances of other hosts so that as many as possible of the instances on draining hosts
+    would fit elsewhere. The instances on draining hosts stand for new servers and are not moved."""
 
     phase = EVACUATE
 
@@ -63,10 +66,11 @@ class Defragmenter:
 
     def _do_elsewhere(self, ordering: order.Ordering, vm: int, meant: int, slot: int,
                       hosts: np.ndarray) -> None:
-        """Move an instance to the host where it takes fewest slots; of equal hosts, to the meant
-        one. Move nothing where it takes as many slots as it frees.
+        """Move an instance to the host where it takes the fewest slots; of equal hosts, to
+        ``meant``. Move nothing where the instance would take at least as many slots as it frees on
+        its own host.
 
-        :param meant: the host to which the program moves it
+        :param meant: the host to which the integer program moves the instance
 
         :param slot: an instance that stands for all new servers
         """

@@ -1,15 +1,15 @@
 """The planner that empties hosts that an operator disabled.
 
-First, host after host, each instance goes to the host where the imbalance stays lowest, the largest
-instance first. Where that leaves instances behind, the destinations of all of them are chosen
-together, and other instances make room if they must (:mod:`kronos_nova.model.assignment`). The
-order of the moves is found afterwards (:mod:`.order`).
+Hosts are emptied one after the other: each instance, the largest first, goes to the host after
+which the imbalance is lowest. Where that leaves instances behind, the destinations of all instances
+are chosen together, and other instances make room if necessary
+(:mod:`kronos_nova.model.assignment`). The order of the moves is found afterwards (:mod:`.order`).
 
-Empty hosts matter more than even loads. An instance that no destination takes without a loss in
-some policy goes where the loss is smallest, and lifts a host above the overload ceiling only if it
-would do so everywhere. Where the load of an instance or of its destinations is not known, room
-alone decides: the largest instance goes first, to the host with most room (Graham's LPT rule,
-1969).
+Empty hosts matter more than even loads. Where every destination makes the imbalance of some policy
+worse, an instance goes to the destination that makes it worse by the least. It goes to a host that
+ends above the overload ceiling only if all possible hosts would. Where the load of an instance or
+of its destinations is not known, room alone decides: the largest instance goes first, to the host
+with most room (Graham's LPT rule, 1969).
 """
 
 import dataclasses
@@ -35,44 +35,50 @@ from kronos_nova.planners.best_move import least_harmful
 BY_ROOM = '; its load is not known, so room alone decides where it goes'
 BY_ROOM_THERE = '; of no host with room is the load known, so room alone decides where it goes'
 AHEAD = 400
-"""Least number of moves that are searched even if the budget is smaller, so that the first moves
-leave room for later ones. Raised, plans of few moves for many hosts take longer; lowered, they may
-block each other."""
+"""Least number of moves that are searched, even if the budget is smaller, so that the first moves
+leave room for later moves. Raised, plans with a small budget for many hosts take longer; lowered,
+the moves of such plans take the room that later plans need."""
 PAIRS = 2_000, 6_000, 20_000
-"""Maximum numbers of pairs of kind and host in one program: the first try, and the second where the
-first leaves instances behind. Raised, a program has more hosts and takes longer; lowered, it has
-fewer hosts, those with most free room."""
+"""Maximum numbers of pairs of a kind of instances and a host in one integer program. Each number is
+tried in turn until no instance is left behind. Raised, a program has more hosts and takes longer;
+lowered, a program is limited to the hosts with most free room, and more instances are left
+behind."""
 GAP = 0.01
-"""Part of the program's cost by which the end state that it finds may be worse than the best.
-Raised, large programs end sooner; lowered, a few GiB less of other instances are moved."""
+"""Part of the cost of the best end state by which the end state that an integer program finds may
+be worse. Raised, large programs end sooner; lowered, plans copy a few GiB less of the instances
+that make room. Not measured."""
 NODES = 200
-"""Maximum number of nodes of the branch and bound. Raised, more programs are solved to the end, in
-more time; lowered, more end with the best that was found. Programs of ten hosts need 1 to 50."""
+"""Maximum number of nodes of the branch and bound of an integer program. Raised, more programs are
+solved to the end, and plans take longer; lowered, more programs end with an end state that may not
+be the best. Programs of ten hosts need 1 to 50."""
 CHECKED = 20_000
-"""Maximum number of moves that are tried once more to find needless moves of other instances.
-Raised, larger plans are checked, at some 0.1 ms a move; lowered, only smaller plans are checked."""
+"""Maximum number of moves that are made again on a copy of the state, in order to find moves that
+make room for no other. Raised, larger plans are checked, at some 0.1 ms a move; lowered, only
+smaller plans are checked."""
 ROUNDS = 6
-"""Maximum number of end states of one program for which an order of the moves is searched, before
-hosts are emptied in part. Raised, more hosts that are nearly full are emptied, in more time;
-lowered, fewer are emptied. With this value all of 300 clouds of ``bench optimum`` are emptied."""
+"""Maximum number of end states of one integer program for which an order of the moves is searched,
+before hosts are emptied only in part. Raised, more hosts are emptied where others are nearly full,
+and plans take longer; lowered, fewer hosts are emptied there. With this value the hosts of all 300
+clouds of ``bench optimum`` are emptied."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Way:
-    """A way to empty hosts.
+    """A sequence of moves that empties hosts. ``stays`` is the number of instances that are left on
+    these hosts.
 
-    moves : (instance, destination, addition to the reason), in order"""
+    moves : (instance, destination, text that is added to the reason of the move), in order"""
 
     moves: list[tuple[int, int, str]]
     stays: int
 
 
 class Evacuator:
-    """Empties the draining hosts, and leaves as few instances as possible behind.
+    """Empties the draining hosts, with as few instances left behind as possible.
 
-    Hosts are emptied one after the other, the one with the least memory to copy first, so that a
-    plan that is cut off leaves whole hosts empty. Instances whose moves are likely to fail again
-    are the last, so that others do not wait for them.
+    Hosts are emptied one after the other, the host with the least memory to copy first, so that
+    some hosts are completely empty even if a plan is cut off. Instances whose moves are likely to
+    fail again are moved last, so that other instances do not wait for them.
     """
 
     phase = EVACUATE
@@ -125,8 +131,8 @@ def _in_turn(state: State) -> list[int]:
 
 
 def _place(state: State, vm: int, within: Model, forced_within: Model) -> tuple[int, str] | None:
-    """Return (destination, an addition to the reason of the move) for an instance; None if no host
-    may take it.
+    """Return (destination, text that is added to the reason of the move) for an instance; None if
+    no host may take the instance.
 
     :param within: the model with the overload ceiling
     :param forced_within: the model for emptying with the overload ceiling
@@ -144,10 +150,12 @@ def _place(state: State, vm: int, within: Model, forced_within: Model) -> tuple[
 
 
 def _together(state: State, way: _Way, limits: Limits) -> _Way:
-    """Return a _Way by which fewer instances stay than by ``way``; ``way`` itself if none is found.
+    """Return a _Way that leaves fewer instances on their hosts than ``way``; ``way`` itself if none
+    is found.
 
-    Each round chooses, for some hosts, the instances that go there and those that make room there,
-    together. The places of all other instances stay as chosen before.
+    Each round makes two choices for some of the hosts together: the instances that go to these
+    hosts, and the instances that make room there. The places of all other instances do not change
+    in this round.
     """
     forced = state.under(state.model.for_emptying)
     model = forced.model.with_ceiling(state, limits.overload_ceiling)
@@ -196,9 +204,10 @@ def _why(state: State, stay: list[int], is_proven: bool) -> Iterator[tuple[int, 
 
 
 def _solved(together: assignment.Assignment, limits: Limits) -> assignment.Ended | None:
-    """Return the end state in which fewest instances stay that have to leave. Of equal ones, the
-    one with the least load above limits, then with the least memory of other moved instances. None
-    if no end state was found in time."""
+    """Return the end state in which the fewest of the instances that have to leave stay. Of end
+    states that are equal in this, the one with the least load above limits is returned, and of
+    these the one that copies the least memory of other instances. None if no end state was found in
+    time."""
     program = Program(together)
     program.keep_load_limits(price=PASSING)
     program.keep_reserved_room()
@@ -219,10 +228,10 @@ def _assignment(state: State, model: Model, leaving: Sequence[int] | np.ndarray,
 
 def _choose_places(state: State, model: Model, places: dict[int, int],
                    forbidden: list[tuple[int, int]], limits: Limits) -> bool:
-    """Change the destinations of instances, some at a time, so that fewer instances stay, until no
-    such change is found.
+    """Change the destinations of instances, those of some hosts at a time, so that fewer instances
+    stay, until no such change is found.
 
-    :param places: instance to its destination, of instances that move; changed in place
+    :param places: {instance: its destination} of the instances that move; changed in place
     :param forbidden: pairs of instance and host for which no order of moves was found
     :returns: whether it is proven that no fewer can stay
     """
@@ -257,9 +266,10 @@ def _choose_places(state: State, model: Model, places: dict[int, int],
 
 def _ordered(state: State, moves: Iterable[tuple[int, int]],
              limits: Limits) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Return the moves that can be made one after the other, in this order, and the moves that
-    cannot. Hosts are emptied in turn, and moves that make room come when they are needed; where
-    that fails, moves that make room come first."""
+    """Return two lists: the moves that can be made one after the other, in this order, and the
+    moves that cannot be made. Hosts are emptied in turn, and moves that make room are made when
+    they are needed. Where that leaves moves that cannot be made, all moves that make room are tried
+    first instead."""
     problem, moves = state.problem, list(moves)
     turn = {vm: n for n, vm in enumerate(_in_turn(state))}
     leaving = sorted((move for move in moves if move[0] in turn), key=lambda move: turn[move[0]])

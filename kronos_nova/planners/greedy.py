@@ -27,10 +27,10 @@ from kronos_nova.planners.best_move import ROUNDING
 from kronos_nova.planners.best_move import BestMove
 
 FIRST_LOOK = 2048
-"""Number of instances that are rated for a bottom host in the first step; each further step rates
-four times as many. Raised, the first step takes longer; lowered, more steps are made. The first
-step mostly finds the best gain, and rating so few costs less than numpy's overhead of another
-array. Not measured in a bench."""
+"""Number of instances whose moves to the least loaded host of a policy are rated in the first step;
+each further step rates four times as many. Raised, the first step takes longer; lowered, more steps
+are made. Chosen because the first step mostly finds the best gain, and because smaller arrays save
+no time with numpy. Not measured in a bench."""
 
 
 class Greedy:
@@ -48,7 +48,9 @@ class Greedy:
 
 
 class _Round:
-    """The search for one move, from one class of moves to the next."""
+    """The search for one move. A class of moves is all moves off one of the most loaded hosts, or
+    all moves to one of the least loaded hosts. The class whose moves could gain most is searched
+    first."""
 
     def __init__(self, state: State, model: Model, smallest_first: np.ndarray):
         self.state, self.problem, self.vms = state, state.problem, smallest_first
@@ -92,10 +94,10 @@ class _Round:
         self.search.to_anywhere(vms)
 
     def _entering(self, host: int) -> None:
-        """Consider the moves of instances on other hosts to a bottom host.
+        """Consider the moves to a bottom host of instances that are on other hosts.
 
-        Instances are considered in the order in which ties are decided. Once one gains the whole
-        bound, no later one can be chosen.
+        Instances are considered in the order in which ties are decided. Once a move gains as much
+        as the bound permits, no later instance can be chosen, and the search ends.
         """
         start, size = 0, FIRST_LOOK
         while start < len(self.vms):

@@ -10,20 +10,21 @@ from kronos_nova.model import State
 from kronos_nova.policies import Policy
 
 LEAST_TOGETHER = 0.1
-"""Least load of all instances of a host, as a part of the host's excess, for which any of them is
-moved. Raised, moves that help a little are left out; lowered, instances are copied off hosts that
-are hot without them. Chosen because less than a tenth of the excess is not worth a copy."""
+"""Least load of all instances of a host together, as a part of the load by which the host exceeds
+its mark, for which any of these instances is moved. Raised, moves that help a little are left out;
+lowered, instances are copied off hosts that are hot without them. Chosen because a relief of less
+than a tenth of the excess is not worth a copy."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Marks:
-    """Limits above which a host or an instance is hot, one for each policy; inf where a policy has
-    no such limit.
+    """Limits above which a host or an instance counts as hot, for each policy; inf where a policy
+    has no such limit.
 
-    high : float64 (P,), load of a host above which it is to be relieved
-    target : float64 (P,), load at or below which a relieved host ends, and which no destination may
-        exceed
-    vm_high : float64 (P,), load of an instance, as a part of its host, above which the host is hot
+    high : float64 (P,), load above which a host is relieved
+    target : float64 (P,), load to which a host is relieved; no destination may end above it
+    vm_high : float64 (P,), load of one instance, as a part of its host, above which the host counts
+        as hot
     """
 
     high: np.ndarray
@@ -63,10 +64,10 @@ def servers_share(state: State) -> np.ndarray:
 
 
 def own_heat(state: State, excess: np.ndarray) -> np.ndarray:
-    """Return bool (H, P): hosts above a mark where the load of all servers together is so small
-    that moving them would not help.
+    """Return bool (H, P): hosts above a mark whose servers together have so little load that moving
+    them would not help.
 
-    :param excess: float64 (H, P), what hosts have above the mark
+    :param excess: float64 (H, P), load of each host above the mark
     """
     return (excess > TOLERANCE) & (servers_share(state) < LEAST_TOGETHER * excess)
 
@@ -83,8 +84,8 @@ def uneven_excess(state: State) -> np.ndarray:
 
 
 def is_even_but_for(state: State, own: np.ndarray) -> bool:
-    """Return whether every policy is within its threshold if the hosts ``own``, which are loaded
-    without their servers, do not count.
+    """Return whether every policy is within its threshold if the hosts ``own`` do not count. Their
+    load is not caused by their servers.
 
     :param own: bool (H, P), by :func:`own_heat`
     """

@@ -4,9 +4,10 @@ as little memory as it can.
 The loads of a policy are level when they lie in a band as wide as the target. The load of a host
 above or below the band is its *excess*, which adds up over hosts. Each move of load into the band
 makes the sum smaller, however many hosts the aggregate has. The difference max − min falls only
-once the last of the hosts at an end is in the band. A plan is built host by host, the largest
-excess first, each time by the move that takes away most excess for its cost (the greedy rule for
-covering problems, Chvátal 1979), and then made cheaper by ruin and recreate (Schrimpf et al. 2000).
+once the last of the hosts at an end is in the band. A plan is built host by host, the host with the
+largest excess first. Each step adds the move that removes most excess for its cost (the greedy rule
+for covering problems, Chvátal 1979). Afterwards the plan is made cheaper by ruin and recreate
+(Schrimpf et al. 2000).
 
 All moves to the target (a *way*) are searched, even where there are more than the budget. The plan
 is then the first part of the way, and the next cycle continues from there.
@@ -42,94 +43,102 @@ of mean size. The first applies while a way is searched, the second once a way i
 ways have fewer and larger moves; lowered, they have more and smaller moves, and the search finds
 worse ways in the same time. Chosen by ``bench installed``."""
 FEWER_MOVES = (1.0, 2.0, 4.0, 8.0)
-"""Cost of a move as in :data:`MOVE_PARTS`, for ways with fewer and larger moves, which are tried
-where the cheapest way takes more than one plan. Raised, fewer and larger moves are made; lowered,
-these ways are those of :data:`MOVE_PARTS`. Not measured apart."""
+"""Costs of a move as in :data:`MOVE_PARTS`, for ways with fewer and larger moves. Such ways are
+tried where the cheapest way takes more than one plan. Raised, these ways have fewer and larger
+moves; lowered, they are the same as with :data:`MOVE_PARTS`. Not measured apart."""
 FEW_PLANS = 3
-"""Largest number of plans that a way may take so that a way of one plan less is searched too.
-Raised, long ways copy more memory to save one plan of many; lowered, short ways take a plan more
-than they need. Not measured."""
+"""Largest number of plans that the cheapest way may take for a way of one plan less to be searched
+too. Raised, long ways copy more memory to save one plan of many; lowered, short ways take one plan
+more than they need. Not measured."""
 PREMIUM = 1.25
-"""Factor by which a way of one plan less may copy more memory than the cheapest way and still be
-preferred. Raised, a plan less may copy more memory; lowered, thresholds are reached one plan later.
-``bench installed`` allows 1.5 times the plans and 1.1 times the memory."""
+"""Largest factor by which a way of one plan less may copy more memory than the cheapest way and
+still be preferred. Raised, more memory is copied to save a plan; lowered, thresholds are reached
+one plan later. Chosen within the limits of ``bench installed``: 1.5 times the plans and 1.1 times
+the memory."""
 MOST_MOVES = 200
 """Least number of moves of a way that are searched, whatever the budget. Raised, plans for
 thousands of hosts take longer; lowered, the rest of a long way is estimated from fewer moves. Not
 measured."""
 REACH = 2
-"""Number of moves that are searched, as a multiple of the budget, where that is more than
-:data:`MOST_MOVES`. Raised, plans with a large budget take longer; lowered, the next plans begin
-with worse moves. Not measured."""
+"""Number of moves of a way that are searched, as a multiple of the budget, where this is more than
+:data:`MOST_MOVES`. Raised, plans with a large budget take longer; lowered, the moves that are left
+to later plans are worse. Not measured."""
 EFFORT = 3e7
 """Maximum number of pairs of instance and host that are rated to make a way cheaper. Raised, plans
-take longer; lowered, they copy more. So many pairs take about half a second of a processor; a
-quarter of it costs 2 % of memory on clusters of 32 and 100 hosts."""
+take longer; lowered, plans copy more memory. Rating this number takes about half a second of a
+processor. With a quarter of this number, plans for clusters of 32 and 100 hosts copy 2 % more
+memory."""
 EFFORT_MOVE = 8e5
-"""Maximum number of pairs of instance and host that are rated for each move of a way, where that is
-less than :data:`EFFORT` in all. Raised, short plans take longer; lowered, they copy more. Chosen
-together with :data:`EFFORT`."""
+"""Maximum number of pairs of instance and host that are rated for each move of a way. It applies to
+short ways, for which all moves together have fewer pairs than :data:`EFFORT`. Raised, short plans
+take longer; lowered, short plans copy more memory. Chosen together with :data:`EFFORT`."""
 STEP = 1e4
-"""Number of pairs that one step of a search counts as in addition to the pairs that it rates,
-because each step costs time. Raised, searches of small clusters end sooner; lowered, later. Chosen
-together with :data:`EFFORT`."""
+"""Fixed cost of one step of a search, as a number of rated pairs, in addition to the pairs that the
+step rates. Raised, searches of small clusters end sooner; lowered, these searches take longer.
+Chosen together with :data:`EFFORT`."""
 PLACES = 12
-"""Number of other positions of each policy's band that are tried. Raised, plans of small clusters
-take longer; lowered, a cheaper position is missed more often. Not measured."""
+"""Number of other positions that are tried for the range of loads (the band) of each policy.
+Raised, plans of small clusters take longer; lowered, a cheaper position is missed more often. Not
+measured."""
 SHORT = 5000
-"""Product of moves and hosts up to which other positions of a band are tried. Raised, plans of
-larger clusters take longer; lowered, smaller clusters copy more. In larger clusters another
-position never copied less memory."""
+"""Largest product (no unit) of the number of moves and the number of hosts for which other
+positions of a band are tried. Raised, plans of larger clusters take longer; lowered, plans of small
+clusters copy more memory. Chosen because in larger clusters no other position led to less
+memory."""
 LEAST_TOGETHER = 0.1
-"""Least load of all instances of a host, as a part of the host's excess, for which any of them is
-moved off it. Raised, moves that help a little are left out; lowered, instances are copied off hosts
-that are loaded without them."""
+"""Least load of all instances of a host together, as a part of the host's excess, for which any of
+these instances is moved. Raised, moves that help a little are left out; lowered, instances are
+copied off hosts that are loaded without them. Chosen as in
+:mod:`kronos_nova.planners.hot_hosts`."""
 NOISE = 0.3
-"""Standard deviation of the logarithm of the random factor (no unit) by which ratings are
-multiplied while moves that were taken back are searched again. Raised, worse moves are made;
-lowered, the same moves come back. Chosen between 0 and 1, which both find worse ways."""
+"""Standard deviation of the logarithm of a random factor (no unit). Ratings are multiplied by this
+factor while a search looks for moves in place of those that it took back. Raised, worse moves are
+made; lowered, the search makes the same moves again. Chosen between 0 and 1, both of which lead to
+worse ways."""
 TAKEN_BACK = 8
 """Maximum number of moves from or to two hosts that one step of the search takes back. Raised, a
 step costs more time and rarely leads to a better way; lowered, the search stays with the same way.
 Not measured."""
 MORE_TAKEN_BACK = 3
-"""Maximum number of moves of other hosts that one step of the search takes back in addition. Raised
-and lowered: see :data:`TAKEN_BACK`. Not measured."""
+"""Maximum number of moves between other hosts that one step of the search takes back in addition to
+:data:`TAKEN_BACK`. Raised, a step costs more time and rarely leads to a better way; lowered, the
+search stays with the same way. Not measured."""
 DEVIATION = 0.5
-"""Additional cost over the best way, as a multiple of the mean cost of a move, up to which a way is
-changed further. Raised, the search works on worse ways; lowered, it stays with one way. Not
-measured."""
+"""Largest cost by which a way may exceed the best way, as a multiple of the mean cost of a move,
+for the search to continue from this way. Raised, the search works on worse ways; lowered, the
+search stays with one way. Not measured."""
 REBUILT = 6
-"""Maximum number of moves that are made after some were taken back, in addition to their number.
-Raised, a step takes longer; lowered, ways of more and smaller moves are missed. Not measured."""
+"""Largest number of moves by which the moves that one step of the search makes may exceed the moves
+that the step took back. Raised, a step takes longer; lowered, ways of more and smaller moves are
+missed. Not measured."""
 TRIES = 8
-"""Number of best moves or swaps of one host that are tried where server groups forbid the first
-ones. Raised, hosts with many groups take longer; lowered, nothing is moved off a host although a
-pair is allowed. Not measured."""
+"""Maximum number of moves or swaps of one host, the best first, that are tried where server groups
+forbid the first ones. Raised, hosts with many groups take longer; lowered, no instance leaves such
+a host although a move is allowed. Not measured."""
 SPARE = 0.96
-"""Part of the moves of fewer plans that a way for so many plans may use. Raised, no moves are left
-for instances that wait on another host until there is room; lowered, fewer ways are short enough.
+"""Part of the budgets of its plans that a way with fewer plans may use. Raised, no moves are left
+for instances that wait on a third host until there is room; lowered, fewer ways are short enough.
 Not measured."""
 BEYOND = 4.0
-"""Cost of each move that exceeds the moves of a way with fewer plans, as a part of the memory of an
-instance of mean size. Raised, larger instances are moved to save a move; lowered, ways stay a move
-or two too long for one plan."""
+"""Additional cost of each move beyond the number of moves that a way with fewer plans may have, as
+a multiple of the memory of an instance of mean size. Raised, larger instances are moved to save a
+move; lowered, ways stay a move or two too long for one plan. Not measured."""
 SEARCHES = 3
 """Maximum number of searches for one plan. Where the moves of a way have no possible order, the
-next search continues with the rest of the budget where the possible moves end. Raised, plans of
-full hosts take longer; lowered to 1, full hosts need a plan more."""
+moves that are possible are made, and the next search continues from there with the rest of the
+budget. Raised, plans of full hosts take longer; lowered to 1, full hosts need one plan more."""
 UNFIT = 1e9
-"""GiB that one unit of excess counts when two ways are compared. Fixed: more than any cloud has, so
-that excess always decides first. Lowered below that, memory would be saved at the price of excess;
-raised, digits of the memory are lost."""
+"""Cost of one unit of excess in GiB when two ways are compared. Fixed: more than the memory of any
+cloud, so that excess decides first. Raised, digits of the memory are lost; lowered below the memory
+of a cloud, ways save memory and leave excess."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Band:
-    """A range of load for each policy, in which hosts should be.
+    """A range of loads for each policy in which the loads of all hosts should be.
 
-    low, high : float64 (P,), load of a host
-    weights : float64 (P,), weight of the load outside of the band of each policy
+    low, high : float64 (P,), lowest and highest load of the range
+    weights : float64 (P,), weight of each policy when the load outside of the bands is summed up
     """
 
     low: np.ndarray
@@ -138,8 +147,9 @@ class Band:
 
     @classmethod
     def around(cls, scores: np.ndarray, widths: np.ndarray, weights: np.ndarray) -> 'Band':
-        """Return the bands of given widths that lie so that the load missing below a band equals
-        the load above it. Then every unit of load that leaves a host is useful where it arrives.
+        """Return bands of the given widths. A band lies where the load that hosts have above it
+        equals the load that other hosts lack below it. So all load that hosts above the band give
+        away is needed by hosts below it.
 
         :param scores: float64 (h, P), scores of the hosts that count
         :param widths: float64 (P,)
@@ -165,7 +175,8 @@ class Band:
         return Band(lows, lows + self.high - self.low, self.weights)
 
     def excess(self, scores: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
-        """Return float64 (...): the load outside the bands, weighted by policy.
+        """Return float64 (...): the load outside the bands, summed over policies with their
+        weights.
 
         :param scores: an array (...) for each policy
         """
@@ -191,18 +202,20 @@ class Band:
 
 
 LEAST_WEIGHT = 1e-3
-"""Weight of a policy's excess (no unit) where the policy has none in the combined imbalance.
-Raised, such a policy competes with the others; lowered to 0, its threshold is not reached at all.
-Not measured."""
+"""Weight (no unit) of the excess of a policy that has no weight in the combined imbalance. Raised,
+such a policy competes with the others; lowered to 0, its threshold is not reached at all. Not
+measured."""
 BISECTIONS = 50
-"""Halvings of a range of load of about 1. Raised, nothing changes; lowered, bands are less exact.
-Fixed by float64, whose 52 binary digits they determine."""
+"""Number of times that a range of loads of about 1 is halved to find the position of a band.
+Raised, nothing changes; lowered, bands are less exact. Fixed by float64, which has 52 binary
+digits."""
 
 
 class Level:
-    """Plans the first part of the cheapest way to the targets that its search finds.
+    """Searches the moves that reach the targets with the least memory to copy, and plans the first
+    part of them.
 
-    The targets are the ``thresholds`` of the problem.
+    The targets are the ``thresholds`` of the problem. The next cycle plans the next part.
     """
 
     phase = SPREAD
@@ -249,8 +262,8 @@ def excess(state: State, band: Band) -> float:
 
 
 def _beyond(scores: np.ndarray, band: Band, left_out: np.ndarray) -> np.ndarray:
-    """Return float64 (P, h): the part of scores outside the band that does not count because the
-    host is left out; negative below the band.
+    """Return float64 (P, h): the load outside the band of hosts that the policy leaves out of its
+    imbalance, which does not count. It is negative for hosts below the band.
 
     :param scores: float64 (P, h)
     """
@@ -297,11 +310,11 @@ def search(state: State, limits: Limits) -> list[tuple[int, int]]:
 
 
 def _best_band(band: Band, build: 'Callable[[Band], Leveling]', most: int) -> 'Leveling':
-    """Return the way with the least memory that reaches the band, or a band that is a little higher
-    or lower. Where instances are few and large, a band whose end is the load of a host is often
-    easier to reach.
+    """Return the way with the least memory to copy that reaches the band, or a band that lies a
+    little higher or lower. Where instances are few and large, a band that begins or ends at the
+    present load of a host is often easier to reach.
 
-    :param build: Band to a Leveling
+    :param build: function that returns the Leveling for a Band
     :param most: number of moves from which on only the first band is tried
     """
     best = build(band)
@@ -321,19 +334,21 @@ Rated = tuple[float, list[tuple[int, int]]]
 
 
 class Leveling:
-    """One search for a way: the hosts on which instances end, and the excess of each host then.
+    """One search for a way, a sequence of moves into the bands. The fields have the state after the
+    moves found so far.
 
-    place : intp (v,), host of each instance
-    scores : float64 (P, h), the part of the scores that counts
+    place : intp (v,), host on which each instance ends
+    scores : float64 (P, h), scores of the hosts, without the part ``beyond``
     residents : the instances of each host, sorted
     free : float64 (c, h), room left; excess : float64 (h,)
-    cost : float64 (v,), GiB that moving each instance counts
-    beyond : float64 (P, h), the other part, of hosts that are left out of the imbalance
+    cost : float64 (v,), cost of moving each instance, in GiB
+    beyond : float64 (P, h), part of the scores that does not count, because the policy leaves the
+        host out of its imbalance
     prices : prices of moving each instance to each host; None if all moves are free
     price : float32 (v,), price of each instance on its host of ``place``
     is_paid : whether any instance has been on a host where it has a price
-    fewer : number of moves beyond which each costs :data:`BEYOND` more
-    rated : pairs rated so far
+    fewer : number of moves beyond which every further move costs :data:`BEYOND` in addition
+    rated : number of pairs of instance and host rated so far
     """
 
     def __init__(self, space: SearchSpace, band: Band):
@@ -422,7 +437,7 @@ class Leveling:
         """Make moves one after the other until no move makes the excess of a host smaller, or
         ``most`` moves are made.
 
-        :param move_gib: what each move costs in addition
+        :param move_gib: cost of each move in GiB, in addition to the memory that it copies
         """
         self.cost = self.memory + move_gib
         for _ in range(most):
@@ -490,10 +505,10 @@ class Leveling:
         return self.band.excess(left) - self.excess[sources]
 
     def _rated(self, change: np.ndarray, *moves: tuple[np.ndarray, Index]) -> np.ndarray:
-        """Return float64 (...): the excess that moves remove per unit of their cost; 0 for moves
-        that do not help.
+        """Return float64 (...): the excess that each chain of moves removes per GiB of its cost; 0
+        for chains that remove none.
 
-        :param change: float64 (...), of the excess; overwritten
+        :param change: float64 (...), change of the excess by each chain; overwritten
         :param moves: (instances, hosts) of each move of a chain
         """
         self.rated += change.size
@@ -560,7 +575,7 @@ class Leveling:
         """Take some moves back and search others instead, repeatedly, until the effort is used up.
         The best way found is kept.
 
-        :param move_gib: what each move costs in addition
+        :param move_gib: cost of each move in GiB, in addition to the memory that it copies
         """
         self.cost = self.memory + move_gib
         end = self.rated + min(EFFORT, EFFORT_MOVE * self.count) / len(MOVE_PARTS)
@@ -657,19 +672,20 @@ class Leveling:
 
 
 FREE_GIB = 0.01
-"""GiB that a move counts at least. Another move of an instance that moves already costs 0 GiB and
-comes first; of several, the one that removes most excess does. Raised, small instances have equal
-ratings; lowered to 0, ratings are infinite and such moves cannot be compared. Not measured."""
+"""Least cost of a move in GiB when moves are rated. An instance that moves anyway costs 0 GiB more
+where it moves to another host instead. With this lower bound, such moves come first, and the one
+that removes most excess is the first of them. Raised, small instances have equal ratings; lowered
+to 0, ratings are infinite and such moves cannot be compared. Not measured."""
 DIGITS = round(-math.log10(TOLERANCE))
-"""Decimal digits of an excess that count: as many as :data:`TOLERANCE` has."""
+"""Number of decimal digits to which an excess is rounded. Fixed by :data:`TOLERANCE`."""
 
 
 def possible(state: State, way: list[tuple[int, int]], limits: Limits) -> list[tuple[int, int]]:
-    """Return moves of a way in a possible order, as many as the budget and every rule permit. The
-    last ones are left out until the rest leaves less excess, and lifts no imbalance above both its
-    threshold and its present value.
+    """Return moves of a way in a possible order, as many as the budget and every rule permit. Moves
+    are left out from the end until the other moves make the excess smaller, and lift no imbalance
+    above both its threshold and its present value.
 
-    :param way: may have more moves than the budget
+    :param way: the moves, possibly more than the budget
     """
     band = band_of(state)
     most = np.maximum(state.imbalances(), state.problem.thresholds) + TOLERANCE

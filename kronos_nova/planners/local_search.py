@@ -24,91 +24,101 @@ from kronos_nova.planners.population import Population
 from kronos_nova.planners.population import SoftenedMax
 
 EFFORT = 6e7
-"""Search budget in estimated nanoseconds of a processor, before the shares for moves and items.
-Raised, plans take longer; lowered, they are worse. A tenth of the whole budget already finds most
-of the improvement in clusters of any size."""
+"""Estimated nanoseconds of a processor that a search may take (its effort), without the shares
+:data:`PER_MOVE` and :data:`PER_ITEM`. Raised, plans take longer; lowered, plans are worse. A tenth
+of the whole effort already finds most of the improvement in clusters of any size."""
 PER_MOVE = 2.1e6
-"""Estimated nanoseconds of search for each move of the budget. Raised, plans of many moves take
-longer; lowered, they are worse: longer plans take more swaps."""
+"""Estimated nanoseconds that a search may take for each move of the budget. Raised, plans of many
+moves take longer; lowered, plans of many moves are worse, because the search makes too few swaps
+for them."""
 PER_ITEM = 1.1e5
-"""Estimated nanoseconds of search for each instance and each host. Raised, plans of large clusters
-take longer; lowered, they are worse: more items take longer to rate."""
+"""Estimated nanoseconds that a search may take for each instance and each host. Raised, plans of
+large clusters take longer; lowered, plans of large clusters are worse, because rating more
+instances and hosts takes longer."""
 LONGER = 2.5
-"""Factor of the effort so far for which the search continues after it found a better end state.
-Raised, searches last longer where plans are still improved; lowered, they stop while they still
-improve. Not measured."""
+"""Factor by which the effort of a search is at least prolonged beyond the effort at which the
+search last found a better end state. Raised, searches last longer where plans are still improved;
+lowered, searches stop while plans are still improved. Not measured."""
 WORTHWHILE = 0.01
-"""Part by which an end state must be better than the last one to prolong the search. Raised,
-searches end sooner; lowered, improvements that do not matter prolong them. Not measured."""
+"""Part of its cost by which the best end state must become better to prolong the search. Raised,
+searches end sooner; lowered, improvements that do not matter prolong searches. Not measured."""
 CHANCY = range(3, 27)
-"""Budgets of moves for which the search in small clusters is restarted. With the upper end raised,
-more plans take longer without a gain; with it lowered, the best plan is missed more often. Plans of
-two moves are found at once, and longer plans than these end well without restarts."""
+"""Budgets of moves for which the search in a small cluster is repeated from the start. With the
+upper end raised, more plans take longer without a gain; with the upper end lowered, the best plan
+is missed more often. Chosen because one search finds the plans of two moves at once, and good plans
+of 27 moves or more."""
 ALIKE = 5
-"""Number of searches that must end at the same best cost before no other is started. Raised, plans
-of small clusters take longer; lowered, the best plan is missed more often. One longer search misses
-it more often than several short ones do."""
+"""Number of searches that must end at the same best cost before no further search is started.
+Raised, plans of small clusters take longer; lowered, the best plan is missed more often. Several
+short searches find the best plan more often than one longer search."""
 ENOUGH = 1.7e9
-"""Estimated nanoseconds after which no search is restarted. Raised, plans of small clusters take
-longer; lowered, :data:`ALIKE` is reached less often. The value is 1.7 s of a processor."""
+"""Estimated nanoseconds of all searches for one plan after which no further search is started: 1.7
+s of a processor. Raised, plans of small clusters take longer; lowered, :data:`ALIKE` is reached
+less often. Not measured."""
 STEP = 4e5
-"""Estimated nanoseconds of one round of swaps in addition to what it rates. Raised, searches end
-sooner for the same budget; lowered, later. An estimate for one core of a server; not measured in a
-bench."""
+"""Estimated nanoseconds of one round of swaps, without the rating of its swaps. Raised, searches
+make fewer rounds for the same effort; lowered, searches make more rounds. An estimate for one core
+of a server; not measured in a bench."""
 RESTART = 1e4
-"""Estimated nanoseconds of restarting one assignment. Raised or lowered: as :data:`STEP`."""
+"""Estimated nanoseconds to restart one assignment. Raised, searches make fewer rounds for the same
+effort; lowered, searches make more rounds. An estimate as :data:`STEP`."""
 ITEM = 60
-"""Estimated nanoseconds of finding one item of an assignment. Raised or lowered: as
-:data:`STEP`."""
+"""Estimated nanoseconds to find one item of an assignment. Raised, searches make fewer rounds for
+the same effort; lowered, searches make more rounds. An estimate as :data:`STEP`."""
 PAIR = 15
-"""Estimated nanoseconds of rating one pair. Raised or lowered: as :data:`STEP`."""
+"""Estimated nanoseconds to rate one pair of items. Raised, searches make fewer rounds for the same
+effort; lowered, searches make more rounds. An estimate as :data:`STEP`."""
 MOST_SIDE_BY_SIDE = 48
-"""Maximum number of assignments in a population. Raised, their arrays grow out of a processor's
-cache; lowered, small clusters pay numpy's overhead for fewer assignments. Not measured in a
-bench."""
+"""Maximum number of assignments that are searched side by side. Raised, the arrays exceed a
+processor's cache; lowered, numpy's overhead of a round is shared by fewer assignments. Not measured
+in a bench."""
 ROUNDS = 50
-"""Least number of rounds of swaps for which the effort must last. Raised, fewer assignments are
-searched side by side; lowered, none of them gets far. Not measured."""
+"""Least number of rounds of swaps for which the effort of a search must suffice; fewer assignments
+are searched side by side where it does not. Raised, there are fewer assignments; lowered, each
+assignment makes too few swaps. Not measured."""
 TIMES = 3
-"""Least number of rounds for each move of the budget for which the effort must last. Raised, fewer
-assignments are searched side by side; lowered, long plans do not get far. Not measured."""
+"""Least number of rounds of swaps, for each move of the budget, for which the effort of a search
+must suffice. Raised, fewer assignments are searched side by side; lowered, each assignment makes
+too few swaps for long plans. Not measured."""
 COOLED = 0.8
-"""Ratio of two temperatures (no unit) below which tables are computed again. Raised, tables are
-computed more often without better plans; lowered, swaps are rated at the wrong temperature. Chosen
-because smaller changes do not affect plans."""
+"""Ratio of the present temperature to that of the rating tables (no unit) below which the tables
+are computed again. Raised, the tables are computed more often without better plans; lowered, swaps
+are rated at the wrong temperature. Chosen because smaller changes do not affect plans."""
 POOL = 16
-"""Number of best plans from which assignments are restarted, at most one for every two assignments.
-Raised, good plans are refined less; lowered to half, the plans of a small cluster soon all come
-from one, and a long search finds no better one."""
+"""Maximum number of plans, the best ones, from which assignments are restarted; there is at most
+one for every two assignments. Raised, good plans are refined less; lowered to half, all plans of a
+small cluster soon descend from the same plan, and a long search finds no better one."""
 TAKEN_BACK = 5
-"""Number of moves of a plan that a restart takes back, as an upper bound, exclusive; the number is
-random. Raised, a plan is changed more than the search can repair; lowered, the search stays near
+"""Number of moves that a restart takes back from a plan, as an upper bound, exclusive, of a random
+number. Raised, a plan is changed more than the search can repair; lowered, the search stays near
 the plan. Not measured."""
 PARTS = (0.05, 0.15, 0.02)
-"""Parts of a plan (no unit) that restarts take back in addition, one after the other. Raised, the
-search goes further from known plans; lowered, it stays near them. Not measured."""
+"""Parts of the moves of a plan (no unit) that restarts take back in addition to :data:`TAKEN_BACK`;
+each restart uses the next of these parts. Raised, the search goes further from known plans;
+lowered, the search stays near known plans. Not measured."""
 KICKS = 2
-"""Number of restarts of which one adds a random move (a "kick"). Raised, small clusters converge to
-one local optimum; lowered, no plan is refined long enough. Not measured in a bench."""
+"""Number of turns of restarts of which one adds a random move to plans (a "kick"); in one turn
+every assignment is restarted once. Raised, small clusters converge to one local optimum; lowered,
+no plan is refined long enough. Not measured in a bench."""
 TINY_PAIRS = 200
-"""Pairs of instance and host up to which a cluster is tiny. Raised, more clusters are planned by
-one search for each budget, which takes longer; lowered, the best plan of tiny clusters is missed
-more often. Not measured."""
+"""Largest number of pairs of instance and host for which a cluster counts as tiny. In a tiny
+cluster, one search is made for each smaller budget too. Raised, plans of more clusters take longer;
+lowered, the best plan of tiny clusters is missed more often. Not measured."""
 FEW_HOSTS = 20
-"""Hosts up to which a cluster is small. Raised, more clusters are searched up to three times as
-long; lowered, fewer are planned as well as can be. Not measured."""
+"""Largest number of hosts for which a cluster counts as small. Raised, more clusters are searched
+up to three times as long; lowered, fewer clusters get the best plan of all. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """Parameters that depend on the size of a cluster.
+    """Parameters of a search that depend on the size of the cluster and on the budget of moves.
 
-    times : factor of the effort
+    times : factor of :data:`EFFORT` with its shares for moves and items
     least : lower bound of the effort, in estimated nanoseconds
     longest : factor by which the effort may be prolonged at most
-    temperatures : temperature of each turn, as a part of the imbalance that is left, before it is
-        divided by the number of hosts to the power of ``cooling``
-    skips : leave out swaps of two instances that are both on their original hosts
+    temperatures : temperatures of the turns of restarts, as parts of the imbalance that is left;
+        each is divided by the number of hosts to the power of ``cooling``
+    skips : whether swaps of two instances that are both on their original hosts are left out
     """
 
     times: float = 1.0
@@ -120,19 +130,21 @@ class Tuning:
 
 
 TINY = Tuning(times=0.2)
-"""Tuning for tiny clusters. A fifth of the effort is enough, because :mod:`spread` searches once
-for each budget."""
+"""Parameters of the search in tiny clusters. A fifth of the effort is enough for one search,
+because :mod:`spread` makes a search for each budget."""
 SMALL = Tuning(least=2e8, longest=2.7)
-"""Tuning for small clusters. Good plans have little in common there, so that a search needs more
-time to come from one to another. As the best plan of all may be found, a search continues longer
-while it finds better ones."""
+"""Parameters of the search in small clusters. Good plans of a small cluster have little in common,
+so a search takes longer from one good plan to another. Because the best plan of all can be found
+there, a search continues longer while it finds better plans."""
 SHORT = Tuning(longest=1.2, temperatures=(0.18, 0.4, 0.1, 0.8), cooling=0.5, skips=True)
-"""Tuning for fewer moves than hosts. Only the most and the least loaded hosts can be improved, and
-other hosts must not count. The more hosts there are, the closer the loads of others are to these.
-All pairs cannot be rated in time, so some swaps are skipped."""
+"""Parameters of the search where there are fewer moves than hosts. Only the most and the least
+loaded hosts can be improved then. The temperature falls with the number of hosts, so that other
+hosts hardly count in the softened maximum although the loads of many hosts are close together.
+There is no time to rate all pairs, so swaps of two instances on their original hosts are
+skipped."""
 LONG = Tuning(longest=1.2, temperatures=(0.1, 0.03, 0.2, 0.06))
-"""Tuning for at least as many moves as hosts, with which the load of the whole cluster can be made
-even."""
+"""Parameters of the search where there are at least as many moves as hosts. The load of the whole
+cluster can be made even then."""
 
 
 def tuning(space: SearchSpace, budget: int) -> Tuning:
@@ -170,7 +182,7 @@ def searches(space: SearchSpace, found: Incumbents, limits: Limits) -> Iterator[
 
 
 class LocalSearch:
-    """One search from the plans that are known.
+    """One search, which starts from the plans that are known.
 
     :param found: the known plans, to which the search adds those that it finds
     :param number: number of the search, the seed of its random numbers

@@ -20,30 +20,34 @@ from kronos_nova.planners.evacuate import Evacuator
 from kronos_nova.planners.evacuate import waiting
 
 PAIRS = 400, 2_000, 8_000
-"""Maximum numbers of pairs of size and host in one program: the first try, and the second where the
-first leaves new servers without a place. Raised, a program has more hosts and takes longer;
-lowered, it has fewer hosts, those with most free room."""
+"""Maximum numbers of pairs of an instance size and a host in one integer program. Each number is
+tried in turn until all new servers have a place. Raised, a program has more hosts and takes longer;
+lowered, a program is limited to the hosts with most free room, and room is found less often."""
 GAP = 0.002
-"""Part of the program's cost by which the end state that it finds may be worse than the best.
-Raised, programs end sooner; lowered, a few MiB less are copied."""
+"""Part of the cost of the best end state by which the end state that an integer program finds may
+be worse. Raised, programs end sooner; lowered, a few MiB less are copied. Not measured."""
 NODES = 2_000
-"""Maximum number of nodes of the branch and bound. Raised, more programs are solved to the end, in
-more time; lowered, more end with the best that was found. Clouds of 15 hosts need 1 to 300."""
+"""Maximum number of nodes of the branch and bound of an integer program. Raised, more programs are
+solved to the end, and plans take longer; lowered, more programs end with an end state that may not
+be the best. Clouds of 15 hosts need 1 to 300."""
 MOVE_MB = 64.0
-"""MiB that a move costs in addition to the memory that it copies. Raised, fewer and larger
-instances are moved; lowered, more and smaller ones are."""
+"""Cost of a move in MiB, in addition to the memory that the move copies. Raised, fewer and larger
+instances are moved; lowered, more and smaller instances are moved. Not measured."""
 CUTS = 8
 """Maximum number of end states that are tried where Nova would choose other NUMA cells or providers
-of a host than the program did. Raised, room is found more often where hosts are nearly full, in
-more time; lowered, it is found less often. Of 60 clouds one needed more than 1."""
+of a host than the integer program did. Raised, room is found more often where hosts are nearly
+full, and plans take longer; lowered, room is found less often. Of 60 clouds, one needed more than
+one end state."""
 ROUNDS = 1, 2, 3
-"""Rounds of moves of the programs that are tried, one program after the other, until an end state
-has an order. More rounds permit more orders. Raised, a search without a result takes longer;
-lowered, room is found more rarely. Not measured."""
+"""Numbers of rounds of moves in the integer programs that are tried, one program after the other,
+until the moves to an end state have an order. Moves of a later round can use room that moves of an
+earlier round freed. Raised, a search without a result takes longer; lowered, room is found less
+often. Not measured."""
 
 
 class RoomMaker:
-    """Moves all instances off the draining hosts; as many as possible if not all can."""
+    """Moves all instances off the draining hosts, or as many as possible if some find no room
+    elsewhere."""
 
     phase = EVACUATE
 
@@ -82,10 +86,10 @@ class RoomMaker:
 
     def _elsewhere(self, state: State,
                    hosts: np.ndarray) -> tuple[State, list[tuple[int, int]]]:
-        """Place instances that leave on hosts where they find room without any other move.
+        """Place the instances that have to leave on hosts that have room without any other move.
 
         :param hosts: bool (H,), hosts that the program leaves out
-        :returns: (the state after that, the moves)
+        :returns: (the state after these moves, the moves)
         """
         begin, placed, free = state.copy(), list[tuple[int, int]](), np.flatnonzero(hosts)
         for vm in waiting(state).tolist() if len(free) else ():
@@ -116,9 +120,9 @@ class RoomMaker:
 
     def _end(self, together: assignment.Assignment, rounds: int,
              limits: Limits) -> tuple[list[tuple[int, int]], dict[int, tuple[int, ...]]] | None:
-        """Return the moves to the cheapest end state, those of existing servers before those of new
-        servers, and the parts of hosts that the program chose for instances. None where not all
-        find a place."""
+        """Return the moves to the cheapest end state, moves of existing servers before those of new
+        servers, and the parts of hosts (such as NUMA cells) that the integer program chose for
+        instances. None where some new server finds no place."""
         program = Program(together, MOVE_MB, rounds)
         program.keep_reserved_room()
         solution = program.solve(limits.deadline - limits.clock(), GAP, NODES)
@@ -132,9 +136,9 @@ class RoomMaker:
 
 
 def _to_least_loaded(state: State, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the moves, in which instances that make room go to the hosts with the least load that
-    have room for them. All destinations cost the same memory. Hosts that any instance leaves, and
-    hosts of new servers, stay as they are."""
+    """Return the moves, with other destinations for the instances that make room: the hosts with
+    the least load that have room for them. The memory to copy is the same for all destinations.
+    Hosts that an instance leaves, and hosts that get new servers, are no such destinations."""
     problem, trial, found = state.problem, state.copy(), []
     is_new = {vm: bool(problem.draining[state.vm_host[vm]]) for vm, _host in moves}
     closed = {int(state.vm_host[vm]) for vm, _host in moves}

@@ -19,21 +19,22 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.base import StepRecorder
 
 PLACES = 3
-"""Maximum number of hosts that are tried for an instance that is put aside, the most likely ones
-first. Raised, an order takes longer to find, because each host is checked for every move that
-waits; lowered, more plans have no order. Not measured."""
+"""Maximum number of hosts that are tried for one instance that is put aside, the most suitable
+first. Raised, an order of moves takes longer to find, because each host is checked for every move
+that waits; lowered, more plans have no order. Not measured."""
 ASKED_FIRST = 32
-"""Number of moves that are checked first, together. The others are checked only where none of these
-is possible. Raised, each check costs more; lowered, a second check is needed more often. Chosen
-because one of so many moves is nearly always possible; not measured."""
+"""Number of waiting moves that are checked in the first call, to find one that is possible now. The
+other waiting moves are checked only where none of these is possible. Raised, each check costs more;
+lowered, a second check is needed more often. Chosen because of 32 moves one is nearly always
+possible; not measured."""
 DEAD_ENDS = 32
-"""Number of dead ends after which the search for an order gives up. Raised, an order is found more
-often without putting instances aside, in more time; lowered, less often. For plans of 6 to 8 moves
-without an order the search takes 1 ms."""
+"""Number of dead ends after which the search for an order of moves gives up. Raised, an order is
+found more often without putting instances aside, and the search takes longer; lowered, instances
+are put aside more often. For 6 to 8 moves without an order the search takes 1 ms."""
 
 
 class Ordering:
-    """Makes moves on a copy of a state, each at a time when every rule allows it.
+    """Makes moves on a copy of a state, in an order in which every rule allows each move.
 
     state : the state after the moves in ``done``
     done : (instance, destination) of each move made, in order
@@ -69,8 +70,8 @@ class Ordering:
 
         Where no move is possible, other orders are tried, and then instances are put aside.
 
-        Returns whether all are made. If not, no instance can be put aside to make room for the
-        others, or the budget leaves no move for it.
+        Returns whether all moves are made. If not, no instance can be put aside to make room for
+        the others, or the budget leaves no move to put one aside.
         """
         waiting = every = np.array(moves, dtype=np.intp).reshape(-1, 2)
         begin, home = len(self.done), self.state.vm_host[every[:, 0]]
@@ -92,10 +93,10 @@ class Ordering:
 
     def _do_in_other_order(self, moves: np.ndarray, home: np.ndarray, begin: int) -> bool:
         """Undo those of ``moves`` that were made, and make all of ``moves`` in another order.
-        Returns whether such an order was found; if not, nothing is changed.
+        Returns whether such an order was found. Where none was found, nothing is changed.
 
         :param home: intp (n,), hosts of the instances before
-        :param begin: number of moves in ``done`` before the first of these
+        :param begin: number of moves in ``done`` that were made before the first of ``moves``
         """
         if len(self.done) == begin:
             return False  # no move was made, so that none of them is possible as the first
@@ -138,8 +139,8 @@ class Ordering:
 
     def _park(self, vms: np.ndarray, hosts: np.ndarray) -> bool:
         """Put one of the waiting instances aside on another host, so that another instance can
-        move. Hosts that no move waits for come first, the least full first. Returns whether that
-        was possible."""
+        move. Hosts that are no destination of a waiting move are tried first, the least full of
+        them first. Returns whether an instance was put aside."""
         if len(self.done) + len(vms) >= self.limits.budget:
             return False
         state, memory = self.state, self.state.problem.memory_mb
@@ -154,7 +155,7 @@ class Ordering:
         return False
 
     def _park_one(self, vm: int, waiting: np.ndarray, wanted: np.ndarray) -> bool:
-        """Put an instance aside so that one of those that wait for its host can move there. Returns
+        """Put an instance aside so that an instance that waits for its host can move there. Returns
         whether that was possible.
 
         :param wanted: hosts that moves wait for
@@ -173,9 +174,9 @@ class Ordering:
 def find_order(state: State, moves: np.ndarray) -> list[int] | None:
     """Search depth first for an order in which each move is possible.
 
-    The hosts of instances, and so the possible moves, depend on the set of moves made, not on their
-    order: no set is examined twice. A move to a host to which no other move goes makes no other
-    move impossible. So once such a move is possible, no other is tried in its place.
+    Which moves are possible depends on the set of moves that were made, and not on their order, so
+    no set is examined twice. A move to a host that is the destination of no other move never makes
+    another move impossible. Once such a move is possible, no other move is tried in its place.
 
     :param state: the state before the moves; it is changed to the state after them if an order is
         found
@@ -214,13 +215,13 @@ def find_order(state: State, moves: np.ndarray) -> list[int] | None:
 
 
 class Prefixes:
-    """Sorts the moves of a plan so that the plan may be stopped after most of them. There are as
-    few moves as possible after which the combined imbalance is higher than at the start.
+    """Sorts the moves of a plan so that the plan may be stopped after most of its moves. The order
+    has as few moves as possible after which the combined imbalance is higher than at the start.
 
-    A plan whose imbalance is never higher than at the start keeps its order. In other plans the
-    move with the lowest imbalance after it comes next. Where every possible move would lead above
-    the start, a sequence of moves that leads back is next, without needless moves: its moves help
-    only together.
+    A plan whose imbalance is never higher than at the start keeps its order. In other plans, the
+    next move is the one after which the imbalance is lowest. Where the imbalance is above that of
+    the start after every possible move, a sequence of moves comes next that leads back to it. The
+    sequence has no needless moves, and its moves help only together.
     """
 
     def __init__(self, before: State, steps: Sequence[Step]):
@@ -296,9 +297,9 @@ class Prefixes:
         return delta.imbalances @ self._before.problem.policy_weights
 
     def _sequence(self, state: State, left: list[int]) -> list[int]:
-        """Return moves until the imbalance is no higher than at the start again, each time the one
-        with the lowest imbalance after it, without needless ones. Empty where no move is possible
-        at some point."""
+        """Return moves after which the imbalance is no higher than at the start again. Each of them
+        is the move after which the imbalance is lowest, and needless moves are left out. Empty
+        where no move is possible at some point."""
         there, made, rest = state.copy(), list[int](), list(left)
         while rest and (not made or there.combined() > self._most):
             possible, ends = self._ends(there, rest)
@@ -328,9 +329,9 @@ class Prefixes:
 
 
 def carry_out(moves: list[tuple[int, int]], state: State, why: Callable[[int], str]) -> list[Step]:
-    """Make ``moves`` on a state, and explain the effect of each.
+    """Make ``moves`` on a state, and return Steps with the effect of each.
 
-    :param why: the host that an instance leaves to the purpose of the move
+    :param why: function of the host that an instance leaves, which returns the purpose of the move
     """
     recorder, last = StepRecorder(state), {vm: n for n, (vm, _host) in enumerate(moves)}
     return [recorder.record(vm, host, why(int(state.vm_host[vm])) if n == last[vm]
@@ -342,11 +343,11 @@ def dependencies(moves: Sequence[Step], before: State) -> list[tuple[int, ...]]:
     """Return for every move of a plan that begins at ``before`` the earlier moves that must have
     ended before it may start.
 
-    A move waits for the last move of the same instance, and for the last one that may not run at
-    the same time. If the destination could hold all arrivals up to this move only with the room of
-    earlier departures, the move also waits for these, from the destination and from hosts that
-    share room with it. So no host ever holds more than in the given order, whichever move ends
-    first: a move starts only after every departure before it that it needs.
+    A move waits for the last earlier move of the same instance, and for the last earlier move that
+    may not run at the same time. Where the destination cannot hold all instances that arrive up to
+    this move without the room that earlier moves free, the move also waits for the earlier moves
+    that leave the destination, or a host that shares room with it. So no host ever holds more
+    instances than in the given order, whichever move ends first.
     """
     crowded = before.copy()
     last: dict[object, int] = {}

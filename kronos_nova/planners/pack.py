@@ -19,41 +19,47 @@ from kronos_nova.planners.ffd import FirstFitDecreasing
 from kronos_nova.planners.packing import Packing
 
 BALANCED = 30
-"""Maximum number of swaps that only make room usable, after which the search for a place for an
-instance is given up. Raised, hosts that cannot be emptied take longer; lowered, fewer hosts are
-emptied. Not measured."""
+"""Maximum number of swaps that are made for one instance only to make the room of hosts usable.
+After them the search for a place for this instance is given up. Raised, hosts that cannot be
+emptied take longer; lowered, fewer hosts are emptied. Not measured."""
 ROUNDS = ((0.01, 4), (0.002, 8), (0.0005, 12), (1e-5, 12))
-"""Rounds of emptying hosts: the price of a move, as a part of a host's room that a swap must make
-usable to be worth it, and the number of hosts that may fail before the next round. Raised prices
-lead to fewer moves and fewer free hosts; lowered ones to more of both. More failures take more
-time. Not measured apart."""
+"""Parameters of the rounds in which hosts are emptied: the price of a move, and the number of hosts
+whose emptying may fail before the next round begins. A swap is made only if the room that it makes
+usable, as a part of a host's room, is at least the price of its moves. With raised prices, plans
+have fewer moves and free fewer hosts; with lowered prices, they have more moves and free more
+hosts. With more failures, plans take longer; with fewer, plans free fewer hosts. Not measured
+apart."""
 MOVE_MB = 4096
-"""MiB that a move costs in addition to the memory that it copies. Raised, plans of fewer moves and
-more memory win; lowered, plans of less memory and more moves. Not measured."""
+"""Cost of a move in MiB, in addition to the memory that the move copies. Raised, plans with fewer
+moves and more memory are preferred; lowered, plans with more moves and less memory are preferred.
+Not measured."""
 EFFORT = 6e8
 """Maximum number of pairs of instance and host that one plan rates. Raised, large clusters take
 longer; lowered, fewer hosts are freed there. Not measured."""
 EXACT_PAIRS = 5000
-"""Maximum number of pairs of instance and host for which an integer program computes the best end.
-Raised, larger clusters are packed optimally, in more time; lowered, fewer are."""
+"""Maximum number of pairs of instance and host for which an integer program computes the best end
+state. Raised, larger clusters are packed optimally, and their plans take longer; lowered, fewer
+clusters are packed optimally. Not measured."""
 NODES = 30
-"""Maximum number of nodes of the branch and bound of :data:`EXACT_PAIRS`. Raised, larger programs
-are solved to the end, in more time, some 40 ms each; lowered, more end with the best that was
-found."""
+"""Maximum number of nodes of the branch and bound of the integer program, some 40 ms each. Raised,
+larger programs are solved to the end, and plans take longer; lowered, more programs end with an end
+state that may not be the best."""
 GAP = 1e-4
-"""Part of the worth of a plan by which the program's end state may be worse than the best. Raised,
-one is found sooner and copies more memory; lowered, later and less. Not measured."""
+"""Part of the worth of the best end state by which the end state of the integer program may be
+worse. Raised, an end state is found sooner, and plans copy more memory; lowered, programs take
+longer, and plans copy less memory. Not measured."""
 BY_MOVES = (1.0, 0.5, 0.0)
-"""Parts [0, 1] by which the number of moves decides in which order hosts are emptied; the rest is
-the memory to copy, each relative to an instance of mean size. Nearer to 1 suits small budgets,
-which are tried in this order; nearer to 0 saves memory. Raised or lowered, other orders are tried.
-Not measured."""
+"""Weights [0, 1] of the number of moves when the order is chosen in which hosts are emptied; the
+rest of 1 is the weight of the memory to copy, in instances of mean size. One search is made with
+each weight. Raised, hosts with few instances are emptied first, which suits a small budget;
+lowered, hosts with little memory to copy are emptied first. Not measured."""
 
 
 class Pack:
-    """Empties one host after the other. Each instance goes where it fits best; where it fits
-    nowhere, full hosts swap instances until it does. Several searches take the hosts in different
-    orders. The end state that frees most hosts wins, then the one with the least cost."""
+    """Empties one host after the other. Each instance goes to the host where it fits best. Where an
+    instance fits on no host, full hosts swap instances until it fits on one. Several searches take
+    the hosts in different orders. The end state that frees most hosts is chosen, and of equal ones
+    the one with the least cost."""
 
     phase = PACK
 
@@ -81,8 +87,8 @@ class Pack:
 
 
 def _exact(state: State, limits: Limits, freed: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield the moves to the end state with the most freed hosts, then with the least cost, where
-    the cluster is small enough.
+    """Yield the moves to the best end state, where the cluster is small enough for an integer
+    program: the end state with the most freed hosts, and of equal ones the one with the least cost.
 
     :param freed: number of hosts that a known plan frees
     """
@@ -135,8 +141,8 @@ def search(space: SearchSpace, limits: Limits) -> list[list[tuple[int, int]]]:
 
 
 class Emptying:
-    """One search that empties hosts until no other host can be emptied. ``rated`` is the number of
-    rated pairs."""
+    """One search that empties hosts until no further host can be emptied. ``rated`` is the number
+    of pairs of instance and host that were rated."""
 
     def __init__(self, space: SearchSpace, limits: Limits, by_moves: float, effort: float):
         self.space, self.limits, self.effort = space, limits, effort
@@ -232,9 +238,9 @@ class Emptying:
         return True
 
     def _place(self, vm: int, swaps: BundleSwaps) -> bool:
-        """Place an instance where it fits best. Where it fits nowhere, make room for it by a swap;
-        where no swap does, try again after swaps that make more room usable. Returns whether it was
-        placed."""
+        """Place an instance on the host where it fits best. Where it fits on no host, make room for
+        it by a swap. Where no swap makes room, try again after swaps that make more room usable.
+        Returns whether the instance was placed."""
         for _ in range(BALANCED):
             if self._fit(vm, swaps) or swaps.admit(vm):
                 return True

@@ -1,4 +1,5 @@
-"""A packing of instances on hosts, possibly of only some of them, and the room that is left."""
+"""A placement of instances on hosts, in which some instances may have no place yet, and the room
+that is left on each host."""
 
 import copy
 
@@ -11,12 +12,13 @@ from kronos_nova.model.space import SearchSpace
 
 
 class Packing:
-    """The host on which each instance of a search space ends; the order of moves is found later.
+    """The hosts on which the instances of a search space end. The order of the moves is found
+    later.
 
     place : intp (v,), host of each instance, or NOWHERE
-    free : float64 (h, c), room left, as a part of the largest host's
+    free : float64 (h, c), room left on each host, as a part of the room of the largest host
     size : float64 (v, c), sizes of instances in the same unit
-    is_open : bool (h,), hosts that hold instances and may be given more
+    is_open : bool (h,), hosts that have instances and may take more
     may_empty : bool (h,), hosts whose instances may all be moved
     alike : intp (v,), equal for instances of the same size
     """

@@ -20,18 +20,19 @@ from kronos_nova.model.space import NEVER
 from kronos_nova.model.space import SearchSpace
 
 Plan = list[tuple[int, int]]
-"""(instance, destination) of moves, each instance at most once, from its present host; the order
-has no meaning yet."""
+"""(instance, destination) of the moves of a plan. Each instance has at most one move, from its
+present host. The order of the list has no meaning."""
 KEPT = 48
-"""Number of best end states that are kept, because some of them may have no order of moves. Raised,
-more memory and time are used; lowered, plans of full hosts are missed. Mostly the first end state
-has an order; with a hundred full hosts the fifth had one, with a few full hosts the twentieth."""
+"""Number of best end states that are kept, because the moves to some of them may have no possible
+order. Raised, more memory and time are used; lowered, plans for full hosts are missed. Mostly the
+first end state has an order; with a hundred full hosts the fifth had one, with a few full hosts the
+twentieth."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class End:
-    """The end state of a plan. ``cost`` is the combined imbalance plus the prices of moves; inf if
-    the end state is not legal."""
+    """The end state of a plan. ``cost`` is the combined imbalance plus the prices of the plan's
+    moves; inf if the end state is not allowed."""
 
     cost: float
     plan: Plan
@@ -67,41 +68,42 @@ class Incumbents:
 
 
 COLDEST = 1e-4
-"""Lowest temperature, as a fraction of a host. Raised, the softened value is further from the
-imbalance; lowered, the exponents of measurable differences overflow. Fixed by the range of single
-precision."""
+"""Lowest temperature at which a softened maximum is computed, as a fraction of a host. Raised, the
+softened maximum is further from the imbalance; lowered, the exponents of measurable differences
+overflow. Fixed by the range of single precision."""
 STEEPEST = 80.0
-"""Largest exponent in a rating (no unit). Raised, the result is no number in single precision;
-lowered, large changes are rated alike. Fixed by the range of single precision, which ends at
-exp(88)."""
+"""Largest exponent in the computation of a rating (no unit). Raised, the rating is no number in
+single precision; lowered, large changes have equal ratings. Fixed by the range of single precision,
+which ends at exp(88)."""
 FAINTEST = 1e-35
-"""Least part of a sum over hosts that one host counts as (no unit). Raised, hosts in the middle
-seem to matter; lowered, it is 0 in single precision, and still 0 once it is multiplied by
-exp(STEEPEST). Fixed by the range of single precision."""
+"""Lower bound of the part of a sum over hosts that one host contributes (no unit). Raised, hosts
+with a mean load seem to matter; lowered, the part is 0 in single precision, and its product with
+exp(STEEPEST) is 0 too. Fixed by the range of single precision."""
 
 
 class SoftenedMax:
-    """Rates assignments and moves at one temperature by a softened value in place of the combined
-    imbalance, which shows progress where the maximum does not.
+    """Rates assignments and moves by a softened value in place of the combined imbalance, at one
+    temperature. The softened value shows progress where the imbalance does not.
 
     Where two hosts share the highest score, no single move lowers max − min. ``temperature × log Σ
     exp(score / temperature)`` is close to the maximum, counts every host near it, and falls with
     the first of the two moves. With the sign turned it gives the minimum. The log-sum-exp bound of
     the maximum is in Boyd and Vandenberghe, Convex Optimization, section 3.1.5.
 
-    After a swap of two instances such a sum is the part of all other hosts and two products, each
-    of a factor of the one instance and a factor of the other. So one matrix product rates all pairs
-    at once. Single precision is enough to choose.
+    After a swap of two instances, such a sum consists of the contributions of all other hosts,
+    which do not change, and of the contributions of the two hosts. The contribution of a host is a
+    product of a factor for one instance and a factor for the other. So one matrix product rates all
+    pairs at once. Single precision is enough to choose.
 
-    Hosts that a policy leaves out of its imbalance contribute nothing. Where such a host counts
-    after a swap, this rating is not exact; :class:`Trial` rates the swap exactly.
+    Hosts that a policy leaves out of its imbalance contribute nothing. Where a swap lets such a
+    host count, this rating is not exact; :class:`Trial` rates the swap exactly.
 
     The T terms are the top of each policy and the bottom of each policy.
 
-    price : float32 (T,), weight of the logarithm of each term
+    price : float32 (T,), weight of the logarithm of each term in the softened value
     kind : intp (h,), number of the scale of each host
-    arriving, leaving : float32 (k, v + h, T), for each kind of host the factor by which an item
-        changes what a host contributes to each term
+    arriving, leaving : float32 (k, v + h, T), factor by which an item that arrives at a host of
+        each kind, or leaves it, changes the contribution of the host to each term
     """
 
     def __init__(self, space: SearchSpace, temperature: float):
@@ -129,36 +131,36 @@ class SoftenedMax:
 
 
 PARTNERS = 40
-"""Maximum number of hosts that a host may swap with, those that contribute most to the softened
-value (the most and the least loaded). Raised, rounds take longer; lowered, more rounds are needed.
-A host that only sends instances may use every host, because moves cost little to rate and a host in
-the middle is often best. Not measured."""
+"""Maximum number of partners with which swaps of a host are rated: the most and the least loaded
+hosts, which contribute most to the softened value. Raised, rounds take longer; lowered, more rounds
+are needed. The limit does not apply to a host that only sends instances: moves cost little to rate,
+and the best destination often has a mean load. Not measured."""
 UNTRIED = 0.4
-"""Part of the softened value that untried hosts may still contribute when an assignment is taken
-for a local optimum. Raised, assignments are restarted too early; lowered, they are restarted too
-seldom. Not measured."""
+"""Largest part of the softened value that hosts without a tried swap may contribute when an
+assignment is taken for a local optimum. Raised, assignments are restarted too early; lowered,
+assignments are restarted too late. Not measured."""
 HOMING = 0.3
-"""Probability that the returning instance of a swap goes to its original host. In short plans it
-applies only to hosts that send instances. Raised, other swaps are tried less often; lowered to 0, a
-plan finds another host for an instance, but no other instance for a host that needs one. Not
-measured."""
+"""Probability that a swap sends the returning instance to its original host. In short plans only
+hosts that send instances make such swaps. Raised, other swaps are tried less often; lowered to 0, a
+search can change the destination of an instance, but cannot send another instance to the same
+destination instead. Not measured."""
 FIRST_ORDER = 0.7
-"""Probability that the moves of a short plan are rated to first order, as if a host could be
-improved by its part of the softened value at most. Raised, the exact change decides less often;
-lowered, plans of many hosts are worse, because the exact change favours the furthest host. Not
-measured."""
+"""Probability that the moves of a short plan are rated to first order, by which a move improves a
+host by at most the host's part of the softened value. Raised, the exact change decides less often;
+lowered, plans for many hosts are worse, because the exact change favours the host with the most
+extreme load. Not measured."""
 
 
 class Population:
-    """n assignments of a search space's v + h items (instances, and a dummy item of each host) to
-    hosts.
+    """n assignments, each of which puts the v + h items of a search space on hosts. The items are
+    the instances, and a dummy item for each host.
 
     place : intp (n, v + h), the host of every item
     scores : float64 (n, P, h)
     free : float64 (n, c, h), room left
     left : intp (n,), number of moves that a plan may still have
-    tried : bool (n, 2, h), hosts that were drawn without success since the last change, to receive
-        or to send
+    tried : bool (n, 2, h), hosts for which no better swap was found since the last change of the
+        assignment: as the host that receives (0) or sends (1)
     """
 
     def __init__(self, space: SearchSpace, budget: int, plans: list[Plan]):
@@ -182,8 +184,9 @@ class Population:
 
     def improve(self, softened: SoftenedMax, chance: np.random.Generator,
                 are_few: bool) -> tuple[np.ndarray, int]:
-        """Make in each assignment the best swap of one host if that lowers the softened value. The
-        host is drawn with a probability by its part of this value.
+        """Draw one host in each assignment, and make the best swap of this host if the swap lowers
+        the softened value. A host is drawn with a probability in proportion to its part of this
+        value.
 
         :param are_few: plans are short, see :meth:`Swaps._draw`
         :returns: the assignments that are local optima now, and the number of rated pairs
@@ -217,15 +220,16 @@ class Population:
 class Swaps:
     """The swaps of one host with others in each of n assignments, and their ratings.
 
-    here : intp (n, 1), the host
-    first, second : intp (n, a) and (n, b), items on this host and on its partners, padded with its
-        dummy item
+    here : intp (n, 1), the one host
+    first, second : intp (n, a) and (n, b), items on this host and on the hosts that it swaps with;
+        rows are padded with the dummy item of this host
     there, goals : intp (n, b), hosts of the second items, and their destinations
-    changes : float32 (n, a, b), change of the softened value for each move that a swap takes
+    changes : float32 (n, a, b), change of the softened value by each swap, divided by the number of
+        moves that the swap takes
     drawn : float32 (n, 2, h), weights by which hosts are drawn to receive and to send; in long
         plans only the first are used
-    back : intp (n,), the instance whose move is undone if the budget is used; a dummy item
-        otherwise
+    back : intp (n,), the instance whose move is undone if the budget of moves is used up; a dummy
+        item otherwise
     """
 
     def __init__(self, owner: Population, softened: SoftenedMax, chance: np.random.Generator,
@@ -251,12 +255,13 @@ class Swaps:
 
     def _draw(self, chance: np.random.Generator,
               are_few: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Draw a host for each assignment. Returns bool (n, v + h) twice: its items and the items
-        of other hosts that may be swapped.
+        """Draw a host for each assignment. Returns two arrays bool (n, v + h): the items of this
+        host that may be swapped, and the items of other hosts that may be swapped.
 
-        :param are_few: plans are short: leave out swaps of two instances that are on their original
-            hosts, because they take two moves. A host is drawn by its part in the tops and only
-            sends, or by its part in the bottoms and only receives
+        :param are_few: whether plans are short. Swaps of two instances that are on their original
+            hosts are then left out, because they take two moves. A host then either only sends, and
+            is drawn by its part in the top terms, or only receives, and is drawn by its part in the
+            bottom terms
         """
         self.drawn = (np.stack([self.bottoms, self.tops], axis=1) if are_few
                       else np.stack([self.share, np.zeros_like(self.share)], axis=1))
@@ -316,7 +321,8 @@ class Swaps:
 
     def _going(self, way: np.ndarray, number: np.ndarray, hosts: np.ndarray,
                items: np.ndarray) -> np.ndarray:
-        """Return float64 (..., T): the increase of the terms by items that leave or enter hosts.
+        """Return float64 (..., T): the increase of each term by each item that leaves or enters a
+        host.
 
         :param way: ``leaving`` or ``arriving`` of the softened value
         """
@@ -331,9 +337,9 @@ class Swaps:
         return changes
 
     def _factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return each term after a swap, relative to the term before it, as the two factors of a
-        matrix product, float32 (n, T, a, f) and (n, T, f, b). A term is the sum of the
-        contributions of both hosts after the swap and of all other hosts."""
+        """Return the two factors of a matrix product, float32 (n, T, a, f) and (n, T, f, b). The
+        product has each term after a swap, relative to the same term before the swap. A term is the
+        sum of the contributions of both hosts after the swap and of all other hosts."""
         softened, first, second = self.softened, self.first, self.second
         kind, of = softened.kind.take(self.here), softened.kind.take(self.there)
         own, other = _pick(self.parts, self.every, self.here), _pick(
@@ -368,9 +374,9 @@ class Swaps:
         return np.matmul(np.stack(lefts, axis=2), np.stack(rights, axis=1))
 
     def _moves(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the change of a plan's number of moves if a first item leaves and if a second item
-        arrives, float32 (n, a) and (n, b): 1, 0, or -1 for an instance that returns to its original
-        host."""
+        """Return how the number of moves of a plan changes if each first item leaves its host,
+        float32 (n, a), and if each second item arrives, (n, b): by 1, 0, or by -1 for an instance
+        that returns to its original host."""
         home, dummy = self.owner.home, self.dummy
         first, second = home.take(self.first), home.take(self.second)
         leaves = (first == self.here) & (self.first < dummy)
@@ -396,7 +402,8 @@ class Swaps:
 
 
 class Trial:
-    """The best rated swap of each assignment that has one, rated exactly.
+    """The best rated swap of each assignment, rated exactly. Assignments without a swap are left
+    out.
 
     number : intp (m,), the assignments
     items, sources, goals : intp (3, m), the item that leaves, the item that comes back and the item

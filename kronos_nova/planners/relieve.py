@@ -1,8 +1,8 @@
 """The planner that relieves hosts whose load is above an absolute mark.
 
-The instances that leave a host are a minimum knapsack with one constraint for each policy. It is
-solved by branch and bound, the most promising branch first, with the bound of Dantzig (1957): the
-cost if instances could be divided.
+The choice of the instances that leave a host is a minimum knapsack problem with one constraint for
+each policy. It is solved by branch and bound, the most promising branch first, with the bound of
+Dantzig (1957): the cost if instances could be divided.
 """
 
 import functools
@@ -26,31 +26,35 @@ from kronos_nova.planners.hot_hosts import LEAST_TOGETHER
 from kronos_nova.planners.hot_hosts import Marks
 
 PATIENCE = 2000
-"""Maximum number of sets of instances that are tried for one host, the cheapest first. Raised,
-hosts with many small instances take longer; lowered, the cheapest set is missed more often. The
-value suffices to prove the best three of a hundred instances, which most hosts need."""
+"""Maximum number of sets of instances that are tried to relieve one host, the cheapest first.
+Raised, hosts with many small instances take longer; lowered, the cheapest set is missed more often.
+Chosen: so many are enough to prove which three of a hundred instances are the best, and most hosts
+need no more."""
 
 
 EXACT_PAIRS = 5000
 """Maximum number of pairs of instance and host for which an integer program relieves all hot hosts
-together. Raised, larger clusters are relieved at the least cost, in more time; lowered, fewer
-are."""
+together. Raised, larger clusters are relieved at the least cost, and their plans take longer;
+lowered, fewer clusters are relieved at the least cost. Not measured."""
 NODES = 20
-"""Maximum number of nodes of the branch and bound of :data:`EXACT_PAIRS`. Raised, larger programs
-are solved to the end, in more time; lowered, more end with the best that was found."""
+"""Maximum number of nodes of the branch and bound of the integer program. Raised, larger programs
+are solved to the end, and plans take longer; lowered, more programs end with an end state that may
+not be the best. Not measured."""
 GAP = 1e-4
-"""Part of the worth of a plan by which the program's end state may be worse than the best. Raised,
-plans copy more memory; lowered, programs take longer. The value is small because the memory to copy
-is a small part of the worth."""
+"""Part of the worth of the best end state by which the end state of the integer program may be
+worse. Raised, plans copy more memory; lowered, programs take longer. Chosen small because the
+memory to copy is a small part of the worth."""
 
 
 class Relieve:
-    """Relieves host after host, the hottest first. It moves the instances with the least memory
-    together that bring the host to its target, to hosts that stay within theirs.
+    """Relieves one hot host after the other, the hottest first. Of the sets of instances whose
+    moves bring a host to its target, it moves the set with the least memory. The destinations stay
+    at or below their targets.
 
-    Where the target cannot be reached, the host is brought to its mark, or else as low as other
-    hosts can take instances. In small clusters all hosts are also relieved together, where other
-    instances make room if they must; the better of both plans is returned.
+    Where the target cannot be reached, the host is brought to its mark. Where the mark cannot be
+    reached either, as many of its instances are moved as other hosts can take. In small clusters
+    another plan relieves all hosts together and may move other instances to make room; the better
+    of both plans is returned.
     """
 
     phase = RELIEVE
@@ -100,8 +104,9 @@ class Relieve:
 
     def _together(self, state: State, model: Model, hot: 'dict[int, _Host]',
                   limits: Limits) -> list[tuple[int, int]] | None:
-        """Return the moves that bring most hosts to their targets, then to their marks, with the
-        least memory. None where the cluster is too large, or the moves cannot be made one after the
+        """Return the moves that bring the most hosts to their targets. Of equal results, the one
+        with the most hosts at or below their marks is chosen, then the one that copies the least
+        memory. None where the cluster is too large, or where the moves cannot be made one after the
         other."""
         problem, places = state.problem, np.flatnonzero(state.problem.available)
         others = np.flatnonzero(problem.movable & problem.available[state.vm_host]
@@ -152,11 +157,11 @@ removed)"""
 
 
 class _Host:
-    """The search for the instances that leave one host.
+    """The search for the instances that leave one hot host.
 
     hot : intp (n,), policies in which the host is to be relieved
     vms : instances that have enough load in these policies and a possible destination
-    sore : instances whose own load is above its mark
+    sore : instances whose own load is above the mark for instances
     """
 
     def __init__(self, state: State, model: Model, marks: Marks, host: int, budget: int,
@@ -193,9 +198,9 @@ class _Host:
         return found or self._as_far_as_possible(excess)
 
     def _fewest(self, excess: np.ndarray) -> list[tuple[int, int]] | None:
-        """Return the moves with the least memory that remove the excess; None if there are none.
-        The search is best first over which instances leave and which stay, with a lower bound of
-        the memory."""
+        """Return the moves with the least memory that remove the excess; None if no moves do. The
+        search decides for one instance after the other whether it leaves or stays, and continues
+        with the branch that has the smallest lower bound of the memory."""
         memory = self.state.problem.memory_mb
         order = np.array(self._by_use(excess), dtype=np.intp)
         gain = self.share[np.ix_(order, self.hot)]
@@ -274,9 +279,8 @@ class _Host:
 
 
 def _bound_of(gain: np.ndarray, cost: np.ndarray) -> Callable[[int, np.ndarray], float]:
-    """Return a function that takes (first instance, wanted relief) and returns a lower bound of the
-    memory to copy. The bound treats the instances from the first one on as if they could be
-    divided."""
+    """Return a function of (first instance, wanted relief) that returns a lower bound of the memory
+    to copy. The bound treats this instance and all later ones as if they could be divided."""
     @functools.cache
     def sums(begin: int, policy: int) -> list[np.ndarray]:
         """Return the cumulative sums of gains and of costs, the cheapest instance first."""

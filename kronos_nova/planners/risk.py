@@ -28,23 +28,24 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.base import one_by_one
 
 LEAST_VARIANCE = 1e-4
-"""Least square of the error of a forecast, as a fraction of a host (no unit), because the load of a
-host is never known to better than a hundredth. Raised, more hosts may become full; lowered,
-forecasts count as exact. Not measured."""
+"""Lower bound of the mean square error of a forecast, as the square of a fraction of a host. The
+load of a host is never known to better than a hundredth. Raised, more hosts count as likely to
+become full; lowered, forecasts count as exact. Not measured."""
 SOURCES = 32
-"""Maximum number of hosts off which moves are searched, those most likely to become full. Raised, a
-plan takes longer; lowered, large budgets find fewer moves. Chosen as more than a plan touches with
-the default budget; not measured."""
+"""Maximum number of source hosts, those most likely to become full, for which moves are searched.
+Raised, a plan takes longer; lowered, plans with a large budget have fewer moves. Chosen as more
+hosts than a plan with the default budget has moves; not measured."""
 DESTINATIONS = 64
-"""Maximum number of hosts to which moves are searched, those least likely to become full. Raised,
-the matrix of pairs grows; lowered, rules leave no destination more often. Not measured."""
+"""Maximum number of destinations, the hosts least likely to become full, for which moves are
+searched. Raised, a plan takes longer; lowered, rules exclude all destinations of an instance more
+often. Not measured."""
 FREE = 1e-6
-"""Least cost of a move, in expected full hosts, where moves are compared. Raised, cheap moves are
-chosen by their gains alone; lowered to 0, moves without a price could not be compared. Chosen far
-below the price of any copy."""
+"""Lower bound of the price of a move, in expected full hosts, when the ratio of gain to price is
+compared. Raised, cheap moves are compared by their gains alone; lowered to 0, moves without a price
+cannot be compared. Chosen far below the price of any copy."""
 AT_ONCE = 256
-"""Number of pairs for which the rules are evaluated together, the best first. Raised, a call takes
-longer; lowered, there are more calls. Not measured."""
+"""Number of moves, the best first, for which the rules are evaluated in one call. Raised, a call
+takes longer; lowered, there are more calls. Not measured."""
 
 
 def chance(scores: np.ndarray, variances: np.ndarray) -> np.ndarray:
@@ -78,15 +79,16 @@ def _host_variances(state: State, of_instances: np.ndarray) -> np.ndarray:
 
 
 class LowerRisk:
-    """Makes the move that lowers the risk most relative to its price, repeatedly, as long as a move
-    lowers it by more than its price. Each instance is moved once at most.
+    """Makes moves one after the other, each time the move that lowers the risk (the expected number
+    of full hosts) most relative to the price of the move. It ends when no move lowers the risk by
+    more than the price of the move. Each instance is moved at most once.
 
-    Gains are compared relative to the price, so that the few moves that gain far more than they
-    cost come first, and of two instances that relieve a host about equally the smaller one is
-    copied.
+    Gains are compared relative to prices, so that the few moves that gain far more than they cost
+    come first. Of two instances that relieve a host about equally, the smaller one is then moved.
 
-    :param copy_prices: instances (n,) to float64 (n,), the least decrease of the risk for which
-        each is moved; the price of the model counts where it is higher
+    :param copy_prices: function of instances (n,) that returns float64 (n,), the least decrease of
+        the risk for which each instance is moved; where the model has a higher price, that price
+        counts
     """
 
     phase = RELIEVE
@@ -106,7 +108,7 @@ class LowerRisk:
 
 
 class _Round:
-    """The search for one move."""
+    """The search for one move that lowers the risk."""
 
     def __init__(self, state: State, model: Model,
                  copy_prices: Callable[[np.ndarray], np.ndarray]):
@@ -154,7 +156,9 @@ class _Round:
         return ((after > scores[hosts]) & (after > most + TOLERANCE)).any(axis=-1)
 
     def _gains(self) -> np.ndarray:
-        """Return float64 (instances, destinations): the decrease of the risk, less the price."""
+        """Return float64 (instances, destinations): for the move of each instance to each
+        destination, the decrease of the risk, less the price of this move, both in expected full
+        hosts."""
         vms, hosts = self.vms, self.destinations
         sources = self.state.vm_host[vms]
         relieved = self._weighed(self.chances[sources] - self._with(vms, sources, -1))
@@ -163,7 +167,8 @@ class _Round:
         return relieved[:, None] - burdened - self._prices(rows, columns)
 
     def _prices(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Return float64 (...): the cost of moves without their effect on soft groups."""
+        """Return float64 (...): the price of each move, in expected full hosts, without its effect
+        on soft groups."""
         vms, hosts = self.vms[rows], self.destinations[columns]
         return np.maximum(self.model.prices.of_moves(vms, self.state.origin[vms], hosts),
                           self.copy_prices[rows])

@@ -1,6 +1,6 @@
 """The planner that repairs violations of operators' rules: heuristic repair as in
-:mod:`kronos_nova.planners.affinity`. Where that leaves violations in a small cluster, an integer
-program also moves other instances that make room."""
+:mod:`kronos_nova.planners.affinity`. Where violations remain in a small cluster, an integer program
+also moves other instances to make room."""
 
 import dataclasses
 
@@ -21,33 +21,36 @@ from kronos_nova.planners.base import StepRecorder
 from kronos_nova.planners.best_move import least_harmful
 
 AT_ONCE = 64
-"""Number of instances whose moves are rated together. Raised, a step takes longer where one of the
-first instances has a move that pays; lowered, there are more steps of rating. Chosen because it
-takes some milliseconds with 1,000 hosts."""
+"""Number of instances whose moves are rated in one step. Raised, a step takes longer although one
+of its first instances may have a move that pays; lowered, there are more steps. Chosen because a
+step takes some milliseconds with 1,000 hosts."""
 
 MOST_PAIRS = 20_000
-"""Maximum product of movable instances and hosts for which an integer program is tried. Raised,
-more rules are kept in large clusters that are nearly full; lowered, the plans of large clusters
-take less time. Chosen as some 60 hosts with 5 instances each, for which a program takes a
-second."""
+"""Maximum product (no unit) of the number of movable instances and the number of hosts for which an
+integer program is tried. Raised, more rules are kept in large clusters that are nearly full;
+lowered, the plans of large clusters take less time. Chosen as some 60 hosts with 5 instances each,
+for which a program takes a second."""
 
 ROUNDS = (1, 2)
-"""Numbers of rounds of moves in the programs. With more rounds, an order of the moves is more
-likely. Raised, a plan is found more often where hosts are full; lowered, sooner."""
+"""Numbers of rounds of moves in the integer programs that are tried one after the other. Moves of
+the second round can use room that moves of the first round freed. Raised, a plan is found more
+often where hosts are full; lowered, a search without a result ends sooner. Not measured."""
 
 GAP, NODES = 1e-6, 2000
-"""Part of the least cost by which a solution may be above it, and maximum number of nodes of the
-search. Nearly all of the cost is that of violations. With the first raised, a search ends sooner,
-with the second raised, later; lowered, the opposite. Chosen so that the results do not differ in
+"""Limits of an integer program: the part of the least cost by which the cost of a solution may be
+higher, and the maximum number of nodes of the branch and bound. Nearly all of the cost is that of
+violated rules. With the part raised, a program ends sooner, and plans copy more memory; lowered, a
+program takes longer. With the number raised, more programs are solved to the end; lowered, more
+programs end with a solution that may not be the best. Chosen so that other values change no plan in
 the clouds of the tests."""
 
 GIVES_WAY = 'makes room for what a rule would have elsewhere'
 
 
 class RuleRepair:
-    """Repairs violations of rules that must hold, and then of rules that should hold if that pays:
-    if the price that the rule puts on a violation is more than the moves cost and add to the
-    combined imbalance.
+    """Repairs violations of rules that must hold, and then those violations of rules that should
+    hold whose repair pays. A repair pays if the cost that the rule gives to a violation is more
+    than the prices of the moves plus their increase of the combined imbalance.
 
     :param should: whether rules that only should hold are repaired
     :param most: maximum number of moves; 0 for as many as the limits have

@@ -25,60 +25,68 @@ from kronos_nova.planners.population import End
 from kronos_nova.planners.population import Incumbents
 
 STAIRS = 16
-"""Number of budgets of moves that are searched one after the other in a tiny cluster. Each search
-starts from the plans of the searches before, so that a plan of more moves is never worse than one
-of fewer. Raised, tiny clusters take longer; lowered, larger budgets may plan worse than smaller
-ones (``bench budgets``)."""
+"""Number of budgets of moves (1, 2, 3 ...) for which searches are made one after the other in a
+tiny cluster. Each search starts from the plans of the searches before, so that a plan for a larger
+budget is never worse than a plan for a smaller one. Raised, tiny clusters take longer; lowered,
+larger budgets may plan worse than smaller ones (``bench budgets``)."""
 TRIED = 2
-"""Maximum number of moves for which all plans of a tiny cluster are tried. Raised, the number of
-plans grows exponentially; lowered, a best plan is missed that no sequence of single improvements
-finds. Fixed by the number of plans that can be tried in time."""
+"""Largest budget of moves for which every plan of a tiny cluster is tried. Raised, the number of
+these plans grows exponentially; lowered, a best plan is missed where each of its moves alone makes
+the imbalance worse. Fixed by the number of plans that can be tried in time."""
 STUCK = 1e-3
-"""Combined imbalance by which a plan with an order may be worse than the best end state before
-shorter plans are searched. Raised, plans of full hosts end worse; lowered, they take longer for
-gains that cannot be noticed. Not measured."""
+"""Largest difference between the combined imbalance after a plan whose moves have an order and that
+of the best end state, at which no shorter plans are searched. Raised, plans for full hosts are
+worse; lowered, these plans take longer for gains that cannot be noticed. Not measured."""
 SLACK = 0.9
-"""Part of the budget that a shorter plan may use at first where the best end state has no order.
-The part is halved each time. Raised, fewer moves are left to put instances aside; lowered, plans do
-less than they can. Not measured."""
+"""Part of the budget of moves that the first shorter plan may use where the moves to the best end
+state have no order. Each further plan may use half of the part before. Raised, fewer moves are left
+to put instances aside; lowered, plans do less than they can. Not measured."""
 SEARCHES = 3
-"""Maximum number of searches for one plan, each from the end state of the one before, with the
-moves that are left. Raised, plans of full hosts take longer; lowered, they end worse. Not
-measured."""
+"""Maximum number of searches for one plan. Each search starts from the end state of the search
+before, with the rest of the budget. Raised, plans for full hosts take longer; lowered, plans for
+full hosts are worse. Not measured."""
 ENDS = 50
-"""Least number of hosts that are searched at each end of a policy, the most and the least loaded
-ones, even for a plan of few moves. Raised, large clusters take longer; lowered, the next hosts are
-missing once the furthest ones are improved. Not measured."""
+"""Least number of hosts, of the most and of the least loaded ones of each policy, between which
+moves are searched, even for a plan of few moves. Raised, plans for large clusters take longer;
+lowered, the search has no further hosts to improve once the first ones are improved. Not
+measured."""
 EXACT_PAIRS = 1500
 """Maximum number of pairs of instance and host for which an integer program computes the best end
-state, where groups are kept apart or the best end states have no order. Raised, larger clusters
-have optimal plans, in more time; lowered, fewer have. A thousand pairs take 2 to 4 s of a
-processor."""
+state. The program is used where the members of groups are kept apart, or where the moves to the
+best end states have no order. Raised, larger clusters have optimal plans, which take longer;
+lowered, fewer clusters have optimal plans. A thousand pairs take 2 to 4 s of a processor."""
 NODES = 50
-"""Maximum number of nodes of the branch and bound of :data:`EXACT_PAIRS`. Raised, larger programs
-are solved to the end, in more time; lowered, more end with the best that was found."""
+"""Maximum number of nodes of the branch and bound of an integer program. Raised, larger programs
+are solved to the end, and plans take longer; lowered, more programs end with an end state that may
+not be the best. Not measured."""
 ROUNDS = 2, 3, 4
-"""Numbers of rounds of moves in the programs that are tried where the best end state has no order.
-More rounds permit more orders and take 1 to 5 s of a processor each. Raised: not measured; lowered
-to 3, one plan of 12 ended 9 % worse (``bench optimum``)."""
+"""Numbers of rounds of moves in the integer programs that are tried, one after the other, where the
+moves to the best end state have no order. Moves of a later round can use room that moves of an
+earlier round freed. Raised, plans take longer, 1 to 5 s of a processor for each program; lowered,
+plans for full hosts are worse. With at most 3 rounds, one plan of 12 was 9 % worse (``bench
+optimum``)."""
 NEAR = 0.02
-"""Part by which a plan may be worse than the best end state before more rounds are tried. Raised,
-plans of tight clusters are worse and take less time; lowered, the opposite."""
+"""Largest part of its cost by which a plan may be worse than the best end state for no program with
+more rounds to be tried. Raised, plans for full clusters take less time and are worse; lowered,
+plans for full clusters take longer and are better. Not measured."""
 TIGHT = 0.5
-"""Part of all moves: where fewer are possible at the start, the integer program comes before the
-search. Raised, the program comes first more often, which takes longer where a search is as good;
-lowered, plans that a search does not find are missed more often."""
+"""Part of all pairs of instance and host whose move must be possible at the start for the search to
+come before the integer program. Raised, the program comes first more often, which takes longer
+where the search is as good; lowered, plans that the search does not find are missed more often. Not
+measured."""
 GAP = 1e-3
-"""Part of the remaining imbalance by which the program's end state may be worse than the best.
-Raised, programs end sooner with worse plans; lowered, they take longer. Not measured."""
+"""Part of the remaining imbalance by which the end state of an integer program may be worse than
+the best. Raised, programs end sooner with worse plans; lowered, programs take longer. Not
+measured."""
 TRIED_WHEN_LATE = 8
-"""Number of plans for which an order is searched even after the deadline, while none has an order.
-Raised, cycles exceed their deadline by more; lowered, late cycles plan nothing. Not measured."""
+"""Number of end states for whose moves an order is searched even after the deadline, as long as
+none of them has an order. Raised, cycles exceed their deadline by more; lowered, late cycles plan
+nothing. Not measured."""
 
 
 class Spread:
-    """Begins with the plan of ``greedy``, searches for better end states, and returns the moves to
-    the best one that can be reached in an order that every rule allows."""
+    """Starts from the plan of ``greedy``, searches for better end states, and returns the moves to
+    the best end state that can be reached in an order that every rule allows."""
 
     phase = SPREAD
 
@@ -183,12 +191,12 @@ def add_best_of_all(space: SearchSpace, found: Incumbents, moves: int) -> None:
 
 
 def add_best(space: SearchSpace, found: Incumbents, limits: Limits, rounds: int = 1) -> float:
-    """Add the best end state to the known ones, by an integer program, where the cluster is small
-    enough.
+    """Compute the best end state by an integer program, where the cluster is small enough, and add
+    it to the known end states.
 
     :param rounds: rounds of moves, by which the end state has an order; with 1 it may have none
-    :returns: the part of its cost by which another end state may be better; inf where none was
-        found
+    :returns: the largest part of its cost by which another end state may be better; inf where no
+        end state was found
     """
     state, problem = space.state, space.problem
     if (len(space.vms) * len(space.hosts) > EXACT_PAIRS or space.untouched or limits.is_over
@@ -258,8 +266,8 @@ def _rate_moves(state: State, moves: list[tuple[int, int]]) -> tuple[int, int, i
 
 def trim(state: State, plan: list[tuple[int, int]], worst: np.ndarray,
          limits: Limits) -> list[tuple[int, int]]:
-    """Return a plan with the same end, without needless moves and with less memory to copy.
-    Scheduling texts call this the compaction of a solution.
+    """Return a plan that is as good as ``plan``, without needless moves and with less memory to
+    copy. Texts about scheduling call this the compaction of a solution.
 
     :param state: before the plan
     :param plan: (instance, destination), each instance once

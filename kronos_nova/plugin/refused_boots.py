@@ -16,9 +16,9 @@ from kronos_nova.plugin import inventory
 LOG = logging.getLogger(__name__)
 
 MOST = 20
-"""Maximum number of open requests for room. Raised, more flavors and projects have a request, in
-more rows; lowered, fewer have one. Not measured: the limit keeps a full cloud from filling the
-table."""
+"""Maximum number of open requests for room for servers that found no host. Raised, there are
+requests for more flavors and projects, and the table has more rows; lowered, fewer flavors and
+projects have a request. Not measured: the limit keeps a full cloud from filling the table."""
 
 
 def note(database, request_spec, hold_seconds):

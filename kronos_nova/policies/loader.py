@@ -23,8 +23,8 @@ MOST_POLICIES = 100
 """Maximum number of policies in a file. Raised, each evaluation may take longer; lowered, the files
 of some clouds are refused. Chosen as far more than the metrics of a host."""
 MOST_PROBLEMS = 50
-"""Maximum number of problems that an error names. Raised, it fills a screen; lowered, a file is
-corrected in more steps. Not measured."""
+"""Maximum number of problems of a policies file that one error names. Raised, the error fills a
+screen; lowered, an operator corrects a file in more steps. Not measured."""
 
 _LONGEST_NAME = 63
 """Maximum number of characters of a name in a message. Raised, messages are longer; lowered, long

@@ -21,8 +21,8 @@ _LARGEST = 10**9
 """Largest whole number (no unit) that is summed up as a weight. Fixed: larger ones are no exact
 floats; weights above 1 are refused anyway."""
 _ROUNDING = 1e-9
-"""Part of a host that is added before numbers of hosts are rounded down. Fixed by the rounding
-errors of float64."""
+"""Number that is added to a number of hosts, as a part of one host, before the number is rounded
+down. Fixed by the rounding errors of float64."""
 
 LABEL = r'^[a-zA-Z_][a-zA-Z0-9_]*$'
 
@@ -43,8 +43,8 @@ def _query(default: Any = ..., /, *, about: str) -> Any:
 
 
 LONGEST_HORIZON = 12
-"""Maximum number of hours of a forecast. Raised, a forecast takes more memory; lowered, it does not
-reach over a night. Chosen because nothing is planned further ahead."""
+"""Largest number of hours that a policy may look ahead. Raised, a forecast takes more memory;
+lowered, a forecast does not reach over a night. Chosen because no plan looks further ahead."""
 
 
 class Forecast(pydantic.BaseModel):

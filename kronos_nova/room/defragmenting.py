@@ -22,9 +22,9 @@ from kronos_nova.room.slots import SlotCounter
 from kronos_nova.room.slots import Slots
 
 PER_MOVE = 2
-"""Number of additional slots that a program looks for, for each move of the budget. Raised, a
-program takes longer; lowered, moves that make several slots are missed. Few moves make more than
-two; not measured."""
+"""Number of additional slots that the integer program looks for, for each move of the budget.
+Raised, the program takes longer; lowered, moves that make several slots are missed. Chosen because
+few moves make more than two slots; not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +42,8 @@ class Defragmented:
 
 def plan(snapshot: Snapshot, rules: ConstraintRules, shape: Shape, limits: Limits,
          pinned: Collection[str] = (), project_id: str = '') -> Defragmented:
-    """Plan at most ``limits.budget`` moves after which more servers of a shape fit; none where no
-    plan adds slots.
+    """Plan at most ``limits.budget`` moves after which more servers of a shape fit. The plan is
+    empty where no moves lead to more slots.
 
     :param pinned: uuids of servers that do not move
     """

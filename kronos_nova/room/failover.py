@@ -38,15 +38,15 @@ from kronos_nova.room import nova_order
 from kronos_nova.room import whole
 
 FITS, DOES_NOT, NOT_FOUND = VERDICTS = ('fits', 'does_not_fit', 'not_found')
-"""Verdicts: a placement of all servers was found; it is proven that there is none; no placement was
-found, and there may be one."""
+"""Verdicts on a loss, in this order: a placement of all lost servers was found; it is proven that
+there is no such placement; none was found, and there may be one."""
 
 EVACUATED = frozenset(('ACTIVE', 'SHUTOFF', 'ERROR'))
 """Statuses of the servers that Nova evacuates (``nova.compute.api.API.evacuate``)."""
 
 NODES = 2_000
-"""Maximum number of nodes of the branch and bound of one integer program. Raised, fewer verdicts
-are :data:`NOT_FOUND`, and a full cloud takes longer; lowered, the opposite."""
+"""Maximum number of nodes of the branch and bound of one integer program. Raised, judging a full
+cloud takes longer; lowered, more verdicts are :data:`NOT_FOUND`. Not measured."""
 SECONDS = 10.0
 """Maximum seconds of one integer program on an idle machine, for models with slow nodes. Raised,
 these models are decided more often; lowered, more verdicts are :data:`NOT_FOUND`. Other programs
@@ -54,9 +54,9 @@ are limited by :data:`NODES` first."""
 
 
 CUTS = 8
-"""Maximum number of placements that are tried where Nova would choose other NUMA cells. Raised,
-fewer verdicts are :data:`NOT_FOUND` where cells are nearly full, and these take longer; lowered,
-more are. Not measured."""
+"""Maximum number of placements that are tried where Nova would choose other NUMA cells than the
+integer program. Raised, judging takes longer where cells are nearly full; lowered, more verdicts
+are :data:`NOT_FOUND` there. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,8 @@ from kronos_nova.room.failover import FITS
 from kronos_nova.room.failover import LossVerdict
 
 CPUS = frozenset(('VCPU', 'PCPU'))
-"""Resource classes whose unusable part is reported as the fragment rate."""
+"""Resource classes of CPUs; the part of them that no further server can use is reported as the
+fragment rate."""
 CELLS = 'NUMA cells'
 """Value of ``short`` where hosts have enough resources, but no NUMA cells with enough of them."""
 

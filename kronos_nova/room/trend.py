@@ -10,9 +10,9 @@ LEAST_DAYS = 7
 """Least number of days with known slots for a trend. Raised, a trend is reported later; lowered, a
 weekend counts as a trend. Chosen as a week."""
 SURE = 2.0
-"""Least trend, as a multiple of its standard error. Raised, fewer trends are reported; lowered,
-chance counts as a trend. Chosen so that a cloud without a trend has one reported in one of twenty
-cases."""
+"""Least slope of a trend that is reported, as a factor of the slope's standard error. Raised, fewer
+trends are reported; lowered, changes by chance are reported as trends. Chosen so that for a cloud
+without a trend, one is reported in one of twenty cases."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,8 +29,8 @@ RATIO = re.compile(r'([A-Z0-9_]+)=([0-9]{1,6}(?:\.[0-9]{1,6})?)')
 
 MOST_NEW = 10_000
 """Maximum number of new hosts, and of new servers, in one request. Raised, a request takes more
-memory and time; lowered, extensions of large clouds cannot be tried. Chosen as the largest number
-that one text may have and one more."""
+memory and time; lowered, extensions of large clouds cannot be tried. Chosen as one more than the
+largest number of four digits."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

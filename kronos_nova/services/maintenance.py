@@ -13,10 +13,10 @@ from kronos_nova.objects import maintenance as m
 from kronos_nova.services.context import Context
 
 SILENT = datetime.timedelta(seconds=30)
-"""Time without a sign of life after which another process may run a maintenance. Raised, a
-maintenance whose process died waits longer; lowered, it is taken over while its process lives and
-reads a large cloud. Chosen as several times the interval between two checks of a running
-maintenance."""
+"""Time without a sign of life from the process that runs a maintenance after which another process
+may run the maintenance. Raised, a maintenance whose process died waits longer; lowered, a
+maintenance is taken from a process that is only reading a large cloud. Chosen as several times the
+interval between two checks of a running maintenance."""
 
 
 def show(context: Context, _request: Request) -> contract.Maintenance:

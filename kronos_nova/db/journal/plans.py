@@ -27,8 +27,8 @@ WAITING = (plans.PROPOSED, plans.APPROVED)
 """States of plans that wait for approval or for their start."""
 
 TOLD_WHEN_MADE = {plans.PROPOSED: n.PLAN_PROPOSED, plans.EXECUTING: n.PLAN_APPROVED}
-"""{state of a new plan: type of the notification about it}. A plan that starts at once counts as
-approved."""
+"""{state of a new plan: type of the notification that is sent about the plan}. A plan that starts
+at once counts as approved."""
 
 
 class Plans:

@@ -53,13 +53,16 @@ class OpenPlan(Response):
 
 
 class Losses(Response):
-    """Counts of the hosts of an aggregate, or of the failure domains of its hosts, by the result of
-    judging the loss of each alone: all servers restart elsewhere (``fits``), they do not
-    (``does_not_fit``), it is not known (``not_found``), or the loss was not judged
-    (``not_judged``). ``level`` is the level of the failure domains, null for hosts. Of those
-    counted in ``fits``, ``in_order`` also fit if Nova's scheduler chooses the hosts one server
-    after the other, and ``not_in_order`` do not. ``worst`` names the loss after which the most
-    servers do not restart, and ``why`` explains it; both are empty where all restart."""
+    """Counts of the hosts of an aggregate, or of the failure domains that its hosts are in. Each
+    host or domain is judged as if it alone were lost. ``fits`` counts the losses after which all
+    servers can restart elsewhere, ``does_not_fit`` those after which some servers cannot,
+    ``not_found`` those for which neither was found, and ``not_judged`` those that were not judged.
+    ``fits`` only says that the servers have places. Nova's scheduler chooses a host for one server
+    after the other, and may use up such a place: ``in_order`` counts the losses of ``fits`` after
+    which all servers restart in this way too, ``not_in_order`` those after which some do not.
+    ``level`` is the level of the failure domains, null for hosts. ``worst`` names the loss after
+    which the most servers do not restart, and ``why`` explains it; both are empty where all servers
+    restart after every loss."""
 
     level: str | None
     fits: int
