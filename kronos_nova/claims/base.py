@@ -13,9 +13,9 @@ class ClaimStore(Protocol):
     """Stores the claims of one compute host. Not thread safe: the caller holds its own lock.
 
     A driver is called with ``conf`` (the configuration), ``host`` (the compute host's name) and
-    ``call`` (``call(method, **kwargs)`` calls the conductor, returns its answer and raises
-    ClaimError; None where there is no conductor). A method that fails raises ClaimError and changes
-    nothing.
+    ``call``. ``call(method, **kwargs)`` calls the conductor and returns its answer, or raises
+    ClaimError; ``call`` is None where there is no conductor. A method that fails raises ClaimError
+    and changes nothing.
     """
 
     def open(self) -> bool:

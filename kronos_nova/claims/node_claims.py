@@ -50,9 +50,9 @@ class _Holding:
 class NodeClaims:
     """The claims of one node.
 
-    ``untracked``: {key: Claim} of the claims that Nova does not count itself. ``is_audited`` is
-    true while Nova's audit counts everything again; during that time ``waiting`` has the earlier
-    untracked claims.
+    ``untracked`` is {key: Claim} of the claims whose usage Nova itself does not count.
+    ``is_audited`` is true while Nova's audit counts all usage again. During the audit, ``waiting``
+    has the claims that were untracked before.
     """
 
     def __init__(self, host, node):

@@ -16,8 +16,8 @@ negative time."""
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PastMove:
     """A completed live migration. ``ended_at`` is in Unix seconds. ``has_emptied`` is True if
-    Kronos made it to empty the source, so that the instance may return once the source takes
-    servers again. ``is_own`` is True if Kronos requested it."""
+    Kronos requested the migration to empty the source; the instance may then return once the source
+    takes servers again. ``is_own`` is True if Kronos requested the migration."""
 
     instance_uuid: str
     source: str
@@ -31,14 +31,14 @@ class PastMove:
 class PastTry:
     """A move of Kronos that has ended, completed or failed.
 
-    seconds : duration from the request to the end, of a completed move; None if the move failed or
+    seconds : duration of a completed move, from the request to the end; None if the move failed or
         its duration is not known
-    lasted : duration from the request to the end, of a completed or failed move; None if it is not
+    lasted : duration of a completed or failed move, from the request to the end; None if it is not
         known
-    processed_mb : MiB of memory that were copied, including repeated copies, plus those that still
-        had to be copied at the end; None if not known
-    sharing : mean number of moves of Kronos at the same time on the link of the source or the
-        destination, whichever had more
+    processed_mb : MiB of memory that were copied, with repeated copies, plus the MiB that still had
+        to be copied at the end; None if not known
+    sharing : mean number of moves of Kronos at the same time on the link of the source or on that
+        of the destination, whichever number is larger
     expected : duration in seconds that the plan predicted; None without a prediction
     """
 

@@ -50,8 +50,8 @@ def refuse_empty_scope(conf: cfg.ConfigOpts) -> None:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """One aggregate, or the pool of unassigned hosts, with its hosts (sorted by name), its
-    instances (sorted by uuid) and the request to plan for it. Each instance is on the host to which
-    the moves planned so far in this cycle bring it."""
+    instances (sorted by uuid) and the request to plan for it. Where a move of an instance is
+    already planned in this cycle, the instance is on the destination of the move."""
 
     name: str
     hosts: tuple[Host, ...]
@@ -110,8 +110,8 @@ class ScopeIndex:
     def scope(self, name: str, planned: 'MovesInFlight') -> Scope:
         """Return the hosts and instances of an aggregate.
 
-        :param planned: the moves planned so far in this cycle, which decide the host of each
-            instance
+        :param planned: the moves planned so far in this cycle; their instances are on the
+            destinations
         :raises ConfigurationError: there is no aggregate of that name
         """
         if name not in self._hosts:

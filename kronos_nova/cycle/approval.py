@@ -31,10 +31,10 @@ NO_GAIN = 'with the load of now, what is left of the plan gains too little for w
 class Checked:
     """The result of checking a plan again.
 
-    wrong : order of a move to the reason why it may not be made any more; moves that depend on such
-        a move are included
+    wrong : {order of a move: reason why the move may not be made any more}, with the moves that
+        depend on such a move
     waits_for : reason why the check is not possible now; '' if it was made
-    void : reason why no move of the plan is to be started; '' if moves may be
+    void : reason why no move of the plan is to be started; '' if moves may be started
     """
 
     wrong: Mapping[int, str] = field(default_factory=dict)
@@ -59,8 +59,8 @@ def check(given: Inputs, load: Load, case: PlanningCase, report: AggregateReport
 
 def look_ahead(given: Inputs, load: Load, case: PlanningCase, before: State,
                after: State) -> None:
-    """Compute the end that the plan which waits for approval would reach with the present load, and
-    pass it to ``look_ahead`` of the PlannerPorts.
+    """Compute the ProposalOutlook of the plan that waits for approval, and pass it to
+    ``look_ahead`` of the PlannerPorts.
 
     :param before: the state at the beginning of both plans
     :param after: the state at the end of the new plan
@@ -75,8 +75,8 @@ def look_ahead(given: Inputs, load: Load, case: PlanningCase, before: State,
 
 def check_again(case: PlanningCase, state: State, capped: Model,
                 report: AggregateReport) -> Checked:
-    """Find the moves of a plan that may not be made any more, because they are not permitted in the
-    order of the plan, or no longer gain enough.
+    """Find the moves of a plan that may not be made any more: they are not permitted in the order
+    of the plan, or no longer gain enough.
 
     :param state: state before any move; the check changes it
     :param capped: model of the state with the overload ceiling
@@ -167,7 +167,7 @@ class ProposalOutlook:
     """The end state that a plan waiting for approval would reach now.
 
     combined : combined imbalance after the moves of the plan that are still permitted
-    unrelieved : names of hosts that are hot at its end, but not at the end of a new plan
+    unrelieved : names of hosts that are hot after the waiting plan, but not after a new plan
     """
 
     combined: float

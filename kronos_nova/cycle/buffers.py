@@ -42,7 +42,7 @@ class KeptBuffers:
     """The buffers of the evaluated aggregates.
 
     snapshot : the cloud, in which the room of buffers counts as used
-    states : the buffers, with the servers wanted and found to fit
+    states : the buffers, each with the number of wanted servers and the number that fits
     warnings : aggregate to texts for an operator about buffers that are not kept
     maker : plans the moves that make lost room again
     """
@@ -171,8 +171,8 @@ class _RoomMaker:
     def moves(self, state: BufferState, states: Iterable[BufferState],
               report: AggregateReport) -> tuple[PlannedMove, ...]:
         """Return moves after which more servers of a buffer fit; an empty tuple where none were
-        found. Where load is to leave hosts, room is made on these, unless that copies more memory
-        than other moves and those for load together.
+        found. Where a plan for load moves servers off hosts anyway, the room is made on these
+        hosts, unless other moves for the room and the plan for load together copy less memory.
 
         :param states: all buffers
         :param report: the aggregate with the plan that spreads load

@@ -31,10 +31,10 @@ lowered, it is found later. Not measured: the limit bounds the time that full cl
 def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot,
                         policies: PolicySet, options: EngineOptions, planner_ports: PlannerPorts,
                         history: PlanningHistory) -> CycleReport:
-    """Return the reports with plans after which the loss of a host or failure domain is covered
-    again, as the options ``failover_hosts`` and ``failover_domains`` ask. Each plan covers one loss
-    and takes the place of a plan that only spreads load. These plans are repairs, and have the
-    automation level of repairs.
+    """Return the reports, some of them with another plan: one after which the loss of a host or
+    failure domain is covered again, as the options ``failover_hosts`` and ``failover_domains``
+    demand. Each such plan covers one loss and replaces a plan that only spreads load. The plan is a
+    repair, and has the automation level of repairs.
 
     :param snapshot: the cloud, in which held room counts as used
     :param taken: the cloud, in which the room of buffers counts as used too; servers of lost hosts

@@ -81,7 +81,7 @@ def alternatives(state: State, steps: Iterable[tuple[str, Step]],
 
     :param state: the state before the first step; the steps are made in it
     :param steps: (phase, step)
-    :param ceiling: load that no host passes, unless it is to empty another or to pack
+    :param ceiling: load that no host may exceed, except in moves that empty hosts or pack
     """
     within = state.model.with_ceiling(state, ceiling)
     for phase, step in steps:
@@ -133,7 +133,7 @@ def with_next_best(start: State, steps: Sequence[tuple[str, Step]],
 
     :param start: the state before the plan
     :param steps: (phase, step) of the same plan, in the same order
-    :param ceiling: load that no host passes, unless it is to empty another or to pack
+    :param ceiling: load that no host may exceed, except in moves that empty hosts or pack
     """
     problem = start.problem
     return tuple(
@@ -187,7 +187,7 @@ def not_evacuated(state: State, budget_left: int,
 
 
 def obstacle(state: State, vm: int) -> tuple[str, str] | None:
-    """Return what keeps an instance on its draining host: (a word of
+    """Return the reason why an instance cannot leave its draining host, as (a word of
     :data:`~kronos_nova.objects.plan.SKIP_REASONS`, a line for a person); None if the instance can
     leave."""
     hosts = np.arange(len(state.problem.hosts))
@@ -244,8 +244,8 @@ def _words(state: State, pairs: tuple[np.ndarray, np.ndarray], gains: np.ndarray
 
 
 def _vetoes(state: State, vms: np.ndarray, hosts: np.ndarray, useful: np.ndarray) -> list[str]:
-    """Return for each instance, which may go to none of its useful hosts, the most frequent reason
-    among the first of these.
+    """Return for each instance the most frequent reason why it may not go to its useful hosts,
+    among the first hosts that forbid the instance. None of the useful hosts permits it.
 
     :param useful: bool (n, m), the useful hosts of each instance
     """
@@ -310,8 +310,8 @@ def below_noise(policies: Iterable[Policy], noise: Mapping[str, float]) -> Itera
 
 
 def left_above(before: State, outlook: Outlook) -> Iterator[str]:
-    """Yield the notes about policies that stay above their thresholds: why nothing is moved for
-    them.
+    """Yield the notes about policies that stay above their thresholds, with the reasons why no
+    instance is moved for them.
 
     :param before: the state of the measured load
     """
@@ -481,12 +481,12 @@ def unmoved(found: Findings, outcome: str, *why: str) -> AggregateReport:
 
 def explain(found: Findings, timely: TimelyPlan, after: State, planned: State, limits: Limits,
             checks: Checks) -> AggregateReport:
-    """Return the report of a plan: why its moves are made, why other instances stay, and what the
-    plan does not achieve.
+    """Return the report of a plan: the reasons for its moves, the reasons why other instances stay,
+    and notes about what the plan does not achieve.
 
     :param after: the state at the end of the plan, by the measured load
-    :param planned: the state before the plan, by the load that it was made for; the moves are made
-        in it
+    :param planned: the state before the plan, with the load for which the plan was made; the moves
+        are made in this state
     """
     given, case, chosen = found.given, found.case, timely.chosen
     warnings = (*_blocked_hosts(found, chosen.state, limits.unplaced), *found.warnings())

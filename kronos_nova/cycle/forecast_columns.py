@@ -59,7 +59,7 @@ class HourlyHistory:
         """Read the hours that are missing, and drop all others.
 
         :param hours: sorted
-        :raises MetricsError: some hours could not be read; those that were are kept
+        :raises MetricsError: some hours could not be read; the hours that were read are kept
         """
         missing = [hour for hour in hours if hour not in self._hours]
         if not missing and now >= self._asked_at + PAUSE and self._is_empty(hours[-1]):
@@ -157,7 +157,7 @@ OTHER_UNIT = ('what it has for each hour of the last day is far off from what th
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastColumns:
     """The forecast of one policy in an aggregate, as K additional columns of the problem.
-    ``is_faulty`` is true where a query has no answer, or one in another unit.
+    ``is_faulty`` is true where a query has no answer, or an answer in another unit.
 
     names : names of the columns; empty where only the present load counts, and ``detail`` says why
     weights, variances : float64 (V, K)
@@ -187,7 +187,7 @@ class _Loads:
 
     names : values of the history's label; None where several instances have the same
     now : float64 (N,), present load in the unit of the history, NaN = not known
-    unit : float64 (N,), weight of an instance, or score of a host, whose sample is 1
+    unit : float64 (N,), weight of each instance, or score of each host, for a sample of 1
     """
 
     names: Sequence[str | None]
@@ -412,9 +412,9 @@ def expanded(problem: Problem, forecasts: Mapping[str, ForecastColumns],
     """Return the problem with an additional column for each hour of a policy's forecast.
 
     Planners treat each column as a policy with the threshold of its own policy, so that the worst
-    hour counts. The columns of the present come first and keep their weights, because the present
-    is certain. The columns of all later hours of a policy together have the same weight again, so
-    that lasting load counts more.
+    hour counts. The columns of the present come first and keep the weights of their policies. The
+    columns of all later hours of a policy together have the same weight as its column of the
+    present. So load that lasts counts more than load that ends soon.
 
     :param with_variances: whether planning uses variances
     """

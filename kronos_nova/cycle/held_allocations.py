@@ -66,8 +66,8 @@ class HeldAllocations:
     def give_back(self, hold: Hold) -> None:
         """Remove all allocations of a hold.
 
-        :raises PlacementError: it is not known whether they are removed; the consumers stay
-            recorded
+        :raises PlacementError: it is not known whether the allocations are removed; the consumers
+            stay recorded
         """
         self.allocations.give_back(hold.consumers)
         self.cycle_ports.holds.note(hold, consumers={})
@@ -104,8 +104,8 @@ class HeldAllocations:
         return found
 
     def _keep_rest(self, hold: Hold, empty: Collection[str], snapshot: Snapshot) -> str:
-        """Make the missing allocations of a hold, so that each server that is still to come has
-        one.
+        """Make the missing allocations of a hold, so that each expected server that has not arrived
+        has an allocation.
 
         :returns: the reason why some allocations are missing; '' where none is
         """

@@ -37,13 +37,13 @@ class PlannerPorts:
     source : metrics source for the policies' queries
     clock : returns monotonic seconds, for time limits and durations
     now : Unix seconds of the cycle, by which the age of samples and migrations is measured
-    dry_run : asks Nova or placement whether chosen moves would be permitted, once for each
+    dry_run : asks Nova or placement, once for each chosen move, whether the move would be permitted
     names_elsewhere : given an attribute and values of it, returns the values that instances outside
         of the snapshot have too
     learn : called with an aggregate and the updated statistics of its instances, {policy:
         LoadStats}
     look_ahead : called with an aggregate and the ProposalOutlook of its plan that waits for
-        approval, where a new plan was made
+        approval, if a new plan was made too
     forecast_cache : histories read for the forecasts of earlier cycles
     loss_memory : placements of the servers of hosts that may be lost, from earlier cycles
     """

@@ -35,7 +35,8 @@ def rule_of(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
 
 class LossRules:
-    """The rules for the plans of one evaluation, each for the cloud after the plans before."""
+    """The rules for the plans of one evaluation. The rule for a plan is about the cloud after all
+    plans made before it."""
 
     def __init__(self, snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
                  planner_ports: PlannerPorts):
@@ -93,9 +94,9 @@ def cut_plan(rule: LossRule | None, timely: TimelyPlan, pace: Pace,
 def lost_by_emptying(snapshot: Snapshot, hosts: Collection[str], moves: Iterable[PlannedMove],
                      policies: PolicySet, options: EngineOptions,
                      planner_ports: PlannerPorts) -> list[str]:
-    """Return the names of the hosts and failure domains whose loss is covered now, but not once
-    ``hosts`` have been emptied and take no servers any more. Empty where neither ``failover_hosts``
-    nor ``failover_domains`` is set.
+    """Return the names of the hosts and failure domains whose loss is covered now, but would no
+    longer be covered once ``hosts`` are empty and take no servers. Empty where neither
+    ``failover_hosts`` nor ``failover_domains`` is set.
 
     :param hosts: names of the hosts that are emptied
     :param moves: the moves that empty them

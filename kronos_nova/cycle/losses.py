@@ -70,7 +70,7 @@ class LossJudge:
     """Judges for each aggregate which losses of hosts and failure domains are covered, and keeps
     the verdicts for later evaluations.
 
-    rule_memory : placements that the rule of :mod:`kronos_nova.cycle.loss_rule` remembers
+    rule_memory : placements that are kept for the rule of :mod:`kronos_nova.cycle.loss_rule`
     """
 
     def __init__(self) -> None:
@@ -83,8 +83,8 @@ class LossJudge:
     def reports(self, snapshot: Snapshot, names: Iterable[str], policies: PolicySet,
                 options: EngineOptions, planner_ports: PlannerPorts, seconds: float,
                 inventory: InventorySource) -> Mapping[str, RoomFigures]:
-        """Return {aggregate: its RoomFigures}, which say whether servers restart elsewhere when
-        hosts fail.
+        """Return {aggregate: its RoomFigures}, with the verdicts whether servers restart elsewhere
+        when hosts fail.
 
         Each evaluation adds to the time that may be spent on judging. Until this time suffices for
         all aggregates, the verdicts of an earlier evaluation are returned.

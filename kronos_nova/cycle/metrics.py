@@ -60,8 +60,8 @@ _PROMQL = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile
 class MetricsReader:
     """Reads answers of a metrics source, and keeps each, so that no query is sent twice.
 
-    :param instances: instances of the snapshot; a series whose name several of them have is not
-        used
+    :param instances: instances of the snapshot; a series is not used where several instances have
+        its name
     :param names_elsewhere: :meth:`kronos_nova.inventory.base.InventorySource.names_elsewhere`
     :param accepts_partial: whether answers with a warning of the source, such as a missing part,
         are used
@@ -130,8 +130,8 @@ class MetricsReader:
         return self._answer(metrics.MetricQuery(policy.name, kind, promql), _PROMQL[kind])
 
     def answer(self, query: metrics.MetricQuery) -> Vector:
-        """Return the answer to a query, whether it belongs to a policy or not. It is kept, so that
-        the query is sent once.
+        """Return the answer to a query, which may belong to a policy or not. The answer is kept, so
+        that the query is sent once.
 
         :raises MetricsError: there is no usable answer
         """
@@ -170,12 +170,12 @@ class Answered:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreGuard:
-    """A policy whose scores are known but whose profile is not believed. It counts in no imbalance,
-    but keeps full hosts from becoming fuller.
+    """A policy whose scores are known but whose profile is not believed. The policy does not count
+    in imbalances, but it keeps full hosts from becoming fuller.
 
     scores : float64 (H,), NaN = not measured
     weights : float64 (V,), the most that an instance may use
-    host_scale : float64 (H,), the score of a weight of 1 on each host
+    host_scale : float64 (H,), the score that an instance with a weight of 1 adds to each host
     """
 
     policy: str
@@ -195,12 +195,13 @@ class Load:
 
     policies : policies with data
     no_data : name of each other policy to the reason why it has none
-    guards : those of the policies in ``no_data`` whose scores are known and whose profile is not
+    guards : ScoreGuards for the policies in ``no_data`` whose scores are known and whose profile is
+        not
     scores, capacity : float64 (H, P); NaN = not measured, or the policy has no such query
-    host_scale : float64 (H, P), the score of a weight of 1 on each host
+    host_scale : float64 (H, P), the score that an instance with a weight of 1 adds to each host
     measured : bool (H,), whether the figures of all policies are known
     weights : float64 (V, P), NaN = not known; None before :func:`weigh`
-    units : float64 (H, P), the weight of an instance on each host whose sample is 1; None before
+    units : float64 (H, P), weight that a sample of 1 gives to an instance on each host; None before
         :func:`weigh`
     doubts : the warnings about missing or impossible figures of instances and sizes; ``warnings``
         has them too
@@ -450,8 +451,9 @@ class Measurements:
                                  [host.name for host in snapshot.hosts]))
 
     def load(self, name: str, occupied: Occupied, measure: Callable[[], Load]) -> Load:
-        """Return the load of an aggregate. It is measured once for the same instances on the same
-        hosts, because moves that this evaluation starts change no load before its end.
+        """Return the load of an aggregate. The load of the same instances on the same hosts is
+        measured only once in an evaluation, because moves that the evaluation starts do not change
+        the load before its end.
 
         :param name: name of the aggregate
         :param measure: measures the load, where it is not known
@@ -524,9 +526,9 @@ def migration_queries(queries: MigrationQueries) -> Iterator[metrics.MetricQuery
 
 
 def measure_guests(queries: MigrationQueries, reader: MetricsReader) -> MeasuredGuests:
-    """Run the configured queries for figures about moves. Without an answer, the figures learnt
-    from past moves are used. An impossible figure is ignored: negative, not finite, given twice, or
-    a link without bandwidth."""
+    """Run the configured queries for figures about moves. Where a query has no answer, the figures
+    learnt from past moves are used. Impossible figures are ignored: negative or infinite ones,
+    figures that are given twice, and links without bandwidth."""
     found: dict[str, dict[str, float]] = {kind: {} for kind in metrics.OF_MIGRATION}
     warnings = []
     for query in migration_queries(queries):

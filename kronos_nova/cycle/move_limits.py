@@ -33,7 +33,7 @@ class MoveLimits:
     per_project_and_day : moves of a project's instances in a day
     per_instance_and_week : moves of one instance in a week
     per_instance_and_day : moves of one instance in a day
-    per_cause_and_day : moves of other instances in a day that the load of one instance causes
+    per_cause_and_day : moves in a day that the load of one instance causes, of other instances
     """
 
     per_project: int = 0
@@ -51,9 +51,10 @@ class MoveLimits:
 class RemainingMoveLimits:
     """The part of the limits that is not used up, while one aggregate is planned.
 
-    Moves off a disabled host are not limited. A move that relieves a host is caused by the instance
-    with the largest load there; a move of that instance itself has no cause. Once a project or an
-    instance would have exceeded its limit, no more moves of it, or because of it, are planned.
+    Moves off a disabled host are not limited. A move that relieves a host counts as caused by the
+    instance with the largest load on the host; a move of this instance itself has no cause. Once a
+    limit of a project or an instance is reached, no more moves are planned that count towards the
+    limit.
     """
 
     def __init__(self, options: MoveLimits, problem: Problem, instances: Iterable[Instance],

@@ -29,7 +29,7 @@ UNDER_WAY = {plans.APPROVED: 'is approved and starts soon',
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """The input that an evaluation reads.
+    """The cloud and the records that an evaluation reads.
 
     scopes : names of the aggregates that are read; None for the whole cloud
     last : aggregate to the outcome of its last evaluation
@@ -91,7 +91,7 @@ def planning_history(cycle_ports: CyclePorts, options: EngineOptions, rules: Cyc
 
     :param names: aggregates whose load statistics are read; None for all
     :param units: {aggregate: the aggregates with which it shares hosts}; a plan in progress or a
-        cooldown of one of these holds for all
+        cooldown of one of these aggregates counts for all of them
     :param proposals: {aggregate: report with its plan that waits for approval}
     :param policies: policies whose rules may limit the number of moves
     """

@@ -31,7 +31,7 @@ class PaceOptions:
     stream : maximum MiB a second of one migration; None: learnt from past moves
     downtime : seconds for which a guest may be stopped
     copies_local_disks : whether instances have disks that are copied
-    forces : whether a migration that takes too long is forced to complete
+    forces : whether Nova is asked to complete a migration by force that takes too long
     stale_plan_age : seconds after which a move that has not begun is given up
     due : host to the seconds within which it has to be empty
     """
@@ -124,8 +124,7 @@ class EngineOptions:
     def moves(self, of_policies: int) -> int:
         """Return the maximum number of moves of a plan.
 
-        :param of_policies: the maximum in the policies file, which counts where no option sets
-            another
+        :param of_policies: the maximum in the policies file, which is used where no option sets one
         """
         return of_policies if self.budget is None else self.budget
 

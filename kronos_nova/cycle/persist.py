@@ -47,8 +47,9 @@ there."""
 
 def still_doubted(report: plans.AggregateReport, before: Set[tuple[str, str]],
                   snapshot: Snapshot) -> set[tuple[str, str]]:
-    """Return (policy, host) of scores that fail the checks of :mod:`kronos_nova.load.belief`: those
-    that fail now, and those that failed before and could not be judged now.
+    """Return the (policy, host) pairs whose scores are doubted after this evaluation: scores that
+    fail the checks of :mod:`kronos_nova.load.belief` now, and scores that failed before and could
+    not be judged now.
 
     :param before: the result after the evaluation before
     """
@@ -157,9 +158,9 @@ class ResultWriter:
 
     def _with_proposal(self, report: plans.AggregateReport,
                        now: datetime.datetime) -> plans.AggregateReport:
-        """Return the report to be recorded. If a plan of the aggregate waits for approval, one of
-        the two plans is dropped. This is the waiting one where the new one is better or the level
-        no longer asks for approval, else the new one."""
+        """Return the report to be recorded. If a plan of the aggregate waits for approval already,
+        only one of the two plans is kept. The new plan is kept if it is better, or if the level no
+        longer asks for approval; otherwise the waiting plan is kept."""
         record = self.seen.proposed.get(report.name)
         if record is None:
             return report

@@ -90,8 +90,8 @@ class Precheck:
                 if host in self._hosts}
 
     def refused(self, moves: Iterable[PlannedMove]) -> frozenset[int]:
-        """Ask the scheduler about each move for which it has not answered yet. Moves before it in
-        the plan count as made.
+        """Ask the scheduler about each move that it has not judged yet. The earlier moves of the
+        plan count as made.
 
         :param moves: in the order of the plan
         :returns: the orders of the refused moves
@@ -106,9 +106,9 @@ class Precheck:
         return frozenset(refused)
 
     def _before(self, move: PlannedMove, earlier: Sequence[PlannedMove]) -> Before:
-        """Return the Before of a move: the effect of earlier moves of the plan on its destination.
-        Instances that arrive there always count. Instances that leave it count only if the move
-        waits for them."""
+        """Return the Before of a move: the effect of earlier moves of the plan on the destination
+        of this move. Instances that arrive at the destination always count. Instances that leave
+        the destination count only if the move waits for them."""
         needed, by_order = set(move.depends_on), {each.order: each for each in earlier}
         for each in reversed(earlier):
             if each.order in needed:
@@ -168,9 +168,9 @@ class Precheck:
                 tuple(self._groups.get(uuid, ())))
 
     def _is_final(self, hosts: Mapping[str, str], vm: int) -> bool:
-        """Return whether the scheduler has refused so many hosts for an instance's kind that the
-        instance is not tried for some time. The number depends on the instance's host, so others of
-        its kind may still be tried."""
+        """Return whether the scheduler has refused so many hosts for instances of this kind that
+        the instance is not tried for some time. The number of refusals depends on the host of the
+        instance, so other instances of the kind may still be tried."""
         return bool(hosts) and len(hosts) >= self._enough(vm)
 
     def _enough(self, vm: int) -> int:

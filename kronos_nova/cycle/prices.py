@@ -46,9 +46,10 @@ CopyPrices = Callable[[np.ndarray], np.ndarray]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MinGain:
-    """The least decrease of the combined imbalance that a move must reach: an amount for each move,
-    each GiB of memory that it copies, each minute that it is expected to take, and each past
-    failure of the instance or between the two hosts.
+    """The least decrease of the combined imbalance that a move must reach. It is the sum of an
+    amount for the move, and amounts for each GiB of memory that the move copies, for each minute
+    that it is expected to take, and for each past failure of a move of the instance or between the
+    two hosts.
     """
 
     per_move: float = 0.0
@@ -125,10 +126,10 @@ def copy_prices(problem: Problem, pace: ExpectedDurations, amount: float,
 
 
 def worthwhile(before: State, after: State, steps: list[Step]) -> list[Step]:
-    """Return the longest beginning of a plan whose steps together gain their price and make no
-    policy worse.
+    """Return the longest beginning of a plan whose steps together gain at least the price of their
+    moves, and make no policy worse.
 
-    Later steps are taken back in ``after``. They gain least, because a planner orders its moves by
+    The other steps are undone in ``after``. They gain least, because a planner orders its moves by
     gain.
 
     :param before: the state before the plan; it is settled, so that prices count from there
@@ -158,10 +159,11 @@ def still_gains(before: State, steps: list[Step]) -> list[Step]:
 class Gain:
     """The gain of moves that start from a state.
 
-    The combined imbalance falls only once all hosts at an end are improved. With restraint a plan
-    may be the first of several, so the decrease of the hosts' excess
-    (:mod:`kronos_nova.planners.level`) counts where it is larger. A plan that adds to the excess
-    gains nothing. The decrease of the expected number of full hosts is added.
+    The gain is the decrease of the combined imbalance. The combined imbalance falls only once all
+    of the most or the least loaded hosts are improved. With restraint a plan may be the first of
+    several, so the decrease of the hosts' excess (:mod:`kronos_nova.planners.level`) is the gain
+    where this is larger. A plan that adds to the excess gains nothing. The decrease of the expected
+    number of full hosts is added to the gain.
     """
 
     def __init__(self, before: State):

@@ -46,9 +46,9 @@ from kronos_nova.policies.selection import Selections
 class MovesInFlight:
     """The moves that this cycle has planned so far.
 
-    Each aggregate is planned from the end state of the plans before. Room that these plans free is
-    not used, on hosts or on providers that hosts share: plans of several aggregates are carried out
-    at the same time, and the room may not be free yet.
+    Each aggregate is planned from the end state of the plans made before. Room that these plans
+    free on hosts, or on providers that hosts share, is not used. Plans of several aggregates are
+    carried out at the same time, and the room may not be free yet.
     """
 
     def __init__(self) -> None:
@@ -120,9 +120,9 @@ class PlanningCase:
 
     name : name of the aggregate
     problem : the problem by the measured load
-    held : index of an instance that may not be moved to a word of
-        :data:`~kronos_nova.objects.plan.SKIP_REASONS`, or to '' on a host that live migration
-        cannot leave
+    held : {index of an instance that may not be moved: a word of
+        :data:`~kronos_nova.objects.plan.SKIP_REASONS`}; '' in place of the word for an instance on
+        a host that live migrations cannot leave
     instances : the instances of the problem, in its order
     around : the part of the snapshot that concerns the aggregate
     forecasts : policy to its forecast
@@ -131,7 +131,7 @@ class PlanningCase:
     outlook : the load that is likely to last; None without restraint
     marks : the limits above which a host or an instance is hot, for each policy of ``ahead``
     compile : makes the model of a problem, with all rules and prices
-    holds : uuid to the rule of an operator for which an instance is not moved now
+    holds : {uuid of an instance: rule of an operator that keeps the instance from being moved now}
     """
 
     name: str
@@ -299,10 +299,11 @@ def _leaving(scope: Scope, snapshot: Snapshot) -> dict[int, int | None]:
 
 def _coming(scope: Scope, snapshot: Snapshot, feed: MetricsReader,
             policies: Sequence[Policy]) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield (index of the destination, float64 (P,) load of the instance) of instances that are
-    migrating into the scope. An instance without a sample weighs nothing, because its fallback
-    would be a share of a host outside of the scope. The size of that host is not known, so
-    fractions count as fractions of the destination."""
+    """Yield (index of the destination, float64 (P,) load of the instance) for each instance that is
+    migrating into the scope. The source of the instance is outside of the scope, and its size is
+    not known. So a sample that is a fraction of the source is taken as a fraction of the
+    destination. An instance without a sample has no load, because the fallback would be a share of
+    the source."""
     here = {instance.uuid for instance in scope.instances}
     hosts = {name: index for index, name in enumerate(scope.host_names)}
     coming = {move.instance_uuid: hosts[move.destination] for move in snapshot.moves_under_way

@@ -25,9 +25,9 @@ fulfilled. Chosen: a search in 1,000 hosts takes 2.4 seconds (``python -m bench 
 def choose_aggregates(requests: RoomRequests, wanted: Sequence[Hold],
                       defaults: automation.Defaults, names: Iterable[str], snapshot: Snapshot,
                       planner_ports: PlannerPorts) -> None:
-    """Give each request for room without an aggregate the first aggregate in which moves make this
-    room. At the level ``auto`` the moves begin with the next evaluation; at others an operator has
-    to approve them.
+    """Choose the aggregate of each request for room that has none: the first aggregate in which
+    moves make this room. At the level ``auto`` the moves begin with the next evaluation; at other
+    levels an operator has to approve them.
 
     An aggregate that has the room already is not chosen, because the servers found no host there
     for another reason.

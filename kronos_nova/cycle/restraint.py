@@ -52,9 +52,10 @@ class Restraint:
 class Outlook:
     """The expected state of an aggregate in the next half hour.
 
-    problem : the problem by the likely loads. Its thresholds are the imbalances at which a plan
-        that begins now ends; a policy that needs no move is at or below its own
-    noise : float64 (P,), expected imbalance of hosts with equal likely loads
+    problem : the problem with the likely loads. Its thresholds are the imbalances at which a plan
+        that begins now ends. A policy at or below its threshold needs no move
+    noise : float64 (P,), imbalance that is expected of hosts with equal likely loads, because loads
+        fluctuate
     least : float64 (P,), lower bound of the imbalance of the likely loads after any plan
     """
 
@@ -76,9 +77,9 @@ def learnt(known: Mapping[str, LoadStats], problem: Problem, now: float) -> dict
 def outlook(problem: Problem, load_stats: Mapping[str, LoadStats], far: float = 1.0) -> Outlook:
     """Return the Outlook, whose problem has the expected loads of instances and hosts.
 
-    The measured load stays for the part of a host's load that is not of its instances, for
-    forecasts, for instances that are not known in every policy, and for instances in a move, whose
-    load counts at their destination.
+    Some loads are not replaced by expected loads, and stay as measured: the part of a host's load
+    that its instances do not cause, the columns of forecasts, instances that are not known in every
+    policy, and instances in a move, whose load counts at their destination.
 
     :param far: distance into the future, as a multiple of about half an hour
     """
@@ -119,10 +120,11 @@ def _targets(problem: Problem, noise: np.ndarray, least: np.ndarray) -> np.ndarr
     the limit by the noise that may raise it again, but not below :data:`LEAST_TARGET` of the limit.
     For a policy within its limit, the limit is returned.
 
-    The limit is the threshold. Where the noise exceeds the threshold, the limit is the noise plus
-    this excess (at most the threshold), because more even hosts would not show as such. Where no
-    placement reaches the limit, half of it is added to the least reachable imbalance, and a plan
-    changes only what is above that imbalance.
+    The limit is the threshold. Where the noise exceeds the threshold, loads that are more even
+    could not be distinguished from noise, so the limit is the noise plus the excess of the noise
+    over the threshold (at most the threshold). Where no placement reaches the limit, a plan can
+    only lower the part of the imbalance above the least reachable one, so the limit is the least
+    reachable imbalance plus half of the limit.
     """
     limit = np.maximum(problem.thresholds,
                        noise + np.clip(noise - problem.thresholds, 0.0, problem.thresholds))

@@ -20,8 +20,8 @@ class RuleHold:
 
 def rule_holds(selections: Selections, aggregate: str, uuids: Set[str], now: float,
                moved_today: Mapping[str, int]) -> dict[str, RuleHold]:
-    """Return {instance uuid: the rule for which it is not moved}. Rules that also hold where hosts
-    are emptied take precedence.
+    """Return {uuid of an instance: the rule that keeps the instance from being moved}. Rules that
+    also apply where hosts are emptied take precedence.
 
     :param uuids: uuids of the aggregate's instances
     :param now: Unix seconds

@@ -195,8 +195,8 @@ class TimelyPlan:
 
     moves : the moves with their times, by :meth:`Pace.paced`
     is_short : whether fewer moves than the budget could begin in time
-    kept_back : index of an instance that was left out of the plan to a text about the loss that
-        would no longer be covered
+    kept_back : {index of an instance: text about a loss}, of instances that were left out of the
+        plan because the loss would no longer be covered
     """
 
     chosen: Chosen
@@ -209,10 +209,11 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
            limits: Limits) -> TimelyPlan:
     """Return a plan whose moves can all begin within ``stale_plan_age``.
 
-    A plan is made for a budget of moves, and its moves are scheduled. Where some begin too late,
-    another plan is made for as many moves as there was time for, because the rest of a longer plan
-    may be of no use alone. Where that plan leaves time, a larger one is tried. The best of the
-    plans whose moves all begin in time is returned.
+    A plan is made for a budget of moves, and its moves are scheduled. Where some moves begin too
+    late, they are not simply dropped, because the other moves of the plan may be of no use without
+    them. Instead another plan is made for as many moves as there was time for. Where this plan
+    leaves time unused, a plan for a larger budget is tried. The best of the plans whose moves all
+    begin in time is returned.
     """
     budget = too_large = min(limits.budget, pace.most_moves())
 
@@ -248,7 +249,8 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Scheduled:
-    """A plan for a budget of moves, its moves with their times, and the orders of the late ones."""
+    """A plan for a budget of moves, the moves with their times, and the orders of the late
+    moves."""
 
     budget: int
     chosen: Chosen

@@ -37,12 +37,12 @@ def shapes_of(names: Sequence[str], inventory: InventorySource) -> list[Shape]:
 
 def slot_reports(counter: SlotCounter, judged: Iterable[JudgedLoss],
                  left: Callable[[], float]) -> tuple[SlotReport, ...]:
-    """Return a SlotReport for each flavor: the slots of an aggregate now, and after the loss of the
-    host whose loss leaves the fewest slots.
+    """Return a SlotReport for each flavor: the slots of an aggregate now, and the slots after the
+    worst loss of one host, which leaves the fewest slots.
 
     :param judged: the judged losses of its hosts
-    :param left: returns the seconds that are left; once none are, the slots after a loss are not
-        known
+    :param left: returns the seconds that are left; once there are none, slots after losses are not
+        counted
     """
     hosts = [each.verdict for each in judged if each.loss.level == HOST]
     verdicts = [each for each in hosts if each is not None and each.verdict == FITS]

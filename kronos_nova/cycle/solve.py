@@ -53,11 +53,12 @@ class DuePhases:
     """The phases that are due in an aggregate, which decide which planners run.
 
     relieve : the marks, where a host is above one; None otherwise
-    lower_risk : with restraint, whether a host is full now or in an hour to come
+    lower_risk : whether restraint is set and a host is full now or in an hour to come
     copy_prices : with restraint, the savings that optional moves must reach
     may_balance : False while an imbalance has not lasted long enough, or load was spread recently
     why_no_more : reason why hosts are emptied and nothing else is done; '' if more may be done
-    is_own_heat : whether hosts are even apart from those that are loaded without their servers
+    is_own_heat : whether every policy is within its threshold if hosts do not count whose load
+        their servers do not cause
     """
 
     evacuate: bool
@@ -215,7 +216,7 @@ def _is_full(state: State) -> bool:
 
 def run(model: Model, due: DuePhases, planner: str, options: EngineOptions, limits: Limits,
         so_far: Chosen | None = None) -> Chosen:
-    """Run the planners of all due phases, each from the end state of the one before.
+    """Run the planners of all due phases, each from the end state of the planner before.
 
     :param so_far: an earlier result for the same problem, from which planning continues
     """
@@ -265,8 +266,8 @@ def sorted_by_prefixes(chosen: Chosen, model: Model, limits: Limits) -> Chosen:
 
 def _as_from_now(model: Model, state: State) -> Model:
     """Return the model for the next phase. With restraint, instances that an earlier phase moved
-    stay, because moves that make hosts less likely to become full may contradict moves that spread
-    load."""
+    are not moved again, because moves that make hosts less likely to become full may contradict
+    moves that spread load."""
     moved = state.vm_host != model.problem.vm_host
     if not is_restrained(model.problem) or not moved.any():
         return model
@@ -303,9 +304,9 @@ def _before(model: Model, limits: Limits) -> State:
 
 
 def rules_of(phase: str, model: Model, capped: Model) -> Model:
-    """Return the model whose rules apply to the moves of a phase. Packing ignores the overload
-    ceiling, because each policy has its own limit of a host's load there. The ceiling yields where
-    a host is emptied.
+    """Return the model whose rules apply to the moves of a phase. The overload ceiling does not
+    apply when packing, for which each policy has its own limit of a host's load. The ceiling gives
+    way where a host is emptied.
 
     :param capped: the model with the overload ceiling
     """
@@ -313,11 +314,12 @@ def rules_of(phase: str, model: Model, capped: Model) -> Model:
 
 
 def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
-    """Return the plan without some moves and without the moves that only help together with these.
+    """Return the plan without the ``refused`` moves, and without the moves that only help together
+    with them.
 
-    Also left out are moves that depend on these, moves for which there is no room without these,
-    and packing moves off a host that no longer becomes empty. Of the remaining moves that spread
-    load, those that do not gain their price are left out too.
+    Moves that depend on a left out move, or have no room without it, are left out too. So are
+    packing moves off a host that no longer becomes empty. Of the remaining moves that spread load,
+    those that no longer gain their price are left out.
 
     :param refused: orders of the moves, counted from 1
     """

@@ -60,8 +60,9 @@ def plan_cycle(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
     An aggregate that cannot be planned has the outcome ``failed`` with the reason; the others are
     planned all the same.
 
-    Of aggregates that share hosts, each is planned from the end state of the one before. The result
-    does not depend on the order of the input, nor on the clock, unless the time limit is reached.
+    Where aggregates share hosts, each is planned from the end state of the aggregate planned
+    before. The result does not depend on the order of the input. It depends on the clock only if
+    the time limit is reached.
 
     :raises ConfigurationError: an aggregate or a planner of that name does not exist
     """

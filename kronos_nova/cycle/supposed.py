@@ -36,9 +36,9 @@ from kronos_nova.room.whatif import Changed
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SupposedLoad:
-    """A load or an imbalance in the present cloud (``now``), after the hypothetical changes
-    (``changed``), and after the plan that would follow (``planned``). Each is None where it is not
-    known or the host does not exist.
+    """A load or an imbalance: in the present cloud (``now``), after the hypothetical changes
+    (``changed``), and after the plan that would follow (``planned``). Each figure is None where it
+    is not known or the host does not exist.
 
     host : name of the host whose load this is; None for the imbalance of the aggregate
     """
@@ -87,8 +87,8 @@ class Supposed:
 
 def evaluate(snapshot: Snapshot, changed: Changed, policies: PolicySet, options: EngineOptions,
              planner_ports: PlannerPorts, history: PlanningHistory) -> Supposed:
-    """Measure the present cloud, and plan the changed one by the present load, without cooldowns
-    and waits. Nova's scheduler is not asked, because it does not know the changed cloud.
+    """Measure the present cloud, and plan the changed cloud with the present load, without
+    cooldowns and waits. Nova's scheduler is not asked, because it does not know the changed cloud.
 
     :param snapshot: the present cloud
     :param history: the planning history, whose cooldowns and waits are ignored
@@ -160,8 +160,8 @@ class SupposedMeasurements(Measurements):
         load of the model host's servers is subtracted.
 
         :param weights: float64 (V, P), weights of the instances after the changes
-        :param rows: intp (H,), the position in the present cloud of each host after the changes, or
-            of the model of a new host
+        :param rows: intp (H,), for each host after the changes its position in the present cloud;
+            for a new host the position of its model host
         """
         came = np.array([each.uuid in self._changed.restarted for each in occupied.instances],
                         dtype=bool)

@@ -32,10 +32,12 @@ class CompletedMove:
 
 
 def homes(past: Iterable[CompletedMove], hosts: Mapping[str, str]) -> Homes:
-    """Return the servers that are on other hosts because of moves for load.
+    """Return the servers whose present host differs from the host on which they would be without
+    moves for load.
 
-    A server that Kronos moved and another party moved later counts as on the host of the later
-    move. A move that empties a host or repairs a group would have been made in any case.
+    A server that Kronos moved, and that another party moved later, is taken to be on the
+    destination of the later move. Moves that empty a host or repair a group are not undone, because
+    they would have been made in any case.
 
     :param past: moves in the order of their ends
     :param hosts: uuid of each server to its host
@@ -51,10 +53,10 @@ def homes(past: Iterable[CompletedMove], hosts: Mapping[str, str]) -> Homes:
 
 
 def contention(scope: 'Scope', load: 'Load', places: Homes) -> plans.Contention | None:
-    """Return the contention with each server on its host without the moves; None where no host is
-    measured.
+    """Return the contention that there would be with each server on the host on which it would be
+    without the moves; None where no host is measured.
 
-    A server stays on its present host where that other host is not up or has no score.
+    A server is taken to be on its present host where that other host is not up or has no score.
     """
     if not load.policies or load.weights is None:
         return None

@@ -64,8 +64,9 @@ LOST_REVISION = Fault('alembic_version', 'the record of the revision is lost', 1
 class _Check:
     """A kind of fault, and how it is found and corrected.
 
-    find : function of a session that returns the faulty rows, or the names of missing ones
-    fix : function of a session and one of these that corrects it; None where only an operator can
+    find : function of a session that returns the faulty rows, or the names of the missing rows
+    fix : function of a session and one such row or name that corrects the fault; None where only an
+        operator can correct it
     """
 
     table: str
@@ -100,7 +101,8 @@ def examine(database, aggregates: Collection[str], is_to_fix: bool = False) -> l
 class _Rows:
     """The rows of one control database.
 
-    :param aggregates: names of the aggregates that Kronos balances; moves of others have no worker
+    :param aggregates: names of the aggregates that Kronos balances; no worker carries out moves of
+        other aggregates
     :param now: the database's time
     """
 

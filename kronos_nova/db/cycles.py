@@ -28,8 +28,8 @@ clock is this far behind."""
 class Cycles:
     """Times and results of the last evaluation of each aggregate.
 
-    A time further in the future than any pause was written by a wrong clock. No worker waits for
-    such a time.
+    A time that is further in the future than the longest pause was written by a wrong clock. No
+    worker waits for such a time.
     """
 
     def __init__(self, database):

@@ -27,8 +27,9 @@ MONTH, PROJECT, AGGREGATE = BY = ('month', 'project', 'aggregate')
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MoveSum:
-    """A sum of moves. ``month`` is such as ``2026-11``. ``month``, ``project`` and ``aggregate``
-    are None where the sum is not grouped by them, ``project`` also where it was not known."""
+    """A sum of moves. ``month`` has the form ``2026-11``. ``month``, ``project`` and ``aggregate``
+    are None where the sum is not grouped by them. ``project`` is also None where the project was
+    not known."""
 
     month: str | None
     project: str | None
@@ -44,11 +45,14 @@ class MoveSum:
 class LoadSum:
     """A sum of the load of hosts. ``month`` and ``aggregate`` are as in a MoveSum.
 
-    observed_seconds : seconds of aggregates that evaluations with data cover
-    hot_seconds : seconds of hosts with a score above 0.9 in a policy
-    contended_seconds : seconds of servers on hosts that are full in a policy
-    replayed_seconds : part of the observed seconds for which the next two sums are known
-    unmoved_hot_seconds, unmoved_contended_seconds : hot and contended seconds as they would be
+    observed_seconds : seconds of each aggregate for which evaluations had data, summed over
+        aggregates
+    hot_seconds : seconds for which a host has a score above 0.9 in a policy, summed over hosts
+    contended_seconds : seconds for which a server is on a host that is full in a policy, summed
+        over servers
+    replayed_seconds : part of the observed seconds for which ``unmoved_hot_seconds`` and
+        ``unmoved_contended_seconds`` are known
+    unmoved_hot_seconds, unmoved_contended_seconds : hot and contended seconds that there would be
         without moves
     """
 

@@ -57,8 +57,9 @@ TEXT column in MySQL."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Provider:
-    """A resource provider in placement. ``inventories`` is {resource class: inventory}, ``held`` is
-    {consumer uuid: result of :func:`amounts`}, ``traits`` are names."""
+    """A resource provider in placement. ``inventories`` is {resource class: inventory}. ``held`` is
+    {uuid of a consumer: its amounts, by :func:`amounts`}. ``traits`` are the names of its
+    traits."""
 
     inventories: Mapping[str, dict]
     held: Mapping[str, Mapping[str, int]]

@@ -79,12 +79,12 @@ class Servers:
 class Belief:
     """The measurements of some hosts that one policy believes.
 
-    scores, profiles : bool (H,), whether the score of each host, and the profiles of its instances,
-        are used
-    factors : float64 (H,), factors of the profiles of a host's instances, so that their sum does
-        not exceed its score
-    unbelieved : the hosts of which one of the two is not used, with the reason
-    silence : the warning, where no server has a series
+    scores, profiles : bool (H,), whether the load of each host (its score), and the loads of its
+        instances (their profiles), are used
+    factors : float64 (H,), factor by which the loads of each host's instances are multiplied, so
+        that their sum does not exceed the host's load
+    unbelieved : the hosts whose load, or whose instances' loads, are not used, with the reason
+    silence : the warning that no server has a series; empty where servers have series
     """
 
     scores: np.ndarray
@@ -94,8 +94,8 @@ class Belief:
     silence: tuple[str, ...] = ()
 
     def problem(self, scores: np.ndarray, available: np.ndarray) -> str:
-        """Return a text that too few hosts are believed for a plan, with reasons; '' if enough are
-        believed.
+        """Return a text that says that too few hosts are believed to make a plan, with the reasons;
+        '' if enough hosts are believed.
 
         :param scores: float64 (H,), the measured scores
         :param available: bool (H,)
@@ -127,12 +127,13 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
           rules: BeliefRules, doubted: frozenset[str] = frozenset()) -> Belief:
     """Compare the answers to a policy's queries with each other and with Nova.
 
-    A host whose score is not believed is no destination, and no source except in drains. Where only
-    the profile is not believed, the score counts, and the instances of the host are not moved.
+    A host whose score is not believed is no destination, and instances leave it only in drains.
+    Where the score is believed and the profile is not, the score is used, and the instances of the
+    host are not moved.
 
     :param names: names of the hosts
-    :param doubted: hosts whose score failed in the evaluation before; it is believed once two
-        evaluations in a row are good
+    :param doubted: hosts whose score failed a check in the evaluation before. Such a score is
+        believed again after two evaluations in a row without a failed check
     """
     if policy.vm_profile_query is None or not servers.seen.any():
         everything = np.ones(len(names), dtype=bool)
@@ -158,12 +159,12 @@ def judge(policy: Policy, placed: PlacedInstances, servers: Servers, names: tupl
 
 def faintness(policy: Policy, placed: PlacedInstances, servers: Servers,
               rules: BeliefRules) -> str:
-    """Return a text about the problem that the loads of servers add up to hardly any of the load of
-    their hosts; '' where they add up to enough.
+    """Return a text about the problem that the loads of servers are hardly a part of the load of
+    their hosts; '' where there is no such problem.
 
-    The profile is then probably in another unit than the scores, and the expected gains of moves
-    are wrong. Relief has no such check, because it leaves hosts alone whose servers are a small
-    part of their load.
+    With this problem, the profile is probably in another unit than the scores, and the expected
+    gains of moves are wrong. Moves that relieve hot hosts need no such check, because they leave
+    hosts alone whose servers are a small part of their load.
     """
     if policy.mode == 'relieve' or policy.vm_profile_query is None:
         return ''

@@ -1,15 +1,16 @@
 """Forecasts of loads for the next hours, from the same hours of yesterday and of last week.
 
-A load that has a daily or a weekly pattern is well forecast by its value a season ago: the
-*seasonal naive* forecast, against which all others are measured (Hyndman & Athanasopoulos,
-Forecasting: Principles and Practice, 3rd ed., 5.2). It is not known beforehand which season a load
-follows, nor whether it has one at all. So five simple forecasts are made of each load: its present
-value; its value of yesterday, or of a week ago; and both of these shifted to its present value,
-which follows growth and changes. They are combined with weights inverse to the mean square of their
-errors during the last day (Bates & Granger, The Combination of Forecasts, Operational Research
-Quarterly 20, 1969). Each lead (hours ahead) has its own weights: for the next hour the present
-counts most, far ahead the season. The M-competitions found that combinations of simple forecasts
-are hard to beat (Makridakis et al., International Journal of Forecasting 36, 2020).
+A load with a daily or weekly pattern is well forecast by its value a season (a day or a week) ago.
+This is the *seasonal naive* forecast, against which all others are measured (Hyndman &
+Athanasopoulos, Forecasting: Principles and Practice, 3rd ed., 5.2). It is not known beforehand
+which season a load follows, or whether it follows any. So five simple forecasts are made of each
+load: its present value; its value of yesterday, or of a week ago; and both of these shifted to its
+present value, which follows growth and changes. They are combined with weights inverse to the mean
+square of their errors during the last day (Bates & Granger, The Combination of Forecasts,
+Operational Research Quarterly 20, 1969). Each lead (hours ahead) has its own weights: for the next
+hour the present counts most, far ahead the season. The M-competitions found that combinations of
+simple forecasts are hard to beat (Makridakis et al., International Journal of Forecasting 36,
+2020).
 
 To judge the forecast, it is repeated for each hour of the last day, with weights from other hours,
 and compared with the actual values. All figures are means of whole hours.
@@ -115,7 +116,7 @@ class Seasonal:
     ahead : float64 (N, H), the forecasts; NaN = only the present load is known
     errors : float32 (N, H, 24), forecast minus actual value, for each hour of the last day; NaN =
         not known
-    present_errors : as errors, of forecasts that repeat the load of the hour in which they are made
+    present_errors : the same for forecasts that repeat the load of the hour in which they are made
     """
 
     ahead: np.ndarray
@@ -145,10 +146,10 @@ class Seasonal:
         """Return float64 (N, H): margins to add to the forecasts of loads, so that the load of a
         host stays below forecast plus margin in the part ``quantile`` of the hours.
 
-        The margin of a host is a quantile of the amounts by which it exceeded its forecast in the
-        last day. Each load has a part of it, in proportion to its part in the errors of the host,
-        so that parts add up and move with their loads (Euler's allocation; Tasche,
-        arXiv:0708.2542).
+        The margin of a host is a quantile of the amounts by which the host exceeded its forecast in
+        the last day. Each load has a part of this margin, in proportion to the part of the load in
+        the errors of the host. So the parts add up to the margin, and move with their loads
+        (Euler's allocation; Tasche, arXiv:0708.2542).
         """
         beyond, known = np.nan_to_num(-self.errors), ~np.isnan(self.errors).all(axis=0)
         of_host = placed.sums(beyond)
@@ -187,9 +188,9 @@ def seasonal(days: np.ndarray, week: np.ndarray) -> Seasonal:
 
 def _lead(days: np.ndarray, week: np.ndarray,
           lead: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (forecasts, errors, present_errors). The forecasts (n,) are of the hour ``lead`` hours
-    after the current one. The errors (n, 24) are of forecasts with this lead in the last day, the
-    others (n, 24) of the present load in place of a forecast."""
+    """Return (forecasts, errors, present_errors). The forecasts (n,) are for the hour ``lead``
+    hours after the current hour. The errors (n, 24) are those of forecasts with this lead in the
+    last day. The present_errors (n, 24) are those of the present load in place of a forecast."""
     last = days[:, ORIGINS:]
     yesterday = days[:, 1 + lead:ORIGINS + 2 + lead]
     then = week[:, 1 + lead:ORIGINS + 2 + lead]

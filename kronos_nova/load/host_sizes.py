@@ -39,8 +39,8 @@ class Sizes:
 
     values : float64 (H,), in the unit of weights, NaN = not known. Where the profile has fractions,
         sizes are shares of the largest host, so that weights are fractions of it
-    is_of_own_host : whether a sample is a fraction of the instance's host, so that it has to be
-        multiplied by the size of that host
+    is_of_own_host : whether a sample is a fraction of the instance's host and has to be multiplied
+        by the size of that host
     problem : text why the hosts cannot be compared, with the remedy; '' if they can
     """
 

@@ -39,7 +39,7 @@ class PlacedInstances:
     vm_host : intp (V,)
     scores : float64 (H,), scores of the policy; NaN = not measured
     host_scale : float64 (H,), 1 / size of the host in the unit of weights
-    units : float64 (H,), the weight of an instance on each host whose sample is 1
+    units : float64 (H,), weight that a sample of 1 gives to an instance on each host
     """
 
     instances: tuple[Instance, ...]
@@ -103,9 +103,9 @@ def profile(policy: Policy, samples: Mapping[str, list[ProfileSample]], placed: 
     """Compute the weight of every instance from its sample, or by the policy's fallback where it
     has none.
 
-    An instance with an impossible sample has no weight, and is not moved: a sample that is
-    negative, infinite, more than the whole host or given twice, and samples whose sum is more than
-    their host.
+    An instance with an impossible sample has no weight, and is not moved. A sample is impossible if
+    it is negative, infinite, more than the whole host or given twice, or if the samples of a host's
+    instances add up to more than the host.
 
     :param samples: result of :func:`by_label` for ``vm_profile_label``
     :param resting: bool (V,), instances that are in a move or were moved recently. Both hosts may
@@ -150,8 +150,8 @@ def unit_problem(policy: Policy, samples: Mapping[str, list[ProfileSample]],
     """Return a text about the problem that the whole profile is in another unit than the scores; ''
     for none.
 
-    For example, fractions of the instance's vCPUs look like fractions of the host, but the
-    instances of a host with score 0.5 may then seem to use 1.4 of it.
+    For example, fractions of an instance's vCPUs look like fractions of the host. With such a
+    profile, the instances of a host with score 0.5 may seem to use 1.4 of the host.
 
     :param samples: result of :func:`by_label` for ``vm_profile_label``
     """

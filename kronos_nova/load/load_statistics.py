@@ -101,8 +101,8 @@ class LoadStats:
         """Return float64 (V,): the part of the variance that is not likely to last; 0 where nothing
         is known.
 
-        A load is the sum of a part that lasts, whose variance is the covariance with the future
-        load, and a part that does not.
+        A load is the sum of a part that lasts and a part that does not last. The variance of the
+        part that lasts is the covariance of the load with the future load.
         """
         seconds, _mean, slope = self._slopes(vms, far)
         return np.where(seconds > 0, (1.0 - slope) * self.variances(vms), 0.0)
@@ -124,7 +124,8 @@ _UNKNOWN = np.zeros(FIGURES)
 
 
 def _updated(figures: np.ndarray, loads: np.ndarray, elapsed: float) -> np.ndarray:
-    """Update the running figures with one sample of each instance; initialise those of new ones.
+    """Update the running figures with one sample of each instance, and initialise the figures of
+    new instances.
 
     :param figures: float64 (n, 5), as in :class:`LoadStats`
     :param loads: float64 (n,)

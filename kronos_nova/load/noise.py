@@ -1,8 +1,9 @@
 """The imbalance that noise alone is expected to cause.
 
 Hosts with equal mean loads rarely have equal loads at one time. The difference of the highest and
-the lowest of *n* hosts grows with *n*. It is the expected range of *n* normal variables (Tippett,
-Biometrika 17, 1925): with equal standard deviations, 3.7 of these for 20 hosts and 5.8 for 320.
+the lowest load of *n* hosts grows with *n*. It is the expected range of *n* normal variables
+(Tippett, Biometrika 17, 1925): 3.7 standard deviations for 20 hosts, 5.8 for 320, if all hosts have
+the same standard deviation.
 
 Where a share of the hosts is left out at each end, the difference does not grow with *n*.
 """

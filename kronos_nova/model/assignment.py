@@ -45,8 +45,8 @@ class Ended:
 
 
 class Assignment:
-    """The instances that have to leave their hosts, those that may move to make room, and the hosts
-    that may take them.
+    """The instances that have to leave their hosts, the instances that may move to make room, and
+    the hosts that may take instances.
 
     The program applies the rules about room, NUMA cells, load and groups that are kept apart. All
     other rules are evaluated in the present state.
@@ -54,8 +54,8 @@ class Assignment:
     kind : intp (v,), kind of each instance
     allowed : bool (k, h), hosts that a kind may go to
     emptied : use of NUMA cells without the instances; None where NUMA cells forbid nothing
-    places : the different placements in NUMA cells that the instances have, each a tuple of Place
-    lies : intp (v,), position in ``places`` of the placement of each instance
+    places : the distinct placements in NUMA cells that instances have now, each a tuple of Place
+    lies : intp (v,), position in ``places`` of the present placement of each instance
     is_exact : False where a rule forbids a host that it may permit once other instances have moved
     """
 
@@ -64,10 +64,11 @@ class Assignment:
                  closed: np.ndarray | None = None):
         """
         :param leaving: intp, instances that have to leave
-        :param others: intp, instances that may move and need not
+        :param others: intp, instances that may move but do not have to
         :param hosts: intp, possible destinations, sorted
         :param by_weight: whether instances of one kind must have the same weights
-        :param closed: bool (h,), those of the hosts that are no destinations; None for none
+        :param closed: bool (h,), which of these hosts are no destinations; None if all are
+            destinations
         """
         self.state, self.model, self.problem, self.hosts = state, model, state.problem, hosts
         self.vms = np.concatenate([leaving, others])
@@ -214,9 +215,9 @@ class Assignment:
         return here
 
     def leaving_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three arrays about the instances that may move and need not: pairs of kind and
-        host, intp (n, 2); positions in ``places``, (n,); and the number of these instances with
-        that kind, host and place, (n,)."""
+        """Return three arrays about the instances that may move but do not have to: pairs of kind
+        and host, intp (n, 2); positions in ``places``, (n,); and the number of instances with each
+        combination of kind, host and place, (n,)."""
         at = np.full(len(self.problem.hosts), -1)
         at[self.hosts] = np.arange(len(self.hosts))
         places = at[self.state.vm_host[self.vms]]
@@ -242,9 +243,9 @@ class Assignment:
         return weights / np.bincount(self.kind, minlength=len(weights))[:, None]
 
     def ended(self, solution: Solution) -> Ended:
-        """Return the end state of a solution, with the moves in the order of its rounds. The
-        solution has only numbers of instances of each kind. Of these, the heaviest goes to the host
-        with the least load."""
+        """Return the end state of a solution, with the moves in the order of the rounds. A solution
+        only says how many instances of each kind move. Here the instances are chosen: the heaviest
+        instance of a kind goes to the host with the least load."""
         problem, weights = self.problem, self.problem.policy_weights
         load = self.state.scores[self.hosts] @ weights
         moves, is_left = [], np.ones(len(self.vms), dtype=bool)
@@ -276,8 +277,9 @@ class Assignment:
 
     def _going(self, kind: int, is_left: np.ndarray, count: int, leave: np.ndarray,
                lies: Mapping[int, Mapping[int, int]]) -> np.ndarray:
-        """Return intp: the positions of the instances of a kind that move in a round. Of instances
-        that have to leave, the heaviest come first; of the others, the lightest on each host.
+        """Return intp: the positions of the instances of a kind that move in a round. Of the
+        instances that have to leave, the heaviest are chosen; of the other instances, the lightest
+        on each host.
 
         :param is_left: bool (v,), instances that have not moved yet
         :param count: number of instances that have to leave
@@ -309,9 +311,9 @@ def parts_of_free_room(state: State, vms: np.ndarray) -> np.ndarray:
 
 
 def roomiest(state: State, pairs: int) -> np.ndarray:
-    """Return bool (H,): hosts that are not to be emptied, with which an integer program may work.
-    Where these hosts and the sizes of instances make more than ``pairs`` pairs, only the hosts with
-    most free room are included."""
+    """Return bool (H,): the hosts of an integer program. Hosts that are to be emptied are not among
+    them. Where the other hosts and the sizes of instances make more than ``pairs`` pairs, only the
+    hosts with most free room are included."""
     problem = state.problem
     free_to_move = np.flatnonzero(problem.movable | problem.evacuable)
     kinds = len(np.unique(problem.demands[free_to_move], axis=0))
@@ -329,8 +331,8 @@ def roomiest(state: State, pairs: int) -> np.ndarray:
 
 
 def first_that_fit(state: State, vms: list[int], hosts: np.ndarray) -> list[int]:
-    """Return the first of some instances, as many as would fit if the free room of ``hosts`` were
-    all on one host, and at least one.
+    """Return the first of some instances: as many as would fit if all free room of ``hosts`` were
+    on one host, and at least one.
 
     :param hosts: bool (H,), these hosts
     """

@@ -30,7 +30,7 @@ class Model:
     rules : rules that forbid moves, in the order in which they are evaluated; callback rules last
     prices : costs of moves
     memberships : members of server groups
-    breakable : bool (G,), soft groups that may be broken for a price
+    breakable : bool (G,), soft groups whose policy may be violated for a price
     guests : intp (H,), number of instances on each host before any move, with those that are
         migrating there
     """
@@ -70,8 +70,8 @@ class Model:
             what='the overload ceiling, or what it has now,'))
 
     def with_mark(self, state: 'State', mark: float | np.ndarray) -> 'Model':
-        """Return a copy in which no host ends above the mark in any policy. A host that is above it
-        in ``state`` may not end above its present score.
+        """Return a copy of the model with the rule that no host ends above the mark in any policy.
+        A host that is above the mark in ``state`` may not end above its present score.
 
         :param mark: one figure for all policies, or float64 (P,)
         """

@@ -24,8 +24,8 @@ Fixed: no rule has a negative index."""
 
 
 class Delta:
-    """The effect of n chains of k moves each on one state. The moves of a chain are made together.
-    Each attribute is computed when it is first read, and is valid until the state changes.
+    """The effect of n chains of moves on one state. A chain is k moves that are made together. Each
+    attribute is computed when it is first read, and is valid until the state changes.
 
     Every move of a chain is judged as if the other moves of the chain were already made. Where
     moves of a chain affect each other by more than load and room, the chain is tried on a copy of
@@ -101,8 +101,8 @@ class Delta:
         return self.price - self.decrease
 
     def repairs(self, wanted: np.ndarray) -> np.ndarray:
-        """Return bool (...) for single moves: whether each lowers the number of misplaced members
-        of a wanted group.
+        """Return bool (...) for single moves: whether each move lowers the number of misplaced
+        members of a wanted group.
 
         :param wanted: bool (G,)
         """

@@ -24,8 +24,8 @@ class Extremes:
     policy are enough; for k moves made together, 2k + 1. Hosts that are left out of imbalances come
     in addition.
 
-    imbalances : float64 (P,), before any move
-    left_out : hosts that are left out at each end, for each policy
+    imbalances : float64 (P,), imbalance of each policy before any move
+    left_out : number of hosts that each policy leaves out at each end
     tops, bottoms : for each policy intp (count + its left_out,), the hosts with the highest
         (lowest) scores, the most extreme first; fewer in small aggregates
     """

@@ -7,8 +7,9 @@ from kronos_nova.model.problem import Problem
 
 def most_added(problem: Problem) -> np.ndarray:
     """Return float64 (H, P): an upper bound of the score that movable instances can add to each
-    host. In each resource class, the host's room without these instances is filled with those that
-    have most load for their amount. The class with the lowest result counts."""
+    host. The room that a host has without movable instances is filled, in each resource class
+    alone, with the instances that have most load for their amount of the class. The lowest result
+    of all classes is the bound."""
     movable, count = problem.movable, len(problem.hosts)
     demands, loads = problem.demands[movable], problem.weights[movable]
     present = np.zeros((count, demands.shape[1]))

@@ -15,7 +15,7 @@ from kronos_nova.model.problem import Problem
 class Memberships:
     """The members of each of G groups, which never change.
 
-    anti, hard : bool (G,)
+    anti, hard : bool (G,), whether members are kept apart, and whether the policy must hold
     by_rule : bool (G,), groups that are rules of operators
     most : intp (G,), maximum number of members of an anti group in one place
     most_places : intp (G,), maximum number of places of any other group
@@ -84,9 +84,9 @@ def _rows(lists: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 class GroupCounts:
     """The number of members of each group in each place, updated with every move.
 
-    Only pairs of group and place with a present or past member take memory. Members of an anti
-    group are misplaced beyond ``most`` in a place. Members of other groups are misplaced outside of
-    the ``most_places`` places with most members.
+    Only pairs of group and place with a present or past member take memory. In an anti group, the
+    members beyond ``most`` in a place are misplaced. In other groups, the members outside of the
+    ``most_places`` places with most members are misplaced.
 
     misplaced : intp (G,), number of misplaced members
     """
@@ -109,9 +109,10 @@ class GroupCounts:
         return other
 
     def _summarise(self, groups: np.ndarray, of: np.ndarray, counts: np.ndarray) -> None:
-        """Update three figures of each of ``groups``. If the places of a group are sorted by their
-        number of members, they are the number of members in the last place that the group may have,
-        that in the next place, and the number of misplaced members.
+        """Update three figures of each of ``groups``. The places of a group are sorted by their
+        number of members, the largest first. The figures are the number of members in the last
+        place that the group may use, the number in the place after this one, and the number of
+        misplaced members.
 
         :param of: intp, the groups of ``counts``, sorted
         """
@@ -162,9 +163,9 @@ class GroupCounts:
             self._next[groups] < self._last[groups])
 
     def least_others(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return intp (n,): the number of members in the last place that the group may have, once
-        one member has left the host. A move to a place with at least as many members misplaces
-        none."""
+        """Return intp (n,): the number of members in the last place that the group may use, once
+        one member has left the host. A move to a place with at least as many members leads to no
+        misplaced member."""
         return self._last[groups] - self._is_needed(groups, hosts)
 
     def change(self, groups: np.ndarray, sources: np.ndarray,

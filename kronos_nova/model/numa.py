@@ -33,7 +33,8 @@ a negative index."""
 
 
 class Place(NamedTuple):
-    """The place of a part of an instance: the positions of its cell and of its page size."""
+    """The place of one part of an instance: the position of the NUMA cell, and that of the page
+    size."""
 
     cell: int
     page: int
@@ -64,7 +65,7 @@ class Cells:
     known : bool (H,), hosts whose cells are known
     exists : bool (H, C), whether a host has this cell
     ids : intp (H, C), Nova's numbers of the cells
-    has, used : inventory of the cells, and their use before any move
+    has, used : Amounts that the cells have, and Amounts that are used before any move
     cpu_ratio, memory_ratio : float64 (H,), allocation ratios of shared CPUs and of memory
     page_kb : float64 (S,), page sizes, the smallest first
     has_size : bool (H, C, S), page sizes of each cell
@@ -99,8 +100,8 @@ def cells(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndar
     """Return the cells of a problem's hosts and instances. None where no instance has parts, or no
     host reports its cells.
 
-    :param arrived: instances that planned moves bring to their hosts, and that the used amounts of
-        these hosts do not include yet
+    :param arrived: instances that planned moves have brought to their hosts; the used amounts of
+        these hosts do not include them yet
     """
     known = np.array([host.cells is not None for host in hosts], dtype=bool)
     if not known.any() or not any(each.cells for each in instances):
@@ -369,12 +370,13 @@ class CellUse:
         return self.chosen(self.cells.parts[kind], host)
 
     def chosen(self, parts: Sequence[InstanceCell], host: int) -> tuple[Place, ...] | None:
-        """Return the places that Nova chooses for parts on a host; None where it finds none.
+        """Return the places that Nova chooses for the parts of a server on a host; None where Nova
+        finds none.
 
-        Nova tries the permutations of cells. It numbers each part by the cell that it fitted last,
-        keeps the page size last found for the part, and caches by these numbers whether a part
-        fits. So it finds no place for some servers with unequal parts although there is one. This
-        function does the same.
+        Nova tries the permutations of cells. It numbers each part by the cell that the part fitted
+        last, keeps the page size that was last found for the part, and caches by these numbers
+        whether a part fits. So Nova finds no place for some servers with unequal parts although
+        there is a place. This function does the same.
         """
         needs, numbers = list(parts), list(range(len(parts)))
         fit, unfit = set[tuple[int, int]](), set[tuple[int, int]]()

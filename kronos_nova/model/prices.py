@@ -15,8 +15,8 @@ class Preferences:
     """Costs of instances on hosts where rules of operators do not want them.
 
     kind : intp (V,), a row of ``cost``; cost : float64 (K, H)
-    names : (instance, host) to a text with the rules that do not want the instance there; without a
-        host, with all rules that it is subject to
+    names : function of (instance, host) that returns a text with the rules that do not want the
+        instance there; without a host, with all rules to which the instance is subject
     """
 
     kind: np.ndarray
@@ -44,8 +44,8 @@ class Prices:
     pairs : (source, destination) to the additional price between these hosts
     soft_group_cost : price of each additional misplaced member of a soft server group that the
         model permits to break; None for 0
-    preferences : costs of instances on hosts. A move to a host with a higher cost has the
-        difference as its price; a move to a lower cost earns nothing. None for no costs
+    preferences : costs of instances on hosts; None for no costs. The price of a move to a host with
+        a higher cost is the difference. A move to a host with a lower cost has no negative price
     """
 
     vms: np.ndarray | None = None
@@ -60,7 +60,7 @@ class Prices:
                 and self.preferences is None)
 
     def charges(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (v,): the instances whose moves among some hosts may have a price.
+        """Return bool (v,): whether moves of each instance among some hosts may have a price.
 
         :param vms: intp (v,)
         :param hosts: intp (h,)

@@ -32,8 +32,8 @@ class Group:
     anti : whether members are kept apart; otherwise together
     hard : False for the two soft policies
     max_per_host : maximum number of members of an ``anti`` group in one place
-    arriving : intp (n_arriving,), a host for each member that is migrating to this host, and for
-        each member outside of the problem in the place of this host
+    arriving : intp (n_arriving,), hosts that count one member more: the destination of each member
+        that is migrating, and one host in the place of each member that is outside of the problem
     places : intp (H,), number of the place of each host; hosts of one failure domain are one place.
         None: every host is a place
     most_places : maximum number of places of a group whose members are kept together
@@ -64,9 +64,9 @@ class Problem:
 
     hosts, vms, policies, resource_classes : names
     policy_weights, thresholds : float64 (P,)
-    scores : float64 (H, P), fraction of the host in use, before any move
-    weights : float64 (V, P), load of each instance; times ``host_scale`` of its host it is its part
-        of the host's score
+    scores : float64 (H, P), fraction of each host in use, by each policy, before any move
+    weights : float64 (V, P), load of each instance; multiplied by ``host_scale`` of the instance's
+        host, it is the part of the host's score that the instance causes
     host_scale : float64 (H, P), 1 unless hosts differ in capacity; a bigger host has a smaller
         scale
     capacity_scores : float64 (H, P), scores by ``capacity_query``; NaN where a policy has none
@@ -96,8 +96,8 @@ class Problem:
     variances : float64 (V, P), variance of each instance's load around ``weights``; None where not
         known
     cells : NUMA cells of hosts and parts of instances; None where none is known
-    left_out : intp (P,), number of available hosts with the highest scores, and of as many with the
-        lowest, that do not count in the imbalance of a policy; None for none
+    left_out : intp (P,), number n of a policy: the n available hosts with the highest scores and
+        the n with the lowest scores do not count in its imbalance; None where all hosts count
     """
 
     hosts: tuple[str, ...]

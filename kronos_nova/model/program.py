@@ -54,12 +54,12 @@ class Solution:
 
     arrive, leave : intp (r, k, h), number of instances of each kind that arrive at each host, and
         leave it, in each round
-    stay : intp (k,), number of instances that have to leave and stay
+    stay : intp (k,), number of instances of each kind that have to leave and stay
     cost : cost of the solution
     bound : lower bound of the cost of any solution
-    ways : (round, kind, host) to the NUMA cells of each instance that arrives there
-    lies : (round, kind, host) to {position in ``places`` of the assignment: number of instances
-        there that leave}
+    ways : {(round, kind, host): NUMA cells of each instance that arrives there}
+    lies : {(round, kind, host): {position in ``places`` of the assignment: number of instances with
+        this placement that leave}}
     """
 
     arrive: np.ndarray
@@ -78,8 +78,9 @@ def _tiled(arrays: Iterable[np.ndarray], rounds: int) -> list[np.ndarray]:
 
 
 class _Taken(NamedTuple):
-    """The amount of a NUMA cell's resource that one instance of a column of the program takes, and
-    the round of the column. The amount is negative for instances that leave."""
+    """The use of a NUMA cell's resource by a column of the program. A column counts instances of
+    one kind that arrive or leave in one round. The amount is that of one instance, and is negative
+    for instances that leave."""
 
     column: int
     round: int
@@ -91,11 +92,12 @@ class Program:
     """The integer program: numbers of instances of each kind that arrive at each host, leave it,
     and stay.
 
-    As many instances of each kind arrive as leave. Room, NUMA cells, and groups that are kept apart
-    hold at the end. Methods add other constraints and costs.
+    As many instances of each kind arrive as leave. In the end state, the rules about room, NUMA
+    cells and groups that are kept apart hold. Methods add other constraints and costs.
 
-    With several rounds each solution has an order of moves: instances that arrive in a round fit
-    before others leave in that round, so the moves of a round are possible in any order.
+    With several rounds, the moves of each solution have an order. All instances that arrive in a
+    round fit before any instance leaves in that round, so the moves of a round are possible in any
+    order.
     """
 
     def __init__(self, assignment: 'Assignment', move: float | None = None, rounds: int = 1,
@@ -104,9 +106,9 @@ class Program:
         :param move: MiB that a move costs in addition to the memory that it copies; None for the
             mean memory
         :param rounds: number of rounds of moves; with 1 a solution may have no order
-        :param slot: an instance like the new servers for which room is made; None for none. Other
-            kinds do not go to NUMA cells that could then hold fewer of these servers, which makes
-            the program half as large and rarely worse
+        :param slot: an instance that stands for the new servers for which room is made; None for
+            none. Instances of other kinds are kept off NUMA cells that could then hold fewer of
+            these servers. This halves the program and rarely makes its result worse
         """
         self._slot = slot
         self.of, self.rounds = assignment, rounds
@@ -195,9 +197,10 @@ class Program:
                     self._add(columns, value[columns], -np.inf, float(most[n]))
 
     def _at_once(self) -> Iterator[np.ndarray]:
-        """Yield bool (n,): the columns of arrivals and departures that a constraint has to count
-        together. With one round these are all columns. With more, a constraint for each round
-        counts the arrivals until its end and the departures before it."""
+        """Yield bool (n,): the columns of arrivals and departures that one constraint counts
+        together. With one round, the only constraint counts all columns. With more rounds there is
+        a constraint for each round, which counts the arrivals until the end of the round and the
+        departures before the round."""
         if self.rounds == 1:
             yield np.ones(len(self.arrive) + len(self.leave), dtype=bool)
             return
@@ -334,11 +337,12 @@ class Program:
                     taken._replace(amount=taken.amount * amount))
 
     def keep_loads(self, most: np.ndarray, price: float | None = None) -> None:
-        """Add constraints: arrivals less departures, by the mean weight of each kind, lift the load
-        of no host above ``most``. With a price they may, at this cost.
+        """Add constraints: arrivals less departures, with the mean weight of each kind, lift the
+        load of no host above ``most``. With a price, load above ``most`` is permitted at this cost.
 
         :param most: float64 (h, P), highest load of each host; inf for no limit
-        :param price: cost of exceeding it by 1; None forbids it
+        :param price: cost of a load that is above ``most`` by 1; with None no load may be above
+            ``most``
         """
         of, load = self.of, self.of.state.scores[self.of.hosts]
         for p in np.flatnonzero(np.isfinite(most).any(axis=0)):
@@ -405,8 +409,8 @@ class Program:
                 self._add(columns, amount[columns], -np.inf, max(left, 0.0))
 
     def keep_wishes(self, should: bool) -> None:
-        """Make the objective the costs of preferences and copies. Instances that stay on a host
-        that a rule forbids cost more than all of these.
+        """Make the objective the costs of preferences and of copying. An instance that stays on a
+        host that a rule forbids costs more than all preferences and copies.
 
         :param should: whether preferences count
         """
@@ -449,7 +453,7 @@ class Program:
 
     def reward_relief(self, host: int, excess: np.ndarray, reward: float,
                       in_part: bool = False) -> None:
-        """Lower the objective by a reward if the excess load of every policy leaves a host.
+        """Lower the objective by a reward if a host loses its excess load in every policy.
 
         :param host: position in the hosts of the assignment
         :param excess: float64 (P,), load that has to leave; policies with 0 or less do not count

@@ -185,9 +185,9 @@ def _levels_apart(snapshot: Snapshot) -> dict[str, tuple[str, bool]]:
 
 def _by_domain(group: Group, snapshot: Snapshot, hosts: Sequence[str], level: str,
                hard: bool) -> Group:
-    """Return a group with the members of ``group`` that keeps them in different failure domains. It
-    gives way where a host could not be emptied otherwise, because the owners of servers request it,
-    and not an operator."""
+    """Return a group with the members of ``group`` that keeps them in different failure domains.
+    The new group gives way where a host could not be emptied otherwise, because owners of servers
+    request it, and not an operator."""
     place_of = {host.name: domains.place(host, level) or (host.name,) for host in snapshot.hosts}
     first: dict[domains.Place, int] = {}
     places = [first.setdefault(place_of[host], number) for number, host in enumerate(hosts)]

@@ -60,7 +60,7 @@ class Rule:
 
     def narrows(self, vms: np.ndarray, hosts: np.ndarray) -> np.ndarray:
         """Return bool (v,): instances for which the rule forbids at least one of the hosts in some
-        state. An instance that no state forbids any of them may be left out of the check.
+        state. Other instances need not be checked against the rule.
 
         :param vms: intp (v,)
         :param hosts: intp (h,)
@@ -75,7 +75,7 @@ class Rule:
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class AllowedHosts(Rule):
-    """A set of permitted hosts for each kind of instances.
+    """The hosts to which instances may go. Instances that may go to the same hosts are of one kind.
 
     kind : intp (V,), row of ``allowed`` of each instance
     allowed : bool (K, H), permitted hosts of each kind
@@ -98,8 +98,8 @@ class PlacementRule(AllowedHosts):
     """The hosts that rules of operators permit to instances. An instance on another host has to be
     moved.
 
-    names : (instance, host) to a text with the rules that forbid the host; without a host, with all
-        rules that the instance is subject to
+    names : function of (instance, host) that returns a text with the rules that forbid the host;
+        without a host, with all rules to which the instance is subject
     """
 
     names: Callable[..., str]
@@ -165,8 +165,8 @@ class Room(Rule):
     def linear(self, state: 'State', hosts: np.ndarray,
                vms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return three arrays for sums of room: the free room and the total room of each host,
-        float64 (h, k) each, and the needs of instances, (v, k). Each host has more than enough of
-        the resources that come from shared providers."""
+        float64 (h, k) each, and the needs of instances, (v, k). Resources that come from shared
+        providers do not limit a host here: it has more of them than all instances need."""
         problem = state.problem
         free, limits = (problem.limits - state.used)[hosts], problem.limits[hosts]
         own = problem.row(hosts[:, None], np.arange(free.shape[1])) == hosts[:, None]
@@ -226,8 +226,8 @@ class LoadLimit(Rule):
     what : name of the limit in texts
     is_passing : whether the limit only applies after single moves of a plan, and searches may
         ignore it
-    by_capacity : whether the higher one of score and capacity value counts (NaN where that is not
-        measured), instead of the score
+    by_capacity : whether the limit applies to the higher one of score and capacity score, instead
+        of the score; a capacity score that is not measured is NaN and does not count
     """
 
     reason: str = 'threshold'
@@ -280,11 +280,11 @@ class LoadLimit(Rule):
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class GroupPolicy(Rule):
-    """Server groups, and rules about several servers, that moves may not break. Of members that are
-    kept apart, one place may have only a number of members. A member of a group that is kept
-    together may move only to a place with most of the others.
+    """Server groups, and rules about several servers, that moves may not violate. Where members are
+    kept apart, a place may have at most a given number of them. Where members are kept together, a
+    member may move only to a place that has most of the other members.
 
-    forbids : bool (G,), the groups that the rule is about
+    forbids : bool (G,), the groups to which the rule applies
     firm : bool (G,), groups that do not give way even where a host could not be emptied otherwise
     """
 
@@ -371,8 +371,9 @@ def _wish(group: Group) -> str:
 
 @dataclasses.dataclass(eq=False, kw_only=True)
 class ReservedRoom(Rule):
-    """The amount of free room that moves must leave on the available hosts in use: at least
-    ``needed`` in every resource class. Where less is free already, a move must not make it less.
+    """The free room that moves must leave on the available hosts in use: at least ``needed`` in
+    every resource class. Where less room is free before a move, the move must not reduce it
+    further.
 
     needed : float64 (C,)
 

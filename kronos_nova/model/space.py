@@ -33,15 +33,16 @@ so that the difference of two such prices and the product with 0 are numbers."""
 
 class SearchSpace:
     """The available hosts that a search may use, and their movable instances: h hosts, v instances,
-    and c kinds of room that could run out within the budget. Instances are followed by a dummy item
-    for each host, without load and never moved; together they are the items.
+    and c kinds of room that could run out within the budget. The items of the space are these
+    instances, followed by a dummy item for each host. A dummy item has no load and stands for no
+    instance.
 
     hosts, vms : intp, indexes in the problem. Rows of arrays by host may be followed by rows that
         stand for all hosts that the search does not use
     home : intp (v,), present host of each instance
     scores, scale : float64 (h, P)
     weights : float64 (v + h, P), weights of the items
-    worst : float64 (P,), highest imbalance with which each policy may end
+    worst : float64 (P,), highest imbalance that each policy may have after a plan
     is_free : whether every instance may go to every host without a price
     room, free : float64 (h, c), total and free room
     sizes : float64 (v + h, c), sizes of the items
@@ -98,10 +99,10 @@ class SearchSpace:
         self.floor = np.minimum(self.free, 0.0) - TOLERANCE
 
     def _add_untouched(self) -> int:
-        """Add two rows that stand for all available hosts that the search does not use. They have
-        the highest and the lowest score of each policy there, and neither have nor take instances.
-        Where policies leave hosts out, add two more for each of these. Returns the number of
-        rows."""
+        """Add two rows that stand for all available hosts outside of the search. One row has the
+        highest score of each policy among these hosts, the other the lowest. The rows have no
+        instances and take none. Where policies leave hosts out of imbalances, add two more rows for
+        each host left out. Returns the number of rows."""
         others = self.problem.available.copy()
         others[self.hosts] = False
         if not others.any():
@@ -256,8 +257,8 @@ class SearchSpace:
 
     def _spacings(self, vm: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Return (members in the space, maximum number of members in each place, place of each
-        host) for each group that keeps an instance apart from others. The last entry of the places
-        is -1, for no host."""
+        host) for each group that keeps an instance apart from others. The places have one entry
+        more, -1, for an instance on no host."""
         return [found for rule in self.spacing
                 for group in self.model.memberships.groups_of(self.vms[vm]).tolist()
                 if (found := self._members_apart(rule, group))]
@@ -301,7 +302,7 @@ class SearchSpace:
 
 
 class PriceRows:
-    """Prices of instances on hosts, stored only for the instances that may have any.
+    """Prices of instances on hosts, stored only for the instances that may have a price.
 
     row : intp (v,), row of each instance; the last row has no prices
     rows : float32 (r, h), the prices

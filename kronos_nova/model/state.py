@@ -17,8 +17,8 @@ from kronos_nova.model.problem import TOLERANCE
 
 
 class State:
-    """A :class:`Model` with some moves made. Only :meth:`move` and :meth:`arrive` change it; a move
-    back undoes a move.
+    """A :class:`Model` after some moves. Only :meth:`move` and :meth:`arrive` change a state; a
+    move back undoes a move.
 
     scores, capacity_scores : float64 (H, P)
     used : float64 (H + S, C)
@@ -26,8 +26,8 @@ class State:
     guests : intp (H,), number of instances on each host, with those that are migrating there
     groups : counters of the server groups' members on hosts
     cells : use of NUMA cells; None where the problem has none
-    origin : intp (V,), host of each instance at the last :meth:`settle`, from which moves have
-        their prices
+    origin : intp (V,), host of each instance at the last :meth:`settle`; prices are those of a move
+        from this host
     """
 
     def __init__(self, model: Model):

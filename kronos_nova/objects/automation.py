@@ -107,7 +107,8 @@ class Defaults:
 
     level : level of every aggregate that is not in ``levels``
     levels : aggregate to its level
-    ceiling : the highest level in force, whatever commands set
+    ceiling : the highest level that takes effect; a command that sets a higher level has the effect
+        of this one
     repairs : level of repairs of violated rules; None for the level of their aggregate
     """
 

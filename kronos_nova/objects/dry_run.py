@@ -15,10 +15,10 @@ from kronos_nova.objects.snapshot import Instance
 class Verdict:
     """The answer to a dry run. At most one of ``refused`` and ``unasked`` is not empty.
 
-    refused : reason why the move would be refused
+    refused : reason why the move would be refused; '' if it would not be
     unasked : reason why there is no answer; the move may still be made, and Nova may refuse it then
-    without : the part of the question that was left out because it depends on earlier moves; empty
-        where nothing was left out
+    without : the part of the question that was left out because the answer depends on earlier moves
+        of the plan; empty where nothing was left out
     """
 
     refused: str = ''

@@ -71,15 +71,15 @@ class Hold:
     availability_zone : zone in which the room has to be; '' for any
     moves, memory_mb : maximum number of moves, and of MiB to copy, that an operator has approved
     is_forced : whether moves are made even if the loss of some hosts is then no longer covered
-    hold_seconds : seconds for which the room is kept once it exists
-    hosts : host to the number of servers for which it has the room
-    known : uuids of the servers of the flavor that were on these hosts before
-    used : uuid of each server that has arrived since to its host
+    hold_seconds : seconds for which the room is kept, from the time at which it exists
+    hosts : {host: number of servers for which room is kept there}
+    known : uuids of the servers of the flavor that were on these hosts before the room was kept
+    used : {uuid of a server that uses the room: its host}
     plan_uuid : uuid of the newest plan of moves; '' for none
     plans : number of plans made
     keeper : one of :data:`KEEPERS`; '' while nothing is kept
-    consumers : uuid of each consumer in placement that stands for an expected server, to its host;
-        recorded before the allocation is made, and until it is removed
+    consumers : {uuid of a consumer in placement that stands for an expected server: its host}. A
+        consumer is recorded before its allocation is made, and until the allocation is removed
     problem : text why the room does not exist or cannot be used; '' for none
     expires_at : time at which the hold ends unless its state changes
     """

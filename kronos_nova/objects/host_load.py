@@ -17,9 +17,9 @@ class HostLoad:
     """A host in an evaluation: its state (``up``, ``disabled``, ``down`` or ``forced down``), its
     number of servers and its scores.
 
-    ``servers_after`` is the number of servers after the plan of the evaluation. ``scores`` maps a
-    policy to (score before, score after the plan), without policies that have no data of the host.
-    ``domains`` maps a level to the failure domain of the host, the largest first.
+    ``servers_after`` is the number of servers after the plan of the evaluation. ``scores`` maps
+    each policy that has data of the host to (score before the plan, score after the plan).
+    ``domains`` maps each level to the failure domain of the host, the largest level first.
     """
 
     name: str

@@ -36,7 +36,7 @@ class MaintenanceOptions:
         ``maintenance done``
     keep_spare : number of hosts whose whole room has to stay free
     unmovable : as of :class:`kronos_nova.drain.states.Drain`
-    force : whether a host is emptied even if the loss of others is then no longer covered
+    force : whether a host is emptied even if the loss of other hosts is then no longer covered
     """
 
     batch: int = 1
@@ -53,8 +53,9 @@ class MaintenanceOptions:
 class Maintenance:
     """A maintenance and its progress.
 
-    hosts : host to its state, in the order in which they are serviced
-    runner : the process that runs the maintenance, whose last sign of life was at ``runner_at``
+    hosts : {host: its state}, in the order in which the hosts are serviced
+    runner : the process that runs the maintenance; ``runner_at`` is the time of its last sign of
+        life
     """
 
     uuid: str

@@ -23,8 +23,9 @@ OF_MIGRATION = DIRTY_RATE, USED_MEMORY, LINK
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MetricQuery:
-    """A query of a policy. ``kind`` is one of the words above. ``policy`` is :data:`MIGRATION` for
-    a query without a policy. Recorded answers are found by policy and kind."""
+    """A query of a policy. ``kind`` is one of the constants of this module, such as
+    :data:`IMBALANCE`. ``policy`` is :data:`MIGRATION` for a query without a policy. Recorded
+    answers are found by policy and kind."""
 
     policy: str
     kind: str

@@ -38,12 +38,15 @@ class MoveRecord:
     """A move in the journal.
 
     created_at : time at which it was planned
-    checked_at : time at which it was last compared with the present load
-    memory_total, memory_remaining, memory_processed : bytes of the migration, with pages that were
-        copied again in the last; None where the hypervisor's driver does not report them
-    group : number that it shares with moves of its plan that only help together; None for none
-    position : of moves that are due, the one with the lowest position goes first
-    expected_seconds, expected_downtime : None where nothing was predicted
+    checked_at : time at which the move was last compared with the present load
+    memory_total, memory_remaining, memory_processed : bytes of memory of the migration;
+        ``memory_processed`` counts a page each time that it is copied. None where the hypervisor's
+        driver does not report them
+    group : a number that is equal for moves of the plan that help only together; None for a move
+        that helps alone
+    position : number by which moves that are due are sorted; the lowest position starts first
+    expected_seconds, expected_downtime : predicted duration, and predicted seconds for which the
+        guest is stopped; None where nothing was predicted
     """
 
     uuid: str

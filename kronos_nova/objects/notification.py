@@ -41,8 +41,8 @@ are larger; lowered, fewer servers are named. Not measured."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlanPayload:
-    """The payload about a plan. ``purpose`` is ``balance``, ``repair`` or ``drain``, ``moves`` has
-    the number of begun moves by state, ``reason`` tells why the plan ended or which moves were left
+    """The payload about a plan. ``purpose`` is ``balance``, ``repair`` or ``drain``. ``moves`` has
+    the number of begun moves by state. ``reason`` says why the plan ended, or which moves were left
     out."""
 
     VERSION: ClassVar[str] = '1.0'
@@ -67,8 +67,8 @@ class PlanPayload:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MovePayload:
-    """The payload about a move. ``final`` is True if no retry follows, ``detail`` tells why the
-    move is in its state, ``request_id`` is that of the request to Nova."""
+    """The payload about a move. ``final`` is True if the move is not tried again. ``detail`` says
+    why the move is in its state. ``request_id`` is the id of the request to Nova."""
 
     VERSION: ClassVar[str] = '1.0'
 
@@ -98,8 +98,9 @@ class MovePayload:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AutomationPayload:
-    """The payload about a change of a level or a pause, by ``kind``. ``value`` is the level, or
-    ``pause`` or ``stop``; '' where the level or pause has ended. Aggregate ``*`` stands for all."""
+    """The payload about a change of a level or a pause. ``kind`` says which of them changed.
+    ``value`` is the level, or ``pause`` or ``stop``; '' where the level or pause has ended.
+    Aggregate ``*`` stands for all aggregates."""
 
     VERSION: ClassVar[str] = '1.0'
 

@@ -17,8 +17,8 @@ others."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Pages:
-    """Memory pages of one size in a cell: the numbers of all, of used ones, and of those reserved
-    so that servers do not get them."""
+    """Memory pages of one size in a cell: the number of all pages, of used pages, and of pages that
+    are reserved and given to no server."""
 
     total: int
     used: int = 0

@@ -77,8 +77,8 @@ SKIP_REASONS = ('cooldown', 'quarantine', 'locked', 'excluded', 'busy', 'not_act
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class NextBest:
-    """The best alternative to a planned move. ``combined_after`` is the combined imbalance after it
-    instead of that move."""
+    """The best alternative to a planned move. ``combined_after`` is the combined imbalance after
+    the alternative, made in place of the planned move."""
 
     instance_uuid: str
     destination: str
@@ -90,18 +90,20 @@ class NextBest:
 class PlannedMove:
     """One live migration of a plan.
 
-    ``order`` counts from 1; in this order every hard constraint holds after every move. ``group``
-    is a number that it shares with moves that only help together; None where it helps alone.
-    ``depends_on`` are the orders of the moves that must have succeeded before it may start.
-    ``combined_after`` is the combined imbalance after it; None for a move that was planned without
-    load. ``project_id`` is the project of the instance. ``caused_by`` is the uuid of another
-    instance whose load caused the move; '' for none. ``benefits`` are the projects with servers on
-    the host that the move relieves, those with most load first; none where it relieves no host.
-    ``next_best`` is None where no other move was permitted.
+    ``order`` is the position in the plan, from 1; in this order every hard constraint holds after
+    every move. ``group`` is a number that is equal for moves that help only together; None for a
+    move that helps alone. ``depends_on`` are the orders of the moves that must have succeeded
+    before this move may start. ``combined_after`` is the combined imbalance after this move; None
+    for a move that was planned without load. ``project_id`` is the project of the instance.
+    ``caused_by`` is the uuid of another instance whose load caused the move; '' for none.
+    ``benefits`` are the projects with servers on the host that the move relieves, the projects with
+    most load first; empty where the move relieves no host. ``next_best`` is None where no other
+    move was permitted.
 
-    ``begins_after`` is its expected start in seconds from the start of the plan,
-    ``expected_seconds`` its expected duration, and ``expected_downtime`` the seconds for which the
-    guest is stopped; None where they were not computed.
+    ``begins_after`` is the expected time from the start of the plan to the start of the move,
+    ``expected_seconds`` the expected duration of the move, and ``expected_downtime`` the time for
+    which the guest is expected to be stopped. All three are in seconds, and None where they were
+    not computed.
     """
 
     order: int
@@ -125,9 +127,9 @@ class PlannedMove:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Skip:
-    """Instances that stayed for the same ``reason`` (one of :data:`SKIP_REASONS`). ``count`` is
-    their number; short reports have only this. ``details`` are (uuid, additional text) of some of
-    them."""
+    """Instances that stayed for the same ``reason`` (one of :data:`SKIP_REASONS`). ``count`` is the
+    number of these instances; short reports have no other figures of them. ``details`` are (uuid,
+    additional text) of some of these instances."""
 
     reason: str
     instances: tuple[str, ...] = ()
@@ -153,8 +155,8 @@ class Refusal:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Immovable:
-    """An instance that Nova does not migrate live in any status. ``can`` is ``cold`` or ``no`` (no
-    move at all), ``why`` is Nova's reason."""
+    """An instance that Nova does not migrate live in any status. ``can`` is ``cold`` if Nova
+    migrates it cold, and ``no`` if Nova does not move it at all. ``why`` is Nova's reason."""
 
     instance_uuid: str
     can: str
@@ -180,9 +182,10 @@ UNBELIEVED = 'score', 'profile'
 class UnbelievedHost:
     """A host whose metrics a policy does not believe.
 
-    With ``what`` ``score`` the host is neither a destination nor, except in drains, a source. With
-    ``profile`` its score counts and only its servers are not moved. ``is_failing`` is True if a
-    check failed in this evaluation; otherwise one failed in the evaluation before.
+    Where ``what`` is ``score``, the host is no destination, and servers leave the host only in
+    drains. Where ``what`` is ``profile``, the score of the host is used, and its servers are not
+    moved. ``is_failing`` is True if a check failed in this evaluation, and False if a check failed
+    in the evaluation before.
     """
 
     host: str
@@ -198,12 +201,12 @@ FORECAST_USED, FORECAST_NOT_USED = 'used', 'not_used'
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastReport:
-    """The result of a policy's forecast. ``detail`` says why it is not used.
+    """The result of a policy's forecast. ``detail`` is the reason why the forecast is not used.
 
-    ``error`` is the mean error of the forecast of hosts' scores during the last day,
-    ``present_error`` that of the present score taken as the forecast; None where not known.
-    ``imbalance`` is the highest imbalance of the hours to come before any move; None where the
-    forecast is not used.
+    ``error`` is the mean error of the forecast of hosts' scores during the last day.
+    ``present_error`` is the mean error of a forecast that the scores do not change. Both are None
+    where they are not known. ``imbalance`` is the highest imbalance in the hours to come if no move
+    is made; None where the forecast is not used.
     """
 
     state: str
@@ -260,8 +263,8 @@ class HostScore:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class BufferRoom:
-    """A buffer before any move: the number of servers of its flavor that should fit, and that
-    fit."""
+    """A buffer before any move: the number of servers of its flavor that should fit, and the number
+    that fit."""
 
     name: str
     flavor: str
@@ -273,12 +276,14 @@ class BufferRoom:
 class LossReport:
     """The verdicts on the loss of each host of an aggregate, or of each failure domain, as counts.
 
-    ``level`` is the level of the failure domains, '' for single hosts. After a loss all servers
-    restart elsewhere (``fits``), cannot (``does_not_fit``), or no way was found (``not_found``).
-    ``not_judged`` losses were not examined for lack of time. Of those that fit, servers of
-    ``in_order`` also fit in the order in which Nova restarts them, those of ``not_in_order`` do
-    not; the rest was not examined for this. ``worst`` names the loss after which most servers
-    restart nowhere, ``why`` tells which servers; '' for none. ``judged_at`` is in Unix seconds.
+    ``level`` is the level of the failure domains, '' for single hosts. ``fits`` counts the losses
+    after which all servers can restart elsewhere, ``does_not_fit`` those after which some servers
+    cannot, ``not_found`` those for which neither was found, and ``not_judged`` those that were not
+    examined for lack of time. Of the losses in ``fits``, ``in_order`` counts those after which the
+    servers also find hosts in the order in which Nova restarts them, ``not_in_order`` those after
+    which some do not; the rest was not examined for this. ``worst`` names the loss after which the
+    most servers find no host, and ``why`` says which servers; '' for none. ``judged_at`` is in Unix
+    seconds.
     """
 
     level: str
@@ -295,9 +300,10 @@ class LossReport:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SlotReport:
-    """The number of further servers of a flavor that fit: ``now``, and at least ``after_loss``
-    after the loss of any one host and the restart of its servers elsewhere. ``after_loss`` is None
-    where these do not all restart, or where it is not known."""
+    """The number of further servers of a flavor that fit. ``now`` is the number in the present
+    cloud. ``after_loss`` is the least number after the loss of one host, once the servers of the
+    host have restarted elsewhere; None where some of them do not restart, or where this is not
+    known."""
 
     flavor: str
     now: int
@@ -312,9 +318,10 @@ class AggregateReport:
     notes : additional texts about the plan; in contrast to ``warnings`` they require no action
     unbelieved : hosts whose metrics are not believed
     immovable : instances that Nova does not migrate live
-    without_moves : contention that there would be without the moves of the last weeks; None where
-        not known
-    purpose : purpose of the plan, ``balance``, or ``repair`` of violated rules alone
+    without_moves : estimate of the contention without the moves for load of the last weeks; None
+        where not known
+    purpose : purpose of the plan: ``balance``, or ``repair`` for a plan that only repairs violated
+        rules
     domains : (level, number of failure domains) of its hosts, the largest domains first
     losses : verdicts on the loss of its hosts; empty where they were not judged
     slots : slots of the flavors that ``slot_flavors`` names
@@ -447,8 +454,9 @@ class PlanRecord:
     """A plan in the journal.
 
     ``report`` is the AggregateReport as JSON, by :meth:`AggregateReport.to_summary_json`; None
-    where it is no longer kept. ``detail`` tells why an approved plan is not started yet. An
-    observed plan was made ``times_seen`` times, the last time at ``last_seen_at``.
+    where it is no longer kept. ``detail`` is the reason why an approved plan is not started yet.
+    Evaluations at level ``observe`` make the same plan again: ``times_seen`` counts how often the
+    plan was made, and ``last_seen_at`` is the last time.
     """
 
     uuid: str

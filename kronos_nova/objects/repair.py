@@ -12,8 +12,8 @@ UNDONE = 'undone'
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """A repair of wrong allocations: the evidence, and the allocations of the consumers before and
-    after it.
+    """A repair of wrong allocations: the evidence for the fault, and the allocations of the
+    consumers before and after the repair.
 
     ``before`` and ``after`` are bodies of ``POST /allocations``. The consumer generations in them
     are out of date.

@@ -17,8 +17,8 @@ SPEC = re.compile(r'resources:([A-Z0-9_]+)')
 class Shape:
     """The size and needs of new servers: a flavor, or a size without one. Memory is in MiB, disk in
     GiB. ``id`` is the id of the flavor; '' for none. ``resources`` are the amounts that such a
-    server requests from placement, ``cells`` its parts that need NUMA cells; both follow from the
-    other fields where they are not given."""
+    server requests from placement. ``cells`` are the parts of such a server that need NUMA cells.
+    Where these two fields are not given, they are computed from the other fields."""
 
     name: str
     vcpus: int

@@ -158,10 +158,11 @@ MOVES_LIVE = Movability(can=LIVE)
 class Requirements:
     """The needs of a server that a host must meet, apart from room.
 
-    ``traits`` and ``forbidden`` are sorted. The host has to be in at least one aggregate of each
-    part of ``member_of`` (uuids). ``image`` has the image properties that Nova compares with hosts.
-    ``cpu_model`` is the named CPU model of the guest; '' where it has that of its host, with which
-    Nova then compares destinations.
+    ``traits`` and ``forbidden`` are sorted. ``member_of`` has sets of aggregates (uuids); the host
+    has to be in at least one aggregate of each set. ``image`` has the image properties that Nova
+    compares with hosts. ``cpu_model`` is the named CPU model of the guest. It is '' where the guest
+    has the CPU model of its host; Nova then compares the processors of destinations with those of
+    the host.
     """
 
     traits: tuple[str, ...] = ()
@@ -199,9 +200,10 @@ class Instance:
     Memory in MiB, disk in GiB. ``launched_at`` is in Unix seconds, None where it is not known.
     ``flavor`` and ``image`` are None where they are not known.
 
-    ``cells`` are its parts that need NUMA cells, empty for none. ``on_cells`` are the numbers of
-    their present cells, ``on_pages`` the sizes of their pages in KiB; None and empty where not
-    known. ``devices`` are the devices that it needs.
+    ``cells`` are the parts of the server that need NUMA cells; empty for none. ``on_cells`` are the
+    numbers of the NUMA cells that these parts use now, None where they are not known. ``on_pages``
+    are the sizes of the parts' pages in KiB, empty where they are not known. ``devices`` are the
+    devices that the server needs.
     """
 
     uuid: str
@@ -257,8 +259,8 @@ class ServerGroup:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MoveUnderWay:
     """A migration in progress, requested by Kronos or by any user. The instance is still listed on
-    ``source``. Its needs on ``destination`` are included in ``used`` of that host, where this is
-    known, and of the sharing providers.
+    ``source``. The room that it needs on ``destination`` is included in ``used`` of that host,
+    where ``used`` is known, and in ``used`` of the sharing providers.
     """
 
     instance_uuid: str

@@ -24,8 +24,8 @@ class Task:
     HANDED_OVER once the request to the source compute is about to be sent. After the worker was
     found dead, ANNOUNCED becomes EXPIRED and the others become ORPHANED.
 
-    ``migration_uuid`` is a random one while Nova has no migration yet (UNBEGUN). ``beat_at`` is the
-    worker's last sign of life.
+    ``migration_uuid`` is a random uuid while Nova has no record of the migration yet. ``beat_at``
+    is the worker's last sign of life.
     """
 
     migration_uuid: str

@@ -26,8 +26,9 @@ def off(allocations: Allocations, providers: Collection[str]) -> Allocations:
 class Consumer:
     """The allocations of one consumer, present or wanted.
 
-    ``generation`` is the one that was read, None for a consumer that placement does not know.
-    ``consumer_type`` is None where it is not known: consumers made before microversion 1.38.
+    ``generation`` is the generation that was read; None for a consumer that placement does not
+    know. ``consumer_type`` is None for a consumer that was made before microversion 1.38, whose
+    type is not known.
     """
 
     uuid: str

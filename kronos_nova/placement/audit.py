@@ -45,9 +45,10 @@ class Finding:
 
     ``wanted`` is {consumer: allocations that it should have, {} for none}; None where only an
     operator can repair it. ``needs_candidate`` is the uuid of an instance for which an allocation
-    candidate on its host has to be found first. ``differing`` are the resource classes whose amount
-    is not the requested one, where the allocation is on the right host. ``is_room`` is true of a
-    consumer that keeps room for a future server; ``instance`` is then the consumer's uuid.
+    candidate on its host has to be found first. ``differing`` are the resource classes whose
+    allocated amount differs from the requested amount, for an allocation on the right host.
+    ``is_room`` is true where the consumer keeps room for a future server; ``instance`` is then the
+    uuid of this consumer.
     """
 
     kind: str

@@ -25,9 +25,9 @@ answer; not measured."""
 class Holdings:
     """The trees of providers in placement, and the allocations on them.
 
-    roots : uuid of each provider to that of the root of its tree
-    sharing : uuid of each sharing provider to the roots of the trees that it serves
-    consumers : uuid of each consumer to its allocations
+    roots : {uuid of a provider: uuid of the root of its tree}
+    sharing : {uuid of a sharing provider: roots of the trees with which it shares}
+    consumers : {uuid of a consumer: its allocations}
     """
 
     roots: Mapping[str, str]

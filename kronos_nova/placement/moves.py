@@ -35,11 +35,12 @@ LOG = logging.getLogger(__name__)
 class Parties:
     """The two consumers of a move and the root providers of its two hosts (uuids).
 
-    ``is_live`` is false for cold migrations and resizes, which Nova alone carries out: there the
-    migration has all that the instance had. ``source_overwrites`` means that the source's
-    nova-compute reverts a failed move as Nova does: it replaces all allocations of the instance by
-    those of the migration, so the migration has to hold the shared ones as well. ``source_tree``
-    are the providers of the source, where the caller has just read them.
+    ``is_live`` is false for cold migrations and resizes. Nova alone carries these out, and the
+    migration then has all allocations that the instance had. ``source_overwrites`` is true where
+    the nova-compute of the source reverts a failed move as Nova does, and replaces all allocations
+    of the instance by those of the migration. The migration then has to hold the allocations on
+    sharing providers too. ``source_tree`` are the providers of the source, if the caller has just
+    read them.
     """
 
     instance: str

@@ -71,8 +71,8 @@ class Reconciler:
 
     :param task_timeout: seconds without a sign of life after which a worker counts as dead
     :param clock: returns the time
-    :param in_order: instances without a problem and the state of their migrations; they are
-        examined again when this state changes
+    :param in_order: {uuid of an instance without a problem: state of its migrations}; the instance
+        is examined again when this state changes
     :param unsettled: instances about which nothing could be concluded yet, and cells that did not
         answer
     """

@@ -20,8 +20,9 @@ from kronos_nova.placement.allocations import Allocations
 class InstanceRecord:
     """An instance that is not deleted. ``root`` is None where it is on no host.
 
-    ``settled_for`` are the seconds since its record changed. ``asks_for`` is the amount of each
-    resource class that it should hold by its own records; None where these do not say.
+    ``settled_for`` are the seconds since the record of the instance last changed. ``asks_for`` is
+    the amount of each resource class that the instance should hold, by Nova's records of it; None
+    where these records do not say it.
     """
 
     uuid: str
@@ -65,10 +66,10 @@ class InstanceHistory:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
-    """All instances, and all migrations that have not ended, by uuid.
+    """All instances, and all migrations that have not ended, each by its uuid.
 
     ``hosts`` are the root providers that are compute nodes: {uuid: host}. ``silent`` are the names
-    of cells that do not answer: nothing of them is here.
+    of cells that did not answer; their instances and migrations are missing.
     """
 
     hosts: Mapping[str, str]

@@ -25,7 +25,7 @@ def _key(about: str, **rules: object) -> object:
 
 
 class Buffer(pydantic.BaseModel):
-    """A buffer: room for new servers of a flavor that is kept free in an aggregate."""
+    """A buffer: free room in an aggregate that is always kept for new servers of a flavor."""
 
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid')
 

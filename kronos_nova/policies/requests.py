@@ -1,9 +1,9 @@
 """Rules of operators in Nova's scheduler, which apply when Nova chooses a host for a boot, a resize
 or an evacuation.
 
-Nova's scheduler knows less about a server than an evaluation. So rules that select servers by name,
-tag or metadata apply only in evaluations, as do rules about several servers that are not selected
-by a server group.
+Nova's scheduler knows less about a server than an evaluation does. So two kinds of rules apply only
+in evaluations: rules that select servers by name, tag or metadata, and rules about several servers
+that do not select them by a server group.
 """
 
 import dataclasses

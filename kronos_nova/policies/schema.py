@@ -1,10 +1,10 @@
 """The JSON schema of the policies file, for editors and pipelines. It is made from the models of
 the loader.
 
-A schema cannot express some checks, which only the loader makes: names are unique, a target is
-below its high mark, one file has one mode, and the weights of the enabled policies sum to 1. The
-schema is stricter in two cases: the loader also accepts numbers in quotes, as templates write them,
-and one name in place of a list of names.
+A schema cannot express some checks. Only the loader checks that names are unique, that a target is
+below its high mark, that a file has only one mode, and that the weights of the enabled policies sum
+to 1. The schema is stricter in two cases: the loader also accepts numbers in quotes, as templates
+write them, and one name in place of a list of names.
 """
 
 import json

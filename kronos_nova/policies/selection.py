@@ -33,8 +33,8 @@ class Selection:
 
     servers : uuids of the servers
     hosts : names of the hosts that the relation names; empty where it names none
-    parts : for a rule that keeps servers together, apart or on few hosts, the sets of servers
-        (uuids) to which it applies separately; empty for other rules
+    parts : sets of servers (uuids) for a rule that keeps servers together, apart or on few hosts;
+        the rule applies to each set alone. Empty for other rules
     """
 
     rule: OperatorRule

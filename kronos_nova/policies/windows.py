@@ -1,8 +1,8 @@
 """Maintenance windows: the times at which moves may be made.
 
-Cron expressions are in local time. Where a clock is put back, an hour comes twice, and the first
-one counts. Where a clock is put forward, an hour is left out, and a window in it opens as much
-later as the clock was put forward.
+Cron expressions are in local time. Where the clock is put back, an hour occurs twice, and a window
+opens in the first one only. Where the clock is put forward, an hour is skipped, and a window that
+would open in this hour opens later, by the time that was skipped.
 """
 
 import dataclasses

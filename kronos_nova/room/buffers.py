@@ -25,8 +25,8 @@ class BufferState:
     """A buffer and the room found for it in a cloud.
 
     wanted : number of new servers that should fit
-    hosts : host to the number of these servers for which it has room; fewer in all than wanted
-        where room is lost
+    hosts : {host: number of these servers for which it has room}; the sum is below ``wanted`` where
+        room is lost
     """
 
     buffer: Buffer

@@ -1,8 +1,8 @@
 """Moves after which all servers of lost hosts restart elsewhere.
 
-The planner that makes room for new servers is used: the servers of the lost hosts are instances
-that have to leave, and the planner finds the moves of other servers that make room for them. Only
-the moves of the other servers are made.
+The planner that makes room for new servers is used. It gets the servers of the lost hosts as
+instances that have to leave, and finds the moves of other servers that make room for them. Only the
+moves of the other servers are carried out.
 """
 
 import dataclasses

@@ -1,10 +1,11 @@
 """Failover: whether the servers of lost hosts can all restart on the other hosts.
 
-A restart takes room on its destination and frees none, so the order of restarts matters only if a
-scheduler chooses the hosts one by one (:mod:`kronos_nova.room.nova_order`). Choosing the hosts of
-all instances is a packing problem. Mostly, placing the largest first, each on the tightest host
-(Panigrahy et al. 2011), succeeds; otherwise the integer program of :mod:`kronos_nova.model.program`
-decides.
+A restart takes room on its destination and frees no room. So the order of restarts matters only if
+a scheduler chooses the hosts one after the other (:mod:`kronos_nova.room.nova_order`). Choosing the
+hosts of all instances is a packing problem. A simple method finds a solution in most cases: the
+instances are placed in the order of their sizes, the largest first, each on the host with least
+room that can take it (Panigrahy et al. 2011). Where this fails, the integer program of
+:mod:`kronos_nova.model.program` decides.
 """
 
 import collections
@@ -65,8 +66,9 @@ class LossVerdict:
 
     lost : names of the hosts that fail
     verdict : one of :data:`VERDICTS`
-    placement : instance uuid to the name of the host on which it restarts; empty where not all fit
-    left : instance uuid to the reason why it finds no host
+    placement : {uuid of an instance: name of the host on which it restarts}; empty where some
+        instances do not fit
+    left : {uuid of an instance that finds no host: reason}
     """
 
     lost: tuple[str, ...]
@@ -78,8 +80,8 @@ class LossVerdict:
 class Failover:
     """Judges losses of a model's hosts.
 
-    Of the rules of the model, only those apply that Nova's scheduler has as well. Rules that give
-    way where a host is emptied, and reserved room, are ignored.
+    Only those rules of the model apply that Nova's scheduler has too. Reserved room, and rules that
+    give way where a host is emptied, are ignored.
     """
 
     def __init__(self, model: Model, instances: Iterable[Instance]):
@@ -446,7 +448,7 @@ def failover_of(snapshot: Snapshot, rules: ConstraintRules) -> Failover:
 
 
 class _GroupRooms:
-    """The number of further members that each host may take of each group that is kept apart."""
+    """For each group that is kept apart, the number of further members that each host may take."""
 
     def __init__(self, failover: Failover, hosts: np.ndarray):
         self._failover, self._hosts = failover, hosts

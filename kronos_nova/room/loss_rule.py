@@ -1,4 +1,4 @@
-"""The rule that moves leave every loss covered that was covered before."""
+"""The rule that a loss which was covered before moves is still covered after them."""
 
 import copy
 import itertools
@@ -25,8 +25,8 @@ from kronos_nova.room.losses import LossMemory
 
 
 class LossRule:
-    """Finds the losses of hosts that are covered after given moves: all servers of the lost hosts
-    restart elsewhere.
+    """Finds the losses of hosts that are covered after given moves. A loss is covered if all
+    servers of the lost hosts restart elsewhere.
 
     :param snapshot: the cloud before any move
     :param rules: rules for servers that restart elsewhere
@@ -34,7 +34,8 @@ class LossRule:
     :param domains: number of failure domains of one level whose common loss is to be covered; 0 for
         none
     :param memory: placements of earlier evaluations
-    :param left: returns the seconds that are left; once none are, no further loss counts as covered
+    :param left: returns the seconds that are left; once there are none, no further loss counts as
+        covered
     """
 
     def __init__(self, snapshot: Snapshot, rules: ConstraintRules, hosts: int, domains: int,

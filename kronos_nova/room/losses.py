@@ -35,8 +35,9 @@ class Loss:
 class JudgedLoss:
     """A loss and its verdict.
 
-    verdict : None where there was no time to judge it
-    in_order : whether all servers also restart in Nova's own order; None where that was not judged
+    verdict : None where there was no time to judge the loss
+    in_order : whether all servers also restart if Nova chooses their hosts one after the other;
+        None where that was not judged
     """
 
     loss: Loss

@@ -1,7 +1,7 @@
 """Plans that make room for new servers of a shape.
 
-New servers are instances of an imaginary host that they have to leave. The planner moves other
-servers to make room where that is needed, those with the least memory.
+The planner gets the new servers as instances that have to leave an imaginary host. Where it has to
+move other servers to make room, it moves those with the least memory.
 """
 
 import dataclasses
@@ -50,7 +50,7 @@ class RoomPlan:
     moves : the moves, in an order in which they are possible
     hosts : the host of each new server that finds room
     missing : reasons why other new servers find no room, each once
-    is_proven : whether it is proven that no plan makes room for more of them
+    is_proven : whether it is proven that no plan makes room for more of the new servers
     """
 
     moves: tuple[RoomMove, ...]

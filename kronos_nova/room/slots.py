@@ -32,12 +32,12 @@ CELLS = 'NUMA cells'
 class Slots:
     """The number of servers of one shape that fit without any move.
 
-    by_host : name of each host that may take such servers to the number for which it has room
+    by_host : {name of a host that may take such servers: number for which it has room}
     total : number of servers that fit in all, with the limits of sharing providers
-    unusable : resource class to the amount that stays free on these hosts and their sharing
-        providers when they are full of such servers
-    short : resource class of which most hosts, or a sharing provider, have too little for a further
-        server, or :data:`CELLS`; '' where no host may take one
+    unusable : {resource class: amount that stays free on these hosts, and on their sharing
+        providers, when no more of such servers fit}
+    short : resource class of which most hosts, or a sharing provider, have too little for one more
+        server, or :data:`CELLS`; '' where no host may take such servers
     """
 
     shape: Shape

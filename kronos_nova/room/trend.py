@@ -17,10 +17,10 @@ without a trend, one is reported in one of twenty cases."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """The expected time until no further server fits.
+    """The expected time until no further server of a flavor fits into an aggregate.
 
     days : number of days from the last day with known slots
-    error : uncertainty in days, by twice the standard error of the slope
+    error : uncertainty of ``days``, in days, from twice the standard error of the slope
     """
 
     days: float

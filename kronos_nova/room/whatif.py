@@ -54,10 +54,10 @@ class Changed:
     """The cloud after hypothetical changes, and their outcome.
 
     snapshot : the cloud after the changes
-    left : uuid of each server of a lost host that does not restart to the reason
-    not_booted : name of a shape to the number of its new servers that find no room
-    restarted : uuid of each other server of a lost host to the host on which it restarts
-    added : name of each new host to the name of its model
+    left : {uuid of a server of a lost host that does not restart: reason}
+    not_booted : {name of a shape: number of its new servers that find no room}
+    restarted : {uuid of a server of a lost host that restarts: its new host}
+    added : {name of a new host: name of the host that it is like}
     """
 
     snapshot: Snapshot

@@ -10,9 +10,9 @@ from kronos_nova.db.models.base import Base
 class CooldownRow(Base):
     """An aggregate or an instance in cooldown until a time.
 
-    ``scope`` is ``aggregate``, ``instance`` or ``spread``, ``name`` the aggregate's name or the
-    instance's uuid, ``times`` the number of its cooldowns so far, ``set_at`` the time at which
-    ``until`` was written.
+    ``scope`` is ``aggregate``, ``instance`` or ``spread``. ``name`` is the name of the aggregate or
+    the uuid of the instance. ``times`` is the number of its cooldowns so far. ``set_at`` is the
+    time at which ``until`` was written.
     """
 
     __tablename__ = 'cooldowns'

@@ -14,9 +14,9 @@ class CycleRow(Base):
     ``outcome`` and ``report`` (with the uuid of every instance that stayed) are of the last
     evaluation that ended. ``imbalanced_cycles`` is the number of evaluations in a row that found an
     imbalance above its threshold. ``failures`` is the number of evaluations in a row that did not
-    end, because their process died; the next one begins at ``not_before`` or later. ``good_at`` is
-    the end of the last evaluation that had data to plan by. ``doubted`` is JSON: pairs of policy
-    and host whose metrics failed in the last evaluation that ended.
+    end, because their process died. The next evaluation begins at ``not_before`` or later.
+    ``good_at`` is the end of the last evaluation that had data to plan by. ``doubted`` is JSON:
+    pairs of policy and host whose metrics failed in the last evaluation that ended.
     """
 
     __tablename__ = 'cycles'

@@ -13,9 +13,9 @@ class PlanRow(Base):
     the reason why an approved plan is not started yet. ``combined_now`` is the combined imbalance
     after the moves of a waiting plan, by the load of the last evaluation.
 
-    ``fingerprint`` is equal for plans that move the same instances between the same hosts. An
-    observed plan that is equal to the last one has no row of its own: ``times_seen`` of that one
-    grows, and ``last_seen_at`` changes.
+    ``fingerprint`` is equal for plans that move the same instances between the same hosts. A plan
+    at level ``observe`` that is equal to the last plan gets no row of its own. Instead
+    ``times_seen`` and ``last_seen_at`` of the last plan's row are updated.
     """
 
     __tablename__ = 'plans'
@@ -67,14 +67,15 @@ class MoveRow(Base):
     """A move of a plan and its state. ``owner`` is the worker that carries it out, ``kind``
     ``live`` or ``cold``.
 
-    ``settled_at`` is the time at which the consequences of its end, such as a quarantine, were
-    recorded. ``forced_at`` is the time at which Nova was asked to complete it by force. ``outage``
-    is true if the last try ended because a service that Nova needs did not answer, ``adopted`` if
-    its worker took it over from another during a try. ``group`` is a number that it shares with the
-    moves of its plan without which it does not help. ``memory_total``, ``memory_remaining`` and
-    ``memory_processed`` are in bytes. ``caused_by`` is the instance whose load caused the move. Of
-    moves that are due, the one with the lowest ``position`` is started first. ``expected_seconds``
-    and ``expected_downtime`` are from the plan.
+    ``settled_at`` is the time at which the consequences of the move's end, such as a quarantine,
+    were recorded. ``forced_at`` is the time at which Nova was asked to complete the migration by
+    force. ``outage`` is true if the last try ended because a service that Nova needs did not
+    answer. ``adopted`` is true if the worker took the move over from another worker during a try.
+    ``group`` is a number that is equal for moves of the plan that help only together.
+    ``memory_total``, ``memory_remaining`` and ``memory_processed`` are in bytes. ``caused_by`` is
+    the instance whose load caused the move. Moves that are due are started in the order of
+    ``position``, the lowest first. ``expected_seconds`` and ``expected_downtime`` are the
+    predictions of the plan.
     """
 
     __tablename__ = 'moves'

@@ -8,9 +8,10 @@ from kronos_nova.db.models.base import Base
 
 class WorkerRow(Base):
     """A process and its last sign of life. A living process writes a new ``heartbeat_at`` with
-    every tick; the change, not the time, shows that it lives. ``role`` is ``executor`` for one that
-    carries out moves, ``engine`` for one that only plans; nova-scheduler has roles of its own.
-    ``clock_skew`` are the seconds by which the clock of its host is ahead of the database's.
+    every tick. Other processes look for a change of this value and do not compare it with a clock.
+    ``role`` is ``executor`` for a process that carries out moves, and ``engine`` for a process that
+    only plans; workers of nova-scheduler have roles of their own. ``clock_skew`` are the seconds by
+    which the clock of its host is ahead of the database's.
     """
 
     __tablename__ = 'workers'
@@ -32,9 +33,10 @@ class SerializationLockRow(Base):
 
 
 class LeaseRow(Base):
-    """The lease of work that one process does for all: its holder and its end.
+    """The lease of work that one process does for all processes: the holder of the lease, and its
+    end.
 
-    ``progress_at`` is the time up to which the work is done; the work decides what that means.
+    ``progress_at`` is the time up to which the work is done; its exact meaning depends on the work.
     """
 
     __tablename__ = 'leases'
