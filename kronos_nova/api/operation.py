@@ -105,8 +105,8 @@ class Operation:
         events; ``run`` then returns an iterable
     media : type of the file, for an operation that answers with one; ``run`` then returns it open
         for reading
-    is_slow : whether the operation takes seconds; few of these run at a time, and they leave the
-        turns of quick ones free
+    is_slow : whether the operation takes seconds; few slow operations run at a time, and they take
+        no slots of quick ones
     refusals : HTTP statuses in addition to those of every operation
     contract : the operation of the contract that this one serves; it says what ``path``, ``query``
         and ``body`` are

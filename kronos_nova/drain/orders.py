@@ -107,8 +107,9 @@ class Checker:
             for name, found in sorted(by_aggregate.items())]
 
     def lowered_failover(self, snapshot: Snapshot, checked: Iterable[Checked]) -> str:
-        """Return a sentence that names hosts which could be lost now and not after the drains, so
-        that the drains need ``force``. '' where there are none, or where no option requires it.
+        """Return a sentence that names the hosts whose loss is covered now and would not be covered
+        after the drains, for which the drains need ``force``. '' where there are no such hosts, or
+        where no option requires that losses are covered.
 
         :param checked: result of :meth:`check`
         """
@@ -167,7 +168,7 @@ def begin(database: Database, snapshot: Snapshot, checked: Iterable[Checked],
     """Request the drains of hosts, all or none, and return them.
 
     :param checked: result of :meth:`Checker.check`
-    :param force: whether hosts are drained even where a check refuses it
+    :param force: whether hosts are drained even where a check refuses the drains
     :param lowered: result of :meth:`Checker.lowered_failover`
     :raises HostDown: nova-compute of a host is down, so that no server can be migrated off it
     :raises DrainPending: a host is being drained, or waits to be released
@@ -192,8 +193,8 @@ def drained(database: Database) -> set[str]:
 
 
 def refusal(snapshot: Snapshot, checked: Iterable[Checked], drained: Collection[str]) -> str:
-    """Return a sentence why some drains need ``force``: an aggregate would have no host left, or no
-    server can leave the hosts. '' where they do not need it.
+    """Return a sentence with the reason why some drains need ``force``: an aggregate would have no
+    host left, or no server can leave the hosts. '' where the drains need no ``force``.
 
     :param drained: names of hosts that are drained already
     """

@@ -232,7 +232,7 @@ class _Case:
     def _unmovable(self, options: EngineOptions, now: float) -> dict[str, str]:
         """Return {uuid: Nova's reason against a live migration} of the running servers that an
         operator permits to interrupt, by a cold migration or a stop. Locked servers and servers
-        held by a rule are not interrupted, and none is outside maintenance windows."""
+        that a rule holds are not among them. Outside maintenance windows there are none."""
         if not options.windows.is_open(self.aggregate, now):
             return {}
         found = {uuid: eligibility.movability(server) for uuid, server in self.servers.items()

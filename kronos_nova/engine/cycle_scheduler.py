@@ -71,10 +71,10 @@ class SchedulerPorts:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Due:
-    """Names of aggregates. ``wanted``: all that Kronos plans. ``healthy_first``: those that are
-    due; the ones whose last evaluation failed are at the end. ``failed``: those whose last
-    evaluation failed. ``urgent``: those with an approved plan or a drain, which do not wait for the
-    interval. ``ordered``: those with a drain."""
+    """Names of aggregates. ``wanted`` has all aggregates that Kronos plans. ``healthy_first`` has
+    the aggregates that are due, those whose last evaluation failed at the end. ``failed`` has the
+    aggregates whose last evaluation failed. ``urgent`` has the aggregates with an approved plan or
+    a drain, which do not wait for the interval. ``ordered`` has the aggregates with a drain."""
 
     wanted: Sequence[str]
     healthy_first: Sequence[str]
@@ -84,8 +84,8 @@ class _Due:
 
 
 class CycleScheduler:
-    """Planning in one worker: at most one child process at a time, with locks on the aggregates
-    that it plans.
+    """Planning in one worker. At most one child process plans at a time, and this worker holds
+    locks on the aggregates that the child plans.
 
     ``child`` is the child's Popen while it plans.
 

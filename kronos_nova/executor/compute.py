@@ -25,10 +25,10 @@ class InstanceState:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationState:
-    """A migration record of Nova. ``was_started`` is true once the source compute (of a cold
-    migration, the destination) was asked to begin. ``fault`` is Nova's error, empty where there is
-    none. ``is_outage`` is true if a service that did not answer caused the fault. Memory is in
-    bytes, None where the hypervisor's driver does not report it.
+    """A migration record of Nova. ``was_started`` is true once nova-compute was asked to begin:
+    that of the source, or for a cold migration that of the destination. ``fault`` is Nova's error,
+    empty where there is none. ``is_outage`` is true if a service that did not answer caused the
+    fault. Memory is in bytes, None where the hypervisor's driver does not report it.
     """
 
     uuid: str
@@ -56,9 +56,9 @@ class ListedMigration:
 class RequestedMigrations:
     """Finds the migration that a move requested.
 
-    The time of a migration is from a clock of Nova, that of a move from a clock of Kronos. So times
-    are compared only where nothing else identifies the migration: another process made the request,
-    and the migration has ended.
+    The time of a migration is from a clock of Nova, and the time of a move is from a clock of
+    Kronos. So the two times are compared only where nothing else identifies the migration. This is
+    the case where another process made the request and the migration has ended.
     """
 
     def __init__(self) -> None:
@@ -74,8 +74,9 @@ class RequestedMigrations:
         self._newest.pop(move.uuid, None)
 
     def find(self, move: MoveRecord, listed: Iterable[ListedMigration]) -> ListedMigration | None:
-        """Return the oldest migration that may be the move's; None where there is none. A later one
-        cannot be, because Nova runs one migration of an instance at a time.
+        """Return the oldest migration that the move may have requested; None where there is none.
+        Nova runs one migration of an instance at a time, so a later migration cannot be the
+        requested one.
 
         :param listed: all migrations of the instance that are of the move's kind
         """

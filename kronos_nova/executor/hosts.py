@@ -9,9 +9,9 @@ from kronos_nova.objects.snapshot import Service
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOnHost:
-    """A server on a host. ``is_unsettled`` is true of a server that has left the host by a cold
-    migration or resize which is neither confirmed nor reverted, so that the host still has its
-    disk."""
+    """A server on a host. ``is_unsettled`` is true for a server that has left the host by a cold
+    migration or resize, as long as this is neither confirmed nor reverted. The host then still has
+    the server's disk."""
 
     uuid: str
     name: str

@@ -13,8 +13,8 @@ Sign = datetime.datetime | None
 
 
 class Liveness:
-    """The signs of life that one observer has seen of other processes. It has seen none when it
-    starts.
+    """The signs of life that one observer has seen of other processes. A new observer has seen
+    none.
 
     :param monotonic: returns seconds of a monotonic clock
     """

@@ -97,7 +97,7 @@ class PendingStops:
         return f'Kronos is stopped: {stop.switch}' if stop else None
 
     def add(self, stop: PendingStop) -> None:
-        """Save a stop in the file. It is in force in this process even if the file cannot be
+        """Save a stop in the file. The stop is in force in this process even if the file cannot be
         written.
 
         :raises OSError: the file cannot be written

@@ -27,8 +27,8 @@ class Permits:
     :param database: the control database
     :param defaults: returns the levels that nova.conf sets
     :param is_open: returns whether a maintenance window of an aggregate is open at a time
-    :param hold: returns why moves of an aggregate have to wait by a stop that the database does not
-        have yet, or None
+    :param hold: returns the reason why moves of an aggregate have to wait, where a stop is in force
+        that the database does not have yet; None for no such stop
     """
 
     def __init__(self, database, defaults: Callable[[], Defaults],
@@ -41,8 +41,8 @@ class Permits:
 
     def sort(self, running: Iterable[RunningPlan],
              now: datetime.datetime) -> tuple[list[str], dict[str, str]]:
-        """Return (uuids of the plans whose moves may be started now, {uuid of a plan that may never
-        continue: why}). The moves of all other plans wait.
+        """Return (uuids of the plans whose moves may be started now, {uuid of a plan whose moves
+        may never be started: reason}). The moves of all other plans wait.
 
         :raises ConfigurationError: nova.conf has an invalid level or window
         """
@@ -58,8 +58,8 @@ class Permits:
 
     def why_not(self, session, plan: RunningPlan, source: str,
                 now: datetime.datetime) -> str | None:
-        """Return why a move of a plan may not be started, read within a transaction; None if it
-        may.
+        """Return the reason why a move of a plan may not be started, from the database as this
+        transaction sees it; None if the move may be started.
 
         :param source: the host that the move leaves
         """

@@ -25,8 +25,9 @@ def percent(move):
 
 
 def expected_seconds(move, observed):
-    """Return the expected seconds of a move: the figure of its plan; else the median of the
-    observed moves nearest in memory, scaled to its memory.
+    """Return the expected seconds of a move: the prediction of its plan. Where the plan has none,
+    the median of the observed moves nearest in memory is returned, scaled to the memory of this
+    move.
 
     :param observed: returns [(memory in MiB, seconds)] of moves that completed; called where the
         plan has no figure
@@ -88,8 +89,8 @@ def _turn(move):
 
 
 def _left(move, usual, now):
-    """Return the seconds that a move is still expected to take; for a move that has not begun, its
-    whole duration.
+    """Return the seconds that a move is still expected to take. For a move that has not begun, this
+    is the whole duration.
 
     :param usual: {memory in MiB: seconds} for moves whose plan has no figure
     """

@@ -45,8 +45,8 @@ DELETING = 'deleting', 'soft-deleting'
 
 @dataclasses.dataclass
 class _Stopwatch:
-    """The begin of a move's try by this process's own clock. ``requested_at`` identifies the
-    try."""
+    """The time at which a try of a move began, by the clock of this process. ``requested_at``
+    identifies the try."""
 
     requested_at: datetime.datetime
     began_at: float
@@ -183,7 +183,7 @@ class Runner:
     def _service(self, move, host):
         """Return the nova-compute service of a host.
 
-        :raises NovaUnavailable: nova-compute does not report, which says nothing about the instance
+        :raises NovaUnavailable: nova-compute does not report; this says nothing about the instance
         """
         service = self.compute.service(host)
         # is_silent does not cover disabled hosts, but a host that is emptied has to report too.

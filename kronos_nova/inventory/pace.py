@@ -13,8 +13,8 @@ class ReadingPace:
     """Pauses between the steps of a reading, each as long as the step before.
 
     Nova's databases and placement also serve the RPCs of nova-conductor, often on the same machine.
-    The pauses leave them half of the time. A large reading would take too long with that, so the
-    total time of pauses is limited.
+    The pauses leave half of the time to these RPCs. A large reading would take too long in this
+    way, so the total time of pauses is limited.
 
     :param rest_time: maximum seconds of all pauses of one reading
     :param sleep: function that waits for some seconds

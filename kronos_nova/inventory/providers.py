@@ -60,8 +60,8 @@ measured."""
 
 
 class ProviderCache:
-    """Reads providers from placement, and keeps them from one reading to the next by their
-    generations.
+    """Reads providers from placement, and keeps each from one reading to the next as long as its
+    generation is the same.
 
     A generation changes with a provider's inventories and with a new allocation, but not when an
     allocation is removed. So a provider is also read again if a consumer of the last reading is not

@@ -14,8 +14,8 @@ class Endpoint:
     max_bytes : maximum length of an answer after decompression
     bearer_token, bearer_token_file : at most one is set; the file is read for every request
     tenant_header, tenant : sent when ``tenant`` is set
-    keystone : source of the X-Auth-Token of each request; without it none is sent. With it all
-        requests are GET, because Aetos supports no other
+    keystone : source of the X-Auth-Token of each request; None to send no token. With a token all
+        requests are GET, because Aetos supports no other method
     """
 
     url: str

@@ -77,9 +77,9 @@ class Exporter:
     """An exporter, and the hosts whose series it has.
 
     kind : NODE, LIBVIRT or CEILOMETER
-    naming : None = its series name no host that Nova knows, or need none
+    naming : None where the series name no host that Nova knows, or need not name one
     hosts : {host: the labels of its series}
-    shared : {host: addresses of the different machines that have its name}
+    shared : {name of a host: addresses of the different machines that have this name}
     by_case : whether names of series and hosts differ only in upper and lower case
     """
 
@@ -94,10 +94,12 @@ class Exporter:
 class Found:
     """The exporters and series that a Prometheus has for a cloud.
 
-    selector : label matcher of the series of this cloud, such as ``region="one"``; '' = all are
-    guest_label, guest_kind : the label that has the server, and the attribute that it has; '' where
-        no exporter has servers
-    guests : {host: uuids of servers that the libvirt exporter shows there}, of those that Nova has
+    selector : label matcher of the series of this cloud, such as ``region="one"``; '' where all
+        series are of this cloud
+    guest_label, guest_kind : the label that identifies servers, and the attribute of servers that
+        its values are; '' where no exporter has servers
+    guests : {host: uuids of the servers, known to Nova, that the libvirt exporter shows on the
+        host}
     anywhere : uuids of servers of Nova that have a series
     problems : texts about questions that could not be decided, with remedies
     """

@@ -51,9 +51,10 @@ class SchedulerDryRun:
     """A :class:`~kronos_nova.objects.dry_run.DryRun` by Nova's scheduler, which asks placement and
     all enabled filters as for a live migration.
 
-    For a move that waits for other moves, the request is reduced by the room that these will free.
-    Where even that room is not there yet, a single VCPU is requested, so that only the filters
-    decide. A refusal that may be due to servers of the other moves counts as no answer.
+    For a move that waits for other moves, the request is reduced by the room that the other moves
+    will free. Where the reduced request finds no room yet either, a single VCPU is requested, so
+    that only the filters decide. A refusal that may be caused by servers of the other moves counts
+    as no answer.
     """
 
     def __init__(self):

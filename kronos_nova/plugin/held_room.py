@@ -26,7 +26,7 @@ class HeldRoom:
     """The reserved room of all holds, by host.
 
     Memory, disk, VCPUs and the NUMA topology (by Nova's own function) are compared. Custom
-    resources and devices of a host are not, because nova-scheduler does not know them.
+    resources and devices of a host are not compared, because nova-scheduler does not know them.
     """
 
     def __init__(self, holds: Iterable[Hold] = ()):

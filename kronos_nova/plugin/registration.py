@@ -18,9 +18,9 @@ class Registration:
     """A context manager during which a live migration is recorded as the task of this worker. It
     begins before Nova creates the Migration and ends after Nova's last write to it.
 
-    Where Nova could not save how the migration failed, the task is left to the reconcilers, as if
-    this worker had died. Without the control database the migration continues unrecorded; then the
-    death of this worker is noticed late.
+    Where Nova could not save the result of a failed migration, the task is left to the reconcilers,
+    as if this worker had died. Where the control database does not answer, the migration continues
+    without a record. The death of this worker is then noticed late.
 
     :param make_tasks: callable that returns the Tasks in which the migration is recorded
     :param note_outage: callable that records, for the executor that requested the migration, that

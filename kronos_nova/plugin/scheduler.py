@@ -54,7 +54,7 @@ EXPECTED = {
 class LastRead:
     """The result of the last reading.
 
-    scores : {host: weighted sum of its scores}, the higher the less wanted
+    scores : {host: weighted sum of its scores}; hosts with higher sums are less wanted
     emptied : names of the hosts that are being emptied
     rules : RequestRules, of operators
     held : HeldRoom, reserved for future servers
@@ -255,8 +255,8 @@ def _own_hosts(spec_obj, host_states):
 class KronosWeigher(weights.BaseHostWeigher):
     """Prefers hosts whose measured load is low (high where Kronos packs).
 
-    If the server would violate preferences of operators on a host, their cost is added to the
-    host's load.
+    If the server would violate preferences of operators on a host, the costs of these preferences
+    are added to the host's load.
     """
 
     def weight_multiplier(self, host_state):

@@ -260,7 +260,7 @@ class Policy(pydantic.BaseModel):
         return self
 
     def left_out(self, hosts: int) -> int:
-        """Return the number of hosts with the highest scores, and of as many with the lowest, that
+        """Return a number n: the n hosts with the highest scores and the n with the lowest scores
         do not count in the imbalance.
 
         :param hosts: number of available hosts

@@ -79,9 +79,9 @@ class Selections:
         return found
 
     def sets_of(self, uuids: tuple[str, ...]) -> tuple[list[int], list[tuple[int, ...]]]:
-        """Return (numbers, sets): for each instance the position in ``sets`` of the rules that
-        select it, and the sets, each a tuple of positions in ``placing``. The first set is empty.
-        The last result is cached."""
+        """Return (numbers, sets). ``sets`` are the distinct sets of rules that select an instance,
+        each a tuple of positions in ``placing``; the first set is empty. ``numbers`` has for each
+        instance the position of its set in ``sets``. The last result is cached."""
         if self._sets is None or self._sets[0] is not uuids:
             sets: dict[tuple[int, ...], int] = {(): 0}
             number_of = {uuid: sets.setdefault(self.placed[uuid], len(sets))

@@ -48,14 +48,14 @@ def reserve(snapshot: Snapshot, rules: ConstraintRules, buffers: Iterable[tuple[
             packs: bool = False, packs_load: bool = False) -> tuple[Snapshot, list[BufferState]]:
     """Find the room of buffers and count it as used.
 
-    A host takes load only into the rest of its room. So the room is kept in equal parts of many
-    hosts. Where load is packed, it is kept on the hosts with most room, which packing empties.
+    Load can only be moved to the room of a host that buffers do not keep. So the room of a buffer
+    is spread over many hosts in equal parts. Where load is packed, the room is kept on the hosts
+    with most room instead, because packing empties these.
 
     :param buffers: buffers of aggregates in the snapshot, in the order in which they get their room
     :param packs: whether Nova fills NUMA cells in use first
     :param packs_load: whether load is packed on few hosts
-    :returns: (the snapshot, in which this room counts as used; the states of the buffers in the
-        same order)
+    :returns: (snapshot in which this room counts as used, states of the buffers in the same order)
     """
     states = []
     for buffer, shape in buffers:
@@ -102,7 +102,7 @@ def _roomiest_first(by_host: Mapping[str, int], count: int) -> dict[str, int]:
     """Return {host: number of servers whose room is kept there}. The hosts with most room come
     first.
 
-    :param by_host: host to the number of servers for which it has room
+    :param by_host: {host: number of servers for which it has room}
     :param count: number of servers in all, at most as many as there is room for
     """
     places = {}
@@ -118,7 +118,7 @@ def _evenly(by_host: Mapping[str, int], empty: Mapping[str, int], count: int) ->
     of which the smallest part is then kept. Of equal hosts it is the one with least room, which can
     take least load anyway.
 
-    :param by_host: host to the number of servers for which it has room
+    :param by_host: {host: number of servers for which it has room}
     :param empty: host to the number of servers that would fit if it had none
     :param count: as of :func:`_roomiest_first`
     """

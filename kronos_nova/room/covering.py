@@ -22,8 +22,8 @@ from kronos_nova.room.making import RoomMove
 def plan(snapshot: Snapshot, rules: ConstraintRules, loss: Loss, limits: Limits,
          pinned: Collection[str] = ()) -> tuple[RoomMove, ...]:
     """Plan the moves with the least memory to copy, in an order in which they are possible; empty
-    where none were found. The caller has to judge whether the loss is covered after them, because
-    servers that no host takes, and servers that Nova does not restart, are left out here.
+    where none were found. Servers that no host takes, and servers that Nova does not restart, are
+    left out here. So the caller has to judge whether the loss is covered after the moves.
 
     :param snapshot: the lost hosts, and the hosts whose servers may move to make room
     :param pinned: uuids of servers that do not move

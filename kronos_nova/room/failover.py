@@ -129,10 +129,10 @@ class Failover:
         return self._host[name]
 
     def is_local(self, uuid: str) -> bool:
-        """Return whether moves of a server affect only losses of its hosts, and losses with servers
-        that restart on its destination. Other losses may be affected where hosts share providers,
-        where a rule depends on other hosts, and where groups keep servers together or apart by
-        failure domains."""
+        """Return whether a move of the server can only affect losses of its source and its
+        destination, and losses whose servers restart on the destination. A move may affect other
+        losses too where hosts share providers, where a rule depends on other hosts, and where
+        groups keep servers together or apart by failure domains."""
         vm, members = self._vm.get(uuid), self.model.memberships
         if not self._is_by_host or vm is None:
             return False
@@ -298,9 +298,9 @@ class Failover:
         return np.asarray(fits[:, hosts].all(axis=0))
 
     def _items(self, vms: np.ndarray, scale: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield the positions of instances that have to go to one host together, the largest sum
-        first. These are members of groups that are kept together; all other instances are
-        single."""
+        """Yield sets of positions of instances that have to go to one host together, the largest
+        set by the sum of needs first. Members of groups that are kept together form a set; every
+        other instance is a set of its own."""
         item = np.arange(len(vms))
         for _group, inside in self._kept_together(vms):
             item[np.isin(item, item[inside])] = item[inside].min()
@@ -348,9 +348,10 @@ class Failover:
 
     def _bounds(self, vms: np.ndarray, hosts: np.ndarray,
                 permitted: np.ndarray) -> dict[int, str]:
-        """Return {instance: reason} where sums prove that not all instances can be placed. These
-        are the instances that find no host even alone; if there are none, all instances if together
-        they need more than is free. Empty where sums prove nothing."""
+        """Return {instance: reason} where sums of room prove that not all instances can be placed.
+        The result has the instances that find no host even alone. If there is no such instance, and
+        all instances together need more than is free, the result has all instances. Empty where
+        sums prove nothing."""
         if self.problem.provider is not None:
             return {}
         problem, free = self.problem, np.maximum(self._free[hosts], 0.0)
@@ -427,8 +428,8 @@ class Failover:
     def _merged(self, vms: np.ndarray, hosts: np.ndarray, permitted: np.ndarray,
                 items: Iterable[np.ndarray]) -> State:
         """Return a state in which one instance stands for all instances that have to go to one host
-        together. This instance needs as much as all of these, and may go only to hosts that each of
-        these may go to."""
+        together. This instance needs as much as all of them together, and may only go to hosts that
+        are permitted for each of them."""
         demands = self.problem.demands.copy()
         kind = np.zeros(len(self.problem.vms), dtype=np.intp)
         allowed = [np.ones(len(self.problem.hosts), dtype=bool)]

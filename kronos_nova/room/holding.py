@@ -20,8 +20,8 @@ from kronos_nova.room import whole
 
 def with_held(snapshot: Snapshot, holds: Iterable[Hold], packs: bool = False,
               allocated: Collection[str] | None = None) -> Snapshot:
-    """Return the cloud, in which the room of holds counts as used: resources, and NUMA cells as
-    Nova would choose them. Cells of a hold that are not free yet do not count.
+    """Return the cloud with the room of holds counted as used: resources, and NUMA cells as Nova
+    would choose them. NUMA cells that a hold needs and that are not free yet are not counted.
 
     :param packs: whether Nova fills NUMA cells in use first
     :param allocated: consumers of holds whose allocations are included in the use of the snapshot's
@@ -69,9 +69,9 @@ def _with_less(host: Host, amounts: Mapping[str, int]) -> Host:
 
 
 def used_by(hold: Hold, snapshot: Snapshot) -> dict[str, str]:
-    """Return {uuid of a server that uses the room of a hold: host}, at most as many on each host as
-    the hold has room there. A server counts even after it has left or was deleted, because its room
-    is not kept again."""
+    """Return {uuid of a server that uses the room of a hold: host}. Each host has at most as many
+    of these servers as the hold has room there. A server counts even after it has left the host or
+    was deleted, because its room is not kept again."""
     used, left = dict(hold.used), hold.left()
     for each in sorted(snapshot.instances, key=lambda each: each.uuid):
         flavor = each.flavor.name if each.flavor else ''
@@ -100,8 +100,8 @@ def problem_of(hold: Hold, snapshot: Snapshot) -> str:
 
 def known_in(hold: Hold, hosts: Iterable[str], snapshot: Snapshot) -> list[str]:
     """Return the uuids of the servers that cannot count as users of a hold's room, because they are
-    older than the room: those recorded so far, and servers of its flavor that are on its hosts now
-    and do not use it."""
+    older than the room: the servers recorded so far, and all servers of the hold's flavor that are
+    on its hosts now and do not use the room."""
     names = set(hosts)
     return sorted({*hold.known, *(
         each.uuid for each in snapshot.instances if each.host in names and each.flavor

@@ -59,16 +59,16 @@ class LossRule:
         return [loss for loss, each in self._judged([*moves], among).items() if _is_covered(each)]
 
     def uncovered(self) -> list[Loss]:
-        """Return the losses that are not covered, or not known to be, before any move. The losses
-        with the most servers that restart nowhere come first. Losses that were not judged in time
-        are left out."""
+        """Return the losses that are not covered before any move, or for which this is not known.
+        The losses with the most servers that find no host come first. Losses that were not judged
+        in time are left out."""
         found = [(len(each.verdict.left), loss) for loss, each in self._judged([], None).items()
                  if each.verdict is not None and not _is_covered(each)]
         return [loss for _left, loss in sorted(found, key=lambda each: -each[0])]
 
     def after(self, moves: Sequence[PlannedMove], left: Callable[[], float]) -> 'LossRule':
         """Return the rule for the cloud after moves. A loss that is not covered before the moves
-        counts as not covered after these.
+        counts as not covered after them.
 
         :param left: as of the class
         """
@@ -121,10 +121,12 @@ def _is_covered(judged: JudgedLoss) -> bool:
 
 
 def cut(rule: LossRule, moves: Sequence[PlannedMove]) -> dict[int, str]:
-    """Choose moves to leave out of a plan, so that it uncovers no loss.
+    """Choose moves to leave out of a plan, so that every loss that is covered before the plan is
+    covered after it.
 
     A loss of hosts is covered where their servers restart elsewhere. Moves that empty disabled
-    hosts are never left out: the losses that are covered after these moves alone stay covered.
+    hosts are never left out, even if they leave a loss uncovered. Only the losses that are covered
+    after these moves alone are protected.
 
     :param moves: moves of a plan, in its order
     :returns: {order of a move that is left out: text about the loss that it would uncover}

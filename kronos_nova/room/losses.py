@@ -90,8 +90,8 @@ def of_hosts(hosts: Iterable[Host], names: Collection[str]) -> list[Loss]:
 
 def judged(failover: Failover, losses: Sequence[Loss], memory: LossMemory,
            left: Callable[[], float]) -> dict[Loss, JudgedLoss]:
-    """Judge losses until the time is over. Those that were not judged for longest come first, hosts
-    before failure domains.
+    """Judge losses until the time is over. Hosts come before failure domains, and of each the
+    losses whose last judgement is the oldest come first.
 
     :param memory: results of earlier rounds, to which those of this round are added
     :param left: returns the seconds that are left

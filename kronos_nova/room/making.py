@@ -67,8 +67,8 @@ class RoomPlan:
 def plan(snapshot: Snapshot, rules: ConstraintRules, shape: Shape, count: int, limits: Limits,
          pinned: Collection[str] = (), project_id: str = '',
          loads: Mapping[str, float] = MappingProxyType({})) -> RoomPlan:
-    """Plan room for new servers in one cell. Of all cells, the one where most of these servers find
-    room is chosen; of several, the one with the least memory to copy.
+    """Plan room for new servers in one cell. The cell in which most of the new servers find room is
+    chosen; of equal cells, the one with the least memory to copy.
 
     :param snapshot: the hosts that may take the new servers, and whose own servers may move
     :param pinned: uuids of servers that do not move
@@ -122,8 +122,8 @@ def pinned(snapshot: Snapshot, rules: ConstraintRules, opt_out: OptOut) -> list[
 
 def moves_of(problem: Problem, steps: Iterable[Step],
              only_thought_of: Collection[str] = ()) -> tuple[RoomMove, ...]:
-    """Return the moves of existing servers. Steps of imaginary servers are left out, because they
-    only take room.
+    """Return the moves of existing servers in a plan. Steps of imaginary servers, which only take
+    room, are left out.
 
     :param only_thought_of: uuids of existing servers whose moves are left out, too
     """

@@ -184,7 +184,8 @@ def _within(counts: np.ndarray, rows: np.ndarray, fit: np.ndarray, own: np.ndarr
     """Return the number of servers that fit if each sharing provider limits the sum over its hosts.
 
     :param counts: float64 (h,), number of servers that fit by the hosts' own room
-    :param rows: intp (h,), the provider of a class; fit : float64 (h,), how many it has room for
+    :param rows: intp (h,), for each host the provider of a resource class; fit : float64 (h,),
+        number of servers for which this provider has room
     :param own: bool (h,), whether the provider is the host itself
     """
     total = float(counts[own].sum())

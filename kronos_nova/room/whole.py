@@ -27,12 +27,13 @@ def model_of(snapshot: Snapshot, rules: ConstraintRules,
              emptied: Sequence[str] = (), pinned: Sequence[str] = (),
              loads: Mapping[str, float] = MappingProxyType({})) -> Model:
     """Make the model of all supported hosts and their instances. Soft server groups give way,
-    because Nova starts a server even where a soft group does not want it. Of the rules of
-    operators, only those that name hosts apply.
+    because Nova starts a server even on a host that violates a soft group. Of the rules of
+    operators, only rules that name hosts apply.
 
     :param emptied: names of hosts that all instances have to leave
     :param pinned: uuids of instances that do not move
-    :param loads: host to its load, where that is known; for others the used part of its capacity
+    :param loads: {host: its load}, for hosts whose load is known; for other hosts the used part of
+        the capacity is taken
     """
     hosts = tuple(sorted((host for host in snapshot.hosts
                           if is_supported(host.hypervisor_type)),

@@ -76,10 +76,10 @@ EXPECTED = {
 class Attempt:
     """A live migration that this thread runs at the source.
 
-    ``is_prepared``: the destination is prepared, so the guest may be in transfer. ``status``: the
-    status with which Nova wants to end the migration. ``is_error``: Nova wants the instance in
-    ERROR. ``fate``: a sentence on what became of the guest, None until that is known. ``error``:
-    the exception that ended the migration.
+    ``is_prepared`` is true once the destination is prepared, after which the guest may be in
+    transfer. ``status`` is the status with which Nova wants to end the migration. ``is_error`` is
+    true if Nova wants the instance to be in ERROR. ``fate`` is a sentence about the end of the
+    guest's transfer, None until this is known. ``error`` is the exception that ended the migration.
     """
 
     context: object

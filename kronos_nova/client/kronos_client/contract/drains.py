@@ -51,11 +51,11 @@ class Drains(Response):
 
 class CheckedHost(Response):
     """The result of a check whether a host can be emptied. ``leaving`` counts the servers that can
-    leave it, ``cold`` those of them that leave by a cold migration. ``destinations`` maps hosts to
-    the number of servers that go there. ``blocked`` maps the uuid of each server that has to stay
-    to the reason. ``interrupted`` maps each running server that is migrated cold to Nova's reason
-    against a live migration, ``stopped`` each server that is stopped until the host is released.
-    ``names`` maps all these uuids to names."""
+    leave the host, ``cold`` those of them that leave by a cold migration. ``destinations`` maps
+    hosts to the number of servers that go there. ``blocked`` maps the uuid of each server that has
+    to stay to the reason. ``interrupted`` maps each running server that is migrated cold to Nova's
+    reason against a live migration, ``stopped`` each server that is stopped until the host is
+    released. ``names`` maps all these uuids to names."""
 
     host: str
     servers: int

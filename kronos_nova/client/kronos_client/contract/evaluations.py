@@ -68,10 +68,11 @@ class Point(Response):
 
 
 class History(Response):
-    """The imbalance of an aggregate over time. ``points`` has the oldest first; of several
-    evaluations in a short time, only the one with the largest imbalance. ``thresholds`` are those
-    of the latest evaluation. ``oldest`` is the time of the first evaluation of the aggregate that
-    is kept, null where none is."""
+    """The imbalance of an aggregate over time. ``points`` has the oldest evaluation first. Where
+    there are many evaluations, each point stands for several in a row, and is the one whose
+    imbalance is farthest above its threshold. ``thresholds`` are those of the latest evaluation.
+    ``oldest`` is the time of the first evaluation of the aggregate that is kept, null where none
+    is."""
 
     since: Time
     until: Time

@@ -19,10 +19,10 @@ class HostScore(Response):
 class Host(Response):
     """A host as the last evaluation of its aggregate found it.
 
-    aggregates : names of the aggregates in scope that it belongs to
+    aggregates : names of the aggregates in scope to which the host belongs
     state : ``up``, ``disabled``, ``down`` or ``forced down``; null before the first evaluation
     servers : number of servers on it; null before the first evaluation
-    domains : each level of failure domains, the largest first, to the domain of the host
+    domains : {level of failure domains: domain of the host}, the largest level first
     """
 
     name: str

@@ -24,8 +24,9 @@ class Maintenance(Response):
     """A maintenance, with its hosts in order.
 
     serviced : number of hosts that are serviced and released
-    expected_end : time predicted from the serviced hosts; null before the first one
-    is_run : whether a process carries it out now
+    expected_end : end that is predicted from the serviced hosts; null before the first host is
+        serviced
+    is_run : whether a process carries out the maintenance now
     """
 
     uuid: str

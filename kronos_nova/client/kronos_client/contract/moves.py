@@ -21,8 +21,8 @@ ENDED = ('completed', 'failed', 'abandoned')
 class Move(Response):
     """A move and its state. ``progress`` is the share of memory that is copied, in percent; null
     where the hypervisor's driver does not report it. ``expected_seconds`` is the duration that its
-    plan predicted. ``reason`` is the reason for which it was planned. ``group`` is a number that it
-    shares with the moves of its plan without which it does not help."""
+    plan predicted. ``reason`` is the reason for which it was planned. ``group`` is a number that is
+    equal for moves of a plan that help only together; null for a move that helps alone."""
 
     uuid: str
     plan_uuid: str

@@ -32,7 +32,7 @@ class Operation:
     request : type of the request; fields that ``path`` names are sent in the path
     response : type of the response; None where nothing is returned
     refusals : HTTP statuses of its errors, in addition to those of every operation
-    is_slow : whether it takes seconds, so that kronos-api runs few of them at a time
+    is_slow : whether the operation takes seconds; kronos-api runs few such operations at a time
     """
 
     name: str

@@ -76,8 +76,8 @@ class NextBest(Response):
 
 class PlannedMove(Response):
     """A move as it was planned. ``depends_on`` has the ``order`` of each move that has to be
-    completed before it. ``group`` is a number that it shares with the moves without which it does
-    not help; null where it helps alone. ``combined_after`` is the combined imbalance after it; null
+    completed before it. ``group`` is a number that is equal for moves that help only together; null
+    for a move that helps alone. ``combined_after`` is the combined imbalance after the move; null
     where the move was not planned for load. ``begins_after`` (seconds from the start of the plan),
     ``expected_seconds`` and ``expected_downtime`` (seconds) are predictions, null where none was
     made. ``project_id`` is the project of the server. ``benefits`` has the projects with servers
@@ -155,9 +155,9 @@ class OnePlan(Request):
 
 
 class ApprovePlan(OnePlan):
-    """Approve a plan. ``skip`` has the ``order`` of moves to leave out; the moves that depend on
-    these, and the groups of these, are left out too. ``only`` has the ``order`` of moves to make;
-    the moves that these depend on, and the groups of these, are made too."""
+    """Approve a plan. ``skip`` has the ``order`` of each move to leave out; moves that depend on
+    such a move, or are in its group, are left out too. ``only`` has the ``order`` of each move to
+    make; moves on which such a move depends, or that are in its group, are made too."""
 
     skip: Orders = []
     only: Orders = []

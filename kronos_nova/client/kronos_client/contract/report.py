@@ -18,9 +18,9 @@ MONTH, PROJECT, AGGREGATE = BY = ('month', 'project', 'aggregate')
 
 
 class Sums(Response):
-    """Sums over the moves that ended in a range of time, and over the loads of the hosts in its
-    days (UTC). The sums are of the month, project and aggregate named here; each of these is null
-    where sums are not made by it.
+    """Sums over the moves that ended in a range of time, and over the loads of hosts in the days
+    (UTC) of this range. ``month``, ``project`` and ``aggregate`` name the part of the moves and
+    loads that is summed up; each of them is null where the sums are not grouped by it.
 
     month : such as ``2026-11``, in UTC
     project : uuid; null also for moves whose project is not known
@@ -28,12 +28,13 @@ class Sums(Response):
         no longer kept
     memory_mb, seconds : sums over completed moves: MiB of memory of the server, seconds from
         request to end
-    observed_seconds : seconds of an aggregate for which evaluations had data; this and the next two
-        are null where none are kept, and in sums by project
+    observed_seconds : seconds of an aggregate for which evaluations had data. This field,
+        ``hot_seconds`` and ``contended_seconds`` are null in sums by project, and where no loads
+        are kept
     hot_seconds : seconds of a host with a score above 0.9 in a policy
     contended_seconds : seconds of a server on a host that is full in a policy
-    unmoved_hot_seconds, unmoved_contended_seconds : the same as they would be without moves; null
-        where they are not known for all of observed_seconds
+    unmoved_hot_seconds, unmoved_contended_seconds : hot and contended seconds that there would be
+        without moves; null where they are not known for all of ``observed_seconds``
     """
 
     month: str | None
@@ -66,9 +67,10 @@ class LoadOfTime(Response):
 
 class Comparison(Response):
     """The loads ``before`` and ``after`` the first completed move, over times of the same length.
-    Either is null where no evaluation of its time is kept. ``without_moves`` has the loads after
-    that move as they would be without the moves of four weeks, computed from the scores of the same
-    evaluations. ``explanation`` says what is compared, or why nothing is."""
+    Each of them is null where no evaluation of its time is kept. ``without_moves`` has the loads
+    after the first completed move as they would be without the moves of four weeks, computed from
+    the scores of the same evaluations. ``explanation`` says what is compared, or why nothing is
+    compared."""
 
     explanation: str
     before: LoadOfTime | None

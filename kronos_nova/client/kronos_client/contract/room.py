@@ -47,9 +47,9 @@ class Changes(Request):
 class Outcome(Response):
     """The outcome of hypothetical changes. All fields are empty where none was asked for.
 
-    left : uuid of each server of a lost host that does not restart to the reason
-    names : uuid of each server in ``left`` to its name
-    not_booted : flavor to the number of its new servers that find no room
+    left : {uuid of a server of a lost host that does not restart: reason}
+    names : {uuid of a server in ``left``: its name}
+    not_booted : {flavor: number of its new servers that find no room}
     """
 
     left: dict[str, str]
@@ -62,19 +62,19 @@ class FlavorSlots(Response):
 
     flavor : its name, or the size that was asked for
     now : number that fits without any move
-    after_loss : number that fits after the failure of one host, whichever it is, once its servers
-        have restarted; null where it was not asked for, or where the servers of some host do not
-        all restart
-    hosts : name of each host that takes at least one more to their number
-    unusable : resource class to the amount that is free on hosts that may take such servers, but
-        where too little of some resource is left for one more
+    after_loss : number that still fits after the failure of any one host, once the servers of this
+        host have restarted; null where the request does not ask for it, or where the servers of
+        some host do not all restart
+    hosts : {name of a host that takes at least one more server: number that it takes}
+    unusable : {resource class: amount that is free, but not enough for one more server}, on the
+        hosts that may take such servers
     short : resource class of which too little is left for the next server; null where no host may
         take such servers
-    full_in_days : predicted number of days until none fits any more, from the counts of past
+    full_in_days : predicted number of days until no further server fits, from the counts of past
         evaluations; null where no aggregate was named, or where there is no clear trend
     full_in_days_error : twice the standard error of ``full_in_days``, in days
-    after_moves : number that fits at least after the moves that the request permits; null where it
-        permits none
+    after_moves : least number that fits after the moves that the request permits; null where the
+        request permits no moves
     """
 
     flavor: str
@@ -115,11 +115,11 @@ class HostLoss(Response):
     """The servers of a host that fails, and whether they restart elsewhere.
 
     verdict : one of :data:`VERDICTS`
-    in_novas_order : whether all restart if Nova's scheduler chooses the hosts, without named
-        destinations
+    in_novas_order : whether all servers restart if Nova's scheduler chooses their hosts one after
+        the other
     servers : number of servers on the host
-    left : uuid of each server that does not restart to the reason
-    names : uuid of each server in ``left`` to its name
+    left : {uuid of a server that does not restart: reason}
+    names : {uuid of a server in ``left``: its name}
     """
 
     host: str
@@ -156,9 +156,9 @@ class RoomMove(Response):
 class Room(Response):
     """The moves after which new servers fit, in an order in which they may run.
 
-    hosts : on which the new servers find room, by name with how many
+    hosts : {name of a host: number of new servers that find room on it}
     missing : reasons why the rest of the new servers find no room
-    is_proven : whether it is proven that no moves make room for more of them
+    is_proven : whether it is proven that no moves make room for more of the new servers
     """
 
     moves: list[RoomMove]
@@ -183,15 +183,16 @@ class Hold(Response):
     """Room that is made for new servers and kept for them.
 
     state : one of :data:`HOLD_STATES`
-    project_id : project whose servers may use it; null for any project
+    project_id : project whose servers may use the room; null for any project
     moves, memory_mb : number of moves, and MiB to copy, that were shown before the approval; the
         moves may not exceed them
-    hosts : on which the new servers find room, by name with how many
-    used : uuid of each server that uses it to the host of the server
-    keeper : one of :data:`KEEPERS`, which keeps other servers out of it; null while it is not kept
-    consumers : uuid of each consumer in placement whose allocation keeps room for one server, to
-        the host
-    plan : uuid of the newest plan of its moves; null for none
+    hosts : {name of a host: number of new servers that find room on it}
+    used : {uuid of a server that uses the room: its host}
+    keeper : means that keeps other servers out of the room, one of :data:`KEEPERS`; null while the
+        room is not kept
+    consumers : {uuid of a consumer in placement whose allocation keeps room for one server: its
+        host}
+    plan : uuid of the newest plan with moves for the room; null for none
     problem : reason why the room is not there, or its moves have not begun
     """
 
@@ -252,12 +253,12 @@ class OneRoom(Request):
 
 
 class MakeRoom(Request, kw_only=True):
-    """Make room for ``count`` servers of a flavor, of one project or of any. Once it is free it is
-    kept for them for ``hold_seconds``. Where servers have to move, the moves begin after an
-    operator has approved them, or at once with ``approve``.
+    """Make room for ``count`` servers of a flavor, of one project or of any project. Once the room
+    is free, it is kept for these servers for ``hold_seconds``. Where servers have to move, the
+    moves begin after an operator has approved them, or at once with ``approve``.
 
-    Hosts that can be lost now (all of their servers would restart elsewhere) must stay so after the
-    moves; otherwise the request is refused, unless ``force`` is set."""
+    The request is refused if a host whose servers would all restart elsewhere now would no longer
+    be such a host after the moves. With ``force`` it is not refused for this reason."""
 
     flavor: Name
     count: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1

@@ -13,8 +13,8 @@ from kronos_client.contract.plans import PlannedMove
 
 
 class ExplainedMove(Move):
-    """A move with the combined imbalance before and after its plan, and the best alternative. These
-    are null where the report of the plan is no longer kept."""
+    """A move, with the combined imbalance before and after its plan, and the best alternative to
+    the move. These three are null where the report of the plan is no longer kept."""
 
     plan_imbalance_before: float | None
     plan_imbalance_after: float | None
@@ -26,10 +26,10 @@ class Explanation(Response):
 
     ``stays_because`` is the reason why the last evaluation did not move the server, or the outcome
     of an evaluation that moved nothing, for example because the aggregate is balanced. ``planned``
-    is its move in a plan that waits or runs. ``moves`` has its latest moves, the newest first; if
-    the request has ``at``, only those that had begun by then. ``movable`` is the way in which Nova
-    can migrate it, whatever its status: ``live``, ``cold`` or ``no``. ``immovable_because`` is
-    Nova's reason against a live migration, empty for none.
+    is the move of the server in a plan that waits or runs. ``moves`` has its latest moves, the
+    newest first; if the request has ``at``, only moves that had begun by that time. ``movable`` is
+    the way in which Nova can migrate the server, whatever its status: ``live``, ``cold`` or ``no``.
+    ``immovable_because`` is Nova's reason against a live migration, empty for none.
     """
 
     instance_uuid: str

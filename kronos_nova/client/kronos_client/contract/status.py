@@ -78,12 +78,12 @@ class Losses(Response):
 
 class Aggregate(Response):
     """An aggregate in scope, with its last evaluation. ``reason`` explains the outcome of that
-    evaluation. ``window_opens_at`` is null while its moves may be started. ``health`` is from 0 to
-    100, or null where it is not known. ``immovable`` counts the servers that Nova does not migrate
-    live. ``repairs`` is the level of repairs of violated rules. ``domains`` maps each level of
-    failure domains, the largest first, to the number of domains that its hosts are in. ``losses``
-    has the results of judging the loss of its hosts, then of each level of failure domains; it is
-    empty where none was judged."""
+    evaluation. ``window_opens_at`` is the time at which its maintenance window opens; null while
+    moves may be started. ``health`` is from 0 to 100, or null where it is not known. ``immovable``
+    counts the servers that Nova does not migrate live. ``repairs`` is the level of repairs of
+    violated rules. ``domains`` maps each level of failure domains, the largest first, to the number
+    of domains that its hosts are in. ``losses`` has the results for losses of its hosts, then for
+    each level of failure domains; it is empty where no loss was judged."""
 
     name: str
     level: str
