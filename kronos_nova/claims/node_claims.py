@@ -2,8 +2,9 @@
 pure: it has no I/O and reads no clock.
 
 For an instance, a node may have a claim of the instance itself, a claim of a move (in or out), and
-*untracked* claims, which Nova's tracker does not count because they were prepared ahead or its
-audit did not find them. Together these are at most two claims, which differ in ``resize_target``.
+*untracked* claims. Nova's tracker does not count untracked claims, because they were prepared
+before a move or Nova's audit did not find them. A node has at most two claims of an instance, which
+differ in ``resize_target``.
 """
 
 import collections

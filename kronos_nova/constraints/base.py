@@ -27,7 +27,8 @@ class ConstraintRules:
         hard ones
     soft_groups_yield : soft server groups give way where a host could not be emptied otherwise
     vetoes : (instance uuid, host name) to the reason, from Nova's own scheduler
-    returns : (instance uuid, name of a host that the instance left not long ago)
+    returns : (uuid of an instance, name of a host that it left not long ago and may not return to
+        yet)
     closed_hosts : names of hosts that take no instance, whatever Nova says of them
     host_checks : the checks of servers against hosts that apply, some of
         :data:`kronos_nova.objects.host_checks.ALL_CHECKS`
@@ -48,7 +49,7 @@ class ConstraintRules:
 
 
 class Constraint(Protocol):
-    """Compiles one reason for which an instance may not go somewhere.
+    """Compiles one reason for which an instance may not go to a host.
 
     Use one of the rules in :mod:`kronos_nova.model.rules`. A reason that none of them can express
     is a :class:`~kronos_nova.model.rules.CallbackRule`, which is evaluated last.

@@ -32,8 +32,8 @@ Offer = TypeVar('Offer', bound=Hashable)
 
 
 class Isolation:
-    """Applies two of Nova's filters that read the metadata of aggregates, so that no planned move
-    is refused by them.
+    """Applies two of Nova's filters that read the metadata of aggregates, so that they refuse no
+    planned move.
 
     AggregateMultiTenancyIsolation: where a host's aggregates name projects in ``filter_tenant_id``
     (or keys that begin so), others stay out. AggregateInstanceExtraSpecsFilter: every extra spec
@@ -67,11 +67,10 @@ class Isolation:
 
 def _rule(wanted: Sequence[Wanted], offers: Sequence[Offer],
           admits: Callable[[Wanted, Offer], bool], why: Why) -> tuple[AllowedHosts, ...]:
-    """Return the rule that an instance may be only on hosts whose offer admits what it wants; empty
-    if every host admits every instance.
+    """Return the rule that an instance may only be on hosts whose offer satisfies its wants; empty
+    if every host satisfies every instance.
 
-    :param wanted: what each instance wants of a host; hashable, so that equal ones are compared
-        once
+    :param wanted: the wants of each instance; hashable, so that equal wants are compared once
     :param offers: the offer of each host, also hashable
     """
     kinds = {each: n for n, each in enumerate(dict.fromkeys(wanted))}
@@ -122,8 +121,8 @@ def _required(instance: Instance) -> Specs:
 def _admits(specs: Specs, properties: Properties) -> bool:
     """Return whether a host's aggregates have every wanted value.
 
-    Of the operators in Nova's extra specs only ``<or>`` is understood. With any other operator, the
-    host is not admitted: it is better to plan no move than one that Nova refuses.
+    Of the operators in Nova's extra specs only ``<or>`` is understood. With any other operator the
+    result is False, because planning no move is better than planning a move that Nova refuses.
     """
     offered = dict(properties)
     return all(not offered.get(key, frozenset()).isdisjoint(_values(value))

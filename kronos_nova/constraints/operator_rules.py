@@ -98,11 +98,12 @@ class _Subjects:
 
     def narrowed(self, relations: Collection[str],
                  yields: bool | None = None) -> tuple[np.ndarray, list[tuple[int, ...]]]:
-        """Return (intp (V,), sets): the position in ``sets`` of the rules that each instance is
-        subject to, and the sets, each a tuple of positions of rules. The first set is empty.
+        """Return (intp (V,), sets). ``sets`` are the distinct sets of rules to which an instance is
+        subject, each a tuple of positions of rules; the first set is empty. The array has for each
+        instance the position of its set in ``sets``.
 
-        :param yields: only rules that give way (True), or do not (False), where a host could not be
-            emptied otherwise; None for all
+        :param yields: True for only the rules that give way where a host could not be emptied
+            otherwise, False for only the other rules, None for all rules
         """
         chosen = {number for number, each in enumerate(self._placing)
                   if each.rule.relation in relations and yields in (None, each.rule.yields)}
@@ -141,11 +142,11 @@ def rule_groups(selections: Selections, vms: Sequence[str], hosts: Sequence[str]
                 moved: Mapping[str, str]) -> tuple[Group, ...]:
     """Make the groups of instances in a problem from rules about several servers.
 
-    A server that is migrating to a host of the problem counts there and is not movable. A server on
-    a host outside of the problem counts as well, if that host is in the same place, such as a rack,
-    as hosts of the problem.
+    A server that is migrating to a host of the problem counts on this host and is not movable. A
+    server on a host outside of the problem counts too, if its host is in the same place, such as a
+    rack, as a host of the problem.
 
-    :param moved: uuid to the present host, of instances that have left the host in the snapshot
+    :param moved: {uuid of an instance that has left its host in the snapshot: present host}
     """
     here, index = _positions(vms), _positions(hosts)
     arriving = selections.arriving
@@ -177,8 +178,9 @@ def _places(selections: Selections, level: str,
             hosts: Sequence[str]) -> tuple[dict[Place, int], np.ndarray | None]:
     """Return the failure domains of a level, such as racks, and which of them each host is in.
 
-    :returns: {place: index of its first host}; and intp (H,), the index of the first host in the
-        place of each host. The latter is None at the level of hosts, where each is its own place
+    :returns: {place: index of its first host}; and intp (H,), for each host the index of the first
+        host in the same place. The second result is None at the level of hosts, at which every host
+        is a place
     """
     if level == HOST:
         return {}, None

@@ -160,11 +160,11 @@ class _Question:
     def _seen_from_home(self, wanted: Sequence[Wanted], depends: Sequence[bool],
                         offers: Sequence[Offer], narrowed: Callable[[Wanted, Offer], Wanted]
                         ) -> tuple[np.ndarray, list[Wanted]]:
-        """Adapt the requirements that depend on what the server's own host offers. Returns (intp
+        """Adapt the requirements that depend on the offer of the server's own host. Returns (intp
         (V,), requirements): the position of each instance's requirement, and the distinct
         requirements.
 
-        :param depends: whether each requirement depends on it
+        :param depends: whether each requirement depends on the offer of the own host
         :param narrowed: (requirement, offer of the server's host) to the adapted requirement
         """
         kind, more = self._kind.copy(), list(wanted)

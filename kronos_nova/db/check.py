@@ -1,7 +1,8 @@
 """Invalid rows of the control database, which Kronos never writes itself, and their repair.
 
 Such rows come from a wrong clock, a restored backup, a broken disk or a change by hand. Services
-repair some of them on their own; the others block something for ever.
+repair some of these rows on their own. The other rows block the work on an object, such as a plan
+or a drain, for ever.
 """
 
 import dataclasses

@@ -2,8 +2,8 @@
 are deleted.
 
 A total grows in the transaction of the event that it counts, so that no event is missed or counted
-twice, whichever process dies. Only if the connection ends between a commit and its answer, the
-repeated transaction may count the event a second time.
+twice, whichever process dies. There is one exception: if the connection ends between a commit and
+its answer, the repeated transaction may count the event a second time.
 
 The table also has the figures of the last audit of allocations, which every audit replaces.
 """

@@ -37,8 +37,9 @@ class Cycles:
 
     @retried
     def due(self, aggregates, now, interval, favour=(None, 0)):
-        """Return those of ``aggregates`` that are due, in the same order: the last evaluation began
-        at least ``interval`` seconds ago, and no failure postponed the next one.
+        """Return those of ``aggregates`` that are due, in the same order. An aggregate is due if
+        its last evaluation began at least ``interval`` seconds ago, and no failure postponed the
+        next one.
 
         :param favour: (worker, seconds): an aggregate that another worker evaluated last is due
             this much later
@@ -58,8 +59,8 @@ class Cycles:
     def begin(self, aggregate, worker, now, interval, is_ordered=False):
         """Begin an evaluation, if the last one began at least ``interval`` seconds ago.
 
-        :param is_ordered: an operator waits for the evaluation, so failures postpone it by a few
-            intervals at most
+        :param is_ordered: whether an operator waits for the evaluation; failures then postpone it
+            by a few intervals at most
         :returns: whether the evaluation was begun; False where another worker was first or it is
             not due yet
         """
@@ -109,8 +110,8 @@ class Cycles:
 
     @retried
     def fail(self, aggregates, now, interval):
-        """Postpone the next evaluation of aggregates whose last one did not end because its process
-        died. Other aggregates are not changed.
+        """Postpone the next evaluation of aggregates whose last evaluation did not end because its
+        process died. Other aggregates are not changed.
 
         :param interval: seconds between evaluations that succeed; also the pause after the first
             failure

@@ -35,8 +35,8 @@ class Drains:
         stopped.
 
         :param refuse: function that is called with the names of the drained hosts, and raises an
-            error where the request makes no sense; it is called in the transaction that records the
-            request, so that the second of two simultaneous requests is refused because of the first
+            error where the request makes no sense. It is called in the transaction that records the
+            request. So of two simultaneous requests, the second may be refused because of the first
         :raises DrainPending: one of the hosts is being drained, or waits to be released
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:

@@ -158,8 +158,8 @@ def _add_loads(session, report, loads, since, now):
 
 
 def thinned(found: list[PastEvaluation], most: int) -> list[PastEvaluation]:
-    """Return at most ``most`` evaluations. Of each group of consecutive ones, the one whose
-    imbalance is farthest above its threshold is returned, so that no peak is lost.
+    """Return at most ``most`` evaluations. Consecutive evaluations are grouped, and from each group
+    the evaluation is returned whose imbalance is farthest above its threshold. So no peak is lost.
 
     :param most: at least 1
     """

@@ -1,5 +1,5 @@
-"""Leases of work that one process does for all, and that another process takes over when the first
-dies."""
+"""Leases of work that one process does for all processes. Another process takes the work over when
+the first one dies."""
 
 import datetime
 

@@ -1,12 +1,12 @@
-"""The time that all hosts share: the control database's.
+"""The time that all hosts share, which is the time of the control database.
 
-Times that several hosts compare are all taken from this clock, not from the clocks of hosts. Each
-process reads the time of the database every few seconds, and continues from it with its own
+Times that several hosts compare are all taken from this clock, and not from the clocks of hosts.
+Each process reads the time of the database every few seconds, and continues from it with its own
 monotonic clock. So a step of the host's clock has no effect.
 
 On SQLite, which serves one host, the database's clock is that host's. Each node of a Galera cluster
-has its own clock, so these times serve only for intervals of minutes and more. Whether a process
-lives is never decided by them (see kronos_nova.executor.liveness).
+has its own clock, so these times serve only for intervals of minutes and more. They never decide
+whether a process lives (see kronos_nova.executor.liveness).
 """
 
 import datetime

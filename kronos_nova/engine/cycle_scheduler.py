@@ -1,9 +1,9 @@
 """Starts cycles: decides which aggregates are due, and has a child process plan them.
 
-Reading a large cloud and planning for it take seconds of pure Python, which in this process would
-delay every RPC of the conductor, in any concurrency mode. A child has its own interpreter, returns
-its memory when it ends, and does not affect the conductor when it dies. After a cycle the child
-stays for a while, to plan the next one.
+Reading a large cloud and planning for it take seconds of pure Python. In the conductor's own
+process, this would delay every RPC, in any concurrency mode. A child process has its own
+interpreter, returns its memory when it ends, and does not affect the conductor when it dies. After
+a cycle the child stays for a while, to plan the next cycle.
 """
 
 import dataclasses

@@ -16,6 +16,6 @@ def collect_rarely():
 
 def exempt_loaded_objects():
     """Exempt all present objects from collection. Call it when everything is loaded, and before the
-    process ends. With Nova or Kronos' API in memory, each collection stops a process for more than
-    a tenth of a second, also the last one at its end."""
+    process ends. With Nova or Kronos' API in memory, each collection stops the process for more
+    than a tenth of a second. The last collection, when the process ends, does so too."""
     gc.freeze()

@@ -1,4 +1,5 @@
-"""Repeated work of a service whose problems are logged once and not every second."""
+"""Runs the repeated work of a service, and logs a problem of this work once instead of every
+second."""
 
 from oslo_config import cfg
 from oslo_db import exception as db_exc
@@ -19,8 +20,8 @@ class Guard:
         self._without_database = set()
 
     def run(self, part, work):
-        """Call ``work``, a part of the service. Log its problem once when it appears, and once when
-        it is gone.
+        """Call ``work``, a part of the service. A problem of the part is logged once when it
+        appears, and once when it is gone.
 
         An outage of the database is logged as one problem, even if several parts raise different
         errors.

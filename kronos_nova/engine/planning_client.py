@@ -1,8 +1,8 @@
 """Client of the planning process, which is started once and gets one order after another.
 
-A process that has planned plans again, because loading Nova takes seconds of CPU time, and data of
-placement can be kept. Each order is a line of JSON on its standard input. Each answer is a status
-on a separate pipe.
+The same process plans several cycles, because loading Nova takes seconds of CPU time, and because
+data from placement can be kept. Each order is a line of JSON on its standard input. Each answer is
+a status on a separate pipe.
 """
 
 import contextlib

@@ -1,4 +1,5 @@
-"""Delivery of the notifications that wait. One process sends them for all."""
+"""Delivery of the notifications that wait to be sent. One process sends the notifications of all
+processes."""
 
 import datetime
 from concurrent import futures

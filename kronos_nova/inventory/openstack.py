@@ -1,7 +1,7 @@
 """Reads the cloud through the public APIs of Nova and placement.
 
-Answers are read as JSON through openstacksdk's adapters. Its resource classes take some 3 ms for
-each server, which is minutes in a cloud of 30,000.
+Answers are read as JSON through openstacksdk's adapters. The SDK's resource classes take some 3 ms
+for each server, which is minutes in a cloud of 30,000 servers.
 """
 
 import collections
@@ -70,7 +70,7 @@ class OpenStackInventory:
         itself refuses a live migration to another cell.
 
         Only the hosts in scope are read from placement. Nova can list the servers of one host or of
-        all hosts, so all are listed, and those on other hosts dropped.
+        all hosts. So all servers are listed, and servers on other hosts are dropped.
 
         :param scopes: names of the aggregates whose hosts are wanted, or None for all hosts
         :param moves: as :class:`kronos_nova.inventory.base.InventorySource` says

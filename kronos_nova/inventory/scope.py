@@ -46,8 +46,8 @@ class HostScope:
 
 
 def unread(aggregates: Iterable[Aggregate], hosts: Mapping[str, str]) -> dict[str, str]:
-    """Return {aggregate or UNASSIGNED: sentence for a person} for those with hosts that could not
-    be read.
+    """Return {name: sentence for a person} for each aggregate with hosts that could not be read;
+    UNASSIGNED is the name of the pool.
 
     :param hosts: {name of an unread host: reason}
     """

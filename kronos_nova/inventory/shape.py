@@ -75,8 +75,8 @@ class SharingProvider:
 
 
 def refuse_silent_cells(services: Iterable[dict]):
-    """Refuse to continue while a cell is down: Nova's API lists the names of its hosts, but not
-    their hypervisors.
+    """Refuse to continue while a cell is down, because Nova's API then lists the hosts of the cell
+    without their hypervisors.
 
     :raises InventoryError: a cell is down
     """
@@ -88,8 +88,8 @@ def refuse_silent_cells(services: Iterable[dict]):
 
 
 def refuse_gaps(servers: Iterable[dict]):
-    """Refuse an answer with servers of a cell that is down: Nova gives only their uuids, and a plan
-    that does not know their hosts would be wrong.
+    """Refuse an answer with servers of a cell that is down. Nova only reports the uuids of these
+    servers, and a plan that does not know their hosts would be wrong.
 
     :raises InventoryError: a server without its host is listed
     """

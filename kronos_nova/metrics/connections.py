@@ -1,8 +1,8 @@
 """Connections that another thread can end at any time.
 
-A time-out of the requests library counts for each read of the socket. So a peer that sends a byte
-before each time-out is over (of a header, a chunk, a trailer or an interim response) keeps its
-reader waiting for ever. Only shutting the socket ends that.
+A time-out of the requests library applies to each read of the socket alone. So a peer that sends a
+byte before each time-out (of a header, a chunk, a trailer or an interim response) keeps its reader
+waiting for ever. Only shutting the socket ends this wait.
 """
 
 import contextlib

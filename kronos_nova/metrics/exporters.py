@@ -222,9 +222,9 @@ class _Series:
             self.targets[LIBVIRT] = tuple(_by_instance(self.guests[LIBVIRT]))
 
     def best(self):
-        """Return (mark, rivals). The mark is the (label, value) that selects this cloud's series;
-        None where none is needed, none helps or several fit equally. In the last case the rivals
-        are texts of these marks, otherwise empty."""
+        """Return (mark, rivals). The mark is the (label, value) that selects the series of this
+        cloud. It is None where no mark is needed or helps, and where several marks fit equally
+        well. ``rivals`` are texts of marks that fit equally well; empty in all other cases."""
         everything = self.found(None)
         if not self.may_be_of_several(everything):
             return None, ()
@@ -303,9 +303,10 @@ class _Series:
         return {host: frozenset(found[host]) for host in found.keys() & self.known}
 
     def fit(self, found):
-        """Return two numbers that are higher the better a mark fits: the number of targets that are
-        hosts, and the number of servers with the host that Nova has for them, minus the number of
-        servers with another host."""
+        """Return two numbers by which the fit of a mark is rated; higher numbers are better. The
+        first is the number of targets that are hosts. The second is the number of servers whose
+        series have the same host as Nova, minus the number of servers whose series have another
+        host."""
         place = {each.uuid: each.host for each in self.instances}
         right = [place[uuid] == host for host, uuids in found.guests.items() for uuid in uuids]
         return sum(len(each.hosts) for each in found.exporters), 2 * sum(right) - len(right)

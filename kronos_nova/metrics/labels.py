@@ -148,8 +148,8 @@ def case_remedy(hosts: Iterable[str]) -> str:
 
 
 def _propose(vector, host_label, hosts, matches, fold=_as_it_is):
-    """Return the Proposal that finds most hosts; of equal ones, the Proposal that changes the query
-    least. None where none finds more than ``matches``.
+    """Return the Proposal that finds the most hosts; of equal ones, the Proposal that changes the
+    query least. None where no Proposal finds more hosts than ``matches``.
 
     :param fold: applied to each value of a label
     """

@@ -112,9 +112,9 @@ class PrometheusClient:
         return self._deadline - now
 
     def _smoothed(self, query):
-        """Return the PromQL of a query, with smoothing if it is about load. An average of a
-        capacity would hide that a host was enlarged, and forecasts and histories are means
-        already."""
+        """Return the PromQL of a query, with smoothing if the query is about load. Other queries
+        are not smoothed: an average of a capacity would hide that a host was enlarged, and
+        forecasts and histories are means already."""
         if self._smoothing is None or query.kind in (HOST_CAPACITY, HISTORY, FORECAST):
             return query.promql
         window, step = self._smoothing

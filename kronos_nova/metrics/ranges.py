@@ -75,7 +75,7 @@ def ranges(promql: str) -> Iterator[RangeSelector]:
 
 
 def too_short(instant: Callable[[str], Vector], promql: str) -> Iterator[str]:
-    """Yield a sentence for each range of a query whose metric has samples, but too few in it.
+    """Yield a sentence for each range of a query in which the metric has some samples, but too few.
 
     :param instant: function that sends an instant query; a range whose query is not answered counts
         as long enough

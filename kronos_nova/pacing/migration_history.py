@@ -26,8 +26,8 @@ from kronos_nova.pacing.precopy import Copy
 
 
 def sharing(tries: Iterable[Mapping]) -> list[float]:
-    """Return a list with the mean number of moves on the busier of the source's and destination's
-    links during each move.
+    """Return a list with a number for each move: the mean number of moves that shared its link at
+    the source or that at the destination, whichever link had more.
 
     :param tries: moves, each with the keys ``source`` and ``destination``, and ``begun`` and
         ``ended`` in seconds
@@ -196,9 +196,9 @@ class MigrationHistory:
             and not self.copy(guest, '', '').forecast(self.bandwidth).converges)
 
     def _learn_writing(self, tries: Iterable[PastTry]) -> dict[str, tuple[float, float]]:
-        """Return {instance uuid: (part of its memory that is copied in the first round, write rate
-        in MiB per second)}. Only instances of which the hypervisor reported the copied memory are
-        in it."""
+        """Return {uuid of an instance: (part of its memory that is copied in the first round, write
+        rate in MiB per second)}. The result only has instances for which the hypervisor reported
+        the copied memory."""
         found = collections.defaultdict(list)
         for past in tries:
             lasted = past.seconds or past.lasted

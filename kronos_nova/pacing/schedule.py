@@ -48,8 +48,8 @@ class Job:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Links:
-    """Bandwidths in MiB a second: the maximum of one migration, and that of each host's link in
-    each direction.
+    """Bandwidths in MiB a second: the maximum of one migration (``stream``), and the bandwidth of
+    each host's link in each direction (``hosts``, for others ``default``).
     """
 
     stream: float
@@ -76,8 +76,8 @@ def best(jobs: Sequence[Job], caps: Caps, links: Links) -> Timeline:
     """Choose the schedule of some moves and return it.
 
     Where moves relieve hosts, the moves off the hottest host begin first, unless the schedule is
-    then longer than in the given order. Where moves have deadlines, the schedule with the least
-    delay is chosen, and otherwise the shortest.
+    then longer than with the given order of moves. Where moves have deadlines, the schedule with
+    the least delay is chosen; otherwise the shortest schedule is chosen.
     """
     floor = _Floor(jobs, caps, links)
     first_come = floor.play(_first_come)
@@ -148,8 +148,8 @@ class _Floor:
                           self._on(side, self.copied * some) / self.link)
 
     def _on(self, side: int, what: np.ndarray | None = None) -> np.ndarray:
-        """Return the sum of a figure over the moves of each host, or with None the number of these
-        moves, as (hosts,).
+        """Return, for each host, the sum of a figure over the moves of the host; without a figure,
+        the number of these moves.
 
         :param side: 0 for sources, 1 for destinations
         :param what: (n,), the figure of each move
@@ -205,8 +205,8 @@ class _Floor:
         return np.bincount(self.ends_at[side][under_way], minlength=len(self.link))
 
     def bandwidth(self, moves: np.ndarray, under_way: np.ndarray, more: int = 0) -> np.ndarray:
-        """Return the bandwidth of some moves, in MiB per second as float64. Each has an equal share
-        of its two links, and at most the maximum of one migration.
+        """Return the bandwidth of some moves, in MiB per second as float64. The moves on a link
+        share it equally, and a move gets at most the maximum of one migration.
 
         :param moves: positions of the moves
         :param under_way: bool (n,), True for the moves in progress
@@ -231,8 +231,9 @@ class _Floor:
                                                  strict=True)])
 
     def bottleneck(self, may: np.ndarray, waits: np.ndarray) -> np.ndarray:
-        """Return for each move that may begin the remaining seconds of work on the busier of its
-        hosts, or of the chain of moves that wait for it if this is longer, as float64.
+        """Return float64: for each move that may begin, the remaining seconds of work on the busier
+        one of its two hosts, or those of the chain of moves that wait for this move if they are
+        more.
 
         :param may: positions of the moves that may begin
         :param waits: bool (n,), True for the moves that have not begun
@@ -243,9 +244,9 @@ class _Floor:
         return found
 
     def crowding(self, may: np.ndarray, under_way: np.ndarray) -> np.ndarray:
-        """Return for each move that may begin the part of a link's bandwidth by which it would
-        overload the busier of its two links, as float64; 0 where neither is overloaded. The traffic
-        of a move is taken as its average without other moves."""
+        """Return float64: for each move that may begin, the part of a link's bandwidth by which the
+        move would overload the busier one of its two links; 0 where neither link is overloaded. The
+        traffic of a move is its average in a cloud without other moves."""
         found = np.zeros(len(may))
         for side in (0, 1):
             host = self.ends_at[side][may]
@@ -255,8 +256,8 @@ class _Floor:
 
 
 def _tails(jobs: Sequence[Job], alone: np.ndarray) -> np.ndarray:
-    """Return the seconds of each move plus those of the longest chain of moves that wait for it, as
-    float64 (n,).
+    """Return float64 (n,): the seconds of each move plus the seconds of the longest chain of moves
+    that wait for this move.
 
     :param alone: seconds of each move without others
     """

@@ -1,8 +1,9 @@
 """Comparison of allocations in placement with the hosts on which instances run by Nova's records.
 
-Every instance should have one allocation, of what it requests, on its host (and on sharing
-providers). A migration should have none, except while a move is in progress. An instance and its
-migrations are judged together as one *case*, because a repair may change the allocations of both.
+Every instance should have one allocation with the resources that it requests, on its host (and on
+sharing providers). A migration should have no allocation, except while a move is in progress. An
+instance and its migrations are judged together as one *case*, because a repair may change the
+allocations of both.
 """
 
 import collections
@@ -67,9 +68,9 @@ class Finding:
 
     @property
     def can_be_healed_unasked(self) -> bool:
-        """Return whether the finding may be healed without an operator, because Nova's records
-        alone decide the amounts. Other resource classes may belong to a service of which Nova has
-        no record."""
+        """Return whether the finding may be healed without an operator. This is the case where
+        Nova's records alone determine the right amounts. Other resource classes may belong to a
+        service of which Nova has no record."""
         if self.kind != MISMATCHED:
             return self.can_be_healed
         return self.can_be_healed and not self.needs_candidate and self.differing <= EVERY_SERVER
@@ -184,10 +185,10 @@ def is_in_flight(case: AuditCase, limits: AuditLimits) -> bool:
 
 
 def _goes_on(migration: Migration, instance: InstanceRecord, limits: AuditLimits) -> bool:
-    """Return whether a move may still change the host of the instance. A reset of the instance's
-    state by an operator does not end a move, and the guest continues to its destination. A resize
-    that waits to be confirmed changes the host no more, and a live migration does so only while the
-    instance is at its source."""
+    """Return whether a move may still change the host of the instance. A move does not end when an
+    operator resets the state of the instance; the guest continues to its destination. A resize that
+    waits to be confirmed no longer changes the host. A live migration changes the host only while
+    the instance is at its source."""
     if (migration.has_ended or migration.status == FINISHED or
             migration.settled_for >= limits.stalled):
         return False
@@ -318,9 +319,10 @@ def _differences(held, asked):
 
 
 def _corrected(held, asked):
-    """Return ``held`` with the requested amounts of wrong classes where a single provider has the
-    class. Other wrong classes are removed. Of a class outside EVERY_SERVER, too small an amount is
-    removed too, because it may be the rest of several allocations, such as one for each port."""
+    """Return ``held`` with corrected amounts. A wrong class that a single provider has gets the
+    requested amount. Other wrong classes are removed. In a class outside EVERY_SERVER, an amount
+    that is too small is removed too, because it may be the rest of several allocations, such as one
+    for each port."""
     wrong = _differences(held, asked)
     corrected = {}
     for uuid, amounts in held.items():

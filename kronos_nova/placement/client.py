@@ -106,7 +106,8 @@ class PlacementClient:
     def post(self, allocations: AllocationSet) -> None:
         """Send one ``POST /allocations``: all consumers change, or none does.
 
-        Repeating it is refused (:class:`ConsumerChanged`), as the generations have moved on.
+        Placement refuses a repetition of the same request (:class:`ConsumerChanged`), because the
+        generations have changed.
 
         :raises InvalidAllocations, InsufficientInventory, ConcurrentUpdate: nothing was changed
         :raises PlacementUnavailable: it is not known whether the allocations were changed
@@ -124,7 +125,7 @@ class PlacementClient:
         All of this is repeated after a conflict.
 
         The consumers are also read again after an answer was lost, so ``change`` must recognise its
-        own result. Returns what was posted, None if there was nothing to do.
+        own result. Returns the posted allocations; None if there was nothing to post.
 
         :raises ConcurrentUpdate, PlacementUnavailable: the last one, after all attempts
         """

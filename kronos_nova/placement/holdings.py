@@ -72,8 +72,9 @@ def untracked(items: Iterable, description: str, total: int) -> Iterable:
 
 
 def read(client: PlacementClient, track: Callable[..., Iterable] = untracked) -> Holdings:
-    """Read the allocations of each provider, several at a time. A change during the reading may be
-    seen in part, so examine a problem again before a repair.
+    """Read the allocations of each provider, several providers at a time. The result may have only
+    a part of a change that is made during the reading. So a problem has to be examined again before
+    it is repaired.
 
     :param track: as :func:`untracked`
     """

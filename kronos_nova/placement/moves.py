@@ -1,10 +1,12 @@
-"""The allocations of a move: the migration has the source's, the instance the destination's.
+"""The allocations of a move: the migration has those on the source, the instance those on the
+destination.
 
-:func:`start` gives the source's allocations to the migration and the destination's to the instance;
-:func:`revert` gives the source's back to the instance. Each is one ``POST /allocations``, and
-harmless when repeated. When a move succeeds, nova-compute deletes the migration's allocations. Both
-functions are for live and cold migrations and for resizes, to another host and to the same one,
-where placement checks the old and the new amounts against ``max_unit`` separately.
+:func:`start` gives the allocations on the source to the migration, and allocations on the
+destination to the instance. :func:`revert` gives the allocations on the source back to the
+instance. Each function sends one ``POST /allocations``, and is harmless when repeated. When a move
+succeeds, nova-compute deletes the migration's allocations. Both functions are for live and cold
+migrations and for resizes, to another host and to the same one, where placement checks the old and
+the new amounts against ``max_unit`` separately.
 
 :mod:`~kronos_nova.placement.ownership` says to whom an allocation belongs. Allocations on providers
 that both hosts share stay with the instance and are counted once; leftovers of earlier moves are

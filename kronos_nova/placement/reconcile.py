@@ -2,8 +2,8 @@
 
 Only instances with migrations that have not ended, or changed lately, are examined. An instance
 without a problem is examined again only when its migrations change. Everything else is left to an
-audit. One process reconciles at a time, but two do no harm: each change carries generations, and
-only one process can take a task from its dead worker.
+audit. Only one process is meant to reconcile at a time. Two processes do no harm, because each
+change carries generations, and only one process can take a task from its dead worker.
 """
 
 import dataclasses
