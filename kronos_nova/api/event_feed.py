@@ -1,9 +1,9 @@
 """Events for any number of listeners from one reader of the database.
 
-While there are listeners, a thread reads all objects that have events once a second, and keeps the
-events of changed ones. Each listener has a position among the kept events, so that a slow listener
-does not delay the others. A listener whose position is no longer kept gets the whole present state,
-as a new listener does.
+While there are listeners, a thread reads all objects that have events once a second, and keeps
+events about the objects that have changed. Each listener has a position among the kept events, so
+that a slow listener does not delay the others. A listener whose position is no longer kept gets the
+whole present state, as a new listener does.
 """
 
 import collections

@@ -1,8 +1,8 @@
 """Login of the page: kronos-api gets a token from keystone for a password, so that browsers do not
 need access to keystone.
 
-This gives no additional access: the request to keystone is made here and sent only to the address
-in nova.conf, and keystone decides as for any client.
+This gives no additional access. The request to keystone is made here and sent only to the address
+in nova.conf, and keystone decides as it does for any client.
 """
 
 import math

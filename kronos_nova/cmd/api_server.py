@@ -1,8 +1,9 @@
 """The HTTP server of ``kronos-api``: waitress with time limits for sending a request and for
 reading an answer.
 
-waitress accepts a limited number of connections. It closes silent connections, but not those that
-send or read a byte now and then. So a few hundred of these would make the server unreachable.
+waitress accepts a limited number of connections. It closes silent connections, but no connections
+that send or read a byte now and then. So without these time limits, a few hundred slow connections
+would make the server unreachable.
 """
 
 import resource

@@ -1,6 +1,6 @@
-"""Runs a maintenance: empties hosts, runs the hook on empty ones, and releases serviced ones.
+"""Runs a maintenance: empties hosts, runs the hook on empty hosts, and releases serviced hosts.
 
-The state is only in the control database, so a run that died is resumed where it was.
+The state is only in the control database, so a run whose process died continues where it ended.
 """
 
 import contextlib

@@ -1,9 +1,9 @@
 """The facts of the control database as metrics of Prometheus.
 
 Names and units follow https://prometheus.io/docs/practices/naming/. There are series of aggregates,
-policies, hosts and states, never one of an instance. Problems (a pause, a policy without data,
-evaluations that fail) have a series only while they last, so that aggregates without problems add
-none.
+policies, hosts and states, and none of instances. A problem (a pause, a policy without data,
+evaluations that fail) has a series only while it lasts, so that aggregates without problems add no
+series.
 """
 
 import collections

@@ -1,7 +1,7 @@
 """The rules that a destination has room for an instance, as placement and Nova count it.
 
-Placement: capacity in every resource class, and units that allow the amount for one consumer. Nova:
-NUMA cells with room for the cells of the instance, if it has any.
+Placement demands capacity in every resource class, and units that allow the amount for one
+consumer. Nova demands NUMA cells with room for the cells of the instance, if the instance has any.
 """
 
 import numpy as np

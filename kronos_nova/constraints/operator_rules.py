@@ -1,9 +1,9 @@
 """The rules of an operator: the hosts that servers may be on, the price of servers on hosts where
 rules do not want them, and the servers that are kept together or apart.
 
-Rules that name hosts become sets of hosts, rules about several servers become groups. A rule gives
-way where a host could not be emptied otherwise if the owners of servers decide which servers it
-selects, by their tags for example.
+Rules that name hosts become sets of hosts, and rules about several servers become groups. A rule
+whose servers are selected by something that their owners set, such as tags, gives way where a host
+could not be emptied otherwise.
 """
 
 import functools

@@ -1,12 +1,11 @@
 """Plans that empty drained hosts.
 
-A drain is planned by the same planners as an evaluation, from a DrainRequest. Cooldowns do not
-count; quarantines and refused moves do. A reason that does not keep a server on a disabled host
-does not keep one on a drained host either. Where a host could not be emptied otherwise, servers of
-other hosts are moved to make room. The allocated part of each host is an additional policy, whose
-load is always known. Moves must not exceed the room of a host, nor violate hard server groups,
-zones, isolation or Nova's filters. They may violate soft groups, which are a preference in Nova
-too.
+A drain is planned by the same planners as an evaluation, from a DrainRequest. Cooldowns are
+ignored; quarantines and refused moves are not. The same reasons keep a server on a drained host as
+on a disabled host. Where a host could not be emptied otherwise, servers of other hosts are moved to
+make room. The allocated part of each host is an additional policy, whose load is always known.
+Moves must not exceed the room of a host, nor violate hard server groups, zones, isolation or Nova's
+filters. They may violate soft groups, which are a preference in Nova too.
 """
 
 import collections

@@ -130,8 +130,9 @@ class CycleScheduler:
         """Lock the aggregates that are due and that no other worker has.
 
         Aggregates that share hosts are locked together. An aggregate with an approved plan does not
-        wait for the interval. An aggregate whose last evaluation failed is planned without others,
-        except those that it shares hosts with, so that another failure does not affect them.
+        wait for the interval. An aggregate whose last evaluation failed is only planned together
+        with the aggregates that it shares hosts with, so that another failure does not affect other
+        aggregates.
 
         :returns: names of the locked aggregates
         """

@@ -1,4 +1,4 @@
-"""Tasks, results and notifications over oslo.messaging. All of it works with native threads and
+"""Tasks, results and notifications over oslo.messaging. The module works with native threads and
 with eventlet."""
 
 import importlib

@@ -1,12 +1,12 @@
 """Expected durations of moves, learnt from past moves.
 
 Two figures are the same for all moves: the seconds before and after copying, and the bandwidth.
-They are fitted to the moves that have ended, by relative errors. The assumed values count as one
-more observation, and outliers count less (Huber). The dirty rate of a guest is estimated from the
-bytes copied beyond its memory. The difference that remains between a duration and this model is
-explained by three factors: of the memory size, of the pair of hosts and of the instance, learnt in
-this order. With *n* observations, the part *n* / (*n* + 2) of the observed difference is used
-(shrinkage as in empirical Bayes).
+Both figures are fitted to the moves that have ended, by relative errors. The values that are
+assumed without past moves count as one more observation, and outliers have less weight (Huber). The
+dirty rate of a guest is estimated from the bytes copied beyond its memory. The remaining difference
+between a duration and this model is explained by three factors, which are learnt in this order: one
+of the memory size, one of the pair of hosts, and one of the instance. With *n* observations, the
+part *n* / (*n* + 2) of the observed difference is used (shrinkage as in empirical Bayes).
 """
 
 import bisect

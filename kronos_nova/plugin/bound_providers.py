@@ -1,8 +1,8 @@
 """Resource providers of a host from which an instance's ports and PCI devices are allocated.
 
-Neutron and the hypervisor use the providers that were chosen when the instance was placed. If it
-were allocated on another provider, the one in use would seem free, and could be allocated a second
-time.
+Neutron and the hypervisor use the providers that were chosen when the instance was placed. If the
+instance had its allocation on another provider, the provider in use would seem free, and could be
+allocated a second time.
 """
 
 import collections

@@ -2,8 +2,8 @@
 
 Some of Nova's filters judge each candidate of a host and not only the host, because a PCI device
 may be in a NUMA node where the instance does not fit. Where the scheduler makes no claim, it does
-not return the candidates that passed. So the filters run once more here, for the host that it
-chose.
+not return the candidates that passed its filters. So the filters run once more here, for the host
+that the scheduler chose.
 """
 
 import functools
@@ -36,8 +36,8 @@ ALWAYS = (numa_topology_filter.NUMATopologyFilter, pci_passthrough_filter.PciPas
 def left_over(candidates: list[Candidate], spec, node) -> list[Candidate]:
     """Return the ``candidates`` that the filters pass, in the same order.
 
-    Returns all of them where no candidate passes: the scheduler, which chose the host, may run with
-    fewer filters, and nova-compute judges last.
+    All candidates are returned where none passes, because the scheduler that chose the host may run
+    with fewer filters. nova-compute makes the last check.
 
     :param spec: the RequestSpec
     :param node: callable that returns the ComputeNode of the host

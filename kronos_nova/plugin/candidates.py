@@ -125,8 +125,8 @@ def with_flavor_of(instance, spec):
     """Return ``spec`` (changed) with the flavor of an instance, and everything that follows from
     the flavor.
 
-    After a resize that failed in prep_resize Nova's RequestSpec has the flavor, the NUMA topology
-    and the PCI requests of the resize. The records of the instance are right.
+    After a resize that failed in prep_resize, Nova's RequestSpec has the flavor, the NUMA topology
+    and the PCI requests of the resize. The records of the instance have the right ones.
     """
     if spec.flavor.id != instance.flavor.id:
         spec.numa_topology = hardware.numa_get_constraints(instance.flavor, instance.image_meta)

@@ -82,8 +82,8 @@ def _first_service(context):
 def target_instance(context, uuid):
     """Target the context at the instance's cell.
 
-    :returns: whether the instance has a cell; an instance without a cell was never scheduled, or is
-        deleted
+    :returns: whether the instance has a cell; an instance that was never scheduled, or is deleted,
+        has none
     """
     try:
         mapping = objects.InstanceMapping.get_by_instance_uuid(context, uuid)

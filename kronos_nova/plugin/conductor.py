@@ -302,8 +302,9 @@ class Kronos:
         """Return whether this conductor runs Kronos. The conductor of a cell cannot see the whole
         cloud, so the other conductors run it.
 
-        At the level ``off`` the moves in progress are completed, and a command may set another
-        level. There is no work only where nova.conf has the level ``off`` and names no aggregate.
+        At the level ``off`` Kronos runs too, because moves in progress are completed, and a command
+        may set another level. It does not run where nova.conf has the level ``off`` and names no
+        aggregate.
         """
         group = self.conf.kronos
         has_work = group.automation != 'off' or aggregates.aggregates_in_scope(self.conf)

@@ -30,9 +30,9 @@ def _agreed(before):
 
 
 def _is_of_today(context, instance, before):
-    """Return whether a refusal may be due to servers that earlier moves of the plan bring to the
-    host or take away. The cause may be a PCI device or the NUMA topology of a leaving server, or a
-    server group that the instance shares with one of these servers."""
+    """Return whether servers that earlier moves of the plan bring to the host, or take off it, may
+    have caused a refusal. The cause may be a PCI device or the NUMA topology of a leaving server,
+    or a server group that the instance shares with an arriving or leaving server."""
     if not (before.arriving or before.leaving):
         return False
     try:

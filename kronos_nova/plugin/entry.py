@@ -2,8 +2,8 @@
 
 ``[oslo_messaging_notifications] driver = kronos`` makes every Nova service construct this driver in
 ``rpc.init()``, before the service looks up its manager class in ``nova.service.SERVICE_MANAGERS``.
-There the driver enters Kronos' managers. It runs in every service, before workers fork, so it
-imports next to nothing and starts no thread.
+The driver enters Kronos' managers into this mapping. The driver runs in every service, before
+workers fork, so it imports hardly anything and starts no thread.
 """
 
 import functools

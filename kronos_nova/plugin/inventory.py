@@ -261,8 +261,8 @@ class InProcessInventory:
 def aggregate_hosts():
     """Return {name of an aggregate: names of its hosts}.
 
-    Columns are read, because a conductor calls this for every evaluation and there may be thousands
-    of hosts.
+    Columns are read in place of Nova's objects, because a conductor calls this for every evaluation
+    and there may be thousands of hosts.
 
     :raises InventoryError: the API database cannot be read
     """

@@ -1,9 +1,10 @@
 """Live migration whose allocations change in one transaction.
 
-Nova's own task moves the source's allocations to the migration, has the scheduler claim the
-destination for the instance, and undoes both one after the other when something fails. In between
-the allocations are wrong, and they stay wrong if the process dies. Here the scheduler only chooses
-a host, and one ``POST /allocations`` changes the allocations of migration and instance.
+Nova's own task first moves the allocations on the source to the migration. It then has the
+scheduler claim the destination for the instance. When something fails, it undoes both one after the
+other. Between these steps the allocations are wrong, and they stay wrong if the process dies. Here
+the scheduler only chooses a host, and one ``POST /allocations`` changes the allocations of
+migration and instance.
 """
 
 from nova import availability_zones
@@ -133,8 +134,8 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         """Restore the allocations on the source. An error of the rollback is logged and left to the
         reconciler, because Nova has to report the error that caused the rollback.
 
-        Where the request to the source may have arrived, the allocations stay: the guest may be
-        moving, and needs what it holds at the destination.
+        Where the request to the source may have arrived, the allocations are not changed. The guest
+        may be moving, and then needs its allocations at the destination.
         """
         if self._may_be_told:
             LOG.warning('It is not known whether %s received the request for live migration %s. '

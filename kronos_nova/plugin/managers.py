@@ -1,8 +1,8 @@
 """The manager classes, under the names that :mod:`kronos_nova.plugin.entry` registers with Nova.
 
-Nova imports a manager's class by its dotted name. The names here are resolved at that moment, so
-that a service imports only its own part of Kronos, and so that Nova gets its own class where it
-lacks something that Kronos' class needs.
+Nova imports a manager's class by its dotted name. The names of this module are resolved at that
+moment, for two reasons. A service imports only its own part of Kronos. And the name stands for
+Nova's own class where Nova lacks something that Kronos' class needs.
 """
 
 import importlib

@@ -189,9 +189,9 @@ class CellRecords:
 
     @_answered()
     def end_stale(self, before):
-        """End live migrations in progress whose instance is on neither of the two hosts, or is
-        deleted: the source died, and the instance was evacuated. Cells that do not answer are left
-        out.
+        """End live migrations in progress whose instance is deleted, or is on neither of the two
+        hosts. The latter happens when the source dies and the instance is evacuated. Cells that do
+        not answer are left out.
 
         :param before: time; migrations that have changed since then are left alone
         :returns: uuids of the migrations that were ended

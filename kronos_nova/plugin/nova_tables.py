@@ -256,8 +256,9 @@ class InstanceReader:
 
     def _read_images(self, session, rows):
         """Read the properties of the images of instances that are new or have changed. An equal
-        image reference is not enough: a server that boots from a volume has none and may be rebuilt
-        from another image, and nova-manage changes properties."""
+        image reference is no proof that the properties are equal. A server that boots from a volume
+        has no reference and may be rebuilt from another image, and nova-manage changes
+        properties."""
         states = {row.uuid: (row.image_ref or '', row.updated_at) for row in rows}
         new = {uuid: state for uuid, state in states.items()
                if self._images.get(uuid, (None,))[0] != state}

@@ -53,9 +53,9 @@ class Reconciling:
         """Record a heartbeat of this worker, and reconcile recent migrations where that is due and
         no other worker does so.
 
-        If this worker recorded no heartbeat for a while, the others probably did not either. Then
-        reconciling waits until they have had time for a new one, so that none of them counts as
-        dead.
+        If this worker recorded no heartbeat for a while, the other workers were probably delayed
+        too. Reconciling then waits until they have had time for a new heartbeat, so that none of
+        them counts as dead.
 
         :raises PlacementError, InventoryError, DBError: the step failed; the next run covers the
             same time again
@@ -78,9 +78,9 @@ class Reconciling:
         self._go_on(now)
 
     def _go_on(self, now):
-        """Reconcile instances until the time of this tick is used up. Once all are reconciled, the
-        beginning of this run is saved, to which the next run looks back, unless an instance has to
-        be examined again."""
+        """Reconcile instances until the time of this tick is used up. Once all instances are
+        reconciled, the time at which this run began is saved, and the next run examines changes
+        since this time. The time is not saved if an instance has to be examined again."""
         work, self._work = self._work, None
         for _outcome in work:
             if timeutils.now() - now > BUDGET_SECONDS:

@@ -1,5 +1,5 @@
-"""Requests for room, recorded when Nova finds no host for new servers, so that the next ones like
-them find one."""
+"""Requests for room, recorded when Nova finds no host for new servers, so that later servers of the
+same flavor find a host."""
 
 import datetime
 
@@ -24,7 +24,7 @@ projects have a request. Not measured: the limit keeps a full cloud from filling
 def note(database, request_spec, hold_seconds):
     """Record a request for room for servers like those of ``request_spec``, unless one is open
     already. Nothing is recorded for a request that names a host, because room on another host does
-    not help it. An error here is logged and does not affect Nova's request.
+    not help such a request. An error here is logged and does not affect Nova's request.
 
     :param database: the control database, whose statements fail early rather than delay Nova's
         request

@@ -1,8 +1,8 @@
-"""Nova's resource tracker, extended to store the usage that it counts as claims.
+"""Nova's resource tracker, extended to store the counted usage as claims.
 
 Nova counts a node's usage in three places: for an instance, for a migration, and when a move is
-dropped. The overrides here call Nova's methods and store what these counted. All of them run under
-Nova's own lock, as does everything else here that touches the claims.
+dropped. The overrides here call Nova's methods and store the usage that these counted. All code
+here that uses the claims runs under Nova's own lock.
 """
 
 import dataclasses
@@ -194,9 +194,9 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         return claim
 
     def _forgotten(self, claims):
-        """Return the claims for which the audit found neither an instance nor a migration. A claim
-        that was stored and is no longer in the store was removed by an operator, and is left out. A
-        claim with a negative id was never in the store."""
+        """Return the claims for which the audit found neither an instance nor a migration. Claims
+        that were stored and are no longer in the store are left out, because an operator has
+        removed them. A claim with a negative id was never in the store."""
         rows = {claim.key: claim for claim in self.ledger.rows(claims.node)}
         unsaved = {key: claim for key, claim in claims.waiting.items()
                    if claim.id < 0 or not self.ledger.is_saved}
@@ -219,9 +219,9 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         return self.ledger.is_expired(claim, self.expiry)
 
     def _is_awaited(self, context, claim):
-        """Return whether the instance of a claim may still need the claim. It does not if it is
-        deleted, or on another host without a prepared move to this one. True for an instance that
-        Nova does not know."""
+        """Return whether the instance of a claim may still need the claim. An instance needs no
+        claim if it is deleted, or if it is on another host and no move to this host is prepared.
+        True for an instance that Nova does not know."""
         try:
             instance = objects.Instance.get_by_uuid(
                 context.elevated(read_deleted='yes'), claim.instance_uuid, expected_attrs=[])

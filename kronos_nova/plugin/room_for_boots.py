@@ -1,9 +1,9 @@
 """Release of allocations that keep room for certain servers, when such servers find no host.
 
 Placement does not know for which servers an allocation keeps room, so it refuses these servers too.
-Where the scheduler found no host and room is kept for such servers, the allocations of as many are
-removed, and the scheduler is asked once more. The next evaluation counts the servers that were
-started, and allocates again what they did not use.
+Where the scheduler found no host and room is kept for such servers, the allocations for as many
+servers are removed, and the scheduler is asked once more. The next evaluation counts the servers
+that were started, and makes the allocations again that they did not need.
 """
 
 from oslo_db import exception as db_exc

@@ -1,8 +1,8 @@
-"""nova-scheduler with Kronos: its manager, filter and weigher use measured load, operators' rules,
-held room, and which hosts are being emptied.
+"""nova-scheduler with Kronos. Its manager, filter and weigher use measured load, operators' rules,
+held room and the list of hosts that are being emptied.
 
-The manager reads these every few seconds. The filter and the weigher only use what it has read, so
-that scheduling never waits for another database.
+The manager reads these data every few seconds. The filter and the weigher only use the data that
+were read, so that scheduling never waits for another database.
 """
 
 import datetime

@@ -1,4 +1,4 @@
-"""Replay of a snapshot: it is planned as in an evaluation."""
+"""Replay of a snapshot, which plans for the recorded cloud as an evaluation does."""
 
 import dataclasses
 import pathlib

@@ -1,10 +1,11 @@
 """Settlement of live migrations that break off, depending on where the guest runs.
 
 Nova's compute manager relies on its driver, and the libvirt driver reports too little. After a
-rollback it raises the hypervisor's error again, so the manager sets an instance whose guest still
-runs to ERROR. It reports a guest that is gone from the source as moved, even where QEMU died. Where
-libvirt itself stops, nothing is rolled back. Here Nova's verdict, the status that it gives the
-migration, is held back until the hypervisors of both hosts have reported where the guest runs.
+rollback the driver raises the hypervisor's error again, so the manager sets an instance to ERROR
+although its guest still runs. The driver reports a guest that is gone from the source as moved,
+even where QEMU died. Where libvirt itself stops, nothing is rolled back. Here Nova's verdict, the
+status that it gives the migration, is held back until the hypervisors of both hosts have reported
+where the guest runs.
 
 Launchpad: no bug is known. Option: ``[kronos_fixes] broken_migrations``.
 """
@@ -371,9 +372,9 @@ class SettlesBrokenMigrations:
 
 
 def _ask_patiently(seconds, attempt, ask, *args, still=lambda state: False):
-    """Return the answer of ``ask``. It is called again while it raises an error, or while
-    ``still(answer)`` is true, because the answer will change. Return None where it still raises an
-    error after ``seconds``."""
+    """Return the answer of ``ask``. ``ask`` is called again while it raises an error, and while
+    ``still(answer)`` is true, which means that the answer will change. Return None where ``ask``
+    still raises an error after ``seconds``."""
     tries = tenacity.Retrying(
         stop=tenacity.stop_after_delay(seconds), wait=tenacity.wait_fixed(INTERVAL_SECONDS),
         retry=tenacity.retry_if_exception_type() | tenacity.retry_if_result(still),

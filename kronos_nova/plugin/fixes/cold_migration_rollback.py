@@ -1,7 +1,8 @@
 """Rollback of a cold migration or a resize that cannot begin.
 
-Nova's own rollback moves what the migration holds to the instance, also to one that was deleted
-meanwhile (bug 1848343), counts sharing providers twice, and continues where placement refuses.
+Nova's own rollback has three faults. It gives the migration's allocations to the instance even if
+the instance was deleted in the meantime (bug 1848343). It counts sharing providers twice. It
+continues where placement refuses the change.
 
 Launchpad: bug 1848343; the part of the repair in nova-compute is :mod:`kronos_nova.plugin.reverts`.
 Option: ``[kronos_fixes] cold_migration_rollback``.

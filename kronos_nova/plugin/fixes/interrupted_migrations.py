@@ -77,8 +77,8 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
 
     def _reset_live_migration(self, context, instance):
         """Call Nova's method, except for a migration that this service can end once it is up, or
-        that a conductor is preparing. Nova's method would clear the task_state too early, and set
-        an instance that has moved to ERROR."""
+        that a conductor is preparing. For such a migration, Nova's method would clear the
+        task_state too early, and set an instance that has moved to ERROR."""
         if not _is_on():
             super()._reset_live_migration(context, instance)
             return
@@ -99,9 +99,9 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
             self._interrupted.append(attempt)
 
     def _end_others(self, context, instance, attempt):
-        """End the live migrations of the instance from this host other than that of ``attempt``.
-        Otherwise they would seem to wait or to be in progress for ever. Without an ``attempt``, a
-        migration that is being copied is left to Nova."""
+        """End the live migrations of the instance from this host, except that of ``attempt``.
+        Migrations that are not ended would seem to wait or to be in progress for ever. Without an
+        ``attempt``, a migration that is being copied is left to Nova."""
         for migration in objects.MigrationList.get_by_filters(context, {
                 'instance_uuid': instance.uuid, 'source_compute': self.host,
                 'migration_type': migration_status.LIVE,

@@ -1,7 +1,7 @@
 """One row a claim, times with their offset, ids never given twice, room for a NUMA topology.
 
-Version 2 could keep a claim twice when nova-compute died between two writes: the later row is the
-one that counts.
+Version 2 could keep a claim twice when nova-compute died between two writes. Of two such rows the
+later one is kept.
 """
 
 import datetime
