@@ -150,8 +150,8 @@ class Cycle:
                 holds.note(each, used=used)
 
     def _kept_here(self, snapshot: Snapshot, options: EngineOptions) -> list[Hold]:
-        """Return the holds whose room is kept, without those of aggregates that are not evaluated
-        now, whose hosts were not read. Holds of aggregates that no longer exist are included."""
+        """Return the holds whose room is kept in the evaluated aggregates, and in aggregates that
+        no longer exist. Holds in other aggregates, whose hosts were not read, are left out."""
         known = {each.name for each in snapshot.aggregates}
         elsewhere = known - {*options.scopes(tuple(known))}
         return [each for each in self.cycle_ports.holds.in_states(hold.KEPT)

@@ -78,7 +78,7 @@ def lowering(rule: LossRule | None, moves: Iterable[PlannedMove]) -> dict[int, s
 def cut_plan(rule: LossRule | None, timely: TimelyPlan, pace: Pace,
              limits: Limits) -> TimelyPlan:
     """Return the plan without the moves that violate the rule, and without the moves that only help
-    together with these."""
+    together with such a move."""
     kept_back: dict[int, str] = {}
     while True:
         gone = lowering(rule, timely.moves)

@@ -177,8 +177,9 @@ def _reports(judge: failover.Failover, found: Iterable[JudgedLoss],
 
 
 def _badness(each: JudgedLoss) -> tuple[bool, int]:
-    """Return a rank of a loss by its verdict; larger is worse. A loss whose servers provably do not
-    fit elsewhere ranks above others, then the number of servers without a place counts."""
+    """Return a rank of a loss by its verdict; a larger rank is worse. A loss whose servers provably
+    do not fit elsewhere ranks above all others. Otherwise the loss with more servers without a
+    place ranks higher."""
     verdict = each.verdict
     return (verdict is not None and verdict.verdict == failover.DOES_NOT,
             len(verdict.left) if verdict else 0)

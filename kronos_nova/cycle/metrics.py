@@ -295,8 +295,8 @@ class _Weighed:
 
 def weigh(load: Load, feed: MetricsReader, occupied: Occupied,
           rules: belief.BeliefRules) -> Load:
-    """Add the weights of instances. Leave out hosts whose figures contradict Nova or those of their
-    servers, and policies whose profile does not fit their scores."""
+    """Add the weights of instances. Leave out hosts whose figures contradict Nova, or the figures
+    of the hosts' servers. Leave out policies whose profile does not fit their scores."""
     found = [_weigh(load, number, feed, occupied, rules) for number in range(len(load.policies))]
     kept = [number for number, each in enumerate(found) if not each.problem]
     policies = tuple(load.policies[number] for number in kept)

@@ -205,8 +205,9 @@ class Precheck:
         return found
 
     def refusals(self) -> tuple[Refusal, ...]:
-        """Return the refusals by instance, each with all hosts that refused its kind. Instances are
-        those that were refused, and all movable ones of a kind that was refused often enough."""
+        """Return the refusals by instance, each with all hosts that refused its kind. The instances
+        are those that were refused, and all other movable instances of a kind that was refused
+        often enough."""
         asked = {uuid for (uuid, _host), (_before, verdict) in self._verdicts.items()
                  if verdict.refused}
         movable = self._model.problem.movable
@@ -252,8 +253,8 @@ class Precheck:
 
 
 def _covers(asked: Before, before: Before) -> bool:
-    """Return whether an answer for one state holds for another: the same instances have left, and
-    no more instances of the kind have arrived."""
+    """Return whether an answer of the scheduler for one state is valid for another state: the same
+    instances have left, and no more instances of the kind have arrived."""
     return asked.leaving == before.leaving and asked.alike >= before.alike
 
 

@@ -188,8 +188,8 @@ class Gain:
 
 
 def is_restrained(problem: Problem) -> bool:
-    """Return whether the loads of a problem are likely ones, with variances, instead of the
-    measured ones."""
+    """Return whether the loads of a problem are likely loads with variances, and not measured
+    loads."""
     return problem.variances is not None
 
 

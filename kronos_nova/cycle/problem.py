@@ -326,7 +326,7 @@ def _arriving(scope: Scope, snapshot: Snapshot) -> np.ndarray:
 
 def _left_out(policies: Sequence[Policy], hosts: int) -> np.ndarray | None:
     """Return intp (P,): the number of available hosts that each policy leaves out of its imbalance
-    at each end; None where none leaves any out."""
+    at each end; None where no policy leaves hosts out."""
     left_out = np.array([policy.left_out(hosts) for policy in policies], dtype=np.intp)
     return left_out if left_out.any() else None
 

@@ -103,8 +103,8 @@ class RoomRequests:
 
     def _unless_lowering(self, hold: Hold, found: RoomPlan, snapshot: Snapshot,
                          planner_ports: PlannerPorts) -> RoomPlan:
-        """Return the plan, without its moves where these would leave fewer losses of hosts covered
-        and the hold is not forced."""
+        """Return the plan. If its moves would leave fewer losses of hosts covered, and the hold is
+        not forced, the plan is returned without moves."""
         rule = None if hold.is_forced else loss_rule.rule_of(
             snapshot, self.policies, self.options, planner_ports)
         lowering = loss_rule.lowering(rule, planned(found.moves, ''))

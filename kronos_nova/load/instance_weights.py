@@ -205,8 +205,8 @@ def measured(policy: Policy, samples: Mapping[str, list[ProfileSample]],
 
 
 def _at(samples: Sequence[ProfileSample], host: str) -> list[float]:
-    """Return the values of an instance's samples on its host; where there are none, as for an
-    instance that has just been moved, its values on other hosts."""
+    """Return the values of an instance's samples on its host. Where there are none, as for an
+    instance that has just been moved, return its values on other hosts."""
     here = [value for value, on in samples if on == host]
     return here or [value for value, _host in samples]
 

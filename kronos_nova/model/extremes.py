@@ -74,7 +74,7 @@ class Extremes:
 
     def at_best(self, vms: np.ndarray) -> np.ndarray:
         """Return float64 (n, P): a lower bound of the imbalances after moves of these instances to
-        any host except those of :attr:`low_ends`."""
+        hosts that are not in :attr:`low_ends`."""
         return self._after([(self.vm_host[vms], vms, -1)])
 
     def _after(self, changes: Sequence[Change]) -> np.ndarray:
@@ -128,8 +128,8 @@ class Extremes:
     @staticmethod
     def _beyond(ends: np.ndarray, scores: np.ndarray, default: float,
                 touched: Sequence[Index]) -> np.ndarray:
-        """Return the score of the most extreme host of ``ends`` that none of the moves changes;
-        ``default`` where all are changed."""
+        """Return the score of the most extreme host of ``ends`` whose score the moves do not
+        change; ``default`` where they change all scores."""
         result = np.asarray(default)
         for host in ends[::-1]:
             untouched = touched[0] != host

@@ -157,8 +157,8 @@ class GroupCounts:
         return np.where(found, self._counts[place], 0)
 
     def _is_needed(self, groups: np.ndarray, hosts: np.ndarray) -> np.ndarray:
-        """Return bool (n,): whether the place of a host is the last one that the group may have, in
-        the order of members, and all further places have fewer members."""
+        """Return bool (n,): whether the place of a host is the last place that the group may use,
+        in the order of the number of members, and all further places have fewer members."""
         return (self.on(groups, hosts) == self._last[groups]) & (
             self._next[groups] < self._last[groups])
 

@@ -147,7 +147,8 @@ def cells(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndar
 def settled(hosts: Sequence[Host], instances: Sequence[Instance], vm_host: np.ndarray,
             packs: bool = False) -> tuple[list[Host], list[Instance]]:
     """Place instances one after the other in the NUMA cells that Nova would choose. Returns the
-    hosts and the instances afterwards. The hosts must not count any of the instances before."""
+    hosts and the instances with these placements. The given hosts must not count any of the
+    instances yet."""
     found = cells(hosts, instances, vm_host, packs, range(len(instances)))
     if found is None:
         return list(hosts), list(instances)
@@ -253,8 +254,8 @@ class CellUse:
             outdated.add(host)
 
     def _again(self, vm: int, host: int) -> tuple[Place, ...]:
-        """Return the places that an instance had before any move, if ``host`` is its host before
-        any move and they are free; () otherwise."""
+        """Return the places that an instance had before any move, if ``host`` was its host then and
+        the places are free; () otherwise."""
         cells = self.cells
         places = cells.home.get(vm, ()) if cells.home_host[vm] == host else ()
         parts, at = cells.parts[cells.kind[vm]], np.array([host])

@@ -297,8 +297,9 @@ class GroupPolicy(Rule):
         return dataclasses.replace(self, forbids=self.forbids & self.firm)
 
     def together_only(self, memberships: 'Memberships') -> 'GroupPolicy':
-        """Return a copy of the rule for groups whose members are kept together. It is for moves
-        that are judged alone: whether members are apart depends on the other moves."""
+        """Return a copy of the rule that only applies to groups whose members are kept together.
+        The copy is used for moves that are judged alone, because other moves decide whether members
+        are apart."""
         return dataclasses.replace(self, forbids=self.forbids & ~memberships.anti)
 
     def why(self, state: 'State', vm: int, host: int) -> str:
@@ -334,7 +335,8 @@ class GroupPolicy(Rule):
     def allows_groups(self, state: 'State', groups: np.ndarray, vms: np.ndarray, hosts: np.ndarray,
                       others: Sequence[ArrayMove] = ()) -> np.ndarray:
         """Return bool (n,): whether each group allows its member on the host. For groups that are
-        kept together other moves are not counted, because these are not additive."""
+        kept together, other moves are not counted, because the rule about such groups is not
+        additive."""
         counts, members = state.groups, state.model.memberships
         there, place = counts.on(groups, hosts), members.place(groups, hosts)
         inside = there

@@ -394,8 +394,8 @@ def servers_of(moves: Iterable[PlannedMove]) -> set[str]:
 
 
 def hosts_of(scores: Iterable[HostScore]) -> dict[str, int]:
-    """Return two numbers by key: of hosts that have scores (``hosts``), and of those whose score is
-    hot in some policy (``hot_hosts``)."""
+    """Return two numbers by key: the number of hosts that have scores (``hosts``), and the number
+    of hosts that are hot in some policy (``hot_hosts``)."""
     return {'hosts': len({score.host for score in scores}),
             'hot_hosts': len({score.host for score in scores if score.value > HOT_SCORE})}
 

@@ -112,8 +112,8 @@ class BestMove:
         return np.where(self.is_forced | delta.accepted, delta.decrease, -np.inf)
 
     def _near(self, bounds: np.ndarray, vms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return (bounds, instances) without those whose bound shows that none of their moves may
-        be chosen, the largest bound first."""
+        """Return (bounds, instances), the largest bound first. Instances whose bound shows that
+        none of their moves may be chosen are left out."""
         near = self._matters(bounds)
         order = np.argsort(-bounds[near], kind='stable')
         return bounds[near][order], vms[near][order]

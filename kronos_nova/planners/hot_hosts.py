@@ -52,8 +52,8 @@ class Marks:
 
 
 def servers_share(state: State) -> np.ndarray:
-    """Return float64 (H, P): the sum of the load of each host's servers; inf where the load of one
-    is not known."""
+    """Return float64 (H, P): the sum of the loads of each host's servers; inf where the load of a
+    server is not known."""
     problem = state.problem
     shares = problem.weights * problem.host_scale[state.vm_host]
     together = np.zeros(state.scores.shape)

@@ -450,7 +450,7 @@ class Leveling:
 
     def _best_of_all(self) -> list[tuple[int, int]] | None:
         """Return [(instance, destination)] of the best move or swap of the host with the largest
-        excess that has one; None if no host has one."""
+        excess for which a move or swap helps; None if nothing helps for any host."""
         for host in np.argsort(-self.excess, kind='stable').tolist():
             if self.excess[host] <= TOLERANCE:
                 break
@@ -460,8 +460,8 @@ class Leveling:
         return None
 
     def _best_move(self, host: int) -> list[tuple[int, int]] | None:
-        """Return [(instance, destination)] of the best move off or onto a host; None if none
-        helps."""
+        """Return [(instance, destination)] of the best move off or onto a host; None if no such
+        move helps."""
         found = [self._off(host)]
         if (self.scores[:, host] < self.band.low - TOLERANCE).any():
             found.append(self._onto(host))
@@ -549,8 +549,8 @@ class Leveling:
         return not self.space.spacing or self.space.keeps_apart(vm, host, self.place)
 
     def _best_swap(self, host: int) -> list[tuple[int, int]] | None:
-        """Return [(instance, destination)] of the best swap of two instances of which one is on a
-        host; None if none helps."""
+        """Return [(instance, destination)] of the best swap of an instance of a host with an
+        instance of another host; None if no such swap helps."""
         if not 0 < len(self.residents[host]) < len(self.place):
             return None
         here = np.array(self.residents[host], dtype=np.intp)
@@ -651,7 +651,7 @@ class Leveling:
 
     def sequence(self) -> list[tuple[int, int]]:
         """Return the moves of the way in the order in which they are to be made. Moves of the host
-        with the largest excess come first; of several, the one that removes most excess."""
+        with the largest excess come first, and of these the move that removes most excess."""
         goals, vms = self.place.copy(), self.moved
         for vm in vms:
             self.move(int(vm), int(self.home[vm]))

@@ -57,8 +57,8 @@ class Ordering:
         self.done.append((vm, host))
 
     def do_meant(self, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Make the moves for which Nova chooses the intended parts of hosts, one after the other,
-        while there is one. Returns the moves that are left."""
+        """Make moves for which Nova chooses the intended parts of hosts, one after the other, until
+        no such move is possible. Returns the moves that are left."""
         waiting = np.array(moves, dtype=np.intp).reshape(-1, 2)
         while len(waiting) and (possible := self._first_meant(waiting)) is not None:
             self.do(*waiting[possible].tolist())

@@ -183,8 +183,8 @@ class Emptying:
         return self.rated >= self.effort or self.limits.is_over
 
     def _next(self, given_up: set[int]) -> int | None:
-        """Return the host that costs least to empty, of the hosts whose emptying the budget and the
-        room of others permit; None if there is none."""
+        """Return the host that costs least to empty. Only hosts count that the budget and the room
+        of other hosts permit to empty; None if there is no such host."""
         packing, count = self.packing, len(self.space.hosts)
         on = packing.place
         stays = ~packing.moved
@@ -249,8 +249,9 @@ class Emptying:
         return False
 
     def _fit(self, vm: int, swaps: BundleSwaps) -> bool:
-        """Put an instance on a host where it fits: its original host, else the one where least
-        usable room is lost, of equal ones the fullest. Returns whether it fits anywhere."""
+        """Put an instance on a host where it fits: its original host, or else the host where least
+        usable room is lost, and of equal hosts the fullest. Returns whether the instance fits on
+        any host."""
         packing = self.packing
         hosts = np.flatnonzero(packing.has_room(vm))
         if not len(hosts):

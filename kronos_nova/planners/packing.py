@@ -78,7 +78,7 @@ class Packing:
 
 
 def _distinct(free: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return free room and sizes without the columns that repeat another one. A policy on an
+    """Return free room and sizes without the columns that repeat another column. A policy on an
     allocated resource, for example, has the same column as the resource itself."""
     rounded = np.round(np.vstack([free, size]), 12)
     first = np.sort(np.unique(rounded, axis=1, return_index=True)[1])

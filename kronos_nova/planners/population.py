@@ -363,8 +363,8 @@ class Swaps:
                 np.stack(rights, axis=3).transpose(0, 2, 3, 1))
 
     def _alone(self) -> np.ndarray:
-        """Return float32 (n, a, b): the cost of undone moves, and NEVER for pairs that are no swap
-        and for two moves where the budget leaves one."""
+        """Return float32 (n, a, b): the cost of undone moves. It is NEVER for pairs of items that
+        are no swap, and for swaps of two moves where the budget only leaves one move."""
         second_alone = self.regret * self.arrives
         second_alone[self.there == self.here] = NEVER
         is_short = self.owner.left[:, None] < 2

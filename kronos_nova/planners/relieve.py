@@ -232,8 +232,8 @@ class _Host:
             -float((self.share[vm, self.hot] / wanted).max()) / max(int(memory[vm]), 1), vm))
 
     def _as_far_as_possible(self, excess: np.ndarray) -> list[tuple[int, int]]:
-        """Return moves of single instances, of those for which there is a place, until the host is
-        at its target or no instance is left."""
+        """Return moves of single instances until the host is at its target or no further instance
+        finds a place."""
         moves: list[tuple[int, int]] = []
         left = excess
         is_by_server = (excess <= TOLERANCE).all()
@@ -250,7 +250,7 @@ class _Host:
 
     def _placed(self, vms: Sequence[int]) -> list[tuple[int, int]] | None:
         """Choose a destination for each of some instances, the heaviest first: the host that is
-        furthest below its targets then. None if one of them finds no place."""
+        furthest below its targets after the move. None if an instance finds no place."""
         moves = []
         for vm in sorted(vms, key=lambda vm: (-float(self.share[vm, self.hot].max()), vm)):
             place = self._place(vm)

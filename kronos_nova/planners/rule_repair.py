@@ -185,8 +185,8 @@ def _must(state: State, model: Model) -> Choice | None:
 
 
 def _saving(state: State) -> np.ndarray:
-    """Return intp: the movable instances whose violated preferences cost less on another host,
-    those that save most for their size first."""
+    """Return intp: the movable instances whose violated preferences would cost less on another
+    host. The instances that save most for their size come first."""
     problem, preferences = state.problem, state.model.prices.preferences
     if preferences is None or not problem.available.any():
         return np.zeros(0, dtype=np.intp)

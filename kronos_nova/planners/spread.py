@@ -155,8 +155,8 @@ def is_tight(space: SearchSpace) -> bool:
 
 def best_orderable(space: SearchSpace, found: Incumbents, limits: Limits,
                    known: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the best plan that has an order. This is ``known`` or, where that is far from the best
-    end state, one that an integer program with rounds finds."""
+    """Return the best plan whose moves have an order. This is ``known`` or, where ``known`` is far
+    from the best end state, a plan that an integer program with rounds finds."""
     best = best_possible(space, found, limits, [[], known])
     for rounds in ROUNDS:
         reached = space.state.after(best).objective()
@@ -171,7 +171,7 @@ def best_orderable(space: SearchSpace, found: Incumbents, limits: Limits,
 
 def is_stuck(state: State, moves: list[tuple[int, int]], found: Incumbents) -> bool:
     """Return whether an end state was found that is better, by more than :data:`STUCK`, than the
-    one that the moves lead to."""
+    end state of the moves."""
     return state.after(moves).objective() > found.best.cost + STUCK
 
 
@@ -237,8 +237,9 @@ def hosts_that_matter(state: State, budget: int) -> np.ndarray:
 
 def best_possible(space: SearchSpace, found: Incumbents, limits: Limits,
                   known: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
-    """Return the best of the found plans that has an order, or the part of a plan that has one. If
-    none is better, return the best of the ``known`` plans, which are possible."""
+    """Return the best of the found plans whose moves have an order, or the part of such a plan
+    whose moves have one. If this is no better than the ``known`` plans, which are possible, return
+    the best of these."""
     state = space.state
     ends = [(end.cost, [(int(space.vms[vm]), int(space.hosts[host])) for vm, host in end.plan])
             for end in found.kept]

@@ -228,8 +228,8 @@ class Policy(pydantic.BaseModel):
 
     @property
     def is_forecast_by_vm(self) -> bool:
-        """Return whether the forecast is of the loads of instances; False where it is of hosts, or
-        there is none."""
+        """Return whether the policy has a forecast of the loads of instances; False for a forecast
+        of the loads of hosts, and without a forecast."""
         return (self.vm_profile_query is not None and self.forecast is not None
                 and not self.forecast.host_query)
 

@@ -161,8 +161,8 @@ def _lowered(rule: LossRule, moves: Iterable[PlannedMove], before: Sequence[Loss
 
 
 def _with_it(move: PlannedMove, moves: Iterable[PlannedMove]) -> list[PlannedMove]:
-    """Return a move, the moves that help only together with it, and the moves that wait for one of
-    these."""
+    """Return a move, the moves that help only together with it, and the moves that wait for any of
+    these moves."""
     out = {each.order for each in moves if each.order == move.order or (
         move.group is not None and each.group == move.group)}
     for each in moves:
