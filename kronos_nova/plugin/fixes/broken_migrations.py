@@ -48,6 +48,9 @@ INTERVAL_SECONDS = 0.5
 """Seconds between two queries of a guest's state. Raised, a repair ends later; lowered, libvirt has
 more queries. Not measured."""
 
+# Compared by name, because there are compute hosts without libvirt.
+LIBVIRT_ERROR = 'libvirtError'
+
 DEAD = (power_state.SHUTDOWN, power_state.CRASHED)
 
 _MANAGER = 'nova.compute.manager:ComputeManager'
@@ -81,6 +84,7 @@ class Attempt:
     transfer. ``status`` is the status with which Nova wants to end the migration. ``is_error`` is
     true if Nova wants the instance to be in ERROR. ``fate`` is a sentence about the end of the
     guest's transfer, None until this is known. ``error`` is the exception that ended the migration.
+    ``is_rolled_back_by_driver`` is true if the migration was rolled back before the driver raised.
     """
 
     context: object
@@ -94,6 +98,7 @@ class Attempt:
     has_left: bool = False
     is_completed: bool = False
     is_rolled_back: bool = False
+    is_rolled_back_by_driver: bool = False
     status: str | None = None
     is_error: bool = False
     fate: str | None = None
@@ -109,8 +114,14 @@ class Attempt:
     @property
     def is_settled(self):
         """Return whether the migration is rolled back and the state of its guest known, so that
-        Nova need not set the instance to ERROR, whatever the driver raised."""
-        return self.is_rolled_back and self.fate is not None
+        Nova need not set the instance to ERROR. Where the driver rolled nothing back and raised an
+        error that is neither Nova's nor the hypervisor's nor an outage, Nova sets the instance to
+        ERROR, because an operator should look.
+        """
+        return self.is_rolled_back and self.fate is not None and (
+            self.is_rolled_back_by_driver or self.error is None
+            or isinstance(self.error, nova_exception.NovaException)
+            or type(self.error).__name__ == LIBVIRT_ERROR or outages.is_outage(self.error))
 
     def runs(self, state):
         """Return whether a power state is that of the running guest: running, or paused where the
@@ -245,7 +256,7 @@ class SettlesBrokenMigrations:
     # Settlement in place of Nova's verdict
 
     def _end(self, attempt, error):
-        attempt.error = error
+        attempt.error, attempt.is_rolled_back_by_driver = error, attempt.is_rolled_back
         self._settle(attempt)
         _tell(attempt)
         self._conclude(attempt)
