@@ -45,7 +45,7 @@ SHORT_PATIENCE = 1
 slow cell counts as unreachable. Not measured."""
 
 
-class Records(NamedTuple):
+class HostRecords(NamedTuple):
     """Records of cells about hosts and their instances.
 
     nodes : (Node, name of its cell)
@@ -172,7 +172,7 @@ class InProcessInventory:
         ).with_moves_under_way(records.moves)
 
     def _read_cells(self, context, wanted):
-        """Return (Records of all cells that answer, {host: why it was not read})."""
+        """Return (HostRecords of all cells that answer, {host: why it was not read})."""
         everywhere = cells.mappings(context)
         # Cells have less time to answer after a reading in which one did not.
         alive, silent = cells.answering(context, everywhere,
@@ -189,8 +189,8 @@ class InProcessInventory:
             raise exception.InventoryError(problem='no cell answers')
         unread = {each.host: f'cell {cells.name(cell)} does not answer' for cell in silent
                   for each in objects.HostMappingList.get_by_cell_id(context, cell.id)}
-        return Records(*(list(itertools.chain(*kind))
-                         for kind in zip(*parts, Records(), strict=True))), unread
+        return HostRecords(*(list(itertools.chain(*kind))
+                         for kind in zip(*parts, HostRecords(), strict=True))), unread
 
     def _pools(self, raw, servers):
         """Return {host: its Pools}, without the hosts whose devices cannot be read; empty where no
@@ -220,7 +220,7 @@ class InProcessInventory:
             # Nova's Service object caches one version for all cells, so the cell's database is
             # read.
             oldest = main_db.service_get_minimum_version(cell_context, ['nova-compute'])
-        return Records(
+        return HostRecords(
             nodes=[(node, cells.name(cell)) for node in found], servers=servers, moves=here,
             versions=[version for version in oldest.values() if version],
             numa_cells=[*cells_of.items()], devices=raw)
