@@ -122,8 +122,11 @@ class _Checks:
         self.rows.append(Finding(name, state, ' '.join(detail.split())))
 
 
-def examine(conf, role: roles.Role) -> Report:
-    """Run the checks of a host of a role on everything that ``conf`` names."""
+def examine(conf, role: roles.Role, reach: 'Reach') -> Report:
+    """Run the checks of a host of a role on everything that ``conf`` names.
+
+    :param reach: access to Nova and placement for the role
+    """
     checks = _Checks(api_checks.skips(conf) | role.skips)
     check = checks.check
     check('options', lambda: _options(conf, role))
@@ -132,7 +135,6 @@ def examine(conf, role: roles.Role) -> Report:
     windows = check('windows', lambda: _windows(conf, time.time()))
     policy_set = check('policies', lambda: _policies(conf))
     client = check('prometheus', lambda: _prometheus(conf), _readable(conf, prometheus.GROUP))
-    reach = Reach(role)
     check('placement', lambda: _placement(reach))
     snapshot = check('nova', lambda: _nova(reach))
     check('scope', lambda: _scope(conf, snapshot), ('Nova', snapshot))

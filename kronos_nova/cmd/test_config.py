@@ -56,8 +56,10 @@ class TestConfig(program.Report):
             raise program.Refused(program.USAGE, f'{NAME}: {error}') from error
         name = parsed_args.role or roles.guess(conf)
         role = roles.role(name, conf, parsed_args)
-        self.proposal = _propose(conf, role, parsed_args) if parsed_args.propose else None
-        report = checks.examine(conf, role)
+        # A process can read nova.conf into Nova's own configuration once only.
+        reach = checks.Reach(role)
+        self.proposal = _propose(conf, reach, parsed_args) if parsed_args.propose else None
+        report = checks.examine(conf, role, reach)
         self.code = STATUS[report.state]
         self.report = report
         return self.dict2columns({
@@ -104,13 +106,13 @@ def main(argv=None):
     return program.run(TestConfig, NAME, argv)
 
 
-def _propose(conf, role, parsed_args):
+def _propose(conf, reach, parsed_args):
     """Write the proposed policies file, and make it the one that is checked."""
     if parsed_args.recipe not in proposal.recipes():
         raise program.Refused(program.USAGE, f'{NAME}: there is no recipe {parsed_args.recipe}; '
                               f'there are {", ".join(proposal.recipes())}')
     try:
-        made = proposal.make(conf, prometheus.from_conf(conf), checks.Reach(role).read(),
+        made = proposal.make(conf, prometheus.from_conf(conf), reach.read(),
                              parsed_args.recipe, parsed_args.match)
         proposal.write(parsed_args.propose, made.text)
     except Exception as error:  # libraries raise many kinds of errors for a wrong configuration

@@ -38,9 +38,18 @@ def _as_list(value: Any) -> Any:
 
 _UUID = re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}', re.IGNORECASE)
 
+class _OneOrMore:
+    """Metadata of a list, by which the JSON schema also takes one name in place of the list."""
+
+    @staticmethod
+    def __get_pydantic_json_schema__(core_schema: Any, handler: Any) -> dict[str, Any]:
+        of_list = handler(core_schema)
+        return {'anyOf': [of_list['items'], of_list]}
+
+
 Words = Annotated[tuple[Annotated[str, pydantic.Field(min_length=1)], ...],
                   pydantic.Field(min_length=1, max_length=MOST_NAMES),
-                  pydantic.BeforeValidator(_as_list)]
+                  pydantic.BeforeValidator(_as_list), _OneOrMore]
 """The type of a value that is a list of names, or one name."""
 
 

@@ -3,8 +3,8 @@ the loader.
 
 A schema cannot express some checks. Only the loader checks that names are unique, that a target is
 below its high mark, that a file has only one mode, and that the weights of the enabled policies sum
-to 1. The schema is stricter in two cases: the loader also accepts numbers in quotes, as templates
-write them, and one name in place of a list of names.
+to 1. The schema is stricter in one case: the loader also accepts numbers in quotes, as templates
+write them.
 """
 
 import json

@@ -7,6 +7,7 @@ import pathlib
 import re
 
 import fixtures
+import jsonschema
 import testtools
 import yaml
 
@@ -15,6 +16,7 @@ from kronos_nova.cycle.options import EngineOptions
 from kronos_nova.drain import planning
 from kronos_nova.drain import states
 from kronos_nova.objects import snapshot as objects
+from kronos_nova.policies import schema
 from kronos_nova.record import replay
 from tests.unit.drain.test_planning import Silent
 from tests.unit.rules.clouds import RuleCloud
@@ -93,6 +95,12 @@ class RecipesTest(testtools.TestCase):
     def held(self, report):
         return dict(pair for skip in report.not_moved if skip.reason == 'rule'
                     for pair in skip.details)
+
+    def test_the_schema_takes_every_recipe(self):
+        policy = yaml.safe_load((generate.ROOT / 'etc/kronos/policies/cpu-memory.yaml').read_text())
+        for title, text in RECIPES.items():
+            jsonschema.validate(policy | yaml.safe_load(text), schema.document())
+            self.assertIn('rules', yaml.safe_load(text), title)
 
     def test_without_rules_every_wish_is_unfulfilled(self):
         """So that each of the others shows what its rule does."""

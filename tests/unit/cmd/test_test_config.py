@@ -11,6 +11,7 @@ import socket
 from unittest import mock
 
 import ddt
+import fixtures
 
 from kronos_nova.cmd import manage
 from kronos_nova.cmd import roles
@@ -475,6 +476,19 @@ class TestConfigTest(configured.ConfiguredTestCase):
         path = self.folder / 'new.yaml'
         status, out, err = self.run_command('--propose', str(path), '-f', 'json', *words)
         return status, json.loads(out)['proposal'] if out else None, err, path
+
+    def test_nova_is_connected_to_once_for_a_proposal_and_its_checks(self):
+        """Nova's own configuration can be read once in a process."""
+        connected, real = [], roles.connect
+
+        def connect(conf):
+            connected.append(conf)
+            return real(conf)
+
+        self.useFixture(fixtures.MonkeyPatch('kronos_nova.cmd.roles.connect', connect))
+        self.exporters()
+        self.proposed()
+        self.assertEqual(1, len(connected))
 
     def test_a_file_is_proposed_and_each_host_is_shown_beside_nova(self):
         self.exporters()
