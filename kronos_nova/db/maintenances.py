@@ -61,7 +61,7 @@ class Maintenances:
     @retried
     def acquire(self, uuid, runner, now, silent_before) -> bool:
         """Make ``runner`` the process that runs a maintenance, unless another living process runs
-        it. Returns whether it is.
+        it. Returns whether ``runner`` runs it now.
 
         :param silent_before: a runner whose last sign of life is older counts as dead
         """
@@ -83,8 +83,8 @@ class Maintenances:
 
     @retried
     def set_state(self, uuid, state) -> bool:
-        """Bring a maintenance to a state. One that is done is not changed, because another may have
-        begun since.
+        """Bring a maintenance to a state. A maintenance that is done is not changed, because
+        another one may have begun since.
 
         :returns: whether the state was changed
         """

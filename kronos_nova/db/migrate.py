@@ -234,7 +234,8 @@ def run(context):
     """Run the revisions of a history on a connection. The ``env.py`` of the history calls this.
 
     MySQL and MariaDB commit each statement that changes a table separately, so an interrupted
-    upgrade may have executed some of them. There, statements that were executed before are skipped.
+    upgrade may have executed some of its statements. In these databases, statements that were
+    executed before are skipped.
 
     :param context: ``alembic.context``
     """

@@ -45,8 +45,9 @@ class Outbox:
         """Number some of the notifications that have no number, in the order in which they were
         written.
 
-        Rows are not numbered when they are written: a transaction that is rolled back would leave a
-        gap, and two that commit in another order than they began would exchange their numbers.
+        Rows are not numbered when they are written, for two reasons. A transaction that is rolled
+        back would leave a gap. Two transactions that commit in another order than they began would
+        exchange their numbers.
 
         :returns: number of notifications that were numbered
         """

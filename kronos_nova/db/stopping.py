@@ -36,8 +36,8 @@ class Stopping:
     @retried
     def stop(self, switch, let_finish=False) -> Stopped:
         """Set a pause, and end the moves and the approved plans of its aggregate, in one
-        transaction. The transaction excludes the start of plans and moves: once it has returned,
-        none of these is started, not even when the pause ends.
+        transaction. The transaction excludes the start of plans and moves. Once this has returned,
+        none of the ended plans and moves is started, not even when the pause ends.
 
         :param switch: Switch of kind PAUSE
         :param let_finish: do not end moves that were already requested from Nova

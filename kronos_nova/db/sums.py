@@ -191,7 +191,7 @@ class Sums:
               aggregate: str | None) -> list[LoadSum]:
         """Return the sums of loads from day ``since`` to day ``until``, both included.
 
-        :param by: as for moves, without ``project``, because hosts belong to none
+        :param by: as for moves, without ``project``, because hosts belong to no project
         :param aggregate: name of an aggregate; None is any
         """
         return [LoadSum(month=key.get(MONTH), aggregate=key.get(AGGREGATE),

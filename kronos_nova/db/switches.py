@@ -30,16 +30,16 @@ class SwitchBoard:
     def set(self, switch: Switch) -> None:
         """Set a switch. No move started after this returns uses the old value.
 
-        A level for every aggregate replaces the levels of single ones. A switch that the same user
-        has already set for the same reason keeps its time.
+        A level for every aggregate replaces the levels of single aggregates. A switch that the same
+        user has already set for the same reason keeps its time.
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             put(session, switch)
 
     @retried
     def resume(self, who: Switch, everyone: bool = False) -> list[Switch]:
-        """End the pauses and stops of an aggregate. For every aggregate (``*``), those of single
-        ones end too.
+        """End the pauses and stops of an aggregate. With every aggregate (``*``), the pauses and
+        stops of single aggregates end too.
 
         :param who: Switch with the aggregate, and ``set_at``, ``set_by`` and ``reason`` of the
             caller

@@ -74,9 +74,9 @@ class Tasks:
 
     @retried
     def dead(self, begun_before, handed_over_before) -> list[tasks.Task]:
-        """Return the tasks that are known to be lost, and those whose worker died: it gave its last
-        sign of life before ``begun_before``, or before ``handed_over_before`` if it had handed the
-        task over."""
+        """Return the tasks that are known to be lost, and the tasks whose worker died. A worker
+        counts as dead if its last sign of life was before ``begun_before``, or, for a task that it
+        had handed over, before ``handed_over_before``."""
         row = models.TaskRow
         query = sa.select(row).where(sa.or_(
             row.state.in_((tasks.EXPIRED, tasks.ORPHANED)),

@@ -38,13 +38,13 @@ class Plans:
                     purpose=automation.BALANCE, kinds=MappingProxyType({}), uuid=None):
         """Record a plan; with ``state`` EXECUTING its moves too, ready to be dispatched.
 
-        An observed plan with the same moves as the aggregate's last plan is not recorded; it counts
-        as that one, seen again.
+        A plan at level ``observe`` with the same moves as the aggregate's last plan gets no row of
+        its own. The last plan is then recorded as seen once more.
 
         :param report: AggregateReport
         :param start_interval: seconds by which each move is due after the one before it
         :param purpose: BALANCE, REPAIR, DRAIN or MAKE_ROOM
-        :param kinds: uuid of each instance that is not migrated live to the kind of its move
+        :param kinds: {uuid of an instance that is not migrated live: kind of its move}
         :param uuid: uuid of the plan; None for a new one
         :returns: the plan's uuid
         :raises PlanPending: the aggregate already has an open plan, of any worker
@@ -142,7 +142,7 @@ class Plans:
     @retried
     def start_plan(self, uuid, chosen, now, start_interval=0.0, left_out=None):
         """Start an approved plan, or end it as void where no move is left. The age of its moves is
-        counted from this check, not from when the plan was made.
+        counted from this check, and not from the time at which the plan was made.
 
         :param chosen: the Moves that are still made; the others of the plan are left out
         :param left_out: {order of a move: why it is no longer made}

@@ -35,8 +35,9 @@ class Queue:
         Two dispatchers never dispatch the same move, and together do not exceed a cap, because a
         lock serializes them. A dispatched move counts, whether or not a worker has accepted it.
 
-        :param utcnow: returns the time; called after the moves in progress are read, because by an
-            earlier time a move would seem to be dispatched before another made room for it
+        :param utcnow: returns the time. It is called after the moves in progress are read. With an
+            earlier time, a move would seem to be dispatched before another move had made room for
+            it
         :param plan_uuids: only moves of these plans, or of any when None
         :param stale_after: seconds after which moves are too old to be started; None for no limit.
             A group that could not be started as a whole by then is not begun
@@ -83,8 +84,8 @@ class Queue:
 
     @retried
     def reclaim(self, now, dispatched_before):
-        """Return moves to PLANNED that were dispatched before a time and that no worker has
-        accepted, because their messages are lost.
+        """Bring moves back to PLANNED that were dispatched before a time and that no worker has
+        accepted. Their messages are taken to be lost.
 
         :returns: MoveRecords, now PLANNED
         """
@@ -98,10 +99,10 @@ class Queue:
     def abandon(self, now, stale_before, forbidden=None):
         """Give up planned moves that may not start any more.
 
-        These are moves that were planned or last checked before ``stale_before``, that an operator
-        aborted, that depend on a move that did not succeed, whose group had a move that did not
-        succeed before another was begun, or whose plan may not continue. A move that waits for
-        another try has failed, unless an operator aborted it.
+        A move is given up if it was planned or last checked before ``stale_before``, if an operator
+        aborted it, if its plan may not continue, if it depends on a move that did not succeed, or
+        if a move of its group did not succeed before any other move of the group was begun. A move
+        that waits for another try ends as failed, unless an operator aborted it.
 
         :param forbidden: {uuid of a plan: why it may not continue}
         :returns: MoveRecords, now ABANDONED, or FAILED and not settled
