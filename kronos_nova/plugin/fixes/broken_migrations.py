@@ -114,14 +114,15 @@ class Attempt:
     @property
     def is_settled(self):
         """Return whether the migration is rolled back and the state of its guest known, so that
-        Nova need not set the instance to ERROR. Where the driver rolled nothing back and raised an
-        error that is neither Nova's nor the hypervisor's nor an outage, Nova sets the instance to
-        ERROR, because an operator should look.
+        Nova need not set the instance to ERROR. Where the driver raised an error that is neither
+        Nova's nor the hypervisor's nor an outage, Nova sets the instance to ERROR, because an
+        operator should look. The exception is an error of Python itself, such as AttributeError,
+        after the driver rolled back: it is a fault in the driver and says nothing about the guest.
         """
         return self.is_rolled_back and self.fate is not None and (
-            self.is_rolled_back_by_driver or self.error is None
-            or isinstance(self.error, nova_exception.NovaException)
-            or type(self.error).__name__ == LIBVIRT_ERROR or outages.is_outage(self.error))
+            self.error is None or isinstance(self.error, nova_exception.NovaException)
+            or type(self.error).__name__ == LIBVIRT_ERROR or outages.is_outage(self.error)
+            or self.is_rolled_back_by_driver and type(self.error).__module__ == 'builtins')
 
     def runs(self, state):
         """Return whether a power state is that of the running guest: running, or paused where the
