@@ -168,8 +168,8 @@ class Feed:
 
     def place_of(self, last_id: str | None) -> tuple[int, list[bytes]]:
         """Return (number of the next event for a listener, events that the listener gets before).
-        These are none for a listener that connects again and has missed nothing that is no longer
-        kept; otherwise they are the whole state. The caller holds the lock of ``changed``, as for
+        The list is empty for a listener that connects again if all events that it missed are still
+        kept; otherwise it has the whole state. The caller holds the lock of ``changed``, as for
         :meth:`after`."""
         name, number, at = _parsed(last_id)
         if name == self._name and self._is_kept(number + 1):

@@ -1,8 +1,9 @@
 """Checksums of the rows of a claims file.
 
 SQLite has no checksums of its own: a bit that flips in the number of vCPUs of a claim gives another
-valid number. The table ``claim_digests`` is separate from the table of claims, so that other
-programs can still read and write the claims. A claim without a checksum is accepted.
+valid number, which would be believed. The table ``claim_digests`` is separate from the table of
+claims, so that other programs can still read and write the claims. A claim without a checksum is
+accepted, because such a program may have written it.
 """
 
 import hashlib

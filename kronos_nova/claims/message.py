@@ -15,8 +15,8 @@ from kronos_nova.objects.claim import Claim
 
 MOST_ROWS = 2000
 """Maximum number of rows that one host may send. Raised, a faulty host takes more memory; lowered,
-hosts with many instances are refused. An instance has two claims at most; the value is several
-times the instances of the largest hosts."""
+hosts with many instances are refused. Chosen as several times the instances of the largest hosts,
+because an instance has up to two claims."""
 
 _AMOUNTS = {'vcpus': 1 << 20, 'memory_mb': 1 << 40, 'disk_gb': 1 << 40}
 """Largest amounts of a claim: VCPUs, MiB and GiB. Raised, sums leave the exact range of a float;

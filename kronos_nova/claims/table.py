@@ -1,4 +1,5 @@
-"""Reads and writes claims as rows of a table, on a connection to any database."""
+"""Claims as rows of a table: the statements that read and write them, for a connection to any
+database."""
 
 import json
 import types

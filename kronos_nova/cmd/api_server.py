@@ -70,8 +70,8 @@ class Channel(channel.HTTPChannel):
 
     @property
     def stalled_since(self) -> float | None:
-        """Return since when the client has to send the rest of a request or to read its answer;
-        None while there is no request, or while the server works on one."""
+        """Return the time since which the client has to send the rest of a request or to read its
+        answer; None while there is no request, or while the server works on one."""
         if self.requests:
             return None
         if self.total_outbufs_len:
@@ -79,8 +79,8 @@ class Channel(channel.HTTPChannel):
         return self.waiting_since
 
     def note_untaken(self, now: float) -> None:
-        """Record since when a finished answer waits to be read by the client. Called about once a
-        second."""
+        """Record the time since which a finished answer waits to be read by the client. Called
+        about once a second."""
         if self.requests or not self.total_outbufs_len:
             self._untaken = None
         elif self._untaken is None:

@@ -245,8 +245,9 @@ def _windows(conf, now):
 
 
 def _clock_changes(window, now):
-    """Yield a sentence about the days on which a window is open while its clock is changed, and one
-    about those on which it opens later."""
+    """Yield a sentence about the days on which the clock of a window's time zone is changed while
+    the window is open, and one about the days on which the window opens later because its hour is
+    left out."""
     days = [_day(window, change) for change in window.clock_changes(now)]
     if days:
         yield (f'"{window.cron}" of {window.aggregate} lasts {window.minutes} minutes also while '

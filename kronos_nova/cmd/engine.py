@@ -1,4 +1,4 @@
-"""``kronos-engine``: plans outside Nova, and sends planned moves to executors."""
+"""``kronos-engine``: the daemon that plans outside Nova, and sends planned moves to executors."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""``kronos-executor``: carries moves out through Nova's public API."""
+"""``kronos-executor``: the daemon that carries out moves through Nova's public API."""
 
 import sys
 import time

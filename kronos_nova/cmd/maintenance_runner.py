@@ -1,4 +1,5 @@
-"""Runs a maintenance: empties hosts, runs the hook on empty hosts, and releases serviced hosts.
+"""The runner of a maintenance, which empties hosts, runs the hook for empty hosts, and releases
+serviced hosts.
 
 The state is only in the control database, so a run whose process died continues where it ended.
 """

@@ -1,4 +1,5 @@
-"""Runs every query of every policy and compares the answers with the cloud."""
+"""Checks of queries: each query of each policy is sent, and its answer is compared with the
+cloud."""
 
 import dataclasses
 import re

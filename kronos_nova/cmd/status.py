@@ -34,8 +34,8 @@ class Checks(upgradecheck.UpgradeCommands):
         return upgradecheck.Result(upgradecheck.Code.SUCCESS)
 
     def _nova(self):
-        """Check that each part supports the installed Nova. Without one there is nothing to
-        check."""
+        """Check that each part supports the installed Nova. Where no Nova is installed, there is
+        nothing to check."""
         if importlib.util.find_spec('nova') is None:
             return upgradecheck.Result(upgradecheck.Code.WARNING, 'Nova is not installed here.')
         from kronos_nova.plugin import compat

@@ -24,8 +24,9 @@ sooner.
 Related options: ``reconcile_window``, ``grace``, ``[kronos] atomic_moves``.
 """),
     cfg.IntOpt('reconcile_window', default=86400, min=60, help="""
-Maximum age, in seconds, of the last change of a migration that the first check of a nova-conductor
-covers. It usually covers the changes since the last check of any worker began.
+Maximum age, in seconds, of a migration's last change for the first check of a nova-conductor to
+cover the migration. If the last check of any worker began later than that, the first check covers
+only the changes since then.
 
 By default, a day.
 

@@ -60,7 +60,7 @@ Raise it to look further back. Lower it to save room in the control database.
 Related options: ``plans_retention_days``.
 """),
     cfg.IntOpt('repairs_retention_days', mutable=True, default=365, min=0, help="""
-Days for which a repair of allocations is kept. It can be undone for as long.
+Days for which a repair of allocations is kept. It can be undone only while it is kept.
 
 By default, 365 days. 0 keeps repairs for ever.
 

@@ -112,7 +112,7 @@ Seconds between the times at which two successive moves of a plan may start at t
 
 By default, 0: moves start as soon as the limits on concurrent moves permit it.
 
-Raise it for networks or storage that many migrations starting at once would hurt.
+Raise it where many migrations that start at once slow down the network or the storage.
 ``start_interval`` times the moves of a plan must stay well below ``stale_plan_age``.
 
 Related options: ``max_concurrent_migrations``, ``stale_plan_age``.
@@ -212,7 +212,7 @@ Whether drains keep masakari from acting on their hosts. A drain then sets ``on_
 host in every segment that has it, and clears it when the host is released or enabled. A value that
 was set before the drain stays.
 
-By default, off: masakari takes a host that is rebooted during a drain for a failed one.
+By default, off: masakari then regards a host that is rebooted during a drain as failed.
 
 Set it where masakari watches the hosts of the aggregates. ``[kronos_nova]`` then has to name a user
 who may update hosts of masakari, also where Kronos runs in nova-conductor.
@@ -220,14 +220,15 @@ who may update hosts of masakari, also where Kronos runs in nova-conductor.
 Related options: ``[kronos_nova]``, ``ha_disabled_reasons``.
 """),
     cfg.ListOpt('ha_disabled_reasons', mutable=True, default=['Masakari', 'instanceha'], help="""
-Beginnings of the ``disabled_reason`` with which a service for high availability disables
-nova-compute. Such a service takes a host that is rebooted during a drain for a failed one, and
-replaces the reason of the drain with its own. When the host is released, Kronos enables it in spite
-of that reason, if the drain had disabled it.
+Reasons that do not keep Kronos from enabling a drained host when it is released, each given by its
+first words. They are the reasons (``disabled_reason``) with which services for high availability
+disable nova-compute. If a host is rebooted during a drain, such a service regards the host as
+failed, and replaces the reason of the drain with its own. Kronos enables only hosts that the drain
+itself had disabled.
 
 By default, those of masakari and of instanceha. An empty list leaves such hosts disabled.
 
-Add the beginning of your own reason where you have set another (``[host_failure]
+Add the first words of your own reason where you have set one (``[host_failure]
 service_disable_reason`` of masakari).
 
 Related options: ``masakari``.

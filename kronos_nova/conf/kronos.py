@@ -18,14 +18,14 @@ LEVELS = [
 ]
 
 GROUP = cfg.OptGroup('kronos', title='Rebalancing', help="""
-What Kronos balances, when, and which steps it takes without the order of an operator.
+What Kronos balances, when, and which steps it takes without being asked by an operator.
 """)
 
 OPTS = [
     cfg.StrOpt('automation', mutable=True, default='observe', choices=LEVELS, help="""
-Level of automation: the steps that Kronos takes without the order of an operator. It holds where no
-level was set by "kronos-manage automation set". That command needs no restart, and every worker
-obeys it within seconds.
+Level of automation: the steps that Kronos takes without being asked by an operator. It applies
+where no level was set by "kronos-manage automation set". That command needs no restart, and every
+worker obeys it within seconds.
 
 By default, ``observe``: plans are made and reported, and nothing is moved.
 
@@ -267,7 +267,8 @@ they get plans of their own, with the purpose ``repair``: with a higher level, r
 before anything else is planned; with a lower one, once nothing else is to be moved.
 
 Set it to ``approve`` where load may be balanced without approval, but a new rule should not move
-servers before an operator has seen which. Set it to ``auto`` where only rules should move servers.
+servers before an operator has seen which servers those are. Set it to ``auto`` where only rules
+should move servers.
 
 Related options: ``repair_rules``, ``max_rule_repairs_per_cycle``, ``automation``.
 """),
@@ -355,17 +356,17 @@ Seconds after which planning an aggregate stops and the best plan found so far i
 then has a warning that names this option. A plan that is finished before the limit does not depend
 on the speed of the machine.
 
-By default, ten seconds. Only clusters of thousands of hosts come near that, and some that are
-nearly full and may have long plans.
+By default, ten seconds. Planning takes nearly as long only for thousands of hosts, or for nearly
+full hosts with a large budget of moves.
 
 Raise it where the warning appears. Lower it where controllers have little time for planning.
 
 Related options: ``cycle_timeout``.
 """),
     cfg.FloatOpt('overload_ceiling', mutable=True, default=0.95, min=0.0, max=1.0, help="""
-Load (0 to 1) that no host may exceed in any policy while a plan is carried out, unless it exceeded
-it before. To empty a disabled host, other hosts may exceed it where no other destination is left
-for an instance. Packing uses the ``capacity_threshold`` of each policy instead.
+Load (0 to 1) that no host may exceed in any policy while a plan is carried out, unless the host
+exceeded it before. To empty a disabled host, other hosts may exceed it where no other destination
+is left for an instance. Packing uses the ``capacity_threshold`` of each policy instead.
 
 By default, 0.95.
 
@@ -400,10 +401,11 @@ moves.
 Related options: ``server_grace``, ``min_coverage``.
 """),
     cfg.FloatOpt('profile_tolerance', mutable=True, default=0.1, min=0.0, help="""
-Tolerance, as a part of a host's whole capacity, of two comparisons: the sum of the profiles of a
-host's servers may exceed 1.5 times the host's score by it, and the score may be above 0 by it where
-all profiles are 0. Beyond it the servers of the host are not moved to spread load, while the score
-still protects the host from becoming overloaded as a destination.
+Tolerance, as a part of a host's whole capacity, of two comparisons between the host's score and the
+profiles of its servers. The sum of the profiles may exceed 1.5 times the score by this tolerance.
+Where all profiles are 0, the score may exceed 0 by this tolerance. Beyond the tolerance, the
+servers of the host are not moved to spread load, while the score still protects the host from
+becoming overloaded as a destination.
 
 By default, 0.1.
 
@@ -436,10 +438,10 @@ Set it only where a store that never answers holds nothing that the policies ask
 Related options: ``min_coverage``.
 """),
     cfg.FloatOpt('max_sample_age', mutable=True, default=300.0, min=1.0, help="""
-Maximum age of a sample in seconds, by its timestamp. An older sample is ignored. Samples that are
-from the future by more than this are used with a warning, because their age is not known.
-Prometheus stamps an answer with the time at which it computed it, so that this option finds a cache
-that serves old answers, and clocks that differ.
+Maximum age of a sample in seconds, by its timestamp. An older sample is ignored. Samples whose
+timestamps are further in the future than this are used with a warning, because their age is not
+known. Prometheus stamps an answer with the time at which the answer was computed. So this option
+finds caches that serve old answers, and clocks that differ.
 
 By default, five minutes.
 
@@ -517,8 +519,8 @@ Related options: ``min_gain``.
 """),
     cfg.FloatOpt('min_gain_per_minute', mutable=True, default=0.0, min=0.0, max=1.0, help="""
 Amount that is added to ``min_gain`` for every minute that a move is expected to take. The
-expectation comes from earlier moves of the instance, or else from the time that others took for a
-GiB, and from moves between the same two hosts.
+expectation comes from earlier moves of the instance or, where there are none, from the time that
+other instances took for a GiB. Earlier moves between the same two hosts count too.
 
 By default, 0: time costs nothing.
 
@@ -567,28 +569,30 @@ instance which is chosen often moves less and less.
 
 By default, 2. With 1 the cooldown never grows.
 
-Raise it where single instances move too often. Lower it where load follows a few instances.
+Raise it where single instances move too often. Lower it where most of the load comes from a few
+instances, which then have to move more often.
 
 Related options: ``instance_cooldown``, ``instance_cooldown_max``.
 """),
     cfg.IntOpt('instance_cooldown_max', mutable=True, default=86400, min=0, help="""
-Maximum number of seconds to which ``instance_cooldown`` grows. The earlier moves of an instance no
-longer count once the instance was not moved for as long.
+Maximum number of seconds to which ``instance_cooldown`` grows. Once an instance was not moved for
+this many seconds, its earlier moves no longer count.
 
 By default, a day.
 
-Raise it where single instances move too often. Lower it where load follows a few instances.
+Raise it where single instances move too often. Lower it where most of the load comes from a few
+instances, which then have to move more often.
 
 Related options: ``instance_cooldown``, ``instance_cooldown_factor``.
 """),
     cfg.IntOpt('rejection_backoff_cycles', deprecated_name='refusal_rest_cycles', mutable=True,
                default=12, min=0, max=1000, help="""
-Number of evaluation intervals for which an instance is not moved after Nova, asked before the moves
-of a plan, refused three hosts for it, or all hosts that there are. The cause (pinned CPUs, a
-device, a trait) seldom changes within minutes, and every question costs calls of the scheduler. For
-as long, no instance of the same kind (flavor, image, project, requirements and server groups) is
-moved to a host to which Nova refused to begin a move. "kronos-manage refusal list" shows these
-instances and Nova's reason.
+Number of evaluation intervals for which an instance is not moved after Nova refused three hosts for
+it, or all existing hosts. Nova is asked about the moves of a plan before they are made. The cause
+(pinned CPUs, a device, a trait) seldom changes within minutes, and every question costs calls of
+the scheduler. For the same time, no instance of the same kind (flavor, image, project, requirements
+and server groups) is moved to a host to which Nova refused to begin a move. "kronos-manage refusal
+list" shows these instances and Nova's reason.
 
 By default, 12: an hour with the default ``evaluation_interval``. 0 asks again in the next cycle.
 
@@ -627,8 +631,8 @@ disabled host are never counted.
 
 By default, 0: no limit.
 
-Set it where tenants notice migrations. Raise it where it keeps plans from moves that are worth more
-than the quiet of the tenant.
+Set it where tenants notice migrations. Raise it where hosts stay too full because the number is
+reached.
 
 Related options: ``max_moves_per_project``.
 """),
@@ -715,7 +719,7 @@ Moves that empty a disabled host are never left out. Where new servers have fill
 this needs, plans move other servers until the host may be lost again, at the level of
 ``repair_automation``.
 
-By default, 0: plans do not regard it.
+By default, 0: plans do not consider losses of hosts.
 
 Set it to 1 where servers must restart after the loss of any host. Raise it where several hosts may
 fail together.
@@ -726,7 +730,7 @@ Related options: ``failover_domains``, ``planning_time_limit``, ``repair_automat
 Number of failure domains of the same key in ``failure_domain_key`` that may fail together without
 harm, as ``failover_hosts`` for hosts.
 
-By default, 0: plans do not regard it.
+By default, 0: plans do not consider losses of failure domains.
 
 Set it to 1 where racks fail as a whole.
 
@@ -801,8 +805,8 @@ Example: ``maintenance_window = gpu; 0 22 * * sat; 360; Europe/Berlin``
 Related options: ``[kronos_executor] stale_plan_age``.
 """),
     cfg.StrOpt('coordination_url', secret=True, help="""
-URL of the lock service, as tooz takes it, through which the conductors agree which of them plans an
-aggregate, such as ``etcd3+http://controller:2379``, ``redis://controller:6379`` or
+URL of the lock service, in the form that tooz expects, through which the conductors agree which of
+them plans an aggregate, such as ``etcd3+http://controller:2379``, ``redis://controller:6379`` or
 ``mysql://user:password@controller/kronos``.
 
 By default, a lock file below ``[DEFAULT] state_path`` is used, which serves one controller with any

@@ -10,8 +10,8 @@ Settings of KronosFilter and KronosWeigher. Each takes effect when ``[filter_sch
 
 OPTS = [
     cfg.FloatOpt('weight_multiplier', default=1.0, help="""
-Multiplier of the weight that KronosWeigher gives to a host for its measured load, beside Nova's own
-weighers.
+Multiplier of the weight that KronosWeigher gives to a host for its measured load, in addition to
+the weights of Nova's own weighers.
 
 By default, 1, as that of Nova's own weighers.
 

@@ -115,7 +115,7 @@ class _Subjects:
     @functools.cached_property
     def wanted(self) -> np.ndarray:
         """bool (n, H): whether each rule wants its servers on each host."""
-        # Many rules name the same hosts.
+        # One row for each distinct set of hosts, because many rules name the same hosts.
         rows = {hosts: np.array([host in hosts for host in self.hosts], dtype=bool)
                 for hosts in {each.hosts for each in self._placing}}
         named = np.array([rows[each.hosts] for each in self._placing], dtype=bool)

@@ -1,4 +1,4 @@
-"""Checks whether a plan that waits for approval, or was approved, is still valid."""
+"""The check of whether a plan that waits for approval, or was approved, is still valid."""
 
 import dataclasses
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Records the reports and plans of an evaluation, and starts plans."""
+"""The record of the reports and plans of an evaluation, and the start of plans."""
 
 import collections
 import dataclasses

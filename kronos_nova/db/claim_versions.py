@@ -1,6 +1,6 @@
 """The version of the format of a claims file, in the only row of the table ``claim_versions``.
 
-Programs that read claims go by this version. Alembic's own table serves only to upgrade from one
+Programs that read claims check this version. Alembic's own table serves only to upgrade from one
 version to the next. Both tables change in one transaction.
 """
 

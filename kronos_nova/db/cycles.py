@@ -21,8 +21,8 @@ lowered, a broken aggregate uses more time. Not measured."""
 
 CLOCKS_APART = 60
 """Seconds by which clocks of controllers may differ. Raised, a wrong clock delays evaluations
-longer; lowered, a small difference counts as a wrong clock. Nova takes a service for down whose
-clock is this far behind."""
+longer; lowered, a small difference counts as a wrong clock. Chosen because Nova regards a service
+as down if its clock is this far behind."""
 
 
 class Cycles:

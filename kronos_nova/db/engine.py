@@ -20,8 +20,8 @@ for a hung process; lowered, commands fail while another one is busy. Not measur
 
 SMALLEST_ROOM = 1 << 20
 """Bytes of free space below which a disk error of SQLite is reported as a full file system. Raised,
-other errors are reported so too; lowered, a file system with a few free blocks is not. SQLite's
-shared memory grows by 32 KiB at a time, its log by some pages."""
+other errors are reported so too; lowered, a file system with a few free blocks is not. Chosen well
+above the 32 KiB by which SQLite's shared memory grows at a time; its log grows by some pages."""
 
 # The time limit in seconds, as each driver names it. libpq treats 1 as 2.
 _IMPATIENT = {

@@ -21,8 +21,8 @@ interval of half a minute."""
 
 
 COVERED = datetime.timedelta(hours=1)
-"""Maximum time for which the loads of an evaluation count in the sums. Raised, the load of a time
-without evaluations is taken from one that is far off; lowered, sums have gaps where evaluations are
+"""Maximum time for which the loads of an evaluation count in the sums. Raised, a long time without
+evaluations gets the load of the evaluation after it; lowered, sums have gaps where evaluations are
 rare. Chosen as the longest pause after a failed evaluation."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

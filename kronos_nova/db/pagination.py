@@ -1,4 +1,4 @@
-"""Plans a page at a time, for programs that read all of them."""
+"""Pages of plans, for programs that read all plans."""
 
 import datetime
 

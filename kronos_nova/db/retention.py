@@ -68,7 +68,7 @@ class Days:
 
 
 class Pruner:
-    """Deletes rows that are too old, at intervals. Of all processes, one does it at a time.
+    """Deletes rows that are too old, at intervals. Only one of all processes does so at a time.
 
     ``conf`` is read again each time. :meth:`tick` may be called at any rate.
     """

@@ -21,12 +21,13 @@ hold a remark about the part that was cut off."""
 
 CHUNK = 500
 """Maximum number of values in one query. Raised, statements are hard to read in a log; lowered,
-there are more of them. SQLite and MySQL take more; not measured."""
+there are more of them. SQLite and MySQL permit more values. Not measured."""
 
 
 FRESH = datetime.timedelta(hours=6)
 """Age from which the time at which a name was read is saved again. Raised, the retention of names
-is less exact; lowered, each evaluation writes more. Retention counts in days."""
+is less exact; lowered, each evaluation writes more. Chosen as a part of a day, because retention
+counts in days."""
 
 
 Known = tuple[str | None, str | None]

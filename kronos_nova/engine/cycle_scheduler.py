@@ -1,4 +1,5 @@
-"""Starts cycles: decides which aggregates are due, and has a child process plan them.
+"""The start of cycles: the choice of the aggregates that are due, and the child process that plans
+them.
 
 Reading a large cloud and planning for it take seconds of pure Python. In the conductor's own
 process, this would delay every RPC, in any concurrency mode. A child process has its own

@@ -1,5 +1,5 @@
-"""Runs the repeated work of a service, and logs a problem of this work once instead of every
-second."""
+"""A guard for the repeated work of a service, which logs a problem of this work once instead of
+every second."""
 
 from oslo_config import cfg
 from oslo_db import exception as db_exc

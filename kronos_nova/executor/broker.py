@@ -34,7 +34,8 @@ with the name of the group."""
 
 
 class Transports:
-    """The transports of one process to the broker, to be made after the process has forked.
+    """The transports of one process to the broker. They are made after the process has forked,
+    because processes cannot share connections.
 
     :param conf: the ConfigOpts with ``transport_url``
     """
@@ -103,7 +104,7 @@ class ResultNotifier:
 
 class NotificationSender:
     """Sends notifications, and raises an error if the broker did not accept one. oslo.messaging's
-own Notifier raises none, and gives each message a new id.
+    own Notifier is not used: it raises no error, and gives a repeated notification a new id.
     """
 
     def __init__(self, transports, topics, host):

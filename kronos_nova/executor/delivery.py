@@ -13,8 +13,8 @@ LOG = logging.getLogger(__name__)
 
 LEASE_SECONDS = 60
 """Seconds for which one process sends all notifications. Raised, another one takes over later after
-a crash; lowered, a slow broker lets two processes send the same ones. It is long enough for
-:data:`BATCH`."""
+a crash; lowered, a slow broker lets two processes send the same ones. Chosen to be longer than
+:data:`BATCH` notifications take."""
 
 BATCH = 20
 """Number of notifications that are sent before they are marked as sent. Raised, more notifications

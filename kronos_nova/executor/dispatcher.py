@@ -1,4 +1,4 @@
-"""Decides which moves may start now, and sends them to executors."""
+"""The choice of the moves that may start now, and their dispatch to executors."""
 
 import dataclasses
 import datetime

@@ -88,7 +88,8 @@ class Executor:
 
     def idle(self):
         """Record a sign of life of this worker, if a third of ``worker_timeout`` has passed since
-        the last one. Only commands that list workers need it.
+        the last one. It is not recorded more often, because only commands that list workers need
+        it.
 
         :raises DBError: the journal cannot be reached
         """

@@ -91,7 +91,7 @@ class Permits:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Ordered:
-    """The orders of operators: drains, and requests for room.
+    """The requests of operators that are in force: drains, and room for new servers.
 
     draining : {aggregate: its hosts that are being drained}
     room : uuids of the plans that make room for holds that are still wanted

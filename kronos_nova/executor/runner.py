@@ -1,4 +1,5 @@
-"""Carries out one move: checks it, requests the migration, watches it and verifies the result.
+"""The steps of one move: the checks before it, the request for the migration, the watch over it,
+and the check of its result.
 
 No step waits, and the whole state is in the journal. When a process dies between two steps, another
 one continues in the state in which the move was left.
@@ -350,8 +351,9 @@ class Runner:
             instance=move.instance_uuid, reason=f'its migration ended as {migration.status}{fault}')
 
     def _has_aborted(self, move):
-        """Return whether Kronos has asked Nova to abort the migration of a move. Another worker
-        that had the move before asked for that once the time limit had passed."""
+        """Return whether Kronos has asked Nova to abort the migration of a move. Once the time
+        limit has passed, this is assumed, because a worker that had the move before may have
+        asked."""
         return move.uuid in self._aborted_at or self._is_overdue(move)
 
     def _tell_refusal(self, move, migration):
@@ -369,8 +371,8 @@ class Runner:
     def _check_clocks(self, move, fault):
         """Treat a refusal of Nova as an outage where the clock of a controller is wrong.
 
-        :raises NovaUnavailable: a controller has a wrong clock, by which Nova takes services for
-            down
+        :raises NovaUnavailable: a controller has a wrong clock, so Nova regards services as down
+            that are up
         """
         since = self.utcnow() - datetime.timedelta(seconds=self.options.worker_timeout)
         wrong = self.journal.skewed_workers(since, shared_clock.MOST_SKEW_SECONDS)

@@ -1,5 +1,5 @@
-"""Logs the levels and pauses that operators set. Commands themselves do not write to the log of a
-service."""
+"""Log messages about the levels and pauses that operators set, written by a service, because
+commands do not write to the log of a service."""
 
 from oslo_log import log as logging
 

@@ -17,8 +17,9 @@ class InventorySource(Protocol):
         """Return the hosts of some aggregates, or of the whole cloud, and the instances there, at
         one moment.
 
-        The snapshot also has other hosts, if an instance moves between one of them and one of
-        these. It has all aggregates, each with those of its hosts that are in the snapshot.
+        If an instance moves between one of these hosts and another host, the snapshot has the other
+        host too. It has all aggregates of the cloud, each with only those of its hosts that are in
+        the snapshot.
 
         :param scopes: names of aggregates, and UNASSIGNED for the hosts in none; None for the whole
             cloud

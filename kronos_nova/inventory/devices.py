@@ -27,7 +27,7 @@ devices match."""
 class Requested(NamedTuple):
     """The devices that a server needs by aliases.
 
-    specs : (alias, JSON of the specifications, of one of which a device has to be)
+    specs : (alias, JSON of its specifications); a device has to match one of these
     """
 
     devices: tuple[Device, ...] = ()
@@ -42,7 +42,7 @@ def requested(raw: Any) -> Requested:
     that only placement counts are left out.
 
     :param raw: ``instance_extra.pci_requests``, parsed
-    :raises OutOfBounds: ``raw`` is nothing that Nova writes
+    :raises OutOfBounds: ``raw`` is not in the form in which Nova writes it
     """
     found, specs = [], []
     for each in boundary.sized(raw or (), 'PCI requests', MOST):

@@ -1,5 +1,5 @@
-"""Determines how, and to which hosts, Nova can move each server, once for all servers with equal
-flavors, images, devices and hosts."""
+"""Kinds of servers: how, and to which hosts, Nova can move a server is determined once for all
+servers with equal flavors, images, devices and hosts."""
 
 import functools
 from collections.abc import Hashable

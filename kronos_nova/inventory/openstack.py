@@ -1,4 +1,4 @@
-"""Reads the cloud through the public APIs of Nova and placement.
+"""The cloud, read through the public APIs of Nova and placement.
 
 Answers are read as JSON through openstacksdk's adapters. The SDK's resource classes take some 3 ms
 for each server, which is minutes in a cloud of 30,000 servers.

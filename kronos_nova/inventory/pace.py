@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 
 LONGEST_REST = 0.05
-"""Maximum seconds of a pause after a step. Raised, cycles take longer; lowered, RPCs wait longer. A
-statement that reads some hundred instances takes as long."""
+"""Maximum seconds of a pause after a step. Raised, cycles take longer; lowered, RPCs wait longer.
+Chosen as the time of a statement that reads some hundred instances."""
 
 
 class ReadingPace:

@@ -23,14 +23,15 @@ LOG = logging.getLogger(__name__)
 
 PARALLEL_READS = 2
 """Number of providers that are read from placement at once, where there are many. Raised, the
-nova-conductor on the same machine has less processor time; lowered, a cycle takes longer. Placement
-cannot report the inventories of all providers in one answer; not measured."""
+nova-conductor on the same machine has less processor time; lowered, a cycle takes longer. There is
+a request for each provider, because placement cannot report the inventories of all providers in one
+answer. Not measured."""
 FEW = 100
 """Number of providers up to which one is read at a time. Raised, a cycle takes longer; lowered,
 small clouds use more processors at once for no gain. Not measured."""
 SLOW = .15
-"""Seconds for reading one provider from which placement or the network is taken to be slow, and
-more providers are read at once. Raised, a cycle exceeds its time limit where the network is slow;
+"""Least number of seconds for reading one provider that shows a slow placement or network; more
+providers are then read at once. Raised, a cycle exceeds its time limit where the network is slow;
 lowered, a controller whose processors are busy gets more work. Chosen as ten times the usual time;
 not measured."""
 PARALLEL_SLOW_READS = 8

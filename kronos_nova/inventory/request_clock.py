@@ -1,13 +1,13 @@
-"""Replaces the clock by which keystoneauth spaces requests by a monotonic clock.
+"""A monotonic clock for the pauses that keystoneauth keeps between requests.
 
-Each adapter of keystoneauth stores the time of the wall clock when it is made, and sends no request
-before that time. After the wall clock was set back by an hour, every request through an earlier
-adapter waits for an hour. A lock that is held during the request blocks others as long, so a
-nova-compute may not answer for that hour. Setting the clock again does not end a wait that has
-begun.
+Without this module, keystoneauth uses the wall clock. An adapter reads it when the adapter is made,
+and sends no request before the time that was read. If the wall clock is then set back by an hour,
+the adapter's next request waits for an hour. Other threads may wait for a lock that is held during
+the request, so a nova-compute may not answer for that hour. Setting the clock forward again does
+not end a wait that has begun.
 
-:func:`install` replaces two methods of a private class of keystoneauth. The least interval between
-requests, with which an adapter is made, is still observed.
+:func:`install` replaces two methods of a private class of keystoneauth. An adapter that is made
+with a least interval between its requests still keeps that interval.
 """
 
 import inspect

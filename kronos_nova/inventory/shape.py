@@ -1,4 +1,4 @@
-"""Converts the JSON of the public APIs to the objects of a snapshot."""
+"""Conversion of the JSON of the public APIs to the objects of a snapshot."""
 
 import collections
 import dataclasses
@@ -39,8 +39,9 @@ NAMES = {'name': 'OS-EXT-SRV-ATTR:instance_name', 'display_name': 'name'}
 """{attribute of an Instance with a name: its key in Nova's API}."""
 
 MOST = 1 << 53
-"""Largest figure (no unit). Fixed by float64, whose sums are exact up to it; placement keeps 31
-bits."""
+"""Largest number (no unit) that is accepted in an inventory, an allocation or a flavor; a larger
+one is an error. Fixed by float64, whose sums are exact up to this number. No number of placement is
+larger than 31 bits."""
 
 MOST_RULE = 1 << 64
 """Maximum number of instances in ``max_server_per_host``. Fixed: Nova accepts any whole number, and

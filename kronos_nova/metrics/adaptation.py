@@ -93,7 +93,8 @@ def _closing(text: str) -> int:
 
 
 def _naming(series: str, found: Found) -> Naming:
-    """Return the naming of the exporter that has the first metric of an expression."""
+    """Return the Naming of the hosts in an expression: that of the exporter which serves its first
+    metric, or the default one."""
     metric = _METRIC.search(series)
     for kind, prefix in PREFIXES.items():
         exporter = found.exporter(kind)

@@ -167,7 +167,8 @@ def _propose(vector, host_label, hosts, matches, fold=_as_it_is):
 
 
 def _labels_of(samples, host_label) -> list[str]:
-    """Return the policy's own label first, then the most frequent other labels, sorted by name."""
+    """Return the policy's own label, followed by the :data:`_LABELS` most frequent other labels in
+    the order of their names."""
     counts = collections.Counter(label for sample in samples for label in sample.labels)
     del counts['__name__'], counts[host_label]
     common = sorted(counts, key=lambda label: (-counts[label], label))[:_LABELS]

@@ -56,7 +56,7 @@ def set_level(conf, database, switch: automation.Switch) -> None:
 
 def _void_waiting(conf, database, switch):
     """End the plans that wait for approval, or are approved and not started, in aggregates whose
-    new level makes no plans that are approved."""
+    new level is one without approval."""
     levels_in_force, defaults = switches.SwitchBoard(database).read(), levels.defaults(conf)
     journal = Journal(database, switch.set_by)
     for aggregate, purpose in {(plan.aggregate, plan.purpose) for plan in (
@@ -98,7 +98,7 @@ def resume(conf, database, who: automation.Switch, everyone: bool,
 def stop(conf, database, switch: automation.Switch, let_finish: bool) -> stopping.Stopped:
     """Set a stop, and end planned moves and moves in progress.
 
-    :param let_finish: whether moves in progress are not ended
+    :param let_finish: True to let the moves in progress continue to their end
 
     :raises NotInScope: Kronos looks after no such aggregate
     """
@@ -112,8 +112,8 @@ def _dated(database, switch: automation.Switch) -> automation.Switch:
 
 
 def stop_without_database(conf, switch: automation.Switch, let_finish: bool) -> list[str]:
-    """Set a stop by a file on this host and a message to all executors. These record it in the
-    control database as soon as it answers.
+    """Set a stop by a file on this host and a message to all executors. The executors record the
+    stop in the control database as soon as the database answers.
 
     :returns: sentences about the file or the broker, if one of them was not reached
     :raises NotInScope: Kronos looks after no such aggregate
@@ -130,10 +130,11 @@ def stop_without_database(conf, switch: automation.Switch, let_finish: bool) -> 
 
 
 def resume_pending(conf, aggregate: str, set_by: str | None) -> list[automation.Switch]:
-    """Revoke stops that are not in the control database yet, if this host has one, and return the
-    Switches of this host's.
+    """Revoke stops that are not in the control database yet. Nothing is done if this host has no
+    such stop.
 
     :param set_by: operator whose stops are revoked; None for all operators
+    :returns: the Switches of the stops of this host that were revoked
     """
     if not pending_stops.for_conf(conf).read():
         return []

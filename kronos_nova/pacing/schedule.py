@@ -231,9 +231,9 @@ class _Floor:
                                                  strict=True)])
 
     def bottleneck(self, may: np.ndarray, waits: np.ndarray) -> np.ndarray:
-        """Return float64: for each move that may begin, the remaining seconds of work on the busier
-        one of its two hosts, or those of the chain of moves that wait for this move if they are
-        more.
+        """Return float64: for each move that may begin, the larger of two times in seconds: the
+        remaining work on the busier one of its two hosts, and the duration of the chain of moves
+        that wait for this move.
 
         :param may: positions of the moves that may begin
         :param waits: bool (n,), True for the moves that have not begun

@@ -1,4 +1,5 @@
-"""Asks placement whether a destination has room for an instance now, for processes outside Nova.
+"""Dry runs of moves by placement, for processes outside Nova: whether a destination has room for an
+instance now.
 
 This is only one check of Nova's scheduler, the allocation candidates on the destination's tree:
 room in every resource class, ``min_unit``, ``max_unit`` and ``step_size``, and the traits that the

@@ -17,8 +17,8 @@ from kronos_nova.placement.ownership import classes
 
 PARALLEL_READS = 8
 """Number of providers that are read at the same time. Raised, placement gets more requests at once;
-lowered, an audit takes longer. Placement cannot report the allocations of all providers in one
-answer; not measured."""
+lowered, an audit takes longer. There is a request for each provider, because placement cannot
+report the allocations of all providers in one answer. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Repairs allocations that moves left behind, soon after and without a request.
+"""Repair of allocations that moves left behind, soon after the moves and without a request.
 
 Only instances with migrations that have not ended, or changed lately, are examined. An instance
 without a problem is examined again only when its migrations change. Everything else is left to an
@@ -33,8 +33,8 @@ facts; lowered, there are more queries. Chosen because a batch is examined withi
 two."""
 HANDED_OVER_PATIENCE = 5
 """Factor by which ``task_timeout`` is longer for a worker that fell silent when it was about to
-send the request to the source compute. Raised, its move stays open longer; lowered, a running
-migration is repaired. Not measured."""
+send the request to the source compute. Raised, its move stays open longer; lowered, a migration
+that runs is treated as lost. Not measured."""
 LAST_BREATH = datetime.timedelta(seconds=15)
 """Time for which a worker may still have worked after its last sign of life."""
 

@@ -103,8 +103,8 @@ class NovaRecords(Protocol):
 
     def recent(self, seconds: float) -> tuple[Mapping[str, Mapping[str, object]], Sequence[str]]:
         """Return the instances with migrations that have not ended, or that changed within
-        ``seconds``, each with these migrations by uuid and a value that differs once one changes.
-        Return also the names of the cells that could not be read."""
+        ``seconds``. Each instance has these migrations by uuid, and a value that differs once one
+        of them changes. Return also the names of the cells that could not be read."""
 
     def accepted(self) -> list[Migration]:
         """Return the live migrations that no nova-compute has received yet."""

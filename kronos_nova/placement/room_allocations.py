@@ -14,8 +14,9 @@ from kronos_nova.placement.allocations import Consumer
 from kronos_nova.placement.client import PlacementClient
 
 OWNER = 'kronos-room'
-"""Project and user of the consumers that keep room. Fixed: as a project of its own it has no quota
-that the allocations count against, and ``openstack resource usage show kronos-room`` shows them."""
+"""Project and user of the consumers that keep room. Fixed: as a separate project, it keeps the
+allocations out of the quotas of other projects, and ``openstack resource usage show kronos-room``
+shows them."""
 ROOM = 'KRONOS_ROOM'
 """Consumer type of the consumers, where placement has types."""
 CANDIDATES = 100

@@ -24,7 +24,7 @@ LOG = logging.getLogger(__name__)
 
 ORPHANS_SPACING_SECONDS = 60
 """Seconds between two searches for claims without an instance. Raised, such a claim keeps its room
-longer; lowered, nova-compute works more. The default spacing of Nova's periodic tasks."""
+longer; lowered, nova-compute works more. Chosen as the default spacing of Nova's periodic tasks."""
 
 _TRACKER = 'nova.compute.resource_tracker:ResourceTracker'
 _MANAGER = 'nova.compute.manager:ComputeManager'

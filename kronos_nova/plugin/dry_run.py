@@ -1,4 +1,5 @@
-"""Asks Nova's scheduler whether it would permit a planned move. Nothing is claimed."""
+"""Dry runs of moves by Nova's scheduler: whether it would permit a planned move. Nothing is
+claimed."""
 
 import oslo_messaging as messaging
 from nova import exception as nova_exception

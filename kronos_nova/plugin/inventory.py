@@ -1,4 +1,4 @@
-"""Reads the cloud within a Nova process. Of Nova's tables only some columns are read, and of
+"""The cloud, read within a Nova process. Of Nova's tables only some columns are read, and of
 placement only the providers whose generation has changed."""
 
 import collections

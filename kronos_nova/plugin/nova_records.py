@@ -36,8 +36,8 @@ CHUNK = 500
 optimise; lowered, there are more statements. Not measured."""
 
 RECENT = datetime.timedelta(days=1)
-"""Age up to which ended migrations are read. Older ones have no allocations, or an audit finds the
-allocations."""
+"""Age up to which ended migrations are read. Older ones need not be read: they have no allocations,
+or an audit finds the allocations."""
 
 UNFINISHED = list(migration_status.UNDER_WAY)
 

@@ -46,8 +46,8 @@ lowered, there are more statements. Not measured."""
 
 HOSTS = 5
 """Maximum number of hosts whose instances one statement reads. Raised, RPCs of the same
-nova-conductor wait longer; lowered, there are more statements. The one or two hundred instances of
-so many hosts take a hundredth of a second."""
+nova-conductor wait longer; lowered, there are more statements. Chosen because the one or two
+hundred instances of so many hosts take a hundredth of a second."""
 
 METADATA_HOSTS = 25
 """Maximum number of hosts whose metadata one statement reads. Raised, RPCs of the same

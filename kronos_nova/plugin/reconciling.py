@@ -16,7 +16,7 @@ later; lowered, the database has more writes. Not measured."""
 SILENCE_SECONDS = 20
 """Seconds without a heartbeat of its own after which a worker assumes that all workers were
 delayed. Raised, workers that were delayed count as dead; lowered, a tick that is a little late
-counts as a delay. Several times :data:`BEAT_SECONDS`."""
+counts as a delay. Chosen as several times :data:`BEAT_SECONDS`."""
 LEASE_SECONDS = 60
 """Seconds for which other workers leave the reconciling to a silent worker. Raised, another worker
 takes over later; lowered, two workers reconcile at once. Not measured."""

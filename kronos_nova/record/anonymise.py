@@ -357,8 +357,8 @@ def _wish(mapping):
 
 
 def _apart(mapping, names):
-    """Return the entry of a server's metadata by which it is kept apart from its group in different
-    failure domains, with a pseudonym for the level of the domains."""
+    """Return the entry of a server's metadata that keeps the server and its group in different
+    failure domains. The level of the domains is replaced by a pseudonym."""
     wish = mapping.get(domains.APART, '').strip()
     if not wish:
         return {}
@@ -425,8 +425,8 @@ def _labels(policies, names):
 
 
 def _body(body, label, table):
-    """Return the body of an answer of Prometheus in which each series has only the used label. A
-    value that names no host or instance of the snapshot is replaced too."""
+    """Return the body of an answer of Prometheus in which each series has only the label that the
+    policy uses. A value that names no host or instance of the snapshot is replaced too."""
     answer = json.loads(body)
     result = answer['data']['result']
     strangers = _numbered((series['metric'].get(label) for series in result

@@ -17,7 +17,7 @@ _NEEDED = {metrics.IMBALANCE: 'imbalance_query', metrics.CAPACITY: 'capacity_que
 
 class RecordedMetrics:
     """The recorded answers of a snapshot. An answer is found by the policy and the kind of the
-    query, so that the PromQL may have changed since."""
+    query, and not by the PromQL, which may have changed since."""
 
     def __init__(self, folder: pathlib.Path):
         self._folder = folder

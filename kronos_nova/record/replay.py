@@ -78,7 +78,7 @@ def suppose(recording: Recording, chosen: PolicySet, options: EngineOptions, dur
     """Return (recorded cloud after hypothetical changes, its evaluation). The other parameters are
     those of :func:`replay`.
 
-    :raises ConfigurationError: a change cannot be made, or as :func:`replay`
+    :raises ConfigurationError: a change cannot be made, or :func:`replay` raises it
     """
     snapshot = recording.snapshot
     changed = whatif.changed(snapshot, restart_rules(options, chosen, snapshot), changes, tuple)

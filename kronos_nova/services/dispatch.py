@@ -16,7 +16,8 @@ from kronos_nova.services.context import Context
 
 TEXT_CHARACTERS = 1000
 """Maximum number of characters of a text in a request. Raised, tables and logs have longer lines;
-lowered, reasons are cut. Chosen as the limit of ``Reason`` in the contract."""
+lowered, reasons are cut. Chosen as the limit of ``Reason`` in the contract, which a longer text
+would exceed."""
 
 MODULES = {'status': 'status', 'aggregates': 'status', 'hosts': 'hosts', 'plans': 'plans',
            'moves': 'moves', 'servers': 'servers', 'automation': 'automation',

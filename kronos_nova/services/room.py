@@ -76,8 +76,8 @@ def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capac
 
 def _after_moves(context: Context, request: contract.ShowCapacity, asked: '_Asked',
                  wanted: Sequence[Shape]) -> dict[int, int]:
-    """Return {number of a shape: servers that fit after moves for this shape}; empty where the
-    request permits no moves."""
+    """Return {position of a shape in ``wanted``: number of servers of this shape that fit after
+    moves made for it}; empty where the request permits no moves."""
     from kronos_nova.room import defragmenting  # imported late, as above
     if request.moves is None:
         return {}
@@ -290,8 +290,8 @@ def _rules(context: Context, operator_rules: Sequence['OperatorRule'], snapshot:
            moves: bool = False):
     """Return the rules by which room is computed.
 
-    :param moves: whether rules that only concern moves apply, too; otherwise only those for servers
-        that are started
+    :param moves: True for servers that are moved, to which the checks of moves apply too; False for
+        servers that are started
     """
     from kronos_nova.constraints.base import ConstraintRules  # imported late, as above
     from kronos_nova.cycle.options import packs_numa_cells

@@ -65,8 +65,8 @@ def explain(context: Context, request: contract.ExplainServer) -> contract.Expla
 
 
 def _stay_of_all(context: Context, uuid: str) -> known_names.Stay | None:
-    """Return the Stay of a server for which the last evaluation of its aggregate gave no reason:
-    why it moved no server at all. None if it made a plan."""
+    """Return the Stay of a server for which the last evaluation of its aggregate gave no reason.
+    The Stay says why that evaluation moved no server at all; None if the evaluation made a plan."""
     aggregate = server_names.ServerNames(context.database).aggregate(uuid)
     last = cycles.Cycles(context.database).of_aggregate(aggregate) if aggregate else None
     if last is None or last.outcome in (None, plans.PLANNED):

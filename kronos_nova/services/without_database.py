@@ -1,5 +1,5 @@
 """Operations that work without the control database: a stop, and the end of a stop that was made
-without it."""
+without the database."""
 
 from typing import NoReturn
 

@@ -21,8 +21,8 @@ from kronos_nova.objects.snapshot import MoveUnderWay
 
 SEARCHED_FOR_EACH = 10
 """Number of newest moves that are searched for each wanted prediction. Raised, a status reads more
-rows; lowered, no prediction is found where few moves are live migrations. Chosen: with 10^6 moves
-and no expectation, a search without a bound took 4.9 s."""
+rows; lowered, no prediction is found where few moves are live migrations. Without a bound, a search
+of 10^6 moves that have no predictions took 4.9 s."""
 MOST_COMPLETED = 50_000
 """Maximum number of completed moves that an evaluation reads. Raised, an evaluation takes more
 memory; lowered, older moves are ignored where there are very many. Chosen as 1,785 moves a day for
@@ -30,7 +30,7 @@ four weeks."""
 LONGEST_WAIT = datetime.timedelta(days=1)
 """Longest time between the plan of a move and Nova's request for it. Raised, evaluations read more
 rows; lowered, migrations of moves that waited longer are taken for migrations that users requested.
-Chosen: above ``stale_plan_age``, half an hour by default."""
+Chosen above the default of ``stale_plan_age``, which is half an hour."""
 
 
 class Moves:

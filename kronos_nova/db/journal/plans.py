@@ -387,10 +387,10 @@ def _write_state(session, which, new, values):
 
 
 def _keep_moves(session, plan, chosen):
-    """Leave the moves that were not chosen out of a plan's report. The imbalance after the
-    remaining moves is not computed.
+    """Keep only the chosen moves in a plan's report. If any move is left out, the expected
+    imbalances are removed from the report, because they are not computed for fewer moves.
 
-    :returns: orders of the moves that are left out
+    :returns: numbers (``order``) of the moves that are left out
     """
     report = session.get(models.ReportRow, plan.uuid)
     kept = plans.AggregateReport.from_json(report.body)

@@ -116,8 +116,9 @@ class Attempt:
         """Return whether the migration is rolled back and the state of its guest known, so that
         Nova need not set the instance to ERROR. Where the driver raised an error that is neither
         Nova's nor the hypervisor's nor an outage, Nova sets the instance to ERROR, because an
-        operator should look. The exception is an error of Python itself, such as AttributeError,
-        after the driver rolled back: it is a fault in the driver and says nothing about the guest.
+        operator should look. There is one exception: an error of Python itself, such as
+        AttributeError, that the driver raised after it rolled back. Such an error is a fault in the
+        driver and says nothing about the guest.
         """
         return self.is_rolled_back and self.fate is not None and (
             self.error is None or isinstance(self.error, nova_exception.NovaException)
