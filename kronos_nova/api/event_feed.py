@@ -176,8 +176,8 @@ class Feed:
             return number + 1, []
         lost = last_id is not None and (
             at is None or self._looked_at - at > KEPT or at > self._looked_at + KEPT)
-        # Only the last event has an id, so that a listener whose connection ends before it gets all
-        # of them again.
+        # Only the last event has an id, so that a listener whose connection ends earlier gets all
+        # events again.
         last = self._id(self._end - 1) + self._moment(STALE if self._is_stale else SYNCED)
         return self._end, [*[self._moment(RESET)] * lost, *self._frames.values(), last]
 

@@ -17,7 +17,7 @@ ARCHIVE = 'application/gzip'
 
 
 class Snapshot(Response):
-    """A recorded cloud; ``bytes`` are those of its files."""
+    """A recorded cloud; ``bytes`` is the size of its files together."""
 
     name: str
     taken_at: Time
@@ -31,8 +31,8 @@ class Snapshots(Response):
 
 
 class WhatIf(Request):
-    """Input that differs from that of the time when the snapshot was taken: ``policies`` is the
-    file of policies as an object, ``budget`` how many moves may be planned at most."""
+    """Input of a replay in place of the recorded input: ``policies`` is the policies file as an
+    object, ``budget`` the maximum number of planned moves."""
 
     policies: dict | None = None
     spread_planner: Name | None = None

@@ -17,7 +17,8 @@ longer; lowered, an operator has fewer examples. Chosen to fit into a line."""
 STOPPED = 'libvirt_up == 0'
 OTHER_PAGES = ('(node_memory_Hugetlb_bytes '
                '- node_memory_HugePages_Total * node_memory_Hugepagesize_bytes) > 0')
-"""Bytes in huge pages of other sizes than the default one. Of these node_exporter has no series."""
+"""Bytes in huge pages of other sizes than the default one. The number of such pages is not in the
+series of node_exporter."""
 
 
 def problems(instant: Callable[[str], Vector], snapshot: Snapshot) -> Iterator[str]:

@@ -53,7 +53,7 @@ def start_hook(command, host):
 
 
 class MaintenanceRunner:
-    """One maintenance; each call of :meth:`advance` takes it a step further."""
+    """One maintenance; each call of :meth:`advance` carries out its next step."""
 
     def __init__(self, dependencies: Dependencies, uuid):
         self.dependencies = dependencies

@@ -31,9 +31,9 @@ DOUBLED = 0.1
 """Difference that a second series of the same target makes to a value, as a part of the largest
 value of the answer, from which there is a warning. Raised, a target that is scraped twice is missed
 where it only affects small servers; lowered, rates that were computed at two different times cause
-a warning. Chosen between two cases: a CPU that counts twice changes a profile by half; on a busy
-machine, where the largest load was .57, the two values of a host with a load of .04 differed by
-more than .01."""
+a warning. Chosen between two cases. A CPU that is counted twice changes a profile by half, and has
+to be found. On a busy machine whose largest load was .57, the two values of a host with a load of
+.04 differed by more than .01 without a fault."""
 IOWAIT = 0.05
 """Share of a host's CPU time in iowait from which a query that counts iowait as load causes a
 warning. Raised, hosts with slow disks seem busy without a warning; lowered, hosts with ordinary

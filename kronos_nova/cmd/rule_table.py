@@ -59,7 +59,7 @@ def problems(found: list[RuleRow]) -> list[str]:
 
 
 def summary(found: list[RuleRow]) -> str:
-    """Return a line with the number of rules, and of those that are violated."""
+    """Return a line with the number of rules and the number of violated rules."""
     violated = sum(1 for row in found if row.violated)
     return f'{columns.count(len(found), "rule")}, {violated} of them violated'
 

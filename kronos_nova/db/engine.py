@@ -90,7 +90,7 @@ def impatient_control_engine(conf, seconds=1):
     without the database. No connection is opened here.
 
     :param seconds: maximum for a connection, and for an answer; with PostgreSQL, for the connection
-        only. Requests of Nova wait for one second
+        only. The default is for requests of Nova, which wait meanwhile
     """
     url = control_url(conf)
     options = _options(conf) | {'max_retries': 0, 'pool_timeout': seconds}

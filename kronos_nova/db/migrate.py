@@ -25,8 +25,7 @@ LOG = logging.getLogger(__name__)
 
 SYNC_SECONDS = 300
 """Seconds to wait for another process that upgrades the same database. Raised, a hung one is
-reported later; lowered, a slow one is taken for a hung one. An empty database takes some
-seconds."""
+reported later; lowered, a slow one counts as hung. An empty database takes some seconds."""
 
 POSTGRESQL_KEY = 0x6B726F6E6F73
 """Number of the advisory lock of an upgrade (no unit). Fixed: "kronos" in ASCII."""

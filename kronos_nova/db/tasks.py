@@ -65,7 +65,8 @@ class Tasks:
 
     @retried
     def beat(self) -> None:
-        """Record a sign of life of this worker and its tasks, except those that it left."""
+        """Record a sign of life of this worker and its tasks, except the tasks that :meth:`leave`
+        named."""
         with self.database.writer() as session:
             session.execute(sa.update(models.TaskRow).where(
                 models.TaskRow.worker == self.worker, models.TaskRow.state.in_(tasks.TAKEN),

@@ -82,7 +82,7 @@ class Permits:
 
     def _hold(self, found, plan, now):
         why = self._hold_here(plan.aggregate) or found.hold(plan.aggregate)
-        # Moves that an operator has ordered do not wait for a window.
+        # Moves that an operator has requested do not wait for a window.
         if why is None and plan.purpose not in automation.ORDERED and not self._is_open(
                 plan.aggregate, now):
             return 'outside the maintenance windows of its aggregate'

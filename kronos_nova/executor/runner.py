@@ -149,7 +149,7 @@ class Runner:
             lambda session, plan: self.permits.why_not(session, plan, move.source, now),
             requested_at=now, migration_uuid=None, forced_at=None, memory_total=None,
             memory_remaining=None, memory_processed=None, outage=False, adopted=False)
-        # The clock of utcnow may step before the try is watched for the first time.
+        # Seconds are taken from a monotonic clock here already, because utcnow may step.
         self._clocks[move.uuid] = _Stopwatch(begun.requested_at, began_at=self._seconds())
         return begun
 

@@ -44,8 +44,8 @@ one is an error. Fixed by float64, whose sums are exact up to this number. No nu
 larger than 31 bits."""
 
 MOST_RULE = 1 << 64
-"""Maximum number of instances in ``max_server_per_host``. Fixed: Nova accepts any whole number, and
-the group rule limits it."""
+"""Maximum number of instances in ``max_server_per_host`` that is accepted here. Fixed: Nova accepts
+any whole number, and a number above the size of the group has the effect of that size."""
 
 MOST_KEYS = 10_000
 """Maximum number of keys of metadata or extra specs. Raised, a faulty record takes more memory;

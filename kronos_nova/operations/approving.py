@@ -59,7 +59,7 @@ def _without(moves, skipped):
 
 
 def _only(moves, wanted):
-    """Return the wanted moves, the moves that they depend on, and the moves of their groups.
+    """Return the wanted moves, the moves on which these depend, and all moves of the same groups.
 
     :raises RequestRefused: there is no move of such a number
     """

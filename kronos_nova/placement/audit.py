@@ -321,8 +321,8 @@ def _differences(held, asked):
 def _corrected(held, asked):
     """Return ``held`` with corrected amounts. A wrong class that a single provider has gets the
     requested amount. Other wrong classes are removed. In a class outside EVERY_SERVER, an amount
-    that is too small is removed too, because it may be the rest of several allocations, such as one
-    for each port."""
+    that is too small is removed too, because it may be what is left of several allocations, such as
+    one for each port."""
     wrong = _differences(held, asked)
     corrected = {}
     for uuid, amounts in held.items():

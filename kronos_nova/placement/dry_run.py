@@ -78,7 +78,8 @@ def _query(instance, destination, before):
 
 
 def _traits(instance):
-    """Return the flavor's traits as placement takes them: a forbidden one with ``!``."""
+    """Return the flavor's traits in the form of placement's queries: a forbidden trait with
+    ``!``."""
     marks = {'required': '', 'forbidden': '!'}
     return sorted(marks[value] + key.removeprefix(TRAIT)
                   for key, value in instance.flavor_extra_specs.items()

@@ -5,8 +5,8 @@ destination.
 destination to the instance. :func:`revert` gives the allocations on the source back to the
 instance. Each function sends one ``POST /allocations``, and is harmless when repeated. When a move
 succeeds, nova-compute deletes the migration's allocations. Both functions are for live and cold
-migrations and for resizes, to another host and to the same one, where placement checks the old and
-the new amounts against ``max_unit`` separately.
+migrations and for resizes, to another host or on the same host. On the same host, placement checks
+the old and the new amounts against ``max_unit`` separately.
 
 :mod:`~kronos_nova.placement.ownership` says to whom an allocation belongs. Allocations on providers
 that both hosts share stay with the instance and are counted once; leftovers of earlier moves are

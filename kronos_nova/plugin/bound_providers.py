@@ -39,7 +39,7 @@ def _bound(context, instance):
     found = collections.defaultdict(collections.Counter)
     for vif in instance.get_network_info():
         allocation = (vif['profile'] or {}).get('allocation')
-        # Without Neutron's extension for groups the allocation of a port is its one provider.
+        # Without Neutron's extension for groups, the value is the uuid of the port's only provider.
         groups = allocation if isinstance(allocation, dict) else {vif['id']: allocation}
         for group, provider in groups.items():
             if provider:

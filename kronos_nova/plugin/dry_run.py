@@ -85,7 +85,7 @@ class SchedulerDryRun:
         context.project_id = instance.project_id
         destination = objects.ComputeNodeList.get_all_by_host(context, move.destination)[0]
         whole = self._request_spec(context, instance, destination)
-        # The scheduler counts devices and processors for each of so many equal servers.
+        # With a number of equal servers, the scheduler looks for devices and processors for each.
         whole.num_instances += before.alike
         spec = candidates.in_later_room(whole, before)
         source = objects.ComputeNode.get_by_host_and_nodename(context, instance.host, instance.node)

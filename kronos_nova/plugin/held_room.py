@@ -38,7 +38,8 @@ class HeldRoom:
     def leaves_room(self, host: 'host_manager.HostState',
                     spec: 'objects.RequestSpec') -> bool:
         """Return whether the servers that room is held for still fit on a host once the server of
-        ``spec`` is there. If a hold is for that server, it takes one of the hold's places."""
+        ``spec`` is there. If a hold is for that server, the server uses one of the hold's
+        places."""
         kept = self._by_host.get(host.host, ())
         if not kept:
             return True

@@ -266,7 +266,7 @@ class InstanceReader:
         for uuid, state in new.items():
             reference, _updated_at = state
             found = properties.get(uuid, {})
-            # Thousands of instances have one image, whose properties are stored once.
+            # Thousands of instances share an image, whose properties are stored once.
             image = self._alike.setdefault(
                 (reference, frozenset(found.items())),
                 snapshot.Image(id=reference, properties=found))

@@ -136,7 +136,7 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         super().update_usage(context, instance, nodename)
         if self._is_trusted is None and vm_states.allow_resource_removal(
                 vm_state=instance['vm_state'], task_state=instance.task_state):
-            # Nova ends interrupted deletions before it knows its nodes.
+            # Remembered, because Nova ends interrupted deletions before it knows its nodes.
             self.gone_before_start.add(instance['uuid'])
 
     def remove_node(self, nodename):
@@ -338,10 +338,10 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
 
     @staticmethod
     def _needs_migrations(rows):
-        """Return whether Nova needs the migrations when it reports to placement. With PCI devices
-        in placement Nova repairs their allocations then. For a resize that waits to be confirmed,
-        only the tracked migration says which devices belong to the instance and which to the
-        migration."""
+        """Return whether Nova needs the migrations when it reports to placement. Where PCI devices
+        are in placement, Nova repairs their allocations with that report. For a resize that waits
+        to be confirmed, only the tracked migration says which devices belong to the instance and
+        which to the migration."""
         return CONF.pci.report_in_placement and not all(_is_home(claim) for claim in rows)
 
     def _instances_of(self, context, nodename):

@@ -69,7 +69,8 @@ def _add_dropped(found, dropped: Iterable[db_sums.MoveSum]):
 
 
 def _added(found, each: db_sums.MoveSum) -> _Sums:
-    """Add a MoveSum to the _Sums with the same month, project and aggregate, and return these."""
+    """Add a MoveSum to the _Sums with the same month, project and aggregate, and return the
+    _Sums."""
     sums = found[each.month, each.project, each.aggregate]
     sums.moves.update({name: getattr(each, name) for name in db_sums.FIGURES})
     return sums

@@ -29,8 +29,8 @@ memory; lowered, older moves are ignored where there are very many. Chosen as 1,
 four weeks."""
 LONGEST_WAIT = datetime.timedelta(days=1)
 """Longest time between the plan of a move and Nova's request for it. Raised, evaluations read more
-rows; lowered, migrations of moves that waited longer are taken for migrations that users requested.
-Chosen above the default of ``stale_plan_age``, which is half an hour."""
+rows; lowered, migrations of moves that waited longer count as requested by users. Chosen above the
+default of ``stale_plan_age``, which is half an hour."""
 
 
 class Moves:

@@ -319,7 +319,7 @@ def _still(session, uuid, states, now):
         raise exception.PlanNotWaiting(plan=uuid, state=plan.state, since=_since(plan.finished_at))
     expires_at = plan.expires_at
     if plan.state == plans.OBSERVED and plan.last_seen_at:
-        # The plan was seen again at that time, by the load of that time.
+        # A plan that was seen again expires as if it had been made when it was last seen.
         expires_at += plan.last_seen_at - plan.created_at
     if expires_at < now:
         raise exception.PlanNotWaiting(plan=uuid, state=plans.EXPIRED, since=_since(expires_at))

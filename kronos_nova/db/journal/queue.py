@@ -16,7 +16,7 @@ SCAN_LIMIT = 1000
 """Maximum number of moves that one query of the queue reads. Raised, a query takes longer; lowered,
 moves behind others that wait are seen later. Not measured."""
 NOTHING = json.dumps([])
-# Rows of a worker of the previous release have no checked_at.
+# Rows that a worker of the previous release wrote have no checked_at.
 CHECKED_AT = sa.func.coalesce(models.MoveRow.checked_at, models.MoveRow.created_at)
 
 # Roles of processes.
@@ -85,7 +85,7 @@ class Queue:
     @retried
     def reclaim(self, now, dispatched_before):
         """Bring moves back to PLANNED that were dispatched before a time and that no worker has
-        accepted. Their messages are taken to be lost.
+        accepted. Their messages count as lost.
 
         :returns: MoveRecords, now PLANNED
         """

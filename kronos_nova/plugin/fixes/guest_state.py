@@ -60,7 +60,8 @@ def power_state(context, host, instance):
     """Return the state of an instance's guest at ``host``, one of ``nova.compute.power_state``.
     NOSTATE means that there is no guest, None that the host does not run Kronos.
 
-    :raises Exception: nova-compute or its hypervisor does not answer; each driver has its own
+    :raises Exception: nova-compute or its hypervisor does not answer; each driver raises errors of
+        its own
     """
     target = messaging.Target(topic=compute_rpcapi.RPC_TOPIC, server=host, namespace=NAMESPACE,
                               version=VERSION)
