@@ -28,8 +28,8 @@ UUID_CHARACTERS = 36
 JSON_ITEMS = 10_000_000
 """Maximum number of members of all lists and objects together in one JSON document. Raised, a short
 document can take more memory, about a hundred bytes for each member; lowered, the documents of
-large clouds are refused. The profile of 300,000 instances with twenty labels each has seven
-million."""
+large clouds are refused. Chosen above the seven million members of the profile of 300,000 instances
+with twenty labels each."""
 
 _STRUCTURE = (b'[', b'{', b',')
 

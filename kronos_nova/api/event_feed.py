@@ -28,11 +28,12 @@ LOG = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
 """Seconds between two readings of the database. Raised, pages change later; lowered, the database
-has more queries. A second seems immediate to a person."""
+has more queries. Chosen because a second seems immediate to a person."""
 
 HEARTBEAT_SECONDS = 10.0
 """Seconds between two signs of life on a stream. Raised, proxies cut quiet connections, some after
-half a minute; lowered, more is sent for nothing. Only a write shows that a listener is gone."""
+half a minute; lowered, more is sent for nothing. Chosen well below the half minute. A listener that
+is gone is noticed only by a write."""
 
 LONGEST_SECONDS = 600.0
 """Maximum seconds of one stream of events. Raised, a listener whose token was revoked receives
@@ -40,7 +41,7 @@ events for longer; lowered, pages connect more often. Not measured."""
 
 KEPT = datetime.timedelta(minutes=10)
 """Time for which ended objects are sent to new listeners. Raised, an answer is larger; lowered,
-listeners that were away miss an end. It covers the largest difference between the clocks of
+listeners that were away miss an end. Chosen to cover the largest difference between the clocks of
 controllers, and the longest absence of a listener that connects again."""
 
 OVERLAP = datetime.timedelta(minutes=1)
@@ -57,7 +58,8 @@ memory; lowered, each event takes more calls. Not measured."""
 
 FIRST_LOOK_SECONDS = 20.0
 """Seconds that a listener waits for the first reading. Raised, a database that is down is reported
-later; lowered, a slow database counts as down. It is longer than the retries of a transaction."""
+later; lowered, a slow database counts as down. Chosen to be longer than the retries of a
+transaction."""
 
 IDLE_SECONDS = 30.0
 """Seconds for which the thread that reads events continues without listeners. Raised, the database

@@ -35,14 +35,15 @@ keystone refuses all users. Not measured."""
 
 AT_ONCE = 2
 """Maximum number of logins at a time. Raised, logins can use more of the threads that answer
-requests; lowered, users wait longer. Keystone takes a good part of a second to hash a password."""
+requests; lowered, users wait longer. Chosen small, because a thread is held for the good part of a
+second that keystone takes to hash a password."""
 
 KEYSTONE = 'keystone_authtoken'
 
 MOST_KEPT = 10_000
 """Maximum number of users and addresses whose wrong passwords are counted. Raised, an attack from
 many addresses takes more memory, some 200 bytes each; lowered, the oldest counts are dropped
-earlier."""
+earlier. Not measured."""
 
 AT_ADDRESS, OF_USER = 4, 10
 """Maximum numbers of wrong passwords, as multiples of ``login_tries``: from one address for all

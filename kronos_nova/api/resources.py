@@ -30,7 +30,8 @@ have 255."""
 
 AGAIN_SECONDS = 5
 """Seconds after which a client should repeat a request for which no slow slot was free. Raised, it
-waits longer than it must; lowered, it is refused more often. A slow operation takes seconds."""
+waits longer than it must; lowered, it is refused more often. Chosen because a slow operation takes
+seconds."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

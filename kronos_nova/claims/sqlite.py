@@ -53,7 +53,8 @@ topologies are refused. Chosen far above :data:`_TOPOLOGY_CHARACTERS` of a messa
 
 _STEPS = 10_000
 """Number of instructions of SQLite's virtual machine between two readings of the clock. Raised, a
-time limit is exceeded by more; lowered, queries take longer. This many take less than 1 ms."""
+time limit is exceeded by more; lowered, queries take longer. Chosen because this many take less
+than 1 ms."""
 
 # Suffixes of the two files that SQLite needs to open the file that was set aside.
 COMPANIONS = ('-wal', '-shm')

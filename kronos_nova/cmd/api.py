@@ -59,8 +59,8 @@ too large gets no explanation. Not measured."""
 
 ANSWER_SECONDS = 5
 """Seconds that the control database has to connect, and to answer. Raised, threads wait longer for
-a dead database; lowered, a busy one counts as dead. The slowest answer takes a hundredth of this
-time, and a page waits 20 s."""
+a dead database; lowered, a busy one counts as dead. Chosen between the slowest answer, which takes
+a hundredth of this time, and the 20 s that a page waits."""
 
 SILENT_SECONDS = 5
 """Seconds for which a control database that did not answer is not asked again. Raised, the service

@@ -17,12 +17,12 @@ from waitress import task
 HEAD_SECONDS = 10
 """Seconds in which the head of a request has to arrive, from its first byte, or from the connection
 where no byte arrives. Raised, slow connections hold their place longer; lowered, clients on slow
-lines lose their connections. A head is one packet, and TCP repeats a lost one three times within
-seven seconds."""
+lines lose their connections. Chosen because a head is one packet, and TCP repeats a lost packet
+three times within seven seconds."""
 
 WHOLE_SECONDS = 60
 """Seconds in which a whole request with its body has to arrive. Raised, slow bodies hold their
-place longer; lowered, a snapshot of many MiB cannot be sent over a slow line."""
+place longer; lowered, a snapshot of many MiB cannot be sent over a slow line. Not measured."""
 
 SLOWEST_BYTES = 1024
 """Least bytes a second at which a client has to read a finished answer, once WHOLE_SECONDS have
@@ -39,7 +39,7 @@ loaded machine with two cores."""
 PATIENCE_SECONDS = 1.0
 """Seconds for which a new connection is kept before it may be closed in favour of another. Raised,
 a burst of connections is accepted later; lowered, a client that has just connected loses its
-connection before its request arrives."""
+connection before its request arrives. Not measured."""
 
 MARGIN = 100
 """Connections above the limit that are accepted while others make room, and files for the database,

@@ -124,7 +124,7 @@ Raised, a report takes longer; lowered, the explanation considers fewer hosts. N
 
 PAIRS_AT_ONCE = 1_000_000
 """Pairs of instance and host that rules evaluate in one call. Raised, a call takes more memory;
-lowered, there are more calls. A million pairs take some MiB."""
+lowered, there are more calls. Chosen because a million pairs take some MiB."""
 
 
 def with_next_best(start: State, steps: Sequence[tuple[str, Step]],

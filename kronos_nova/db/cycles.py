@@ -13,7 +13,7 @@ from kronos_nova.objects import plan as plans
 MOST_DOUBLINGS = 4
 """Maximum number of times that the pause after a failed evaluation doubles while an operator waits.
 Raised, an evaluation is repeated later after an outage; lowered, one that always fails uses more
-time. With a first pause of ten seconds the longest is under three minutes."""
+time. Chosen so that after a first pause of ten seconds the longest pause is under three minutes."""
 
 LONGEST_PAUSE_SECONDS = 3600
 """Maximum seconds between two evaluations of an aggregate that fails. Raised, it recovers later;

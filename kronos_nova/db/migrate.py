@@ -25,7 +25,8 @@ LOG = logging.getLogger(__name__)
 
 SYNC_SECONDS = 300
 """Seconds to wait for another process that upgrades the same database. Raised, a hung one is
-reported later; lowered, a slow one counts as hung. An empty database takes some seconds."""
+reported later; lowered, a slow one counts as hung. Chosen as many times the seconds that an empty
+database takes."""
 
 POSTGRESQL_KEY = 0x6B726F6E6F73
 """Number of the advisory lock of an upgrade (no unit). Fixed: "kronos" in ASCII."""

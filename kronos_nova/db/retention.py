@@ -37,7 +37,7 @@ INTERVAL = datetime.timedelta(minutes=10)
 
 CORRECTION_INTERVAL = datetime.timedelta(minutes=1)
 """Time between two searches for times in the future. Raised, times that a wrong clock wrote are in
-force for longer."""
+force for longer; lowered, the database has more queries. Not measured."""
 
 PAUSE = datetime.timedelta(seconds=5)
 """Time between two steps while there are more rows to delete. With BATCH, 8 million rows of a table

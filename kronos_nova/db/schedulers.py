@@ -9,7 +9,8 @@ FILTERING, NOT_FILTERING = 'room-filter', 'scheduler'
 """Roles of worker processes of nova-scheduler: with KronosFilter enabled, and without."""
 HEARD_WITHIN = datetime.timedelta(seconds=60)
 """Time for which a report counts. Raised, a nova-scheduler that was stopped counts for longer;
-lowered, one whose report is late counts as stopped. A worker reports every 10 seconds."""
+lowered, one whose report is late counts as stopped. Chosen as several times the 10 seconds between
+two reports of a worker."""
 
 
 class Schedulers:

@@ -25,7 +25,8 @@ LOG = logging.getLogger(__name__)
 MOST_SKEW_SECONDS = 5.0
 """Seconds between a host's clock and the database's from which the host neither plans nor adopts
 moves. Raised, the age of samples of Prometheus may be wrong by as much; lowered, a slow answer of
-the database counts as a wrong clock. Synchronised clocks differ by milliseconds."""
+the database counts as a wrong clock. Chosen far above the milliseconds by which synchronised clocks
+differ."""
 
 INTERVAL_SECONDS = 10.0
 """Seconds between two comparisons with the database. Raised, a wrong clock is noticed later;

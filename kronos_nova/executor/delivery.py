@@ -22,11 +22,11 @@ are repeated after a crash; lowered, the database has more transactions. Not mea
 
 FIRST_PAUSE = 1
 """Seconds before notifications are sent again to a broker that refused them; each further pause is
-twice as long. Raised, notifications are late after a short outage; lowered, the log has more
-lines."""
+twice as long. Raised, notifications are late after a short outage; lowered, the log has more lines.
+Not measured."""
 LONGEST_PAUSE = 60
 """Maximum seconds between two attempts to send notifications to a broker that refuses them. Raised,
-notifications are late after a long outage; lowered, the log has more lines."""
+notifications are late after a long outage; lowered, the log has more lines. Not measured."""
 
 
 class Deliverer:

@@ -49,7 +49,8 @@ any whole number, and a number above the size of the group has the effect of tha
 
 MOST_KEYS = 10_000
 """Maximum number of keys of metadata or extra specs. Raised, a faulty record takes more memory;
-lowered, a cloud with a larger quota is refused. Nova's own quota for servers is 128."""
+lowered, a cloud with a larger quota is refused. Chosen far above Nova's own quota for servers,
+which is 128."""
 
 LONGEST_VALUE = 65_535
 """Maximum number of characters of a value of metadata or extra specs. Fixed by the width of the

@@ -106,8 +106,8 @@ lowered, clouds with hosts of many domains get none. Not measured."""
 
 _SERIES = 20_000
 """Maximum number of series that are read for advice. Raised, a faulty exporter slows the cycle
-down; lowered, series of large clouds are not seen. A cloud of 10,000 hosts has one series for each
-host."""
+down; lowered, series of large clouds are not seen. Chosen as twice the series of a cloud of 10,000
+hosts, with one series for each host."""
 _LABELS = 16
 """Maximum number of labels that are tried, the most frequent first. Raised, advice takes longer;
 lowered, the right label may be missed. Not measured."""

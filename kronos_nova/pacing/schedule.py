@@ -21,8 +21,8 @@ SAME = 0.2
 """Difference of the overloads of two links, as a part of a link's bandwidth, that counts as none
 when the next move is chosen; of moves that overload their links equally, the longest begins first.
 Raised, moves begin although their links are busier than others; lowered, differences decide that
-are smaller than the errors of predictions. Durations are predicted with a median error of 10 to 18
-% (``bench makespan``)."""
+are smaller than the errors of predictions. Chosen just above the median error of predicted
+durations, which is 10 to 18 % (``bench makespan``)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ MOST_BACK = 3
 swaps and takes longer; lowered, small rests of room stay unused. Not measured."""
 ROWS = 600
 """Maximum number of bundles of leaving instances that are rated in full, the cheapest first.
-Raised, a swap takes longer to find; lowered, the best one is missed more often. With
+Raised, a swap takes longer to find; lowered, the best one is missed more often. Chosen because with
 :data:`COLUMNS` a million pairs are rated in some hundredths of a second, and a plan looks for
 hundreds of swaps."""
 COLUMNS = 1500

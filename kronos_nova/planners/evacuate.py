@@ -50,7 +50,7 @@ that make room. Not measured."""
 NODES = 200
 """Maximum number of nodes of the branch and bound of an integer program. Raised, more programs are
 solved to the end, and plans take longer; lowered, more programs end with an end state that may not
-be the best. Programs of ten hosts need 1 to 50."""
+be the best. Chosen above the 1 to 50 nodes that programs of ten hosts need."""
 CHECKED = 20_000
 """Maximum number of moves that are made again on a copy of the state, in order to find moves that
 make room for no other. Raised, larger plans are checked, at some 0.1 ms a move; lowered, only

@@ -29,7 +29,7 @@ be worse. Raised, programs end sooner; lowered, a few MiB less are copied. Not m
 NODES = 2_000
 """Maximum number of nodes of the branch and bound of an integer program. Raised, more programs are
 solved to the end, and plans take longer; lowered, more programs end with an end state that may not
-be the best. Clouds of 15 hosts need 1 to 300."""
+be the best. Chosen above the 1 to 300 nodes that clouds of 15 hosts need."""
 MOVE_MB = 64.0
 """Cost of a move in MiB, in addition to the memory that the move copies. Raised, fewer and larger
 instances are moved; lowered, more and smaller instances are moved. Not measured."""

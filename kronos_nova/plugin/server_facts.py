@@ -24,7 +24,7 @@ LOG = logging.getLogger(__name__)
 
 MEMBERS = 200
 """Maximum number of instances in one statement. Raised, a statement takes the database longer;
-lowered, there are more statements. A few hundred take a hundredth of a second."""
+lowered, there are more statements. Chosen because a few hundred take a hundredth of a second."""
 
 READ_ALL_EVERY = 20
 """Number of readings of a cell after which the facts of an instance are read again, although its

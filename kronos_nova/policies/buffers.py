@@ -8,10 +8,10 @@ import pydantic
 
 MOST_BUFFERS = 50
 """Maximum number of buffers in a file. Raised, a file can make each evaluation longer; lowered, a
-large cloud cannot have a buffer for each aggregate and flavor."""
+large cloud cannot have a buffer for each aggregate and flavor. Not measured."""
 MOST_NAME = 100
 """Maximum number of characters of a buffer's name. Raised, lines of reports are longer; lowered,
-names say less."""
+names say less. Not measured."""
 PERCENT = re.compile(r'(\d{1,3})%')
 
 

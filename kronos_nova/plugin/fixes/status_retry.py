@@ -18,7 +18,7 @@ LOG = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 180
 """Seconds for which saving a status is tried again. Raised, another worker may take the migration
-over in the meantime; lowered, the status is lost when a service restarts. The value is longer than
+over in the meantime; lowered, the status is lost when a service restarts. Chosen to be longer than
 ``rpc_response_timeout``, and shorter than the time after which the migration of a dead worker is
 taken over."""
 

@@ -19,7 +19,7 @@ QUIET, NOT_QUIET, STILL_PAUSED = 0, 3, 3
 
 LOOK_SECONDS = 0.5
 """Seconds between two queries for moves in progress. Raised, the end of a move is shown later;
-lowered, the control database has more queries."""
+lowered, the control database has more queries. Not measured."""
 
 
 def _levels(found):

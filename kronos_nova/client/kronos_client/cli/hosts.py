@@ -26,7 +26,7 @@ UNSETTLED = 'it was migrated or resized off the host, which is neither confirmed
 
 LOOK_SECONDS = 2.0
 """Seconds between two queries for the hosts that a command waits for. Raised, an empty host is
-reported later; lowered, Nova has more requests."""
+reported later; lowered, Nova has more requests. Not measured."""
 
 PATIENCE_SECONDS = 30
 """Seconds for which a host may be blocked or down before a command stops waiting for it. Raised, a
