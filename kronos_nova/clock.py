@@ -15,7 +15,7 @@ def utcnow() -> datetime.datetime:
 
 
 def aware(time: datetime.datetime) -> datetime.datetime:
-    """Return the time with a time zone. A time without one is taken as UTC and gets it."""
+    """Return the time with a time zone. A time without a zone counts as UTC."""
     return time if time.tzinfo else time.replace(tzinfo=datetime.UTC)
 
 
@@ -30,7 +30,7 @@ def naive(time: datetime.datetime) -> datetime.datetime:
 
 
 def parsed(text: str) -> datetime.datetime:
-    """Parse a time in ISO 8601 and return it with its zone. A time without a zone is taken as UTC.
+    """Parse a time in ISO 8601 and return it with its zone. A time without a zone counts as UTC.
 
     :raises ValueError: the text is no such time
     """

@@ -11,7 +11,7 @@ POLICY = "; ".join((
     "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
     "require-trusted-types-for 'script'", "trusted-types 'none'"))
 """Content-Security-Policy: files of this server alone, no script or style within the page, no text
-taken for markup, no request to other servers, no frame around the page."""
+interpreted as markup, no request to other servers, no frame around the page."""
 
 LOGINS = b'/*LOGINS*/'
 """Placeholder in the page for the ways to log in."""

@@ -44,7 +44,7 @@ Capacity of each host's link for live migration, in megabits per second in each 
 predicts from it, and from past migrations, how long moves take, and starts them in an order in
 which all moves of a plan end soon.
 
-By default, 0: the link is taken to carry as much as one migration gets (``stream_mbps``).
+By default, 0: the link is assumed to carry as much as one migration gets (``stream_mbps``).
 
 Set it to the speed of the link, such as 10000 for 10 Gbit/s, where the link carries little else.
 Lower it by the share of other traffic.

@@ -135,8 +135,8 @@ def _why_not(case: PlanningCase, state: State, capped: Model, move: PlannedMove,
 
 
 def _needless(after: State, steps: Mapping[int, Step]) -> list[int]:
-    """Return the orders of the moves for spreading load that gain less than they cost: no moves,
-    the last ones of the plan, or all."""
+    """Return the numbers (``order``) of the moves for spreading load that gain less than they cost:
+    no moves, the last moves of the plan, or all."""
     before = after.copy()
     for step in reversed([*steps.values()]):
         before.move(step.vm, step.source)

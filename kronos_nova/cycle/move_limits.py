@@ -98,8 +98,8 @@ class RemainingMoveLimits:
             loads.items(), key=lambda each: (-each[1], each[0]))[:MOST_NAMED])
 
     def passed(self, moves: Iterable[PlannedMove]) -> frozenset[int]:
-        """Return the orders of the moves that exceed a limit. From then on, no moves are planned of
-        the projects and instances whose limits they exceed."""
+        """Return the numbers (``order``) of the moves that exceed a limit. From then on, no moves
+        are planned of the projects and instances whose limits were reached."""
         in_plan: collections.Counter[str] = collections.Counter()
         caused: collections.Counter[str] = collections.Counter()
         moved: collections.Counter[str] = collections.Counter()

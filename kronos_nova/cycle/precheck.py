@@ -94,7 +94,7 @@ class Precheck:
         plan count as made.
 
         :param moves: in the order of the plan
-        :returns: the orders of the refused moves
+        :returns: the numbers (``order``) of the refused moves
         """
         agreed: list[PlannedMove] = []
         refused = set()

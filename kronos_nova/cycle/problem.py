@@ -301,7 +301,7 @@ def _coming(scope: Scope, snapshot: Snapshot, feed: MetricsReader,
             policies: Sequence[Policy]) -> Iterator[tuple[int, np.ndarray]]:
     """Yield (index of the destination, float64 (P,) load of the instance) for each instance that is
     migrating into the scope. The source of the instance is outside of the scope, and its size is
-    not known. So a sample that is a fraction of the source is taken as a fraction of the
+    not known. So a sample that is a fraction of the source is used as a fraction of the
     destination. An instance without a sample has no load, because the fallback would be a share of
     the source."""
     here = {instance.uuid for instance in scope.instances}

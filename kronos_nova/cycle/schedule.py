@@ -133,8 +133,8 @@ class Pace:
         return tuple(map(self._doubted, moves))
 
     def late(self, moves: Sequence[PlannedMove]) -> frozenset[int]:
-        """Return the orders of the moves that would begin after ``stale_plan_age``. Moves that
-        empty hosts are never late, because they do not depend on a changing load."""
+        """Return the numbers (``order``) of the moves that would begin after ``stale_plan_age``.
+        Moves that empty hosts are never late, because they do not depend on a changing load."""
         return frozenset(move.order for move in moves if move.phase != plan.EVACUATE
                          and (move.begins_after or 0.0) > self._options.stale_plan_age)
 
@@ -249,8 +249,8 @@ def timely(pace: Pace, choose: Callable[[Limits], Chosen], scores: Mapping[str, 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Scheduled:
-    """A plan for a budget of moves, the moves with their times, and the orders of the late
-    moves."""
+    """A plan for a budget of moves, the moves with their times, and the numbers (``order``) of the
+    late moves."""
 
     budget: int
     chosen: Chosen

@@ -321,7 +321,7 @@ def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
     packing moves off a host that no longer becomes empty. Of the remaining moves that spread load,
     those that no longer gain their price are left out.
 
-    :param refused: orders of the moves, counted from 1
+    :param refused: numbers (``order``) of the moves, counted from 1
     """
     model, gone = chosen.state.model, frozenset(refused)
     while True:
@@ -342,8 +342,8 @@ def without(chosen: Chosen, refused: Collection[int], limits: Limits) -> Chosen:
 
 
 def _needless(chosen: Chosen, kept: Sequence[int]) -> set[int]:
-    """Return the orders of the moves in ``kept`` whose only purpose is to make room for moves that
-    are not kept."""
+    """Return the numbers (``order``) of the moves in ``kept`` whose only purpose is to make room
+    for moves that are not kept."""
     draining = chosen.state.problem.draining
     served = {position + 1 for order in kept for position in chosen.steps[order - 1][1].depends_on}
     return {order for order in kept if order not in served
@@ -352,8 +352,8 @@ def _needless(chosen: Chosen, kept: Sequence[int]) -> set[int]:
 
 
 def _that_hold(chosen: Chosen, gone: Collection[int], state: State) -> list[int]:
-    """Return the orders of the steps that can still be made, one after the other, without the
-    removed steps."""
+    """Return the numbers (``order``) of the steps that can still be made, one after the other,
+    without the removed steps."""
     kept: list[int] = []
     for order, (phase, step) in enumerate(chosen.steps, 1):
         model = rules_of(phase, chosen.state.model, state.model)

@@ -35,7 +35,7 @@ def homes(past: Iterable[CompletedMove], hosts: Mapping[str, str]) -> Homes:
     """Return the servers whose present host differs from the host on which they would be without
     moves for load.
 
-    A server that Kronos moved, and that another party moved later, is taken to be on the
+    A server that Kronos moved, and that another party moved later, counts as being on the
     destination of the later move. Moves that empty a host or repair a group are not undone, because
     they would have been made in any case.
 
@@ -56,7 +56,7 @@ def contention(scope: 'Scope', load: 'Load', places: Homes) -> plans.Contention 
     """Return the contention that there would be with each server on the host on which it would be
     without the moves; None where no host is measured.
 
-    A server is taken to be on its present host where that other host is not up or has no score.
+    A server counts as being on its present host where the other host is not up or has no score.
     """
     if not load.policies or load.weights is None:
         return None

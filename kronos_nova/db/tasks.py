@@ -40,7 +40,7 @@ class Tasks:
     def begin(self, key: str, migration_uuid: str) -> bool:
         """Record the migration of an announced task, before anything else changes.
 
-        :returns: False if this worker was taken for dead and must stop
+        :returns: False if this worker was regarded as dead and must stop
         """
         return self._turn(key, tasks.ANNOUNCED, tasks.BEGUN, migration_uuid=migration_uuid)
 
@@ -48,7 +48,7 @@ class Tasks:
     def hand_over(self, migration_uuid: str) -> bool:
         """Record that the request to the source compute is about to be sent.
 
-        :returns: False if this worker was taken for dead and must stop
+        :returns: False if this worker was regarded as dead and must stop
         """
         return self._turn(migration_uuid, tasks.BEGUN, tasks.HANDED_OVER)
 

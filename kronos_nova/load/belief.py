@@ -27,8 +27,8 @@ the servers are scaled down to fit. Raised, moves of servers that share memory (
 too much; lowered, the loads of servers change because servers and hosts are measured at different
 times. Chosen as the usual difference of two averages over different times."""
 NOTHING = 0.01
-"""Summed load of a host's servers, as a share of the host, from which a measured host load of 0 is
-taken for an error. Raised, hosts with few small servers are believed to be without load; lowered,
+"""Summed load of a host's servers, as a share of the host, from which a measured host load of 0
+counts as an error. Raised, hosts with few small servers are believed to be without load; lowered,
 rounding errors make a correct 0 unbelieved. Chosen as less than the load of one idle server."""
 LEAST_BELIEVED = 0.5
 """Part of the measured hosts whose load must be believed for the policy to be used in plans.
@@ -36,7 +36,7 @@ Raised, one broken exporter stops planning in a small aggregate; lowered, plans 
 hosts that are believed. Not measured."""
 FAINT = 0.02
 """Least sum of the loads of all servers, as a part of the sum of the loads of all hosts, at which
-both are taken to be in the same unit. Raised, policies are not used in clouds whose hosts are busy
+both count as sums in the same unit. Raised, policies are not used in clouds whose hosts are busy
 without their servers; lowered, a profile query in another unit is accepted. Chosen as twice the
 largest part that a wrong unit leads to: a hundredth, where servers are in fractions and hosts in
 percent."""

@@ -49,9 +49,9 @@ does not change. Raised, servers are moved for an advantage that may be chance; 
 forecasts are ignored. Not measured apart; ``bench days --known`` has the effect of forecasts."""
 FAR_OFF = 3.0
 """Largest factor by which the present sum of all loads may differ from the sum in every hour of the
-last day. Raised, a query in another unit is taken for load; lowered, a cloud that becomes busy is
-taken for an error. Chosen below the factor of a query in percent, which is 100, and that of a query
-in cores, which is the number of cores of a host."""
+last day. Raised, a query in another unit counts as load; lowered, a cloud that becomes busy counts
+as an error. Chosen below the factor of a query in percent, which is 100, and that of a query in
+cores, which is the number of cores of a host."""
 _ROWS = 4096
 """Number of series whose forecasts are judged in one step. Raised, a step takes more memory;
 lowered, there are more steps, which take more time. Chosen because a step takes some tens of

@@ -23,7 +23,7 @@ unit is right. Chosen as the tolerance of :class:`kronos_nova.load.belief.Belief
 PERCENT = 100.0
 """Largest value in percent. Fixed by the definition of a percentage."""
 MOST_FULL = 2.0
-"""Answer to a capacity query, as a part of a host, above which the query is taken to be in another
+"""Answer to a capacity query, as a part of a host, above which the query counts as one in another
 unit. Raised, percentages of little used hosts cause no warning; lowered, hosts with overcommitted
 memory cause a warning. Chosen between 1.5, by which memory is overcommitted, and the percentages of
 hosts in use."""

@@ -18,7 +18,7 @@ from kronos_nova.policies import Policy
 FULL = 1.05
 """Largest sum of the samples of a host's instances, as a part of the host: the whole host, plus the
 difference of two averages over different times. Raised, profiles in a wrong unit are noticed later;
-lowered, the samples of full hosts are taken for errors. Not measured."""
+lowered, the samples of full hosts count as errors. Not measured."""
 
 EXCESS = 1.5
 """Largest sum of the loads of a host's instances, as a multiple of the host's load. Raised, a

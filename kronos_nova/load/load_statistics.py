@@ -23,8 +23,8 @@ from kronos_nova.units import DAY
 
 SOON = 900.0
 """Seconds in which the weight of a sample in the short-term mean falls to 1/e, about a third.
-Raised, new load is seen later; lowered, noise is taken for load. Chosen of 5, 10, 15 and 30 minutes
-as the best one on a generated week and days of PlanetLab together."""
+Raised, new load is seen later; lowered, noise counts as load. Chosen of 5, 10, 15 and 30 minutes as
+the best one on a generated week and days of PlanetLab together."""
 AT_FIRST = 0.5
 """Slope β (no unit) that is assumed for a new instance: the part of the present deviation from the
 mean load that is expected to last. Raised, the present load of new instances is expected to last;
@@ -34,8 +34,8 @@ AS_GOOD_AS = 3 * 3600.0
 instance is learnt later; lowered, a few samples decide on the slope. Not measured."""
 FORGOTTEN = 6 * 3600.0
 """Seconds without a sample after which the statistics of an instance begin again. Raised, an old
-level of load is taken for the present one; lowered, an outage of Prometheus discards all
-statistics. Not measured."""
+level of load counts as the present one; lowered, an outage of Prometheus discards all statistics.
+Not measured."""
 LEAST_VARIANCE = 1e-10
 """Variance of an instance's load, as the square of a fraction of a host, below which the load
 counts as constant. Raised, the loads of more instances count as constant; lowered, rounding errors

@@ -329,8 +329,9 @@ _CAUSES = (
     _unavailable,   # 429, 5xx
     _query,         # 400, 422 with the API's own error
 )
-"""Functions that return the error for a reply, or None where its cause is another one. They are
-tried in this order: those that recognise particular servers, then those for statuses."""
+"""Functions that return the error for a reply, or None where the reply has another cause. They are
+tried in this order: first the functions that recognise particular servers, then the functions for
+statuses."""
 
 
 def _without_secrets(text, endpoint):

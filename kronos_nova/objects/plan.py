@@ -92,10 +92,10 @@ class PlannedMove:
 
     ``order`` is the position in the plan, from 1; in this order every hard constraint holds after
     every move. ``group`` is a number that is equal for moves that help only together; None for a
-    move that helps alone. ``depends_on`` are the orders of the moves that must have succeeded
-    before this move may start. ``combined_after`` is the combined imbalance after this move; None
-    for a move that was planned without load. ``project_id`` is the project of the instance.
-    ``caused_by`` is the uuid of another instance whose load caused the move; '' for none.
+    move that helps alone. ``depends_on`` are the numbers (``order``) of the moves that must have
+    succeeded before this move may start. ``combined_after`` is the combined imbalance after this
+    move; None for a move that was planned without load. ``project_id`` is the project of the
+    instance. ``caused_by`` is the uuid of another instance whose load caused the move; '' for none.
     ``benefits`` are the projects with servers on the host that the move relieves, the projects with
     most load first; empty where the move relieves no host. ``next_best`` is None where no other
     move was permitted.

@@ -88,11 +88,11 @@ LEAST_BANDWIDTH = 1.0
 slow links are predicted too short; lowered, one move that hung makes all predictions extremely
 long. Not measured."""
 SPREAD = 0.2
-"""Relative error (no unit) that every observed duration of a move is taken to have. The values that
+"""Relative error (no unit) that is assumed for every observed duration of a move. The values that
 are used without past moves have a relative error of 1. Raised, these values have more weight;
 lowered, single moves decide on predictions. ``bench makespan`` measures the errors."""
 SURE = 0.1
-"""Relative error (no unit) that a configured bandwidth is taken to have. Raised, past moves correct
+"""Relative error (no unit) that is assumed for a configured bandwidth. Raised, past moves correct
 the bandwidth sooner; lowered, past moves correct it later. Not measured."""
 HUBER = 1.5
 """Error of an observed duration, as a multiple of :data:`SPREAD` (no unit), beyond which the

@@ -23,8 +23,8 @@ the computation ends for a guest that writes nearly as fast as it is copied."""
 class MigrationForecast:
     """The expected course of one live migration.
 
-    seconds : duration from the request to the end; for a migration that does not converge, the
-        guest is taken to be stopped after its memory has been copied twice
+    seconds : duration from the request to the end; for a migration that does not converge, it is
+        assumed that the guest is stopped after its memory has been copied twice
     downtime : seconds for which the guest is stopped
     rounds : number of rounds of copying before the guest is stopped
     converges : whether the rest can be copied within the allowed downtime

@@ -277,8 +277,8 @@ def _beyond(scores: np.ndarray, band: Band, left_out: np.ndarray) -> np.ndarray:
 
 
 def search(state: State, limits: Limits) -> list[tuple[int, int]]:
-    """Return the moves (instance, destination) of the best plan, first those that relieve the hosts
-    with the largest excess."""
+    """Return the moves (instance, destination) of the best plan. The moves that relieve the hosts
+    with the largest excess come first."""
     reach = max(MOST_MOVES, REACH * limits.budget)
     space = SearchSpace(state, reach, hosts_that_matter(state, reach))
     if len(space.hosts) < 2 or not len(space.vms):
@@ -621,8 +621,9 @@ class Leveling:
         return np.union1d(near, more)
 
     def trim(self) -> None:
-        """Undo needless moves, without which every policy stays within its target, those with the
-        most memory first. The position of the bands may change."""
+        """Undo needless moves, the moves of instances with the most memory first. Without a
+        needless move, every policy stays within its target. The position of the bands may
+        change."""
         widths = self.band.high - self.band.low + TOLERANCE
         if (self._imbalances() > widths).any():
             return

@@ -66,8 +66,8 @@ class Packing:
         return self.space.allows_host(vm, self.place)
 
     def go_home(self) -> None:
-        """Put instances back on their original hosts where there is room, those with the most
-        memory first."""
+        """Put instances back on their original hosts where there is room, the instances with the
+        most memory first."""
         space = self.space
         away = np.flatnonzero(self.moved & self.is_open[space.home])
         for vm in away[np.argsort(-space.memory[away], kind='stable')]:

@@ -137,7 +137,7 @@ are needed. The limit does not apply to a host that only sends instances: moves 
 and the best destination often has a mean load. Not measured."""
 UNTRIED = 0.4
 """Largest part of the softened value that hosts without a tried swap may contribute when an
-assignment is taken for a local optimum. Raised, assignments are restarted too early; lowered,
+assignment counts as a local optimum. Raised, assignments are restarted too early; lowered,
 assignments are restarted too late. Not measured."""
 HOMING = 0.3
 """Probability that a swap sends the returning instance to its original host. In short plans only

@@ -90,7 +90,7 @@ def pause(text: str) -> float:
 def past(text: str) -> datetime.datetime:
     """Parse an argument that is a time in the past (see :data:`PAST`), and return it in UTC.
 
-    A time of day is taken as its last occurrence.
+    A time of day stands for its last occurrence.
     """
     now = datetime.datetime.now(datetime.UTC)
     try:

@@ -97,8 +97,8 @@ class Scope(Request):
 
 
 class Resume(Scope):
-    """End the caller's pauses and stops, and with ``everyone`` those of others too. With ``*`` as
-    aggregate, those of single aggregates are included."""
+    """End the pauses and stops of the caller or, with ``everyone``, of all users. With ``*`` as
+    aggregate, the pauses and stops of single aggregates end too."""
 
     everyone: bool = False
 

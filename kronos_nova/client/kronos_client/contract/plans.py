@@ -166,8 +166,8 @@ class ApprovePlan(OnePlan):
 class Approved(Response):
     """The result of an approval. ``moves`` is the number of moves of the plan, ``chosen`` the
     number of those that were approved. ``combined_before`` and ``combined_after`` are the combined
-    imbalance before and after the plan when it was made, ``combined_now`` that after all of its
-    moves by the last evaluation."""
+    imbalance before and after the plan when it was made, ``combined_now`` is the combined imbalance
+    after all of its moves, by the load of the last evaluation."""
 
     chosen: int
     moves: int
