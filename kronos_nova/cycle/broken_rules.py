@@ -19,8 +19,8 @@ def broken_rules(selections: Selections, moves: Iterable[MoveRecord], now: float
     """Return {uuid of a move: a text with the rule that it violates}.
 
     Rules that give way do not apply to moves that empty a host. Times in which servers may be moved
-    do not apply to moves that make room, because an operator ordered these. Rules about several
-    servers are left to the next plan, because whether they hold depends on earlier moves.
+    do not apply to moves that make room, because an operator requested these moves. Rules about
+    several servers are left to the next plan, because whether they hold depends on earlier moves.
 
     :param moves: moves that have not begun
     :param now: Unix seconds

@@ -115,8 +115,8 @@ def _roomiest_but(state: State, step: Step) -> Alternative | None:
 
 LOOKED_AT = 2000
 """Maximum number of instances for which a report of ``pack`` explains why they stay, those on the
-least loaded hosts. Raised, a report takes longer; lowered, fewer instances have an explanation. The
-limit is on these hosts because ``pack`` would empty them first; not measured."""
+least loaded hosts. Raised, a report takes longer; lowered, fewer instances have an explanation.
+These hosts come first because ``pack`` would empty them first. Not measured."""
 
 NEAREST = 16
 """Maximum number of destinations for which rules are evaluated to explain why one instance stays.

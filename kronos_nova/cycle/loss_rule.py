@@ -23,8 +23,8 @@ from kronos_nova.room.loss_rule import LossRule
 SHARE = 0.5
 """Part of planning_time_limit that checking one plan against the rule may take. Raised, evaluations
 may take longer; lowered, whole plans of large clouds are dropped more often because the check does
-not finish. Chosen: 1,000 hosts take 0.8 seconds where placements are known, and 2.4 the first time
-(``python -m bench failover``)."""
+not finish. Chosen because 1,000 hosts take 0.8 seconds where placements are known, and 2.4 seconds
+the first time (``python -m bench failover``)."""
 
 
 def rule_of(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,

@@ -29,8 +29,8 @@ from kronos_nova.room.slots import SlotCounter
 
 FIRST_SECONDS = 5.0
 """Seconds that the first round of judging may take in a process. Raised, the first evaluation after
-a start takes longer; lowered, in a large cloud more hosts are not judged then. Chosen: 1,000 hosts
-with 30,000 servers take 2.4 (``python -m bench failover``)."""
+a start takes longer; lowered, in a large cloud more hosts are not judged then. Chosen because 1,000
+hosts with 30,000 servers take 2.4 seconds (``python -m bench failover``)."""
 MOST_SECONDS = 20.0
 """Maximum seconds of time for judging that may be saved up from several evaluations. Raised, a
 single evaluation may take longer; lowered, more clouds are judged in parts, because judging the

@@ -39,7 +39,8 @@ MIGRATING = 'migrating'
 ROUNDS = 5
 """Maximum number of plans, each for a smaller budget, that are made until all moves of a plan can
 begin in time. Raised, an evaluation takes longer; lowered, late moves are dropped from more plans.
-Two plans are mostly enough; more are needed where many moves wait for each other on one host."""
+Chosen above two, which are mostly enough; more are needed only where many moves wait for each other
+on one host."""
 SURE = 0.98
 """Budget of the third and each later plan, as a part of the number of moves that could begin in
 time in the plan before. Raised to 1, one or two moves are late again, because the next plan has

@@ -1,7 +1,7 @@
 """Estimate of the contention that there would be without the moves that Kronos made for load.
 
 The scores of hosts are computed with each server on the host on which Kronos found it. Servers have
-their present loads, because their demand does not depend on the moves.
+their present loads, because the demand of a server does not depend on the moves.
 """
 
 import dataclasses

@@ -173,9 +173,9 @@ class DrainService:
             self._stop_rest(drain)
 
     def _stop_rest(self, drain: drains.Drain) -> None:
-        """Stop the servers that Nova does not migrate live, as an operator ordered. Each server is
-        recorded before the request to Nova. So it is started again later even if this worker dies
-        in between."""
+        """Stop the servers that Nova does not migrate live, as an operator requested. Each server
+        is recorded before the request to Nova. So it is started again later even if this worker
+        dies in between."""
         servers = {each.uuid: each for each in self.hosts.servers_on(drain.host)
                    if not each.is_unsettled}
         # Servers that have left the host in the meantime are found at the release.
@@ -269,8 +269,8 @@ class DrainService:
     def _open(self, drain: drains.Drain) -> None:
         """Enable a host that a drain disabled. The host stays disabled if an operator has disabled
         it for another reason since the drain began. The host is enabled if a service for high
-        availability has disabled it since then, because such a service takes a reboot during a
-        drain for a failure and replaces the disabled reason."""
+        availability has disabled it since then, because such a service regards a reboot during a
+        drain as a failure and replaces the disabled reason."""
         self._watch_again(drain)
         service = self.hosts.service(drain.host)
         if service is None:

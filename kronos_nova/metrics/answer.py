@@ -166,7 +166,7 @@ def _result_of(answer, wanted, source):
 
 def _plain_samples(result):
     """Return the samples; None if one is malformed. All are checked together. A profile has a
-    series for each instance, and to check them one by one takes ten times as long."""
+    series for each instance, and checking the samples one by one would take ten times as long."""
     labels = [series.metric for series in result]
     times, values = zip(*[series.value for series in result], strict=True) if result else ((), ())
     if max(map(len, labels), default=0) > MOST_LABELS or not all(map(math.isfinite, times)):

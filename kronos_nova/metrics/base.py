@@ -20,6 +20,6 @@ class MetricsSource(Protocol):
         """
 
     def query_range(self, query: MetricQuery, times: Times) -> Matrix:
-        """Return the series of a query at some times, with the errors of :meth:`query`. It is
-        called only where a policy has a forecast. The caller bounds the number of moments; the
-        adapter bounds the size of the answer and the time that it takes."""
+        """Return the series of a query at some times. The errors are those of :meth:`query`. The
+        method is called only where a policy has a forecast. The caller bounds the number of
+        moments; the adapter bounds the size of the answer and the time that it takes."""

@@ -29,7 +29,7 @@ BOOTED = 'node_boot_time_seconds'
 BOOTED_WITHIN = 1.0
 """Seconds by which the start times of one machine may differ. Raised, different machines of one
 name may count as one; lowered, one machine may count as two, because the kernel computes the start
-time from its clock. Chosen: clocks are adjusted by less between two scrapes."""
+time from its clock. Chosen because clocks are adjusted by less between two scrapes."""
 
 KINDS = ('name', 'uuid', 'display_name')
 """Attributes of an instance that the values of a label may be. Of attributes that match equally

@@ -10,4 +10,4 @@ ArrayMove = tuple[np.ndarray, np.ndarray]
 """(instances, destinations) of many moves, both arrays of one shape."""
 Chains = tuple[ArrayMove, ...]
 """Chains, each of several moves that are made together. The first element has the first move of
-every chain, the second the second."""
+every chain, the second element the second move."""

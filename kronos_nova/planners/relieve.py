@@ -28,8 +28,8 @@ from kronos_nova.planners.hot_hosts import Marks
 PATIENCE = 2000
 """Maximum number of sets of instances that are tried to relieve one host, the cheapest first.
 Raised, hosts with many small instances take longer; lowered, the cheapest set is missed more often.
-Chosen: so many are enough to prove which three of a hundred instances are the best, and most hosts
-need no more."""
+Chosen because so many sets are enough to prove which three of a hundred instances are the best, and
+most hosts need no more."""
 
 
 EXACT_PAIRS = 5000
