@@ -24,14 +24,14 @@ sooner.
 Related options: ``reconcile_window``, ``grace``, ``[kronos] atomic_moves``.
 """),
     cfg.IntOpt('reconcile_window', default=86400, min=60, help="""
-Maximum age, in seconds, of a migration's last change for the first check of a nova-conductor to
-cover the migration. If the last check of any worker began later than that, the first check covers
-only the changes since then.
+Maximum age, in seconds, of the last change of the migrations that a check covers. Usually a check
+covers only the changes since shortly before the last check of any worker. The first check, and a
+check after a long outage, go back as far as this option says.
 
 By default, a day.
 
 Set it longer than any outage of your control plane after which migrations should be repaired
-without an operator. The first check takes longer with a larger value.
+without an operator. With a larger value, checks that go back so far take longer.
 
 Related options: ``reconcile_interval``.
 """),
