@@ -711,13 +711,13 @@ Related options: ``automation``, ``[filter_scheduler] enabled_filters``.
 """),
     cfg.IntOpt('failover_hosts', mutable=True, default=0, min=0, max=3, help="""
 Number of hosts that may fail together without harm: no plan makes the consequences of their loss
-worse. With 1, each host whose servers could all restart elsewhere before a plan can still be lost
-after it; moves that would change this are left out. With 2 or 3 the same holds for each set of two,
-or three, hosts too, and each of these sets takes time to judge. A drain, a maintenance, or room
-that an operator asks for is refused where fewer hosts could be lost after it, unless it is forced.
-Moves that empty a disabled host are never left out. Where new servers have filled the room that
-this needs, plans move other servers until the host may be lost again, at the level of
-``repair_automation``.
+worse. With 1, this holds for each single host: if all of its servers could restart elsewhere before
+a plan, they can after it, and moves that would change this are left out. With 2 or 3 the same holds
+for each set of two, or three, hosts too, and each of these sets takes time to judge. A drain, a
+maintenance, or room that an operator asks for is refused where fewer hosts could be lost after it,
+unless it is forced. Moves that empty a disabled host are never left out. Where new servers have
+filled the room that the servers of a lost host need, plans move other servers until the host may be
+lost again, at the level of ``repair_automation``.
 
 By default, 0: plans do not consider losses of hosts.
 

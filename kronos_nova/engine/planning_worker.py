@@ -47,7 +47,8 @@ from kronos_nova.policies import loader
 LOG = logging.getLogger(__name__)
 
 PR_SET_PDEATHSIG = 1
-"""Number of an option of ``prctl`` (no unit). Fixed by Linux."""
+"""Number of the option of ``prctl`` (no unit) by which a child process gets a signal when its
+parent ends. Fixed by Linux."""
 
 PLANNED, NOT_PLANNED = 0, 3
 """Exit codes (no unit) of a process that answers. An unforeseen error or a signal ends it with

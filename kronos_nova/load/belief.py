@@ -35,8 +35,9 @@ LEAST_BELIEVED = 0.5
 Raised, one broken exporter stops planning in a small aggregate; lowered, plans are made for the few
 hosts that are believed. Not measured."""
 FAINT = 0.02
-"""Least sum of the loads of all servers, as a part of the sum of the loads of all hosts, at which
-both count as sums in the same unit. Raised, policies are not used in clouds whose hosts are busy
+"""Least part of the load of all hosts that the load of all servers must be (no unit). Where it is
+less, the queries of hosts and servers are assumed to have different units, and the policy is not
+used. Raised, policies are not used in clouds whose hosts are busy
 without their servers; lowered, a profile query in another unit is accepted. Chosen as twice the
 largest part that a wrong unit leads to: a hundredth, where servers are in fractions and hosts in
 percent."""

@@ -1,8 +1,8 @@
 """The sizes of hosts, by which the profile of a policy is converted to one unit.
 
-In the model, weights of instances have the same unit on all hosts of an aggregate, and each host
-has the score of one unit. The fractions of a profile mean different amounts on hosts of different
-sizes.
+A fraction of a host is a different amount on hosts of different sizes. The model needs one unit for
+the weights of instances on all hosts of an aggregate. So the fractions of a profile are multiplied
+by the sizes of their hosts, and each host has the score that a weight of one unit adds to it.
 """
 
 import dataclasses

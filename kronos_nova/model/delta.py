@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from kronos_nova.model.state import State
 
 ITSELF = -2
-"""Index (no unit) in the place of the index of a forbidding rule, where an instance would move to
-its own host. Fixed: no rule has a negative index."""
+"""Value (no unit) that says that an instance would move to its own host. Other values at its place
+are the index of the rule that forbids a move. Fixed: no rule has a negative index."""
 NONE = -1
-"""Index (no unit) in the place of the index of a forbidding rule, where no rule forbids a move.
-Fixed: no rule has a negative index."""
+"""Value (no unit) that says that no rule forbids a move. Other values at its place are the index of
+the rule that does. Fixed: no rule has a negative index."""
 
 
 class Delta:

@@ -85,8 +85,8 @@ class Switch:
 
     @property
     def sentence(self) -> str:
-        """The change as a sentence for the log. With an empty value, the change is the end of a
-        level or a pause."""
+        """The change as a sentence for the log. With an empty ``value`` it says that a pause ended,
+        or that the level is that of nova.conf again."""
         whose = 'all aggregates' if self.aggregate == EVERY else f'aggregate {self.aggregate}'
         if self.kind in OF_LEVELS:
             level = self.value or 'that of nova.conf again'

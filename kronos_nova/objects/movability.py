@@ -20,9 +20,9 @@ VPMEM_SERVICE = 51
 VDPA_SERVICE = 63
 VTPM_SERVICE = 72
 COLD_WITH_SHARES_SERVICE = 74
-"""Least versions of nova-compute (no unit) with which Nova permits a move of each kind, if no older
-nova-compute is in the cell. Fixed by ``nova.compute.api`` and ``nova.conductor.tasks.live_migrate``
-of Nova 34."""
+"""Least versions of nova-compute (no unit) with which Nova permits a move of each kind. The oldest
+nova-compute of the cell is compared with them. Fixed by ``nova.compute.api`` and
+``nova.conductor.tasks.live_migrate`` of Nova 34."""
 
 MEDIATED_QEMU = 8_001_000
 """Least version of QEMU (no unit), as Nova counts versions, with which libvirt's driver migrates

@@ -18,8 +18,8 @@ TOLERANCE = 1e-9
 """Largest difference of two times, in seconds, that count as equal. Fixed: far below the accuracy
 of a schedule."""
 SAME = 0.2
-"""Difference of the overloads of two links, as a part of a link's bandwidth, that counts as none
-when the next move is chosen; of moves that overload their links equally, the longest begins first.
+"""Smallest difference of two links' overloads, as a part of a link's bandwidth, that decides which
+move begins next. Where the difference is smaller, the longest move begins first.
 Raised, moves begin although their links are busier than others; lowered, differences decide that
 are smaller than the errors of predictions. Chosen just above the median error of predicted
 durations, which is 10 to 18 % (``bench makespan``)."""

@@ -93,9 +93,9 @@ TAKEN_BACK = 5
 number. Raised, a plan is changed more than the search can repair; lowered, the search stays near
 the plan. Not measured."""
 PARTS = (0.05, 0.15, 0.02)
-"""Parts of the moves of a plan (no unit) that restarts take back in addition to :data:`TAKEN_BACK`;
-each restart uses the next of these parts. Raised, the search goes further from known plans;
-lowered, the search stays near known plans. Not measured."""
+"""Parts of a plan's moves (no unit). A restart takes back such a part on top of the number that
+:data:`TAKEN_BACK` limits; the next restart uses the next part. Raised, the search goes further from
+known plans; lowered, the search stays near known plans. Not measured."""
 KICKS = 2
 """Number of turns of restarts of which one adds a random move to plans (a "kick"); in one turn
 every assignment is restarted once. Raised, small clusters converge to one local optimum; lowered,
