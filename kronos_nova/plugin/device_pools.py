@@ -17,6 +17,7 @@ from kronos_nova.objects.numa import Pool
 
 LOG = logging.getLogger(__name__)
 
+
 def configured():
     """Return {alias: its specifications as JSON} by ``[pci] alias`` of this process."""
     try:
@@ -32,12 +33,14 @@ def configured():
 class Aliases:
     """The aliases of ``[pci] alias`` and of servers.
 
+    :param configured: as by :func:`configured`
+
     specs : alias to its specifications as JSON; an alias has several after its definition changed
     """
 
-    def __init__(self, servers=()):
+    def __init__(self, configured, servers=()):
         self.specs = collections.defaultdict(set)
-        for name, spec in configured().items():
+        for name, spec in configured.items():
             self.specs[name].add(spec)
         for requested in {server.facts.requested for server in servers}:
             for name, spec in requested.specs:

@@ -88,7 +88,8 @@ class InProcessInventory:
         self._instances = nova_tables.InstanceReader(self._pace)
         self._zones, self._kinds = server_facts.ZoneReader(), kinds.Kinds()
         self._cells = nova_tables.CellReader()
-        self._aliases = device_pools.Aliases()
+        self._configured_aliases = device_pools.configured()
+        self._aliases = device_pools.Aliases(self._configured_aliases)
         self._silent = False
         self._read_last = None  # {host: cell} of the last reading, None if it read all hosts
 
@@ -195,7 +196,7 @@ class InProcessInventory:
     def _pools(self, raw, servers):
         """Return {host: its Pools}, without the hosts whose devices cannot be read; empty where no
         alias is known."""
-        self._aliases = aliases = device_pools.Aliases(servers)
+        self._aliases = aliases = device_pools.Aliases(self._configured_aliases, servers)
         if not aliases.specs:
             return {}
         on_hosts = collections.defaultdict(dict)
@@ -216,7 +217,8 @@ class InProcessInventory:
             cells_of = self._cells.read(cell_context, [node.host for node in found]) if any(
                 server.facts.topology.cells for server in servers) else {}
             raw = nova_tables.raw_devices(cell_context, [node.host for node in found]) if (
-                device_pools.Aliases(servers).specs) else []
+                self._configured_aliases
+                or any(server.facts.requested.specs for server in servers)) else []
             # Nova's Service object caches one version for all cells, so the cell's database is
             # read.
             oldest = main_db.service_get_minimum_version(cell_context, ['nova-compute'])

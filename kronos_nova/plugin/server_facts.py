@@ -77,14 +77,15 @@ def _facts(session, uuids):
             instance.uuid, instance.power_state, extra.pci_requests, extra.vcpu_model,
             extra.numa_topology,
     ).outerjoin(extra, extra.instance_uuid == instance.uuid).filter(instance.uuid.in_(uuids)):
+        requests = _parsed(row.uuid, row.pci_requests, 'PCI requests')
         yield row.uuid, Facts(
             power_state=row.power_state, cpu_model=_cpu_model(row.uuid, row.vcpu_model),
-            devices=Devices(has_fixed_device=_has_fixed_device(row.uuid, row.pci_requests),
+            devices=Devices(has_fixed_device=_has_fixed_device(requests),
                             port_types=vnics.get(row.uuid, frozenset()),
                             has_share=row.uuid in shares,
                             has_numa=row.numa_topology is not None),
             topology=_topology(row.uuid, row.numa_topology),
-            requested=_requested(row.uuid, row.pci_requests))
+            requested=_requested(row.uuid, requests))
 
 
 def _port_types(session, uuids):
@@ -108,19 +109,18 @@ def _shares(session, uuids):
         share.instance_uuid.in_(uuids))}
 
 
-def _has_fixed_device(uuid, text):
+def _has_fixed_device(requests):
     """Return whether a PCI device of the flavor must not be migrated live, as
     ``nova.objects.InstancePCIRequest`` decides. Requests of ports, which have no alias, do not
     count."""
-    requests = _parsed(uuid, text, 'PCI requests') or []
     return any(request.get('alias_name') is not None and not _is_live_migratable(request)
-               for request in requests)
+               for request in requests or ())
 
 
-def _requested(uuid, text):
+def _requested(uuid, requests):
     """Return the PCI devices that an instance needs; none where they cannot be read."""
     try:
-        return devices.requested(_parsed(uuid, text, 'PCI requests'))
+        return devices.requested(requests)
     except (TypeError, boundary.OutOfBounds) as error:
         LOG.warning('Instance %s: its PCI requests in Nova\'s records cannot be read and '
                     'count as none: %r', uuid, error)

@@ -16,7 +16,7 @@ class TextsTest(testtools.TestCase):
         self.log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
 
     def has_fixed_device(self, *requests):
-        return server_facts._has_fixed_device('i', json.dumps(requests))
+        return server_facts._has_fixed_device(requests)
 
     def test_a_device_of_the_flavor_is_fixed_unless_it_may_be_migrated_live(self):
         self.assertTrue(self.has_fixed_device({'alias_name': 'gpu', 'spec': [{'vendor_id': '1'}]}))
@@ -30,7 +30,7 @@ class TextsTest(testtools.TestCase):
 
     def test_devices_of_ports_have_no_alias_and_are_not_fixed(self):
         self.assertFalse(self.has_fixed_device({'alias_name': None, 'spec': [{}]}))
-        self.assertFalse(server_facts._has_fixed_device('i', None))
+        self.assertFalse(server_facts._has_fixed_device(None))
 
     def test_the_named_model_of_processors_is_read(self):
         self.assertEqual('Skylake-Server', server_facts._cpu_model('i', json.dumps(
@@ -41,7 +41,8 @@ class TextsTest(testtools.TestCase):
 
     def test_a_damaged_record_counts_as_none_and_is_logged_with_the_instance(self):
         self.assertEqual(('', False), (server_facts._cpu_model('i7', '{'),
-                                       server_facts._has_fixed_device('i7', '[{')))
+                                       server_facts._has_fixed_device(
+                                           server_facts._parsed('i7', '[{', 'PCI requests'))))
         self.assertEqual(numa.NO_TOPOLOGY, server_facts._topology('i7', '{"nova_object.data": 3}'))
         for what in ('CPU model', 'PCI requests', 'NUMA topology'):
             self.assertIn(f"Instance i7: its {what} in Nova's records cannot", self.log.output)
