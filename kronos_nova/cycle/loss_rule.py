@@ -56,10 +56,11 @@ class LossRules:
         def left() -> float:
             return deadline - clock()
 
-        self._rule = LossRule(
-            self._snapshot, restart_rules(options, self._policies, self._snapshot),
-            options.failover_hosts, options.failover_domains,
-            self._planner_ports.loss_memory, left) if self._rule is None else self._rule
+        if self._rule is None:
+            self._rule = LossRule(
+                self._snapshot, restart_rules(options, self._policies, self._snapshot),
+                options.failover_hosts, options.failover_domains,
+                self._planner_ports.loss_memory, left)
         self._rule, self._moves = self._rule.after(self._moves, left), []
         return self._rule
 
