@@ -175,6 +175,13 @@ def findings(source: str) -> list[str]:
 
 @ddt.ddt
 class LanguageTest(testtools.TestCase):
+    def sources(self):
+        """Return {path: text} of the modules of the package."""
+        found = {path.relative_to(CHECKOUT): path.read_text()
+                 for path in sorted(CHECKOUT.joinpath('kronos_nova').rglob('*.py'))}
+        self.assertGreater(len(found), 300)
+        return found
+
     def test_a_text_that_does_not_obey_is_found(self):
         self.assertEqual(
             ['1: begins with "What"', '3: begins with "Of"', '4: "whoever"', '2: "told"'],
@@ -212,9 +219,7 @@ class LanguageTest(testtools.TestCase):
             'def e():\n    """Return it."""\n'))
 
     def test_a_docstring_has_the_results_of_its_function(self):
-        sources = {path.relative_to(CHECKOUT): path.read_text()
-                   for path in sorted(CHECKOUT.joinpath('kronos_nova').rglob('*.py'))}
-        self.assertGreater(len(sources), 300)
+        sources = self.sources()
         self.assertEqual([], [f'{path}:{each}' for path, source in sources.items()
                               for each in wrong_results(source)])
 
@@ -226,9 +231,7 @@ class LanguageTest(testtools.TestCase):
                 'class C:\n    """A thing: its size."""\nclass D:\n    """``a`` is a size."""\n'))
 
     def test_a_docstring_of_a_class_begins_with_a_sentence(self):
-        sources = {path.relative_to(CHECKOUT): path.read_text()
-                   for path in sorted(CHECKOUT.joinpath('kronos_nova').rglob('*.py'))}
-        self.assertGreater(len(sources), 300)
+        sources = self.sources()
         self.assertEqual([], [f'{path}:{each}' for path, source in sources.items()
                               for each in classes_without_sentences(source)])
 

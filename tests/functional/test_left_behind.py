@@ -51,9 +51,7 @@ class LeftBehindTest(base.RegressionTestCase):
 
     def test_it_is_evacuated(self):
         server = self.leave_behind()
-        self.computes['host1'].stop()
-        service = self.api.get_services(host='host1', binary='nova-compute')[0]['id']
-        self.api.put_service(service, {'forced_down': True})
+        self.lose_source()
         self._evacuate_server(server, expected_host='host2')
         self.reconcile()
         self.assert_holds_alone(server, 'host2')

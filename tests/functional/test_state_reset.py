@@ -52,9 +52,7 @@ class StateResetTest(base.RegressionTestCase):
 
     def test_of_an_evacuation(self):
         server = self.boot_server()
-        self.computes['host1'].stop()
-        service = self.api.get_services(host='host1', binary='nova-compute')[0]['id']
-        self.api.put_service(service, {'forced_down': True})
+        self.lose_source()
         with self.held_in('spawn') as begun:
             self.api.post_server_action(server['id'], {'evacuate': {}})
             self.assertTrue(begun.wait(30))

@@ -33,6 +33,11 @@ class NumaTestCase(base.KronosServices, libvirt_base.LibvirtMigrationMixin,
             self.start_compute(hostname=host, host_info=fakelibvirt.HostInfo(
                 cpu_nodes=2, cpu_sockets=1, cpu_cores=4, cpu_threads=1))
 
+    def pinned(self):
+        """Return {host: CPUs of each of its cells that are pinned}."""
+        return {host.name: [cell.pinned_used for cell in host.cells]
+                for host in InProcessInventory().read().hosts}
+
 
 class NumaTest(NumaTestCase):
     def setUp(self):
@@ -57,10 +62,6 @@ class NumaTest(NumaTestCase):
     def instance(self, uuid):
         (found,) = [each for each in InProcessInventory().read().instances if each.uuid == uuid]
         return found
-
-    def pinned(self):
-        return {host.name: [cell.pinned_used for cell in host.cells]
-                for host in InProcessInventory().read().hosts}
 
     def migrate(self, uuid, host):
         self.server = self.api.get_server(uuid)

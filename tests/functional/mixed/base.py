@@ -187,15 +187,20 @@ class MixedCloud(base.NovaTestCase):
         return ('host1',), SMALL_DISK
 
     def evacuation(self, server):
-        self.computes['host1'].stop()
-        service = self.api.get_services(host='host1', binary='nova-compute')[0]['id']
-        self.api.put_service(service, {'forced_down': True})
+        service = self.lose_source()
         self._evacuate_server(server, expected_host='host2')
         self.assert_holds_alone(server, 'host1', 'host2')
         self.computes['host1'] = self.restart_compute_service(
             self.computes['host1'], keep_hypervisor_state=False)
         self.api.put_service(service, {'forced_down': False})
         return ('host2',), SMALL_DISK
+
+    def lose_source(self):
+        """Stop host1 for good, and tell Nova so. Returns the id of its nova-compute service."""
+        self.computes['host1'].stop()
+        service = self.api.get_services(host='host1', binary='nova-compute')[0]['id']
+        self.api.put_service(service, {'forced_down': True})
+        return service
 
     def hold(self, server):
         """Begin a live migration that does not end of itself."""

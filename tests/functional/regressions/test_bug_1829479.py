@@ -7,9 +7,7 @@ class EvacuatedHostTest(base.RegressionTestCase):
     def setUp(self):
         super().setUp()
         self.server = self.boot_server()
-        self.computes['host1'].stop()
-        self.service = self.api.get_services(host='host1', binary='nova-compute')[0]['id']
-        self.api.put_service(self.service, {'forced_down': True})
+        self.service = self.lose_source()
         self._evacuate_server(self.server, expected_host='host2')
         self.assert_holds_alone(self.server, 'host1', 'host2')
 
