@@ -311,7 +311,7 @@ class Observer:
         intended = {plans.COOLING: 1, plans.DRAINING: None}.get(aggregate.outcome, 0)
         for warning in () if intended is None else aggregate.warnings[intended:]:
             yield status.Problem(severity=status.WARNING, what=f'{name}: {warning}',
-                                 remedy='See "Something is wrong" in the documentation.')
+                                 remedy='See "Troubleshooting" in the documentation.')
 
     def _is_overdue(self, aggregate, now):
         allowed = _seconds(OVERDUE_INTERVALS * self.conf.kronos.evaluation_interval)
