@@ -19,17 +19,17 @@ from kronos_client import sanitize
 from kronos_nova import exception
 
 NAME_CHARACTERS = 255
-"""Maximum number of characters of a name, or of a key or value of metadata. Fixed by Nova, which
-has this limit."""
+"""Maximum number of characters of a name from Nova, such as that of a server, or of a key or value
+of its metadata. Fixed by Nova, which has the same limit."""
 
 UUID_CHARACTERS = 36
-"""Number of characters of a uuid. Fixed by its text form."""
+"""Number of characters of a uuid. Fixed by its usual text form, with four hyphens."""
 
 JSON_ITEMS = 10_000_000
-"""Maximum number of members of all lists and objects together in one JSON document. Raised, a short
-document can take more memory, about a hundred bytes for each member; lowered, the documents of
-large clouds are refused. Chosen above the seven million members of the profile of 300,000 instances
-with twenty labels each."""
+"""Maximum number of values in one JSON document, those in all of its lists and objects together.
+Raised, a short document can take more memory, about a hundred bytes for each value; lowered, the
+documents of large clouds are refused. Chosen above the seven million values of a Prometheus answer
+about 300,000 instances with twenty labels each."""
 
 _STRUCTURE = (b'[', b'{', b',')
 

@@ -28,12 +28,14 @@ from kronos_nova.api.operation import Services
 LOG = logging.getLogger(__name__)
 
 SLOW_AT_ONCE = 2
-"""Maximum number of slow operations at a time. Raised, a process takes more memory and processors,
-as each operation reads a whole cloud; lowered, more requests are refused with 503. Not measured."""
+"""Maximum number of slow operations, each of which reads a whole cloud, that one process of
+kronos-api runs at a time. Further ones are refused with 503. Raised, the process takes more memory
+and processor time; lowered, more requests are refused. Not measured."""
 
 KEYSTONE_SECONDS = 5
-"""Seconds that keystone has to answer, unless nova.conf has a limit. Raised, a silent keystone
-holds threads longer; lowered, a slow one refuses users. Not measured."""
+"""Seconds that keystone has to check a token, unless ``http_connect_timeout`` is set. Raised, each
+request holds a thread longer while keystone does not answer; lowered, users are refused while
+keystone is slow. Not measured."""
 
 AWAY = 'kronos.keystone_is_away'
 """Key in the WSGI environment of a request whose token could not be validated, because keystone did

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from kronos_nova import boundary
 
 LONGEST = 100
-"""Maximum number of characters of an address. Raised, a log line is longer; lowered, an IPv6
-address with its zone is cut. Chosen above the longest address, which has 45 characters and a
-zone."""
+"""Maximum number of characters of a client's address in the log; a longer one is cut. Raised, a
+header with a faulty address makes a longer log line; lowered, an IPv6 address with its zone is cut.
+Chosen above the longest address, which has 45 characters and a zone."""
 
 IPV6_PREFIX = 64
-"""Bits of an IPv6 address that identify a network. Raised, one machine counts as many networks;
-lowered, neighbours share a limit. Fixed by RFC 4291, which gives each network 64."""
+"""Number of leading bits of an IPv6 address that identify a client's network. Wrong passwords are
+counted for each network. Raised, one machine counts as many networks and can try more passwords;
+lowered, neighbours share a limit. Fixed by RFC 4291, which gives each network 64 bits."""
 
 
 def address_of(env: Mapping[str, str], trusts_proxy: bool) -> str:

@@ -27,17 +27,20 @@ from kronos_nova import exception
 LOG = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
-"""Seconds between two readings of the database. Raised, pages change later; lowered, the database
-has more queries. Chosen because a second seems immediate to a person."""
+"""Seconds between two queries of the control database for new events. Raised, the web page shows
+changes later; lowered, the database has more queries. Chosen because a second seems immediate to a
+person."""
 
 HEARTBEAT_SECONDS = 10.0
-"""Seconds between two signs of life on a stream. Raised, proxies cut quiet connections, some after
-half a minute; lowered, more is sent for nothing. Chosen well below the half minute. A listener that
-is gone is noticed only by a write."""
+"""Seconds without an event after which an empty message is sent on an event stream. It keeps
+proxies from closing the connection, and shows that a client is gone. Raised, proxies close quiet
+connections, some after half a minute; lowered, more empty messages are sent. Chosen well below the
+half minute."""
 
 LONGEST_SECONDS = 600.0
-"""Maximum seconds of one stream of events. Raised, a listener whose token was revoked receives
-events for longer; lowered, pages connect more often. Not measured."""
+"""Maximum duration of one event stream in seconds; the client then connects again. Raised, a client
+whose token was revoked receives events for longer; lowered, clients connect more often. Not
+measured."""
 
 KEPT = datetime.timedelta(minutes=10)
 """Time for which ended objects are sent to new listeners. Raised, an answer is larger; lowered,
@@ -49,26 +52,28 @@ OVERLAP = datetime.timedelta(minutes=1)
 controllers differ."""
 
 MOST_KEPT = 2 ** 24
-"""Maximum bytes of past events that are kept, about ten thousand events. Raised, a process takes
-more memory; lowered, listeners that connect again get the whole state more often. Not measured."""
+"""Maximum bytes of past events in memory, about ten thousand events. A client that connects again
+gets the events that it has missed. Raised, a process takes more memory; lowered, such a client more
+often has to get the whole state. Not measured."""
 
 MOST_GIVEN = 2 ** 16
-"""Bytes of events that are passed to the WSGI server at once. Raised, a slow listener holds more
-memory; lowered, each event takes more calls. Not measured."""
+"""Bytes of events that are passed to the WSGI server together. Raised, a slow client holds more
+memory; lowered, the same events take more calls. Not measured."""
 
 FIRST_LOOK_SECONDS = 20.0
-"""Seconds that a listener waits for the first reading. Raised, a database that is down is reported
-later; lowered, a slow database counts as down. Chosen to be longer than the retries of a
-transaction."""
+"""Seconds that the first client of an event stream waits until the database was read once. Raised,
+a database that is down is reported later; lowered, a slow database counts as down. Chosen to be
+longer than the retries of a database transaction."""
 
 IDLE_SECONDS = 30.0
-"""Seconds for which the thread that reads events continues without listeners. Raised, the database
-is read for longer without need; lowered, a page that is reloaded waits for a first reading. Not
-measured."""
+"""Seconds for which the database is still read for events after the last client has left. Raised,
+the database has needless queries for longer; lowered, a web page that is reloaded has to wait until
+the database was read again. Not measured."""
 
 RETRY_MILLISECONDS = 2000
-"""Milliseconds after which a page connects again. Raised, pages are stale for longer; lowered, a
-restarted service gets all of them at once. Not measured."""
+"""Milliseconds after which a web page opens its event stream again when the connection was lost.
+Raised, the page shows old data for longer; lowered, all pages connect at once to a service that has
+just restarted. Not measured."""
 
 SYNCED, RESET, STALE = 'synced', 'reset', 'stale'
 

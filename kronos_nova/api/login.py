@@ -30,25 +30,28 @@ from kronos_nova.api import client_address
 LOG = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS = 10
-"""Seconds that keystone has to answer. Raised, people wait longer for an error; lowered, a slow
-keystone refuses all users. Not measured."""
+"""Seconds that keystone has to answer a login on the web page. Raised, people wait longer for an
+error when keystone is down; lowered, logins fail while keystone is slow. Not measured."""
 
 AT_ONCE = 2
-"""Maximum number of logins at a time. Raised, logins can use more of the threads that answer
-requests; lowered, users wait longer. Chosen small, because a thread is held for the good part of a
-second that keystone takes to hash a password."""
+"""Maximum number of logins in progress in one process of kronos-api; further ones are refused with
+503. Raised, logins can hold more of the threads that answer requests; lowered, more logins are
+refused. Chosen small, because each holds a thread for most of a second, while keystone hashes the
+password."""
 
 KEYSTONE = 'keystone_authtoken'
 
 MOST_KEPT = 10_000
-"""Maximum number of users and addresses whose wrong passwords are counted. Raised, an attack from
-many addresses takes more memory, some 200 bytes each; lowered, the oldest counts are dropped
-earlier. Not measured."""
+"""Maximum number of counters of wrong passwords in memory. There is one for each user, each
+address, and each pair of them; the oldest is dropped. Raised, an attack from many addresses takes
+more memory, some 200 bytes for each counter; lowered, such an attack makes Kronos forget wrong
+passwords earlier. Not measured."""
 
 AT_ADDRESS, OF_USER = 4, 10
-"""Maximum numbers of wrong passwords, as multiples of ``login_tries``: from one address for all
-users, and for one user from all addresses. Raised, an attacker can try more passwords; lowered,
-people behind one proxy lock each other out, and an attacker can lock out a user. Not measured."""
+"""Maximum numbers of wrong passwords, as multiples of ``login_tries``: first from one address for
+all users together, then for one user from all addresses together. Raised, an attacker can try more
+passwords; lowered, people behind one proxy lock each other out, and an attacker can lock out a
+user. Not measured."""
 
 BLANKS = re.compile(r'\s+(?=@|$)')
 """Blanks at the end of the name of a user or a domain."""

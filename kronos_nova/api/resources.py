@@ -25,13 +25,13 @@ EVENT_STREAM = 'text/event-stream'
 LOG = logging.getLogger(__name__)
 
 LONGEST_NAME = 200
-"""Maximum number of characters of the name of a user in the journal. Fixed by its columns, which
-have 255."""
+"""Maximum number of characters of the name of an API user in the record of a change. Fixed by the
+database columns, which have 255 characters."""
 
 AGAIN_SECONDS = 5
-"""Seconds after which a client should repeat a request for which no slow slot was free. Raised, it
-waits longer than it must; lowered, it is refused more often. Chosen because a slow operation takes
-seconds."""
+"""Seconds in the ``Retry-After`` header of a request that was refused because too many slow
+operations are in progress. Raised, clients wait longer than they must; lowered, clients are refused
+more often. Chosen because a slow operation takes seconds."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -14,24 +14,29 @@ from kronos_nova.objects.claim import PREPARED
 from kronos_nova.objects.claim import Claim
 
 MOST_ROWS = 2000
-"""Maximum number of rows that one host may send. Raised, a faulty host takes more memory; lowered,
-hosts with many instances are refused. Chosen as several times the instances of the largest hosts,
-because an instance has up to two claims."""
+"""Maximum number of claims (resources that a moving instance reserves on a host) in one message.
+Raised, a faulty host takes more memory; lowered, the messages of hosts with many instances are
+refused. Chosen as several times the instances of the largest hosts, because an instance has up to
+two claims."""
 
 _AMOUNTS = {'vcpus': 1 << 20, 'memory_mb': 1 << 40, 'disk_gb': 1 << 40}
-"""Largest amounts of a claim: VCPUs, MiB and GiB. Raised, sums leave the exact range of a float;
-lowered, large instances are refused. Chosen as far more than any host has."""
+"""Largest amounts of a claim that are accepted, in VCPUs, MiB and GiB. Raised, the sum of some
+claims may no longer be exact; lowered, the claims of large instances are refused. Chosen as far
+more than any host has."""
 _TOPOLOGY_CHARACTERS = 16384
-"""Maximum number of characters of a NUMA topology. Raised, a faulty host takes more memory;
-lowered, instances with many cells are refused. Not measured."""
+"""Maximum number of characters of the NUMA topology of an instance, as JSON. Raised, a message from
+a faulty host takes more memory; lowered, the claims of instances with many NUMA cells are refused.
+Not measured."""
 _PCI_CHARACTERS = 8192
-"""Maximum number of characters of the list of PCI devices. Raised, a faulty host takes more memory;
-lowered, instances with many devices are refused. Not measured."""
+"""Maximum number of characters of the list of PCI addresses of an instance, as JSON. Raised, a
+message from a faulty host takes more memory; lowered, the claims of instances with many devices are
+refused. Not measured."""
 _NAMES = {'host': 255, 'node': 255, 'instance_uuid': 36, 'created_at': 40}
-"""Maximum number of characters of each text. Fixed by the columns of the table, which follow Nova's
-names, uuids and times."""
+"""Maximum number of characters of each text of a claim, by its column. Fixed by the widths of the
+columns, which follow those of Nova's names, uuids and times."""
 _KEY_PARTS = 3
-"""Number of parts of a key. Fixed by the primary key of the table."""
+"""Number of values that identify a claim in a message. Fixed by the primary key of the table of
+claims, which has three columns."""
 
 # Bounds for the time at which a claim was made, relative to now. A claim is not older than its
 # instance, and the clock of a host may be far ahead.

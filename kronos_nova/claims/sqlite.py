@@ -34,27 +34,29 @@ ERRORS = (db_exc.DBError, sa_exc.DBAPIError, sqlite3.Error)
 """Errors of a database call. oslo.db passes most errors of SQLite on unchanged."""
 
 BUSY_TIMEOUT_MS = 250
-"""Milliseconds to wait for a lock of the file that another process holds. Raised, all other claims
-of the host wait longer; lowered, more claims are not stored. Chosen short, because a claim that is
-not stored costs less than a host that stops responding; not measured."""
+"""Milliseconds to wait while another process locks the SQLite file of claims. Raised, all other
+claims of the host wait longer; lowered, more claims are not stored. Chosen short, because a claim
+that is not stored costs less than a nova-compute that stops responding; not measured."""
 
 MOST_SECONDS = 1.0
-"""Maximum seconds of SQLite's work to open a file of claims; a file that takes longer counts as
-damaged. Raised, a start with a damaged file takes longer; lowered, a good file on a slow disk
-counts as damaged. Chosen as 20 times the 0.05 s that a file of 10,000 claims takes."""
+"""Maximum seconds that SQLite may work to open the file of claims; a file that takes longer counts
+as damaged. Raised, nova-compute starts later with a damaged file; lowered, a good file on a slow
+disk counts as damaged. Chosen as 20 times the 0.05 s that a file of 10,000 claims takes."""
 
 MOST_ROWS = 50_000
-"""Maximum number of claims in one file. Raised, a damaged file takes more memory; lowered, the
-claims of large hosts cannot be read. Chosen as several times the claims of the largest host."""
+"""Maximum number of claims in the SQLite file of one host. Raised, a damaged file takes more
+memory; lowered, the file of a host with many claims is refused. Chosen as several times the claims
+of the largest host."""
 
 MOST_BYTES = 1 << 20
-"""Maximum bytes of one value of the file. Raised, a damaged file takes more memory; lowered, large
-topologies are refused. Chosen far above :data:`_TOPOLOGY_CHARACTERS` of a message."""
+"""Maximum bytes of one value in the SQLite file of claims. Raised, a damaged file takes more
+memory; lowered, the claims of instances with many NUMA cells are refused. Chosen far above the
+16,384 characters that a message permits for a NUMA topology."""
 
 _STEPS = 10_000
-"""Number of instructions of SQLite's virtual machine between two readings of the clock. Raised, a
-time limit is exceeded by more; lowered, queries take longer. Chosen because this many take less
-than 1 ms."""
+"""Number of instructions of SQLite's virtual machine after which a query checks its time limit.
+Raised, a query may exceed its time limit by more; lowered, all queries take longer. Chosen because
+this many instructions take less than 1 ms."""
 
 # Suffixes of the two files that SQLite needs to open the file that was set aside.
 COMPANIONS = ('-wal', '-shm')

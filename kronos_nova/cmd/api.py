@@ -31,41 +31,43 @@ NAME = 'kronos-api'
 HEALTHCHECK = '/healthcheck'
 
 MOST_UNSENT = 2 ** 20
-"""Maximum bytes that wait for a client that does not read. Raised, slow clients hold more memory;
-lowered, threads wait for them sooner. Not measured."""
+"""Maximum bytes of an answer that wait in memory because the client does not read. Raised, slow
+clients hold more memory; lowered, threads have to wait for slow clients sooner. Not measured."""
 
 STUCK_SECONDS = 30
-"""Seconds after which the connection of a client that reads nothing is closed. Raised, stalled
-clients hold a thread longer; lowered, clients on bad lines lose their connections. Not measured."""
+"""Seconds after which the connection of a client that acknowledges no data is closed
+(``TCP_USER_TIMEOUT``). Raised, a client that is gone holds a thread longer; lowered, clients on bad
+lines lose their connections. Not measured."""
 
 WAITING = 4
-"""Number of requests, for each of ``[kronos_api] threads``, that may be in progress or wait, for
-keystone or for a slot. Further requests are refused at once with 503. Raised, a keystone that is
-frozen holds more threads. Lowered, bursts of requests are refused that would be answered within a
-second."""
+"""Requests that may be in progress or wait, as a multiple of ``[kronos_api] threads``. Further
+requests are refused at once with 503. Raised, more threads are held while keystone or the control
+database does not answer; lowered, short bursts of requests are refused. Not measured."""
 
 SPARE = 2
-"""Threads for health checks and refusals, which need neither keystone nor a slot. Raised, a process
-takes more memory; lowered, a frozen keystone hides the health of the service. Not measured."""
+"""Threads in addition to those for requests that are in progress or wait. They answer health checks
+and refuse requests. Raised, a process takes more memory; lowered, health checks get no answer while
+keystone does not answer. Not measured."""
 
 AGAIN_SECONDS = 5
-"""Seconds after which a refused client may repeat its request. Raised, it waits longer than it
-must; lowered, it is refused more often. Not measured."""
+"""Seconds in the ``Retry-After`` header of a request that was refused because too many are in
+progress. Raised, clients wait longer than they must; lowered, clients are refused more often. Not
+measured."""
 
 LARGER = 10
-"""Size above which a body is refused while it arrives, as a factor of ``max_request_body_size``.
-Raised, people without a token can use more memory; lowered, the client of a body that is a little
-too large gets no explanation. Not measured."""
+"""Factor of ``max_request_body_size`` from which a request is cut off while its body still arrives.
+A smaller body over that limit gets an error with an explanation. Raised, clients without a token
+can use more memory; lowered, more clients get no explanation. Not measured."""
 
 ANSWER_SECONDS = 5
-"""Seconds that the control database has to connect, and to answer. Raised, threads wait longer for
-a dead database; lowered, a busy one counts as dead. Chosen between the slowest answer, which takes
-a hundredth of this time, and the 20 s that a page waits."""
+"""Seconds that the control database has to accept a connection, and to answer a query. Raised,
+threads wait longer for a database that is down; lowered, a busy one counts as down. Chosen between
+the slowest answer, which takes a hundredth of this time, and the 20 s that the web page waits."""
 
 SILENT_SECONDS = 5
-"""Seconds for which a control database that did not answer is not asked again. Raised, the service
-recovers later; lowered, threads wait for a dead database. Chosen to be longer than the retries of a
-transaction take."""
+"""Seconds for which kronos-api sends no queries to a control database that did not answer. Raised,
+the service recovers later; lowered, more threads wait for a database that is down. Chosen to be
+longer than the retries of a database transaction."""
 
 LOG = logging.getLogger(__name__)
 

@@ -15,36 +15,38 @@ from waitress import server
 from waitress import task
 
 HEAD_SECONDS = 10
-"""Seconds in which the head of a request has to arrive, from its first byte, or from the connection
-where no byte arrives. Raised, slow connections hold their place longer; lowered, clients on slow
-lines lose their connections. Chosen because a head is one packet, and TCP repeats a lost packet
-three times within seven seconds."""
+"""Seconds in which the headers of an HTTP request have to arrive, from the connection or the first
+byte on. Raised, clients that send nothing hold their connections longer; lowered, clients on slow
+lines lose their connections. Chosen because the headers are one packet, and TCP repeats a lost
+packet three times within seven seconds."""
 
 WHOLE_SECONDS = 60
-"""Seconds in which a whole request with its body has to arrive. Raised, slow bodies hold their
-place longer; lowered, a snapshot of many MiB cannot be sent over a slow line. Not measured."""
+"""Seconds in which a whole HTTP request with its body has to arrive, and after which a client must
+have read an answer at the rate :data:`SLOWEST_BYTES`. Raised, slow clients hold their connections
+longer; lowered, a snapshot of many MiB cannot be sent over a slow line. Not measured."""
 
 SLOWEST_BYTES = 1024
-"""Least bytes a second at which a client has to read a finished answer, once WHOLE_SECONDS have
-passed. Raised, downloads over slow lines are cut off; lowered, slow connections hold their place
-longer. Chosen because even a modem reads several times as many."""
+"""Lowest rate in bytes per second at which a client has to read an answer. It is checked
+:data:`WHOLE_SECONDS` after the answer was finished. Raised, downloads over slow lines are cut off;
+lowered, slow clients hold their connections longer. Chosen because even a modem reads several times
+as many."""
 
 MOST_CONNECTIONS = 1000
-"""Maximum number of connections, without those that listen to events. When there are more, the
-connection whose client has stalled longest is closed. Raised, each turn of the server's loop takes
-longer; lowered, clients that pause between requests have to connect again. Measured with 1,100
-connections that send or read a byte now and then: the health check takes less than a second on a
-loaded machine with two cores."""
+"""Maximum number of open connections to kronos-api, in addition to those of event streams. When
+there are more, the connection whose client has been silent longest is closed. Raised, the server
+takes longer to check all connections; lowered, clients that pause between requests have to connect
+again. Measured with 1,100 connections that send or read a byte now and then: the health check takes
+less than a second on a loaded machine with two cores."""
 
 PATIENCE_SECONDS = 1.0
-"""Seconds for which a new connection is kept before it may be closed in favour of another. Raised,
-a burst of connections is accepted later; lowered, a client that has just connected loses its
-connection before its request arrives. Not measured."""
+"""Seconds for which a new connection to kronos-api is not closed to make room for another. Raised,
+new clients wait longer while all connections are in use; lowered, a client loses its connection
+before its request arrives. Not measured."""
 
 MARGIN = 100
-"""Connections above the limit that are accepted while others make room, and files for the database,
-keystone and the log. Raised, the process needs more file descriptors; lowered, it runs out of them.
-Not measured."""
+"""Number of connections above the limit that are accepted until others are closed. The limit of
+open files is higher by the same number, for the database, keystone and the log. Raised, the process
+needs more file descriptors; lowered, it runs out of them. Not measured."""
 
 
 class Channel(channel.HTTPChannel):

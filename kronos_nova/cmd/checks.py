@@ -39,8 +39,8 @@ OK, NOT_CHECKED, WARNING, FAILED = 'ok', 'not checked', 'warning', 'failed'
 _WORST_LAST = (OK, NOT_CHECKED, WARNING, FAILED)
 
 _BROKER_SECONDS = 5
-"""Seconds that a broker has to accept a connection. Raised, a check of a dead broker takes longer;
-lowered, a slow one counts as dead. Not measured."""
+"""Seconds that a message broker has to accept a connection in ``kronos-test-config``. Raised, the
+check of a broker that is down takes longer; lowered, a slow broker counts as down. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

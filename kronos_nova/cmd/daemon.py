@@ -38,8 +38,9 @@ from kronos_nova.policies import windows
 LOG = logging.getLogger(__name__)
 
 LAST_SECONDS = 30
-"""Seconds that ending may take in addition to ``drain_timeout``. Raised, a hung process is killed
-later; lowered, it is killed while it writes its last state. Not measured."""
+"""Seconds that a service may take to end, in addition to ``drain_timeout``, before it is killed.
+Raised, a hung process is killed later; lowered, a process is killed while it still saves its state.
+Not measured."""
 
 
 def load_config(prog, arguments):

@@ -27,11 +27,14 @@ from kronos_nova.objects import maintenance as m
 from kronos_nova.services.maintenance import SILENT
 
 DONE, STOPPED, FAILED = 0, 3, 4
-"""Exit codes (no unit), documented in maintenance.rst. Fixed: scripts depend on them."""
+"""Exit codes of ``kronos-manage maintenance`` (no unit), in this order: all hosts are done; it was
+stopped, or hosts were left out; a hook has failed. They are documented in maintenance.rst. Fixed:
+scripts depend on them."""
 
 LOOK_SECONDS = 2.0
-"""Seconds between two queries for a maintenance in progress. Raised, its output is later; lowered,
-the database has more queries. Not measured."""
+"""Seconds between two steps of a command that carries out a maintenance, each of which queries the
+database. Raised, each next host is begun later; lowered, the database has more queries. Not
+measured."""
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end a run in an orderly way: its hooks are ended, and it may be resumed at once."""

@@ -17,12 +17,13 @@ from kronos_nova import exception
 from kronos_nova.cmd import manage
 
 FAILED, USAGE = 1, 2
-"""Exit codes (no unit) of errors and of wrong arguments. Fixed: scripts depend on them, and
-argparse uses 2."""
+"""Exit codes of a program (no unit), in this order: an error; wrong arguments. Fixed: scripts
+depend on them, and argparse uses 2."""
 
 LONGEST = 2000
-"""Maximum number of characters of a line of an error, which may quote a file of any size. Raised,
-an error fills a screen; lowered, its cause is cut off. Not measured."""
+"""Maximum number of characters of a line of an error that a program prints. An error may quote a
+file of any size. Raised, one line can fill a screen; lowered, the cause of an error may be cut off.
+Not measured."""
 
 
 class Program:

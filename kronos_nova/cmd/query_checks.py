@@ -28,16 +28,16 @@ from kronos_nova.policies.models import ABSOLUTE
 from kronos_nova.record import writer
 
 DOUBLED = 0.1
-"""Difference that a second series of the same target makes to a value, as a part of the largest
-value of the answer, from which there is a warning. Raised, a target that is scraped twice is missed
-where it only affects small servers; lowered, rates that were computed at two different times cause
-a warning. Chosen between two cases. A CPU that is counted twice changes a profile by half, and has
-to be found. On a busy machine whose largest load was .57, the two values of a host with a load of
-.04 differed by more than .01 without a fault."""
+"""Difference between two series of the same host or server, as a part of the largest value of the
+answer, from which a check warns that the target is scraped twice. Raised, a doubled scrape is
+missed where it affects only small servers; lowered, a difference of scrape times causes a warning.
+Chosen between two cases. A CPU that is counted twice changes a value by half, and has to be found.
+On a busy machine whose largest load was .57, the two values of a host with a load of .04 differed
+by more than .01 without a fault."""
 IOWAIT = 0.05
-"""Share of a host's CPU time in iowait from which a query that counts iowait as load causes a
-warning. Raised, hosts with slow disks seem busy without a warning; lowered, hosts with ordinary
-disks cause a warning. Chosen as a third of the threshold of the recipes."""
+"""Share of a host's CPU time in iowait from which a check warns that a query counts iowait as load.
+Raised, hosts with slow disks seem busy without a warning; lowered, hosts with ordinary disks cause
+a warning. Chosen as a third of the threshold in the example policies."""
 _IDLE = re.compile(r'node_cpu_seconds_total.*\bmode\s*(?:=|!=|=~|!~)\s*"[^"]*\bidle\b')
 _IOWAIT = ('max by (instance) (avg by (instance, job) (rate('
            f'node_cpu_seconds_total{{{{mode="iowait"}}}}[{{window}}]))) > {IOWAIT}')

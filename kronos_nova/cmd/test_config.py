@@ -15,10 +15,11 @@ from kronos_nova.metrics import prometheus
 
 NAME = 'kronos-test-config'
 FORMAT = 1
-"""Version of the JSON output (no unit). Fixed: a new number is set when a key changes its
-meaning."""
+"""Version of the JSON output of ``kronos-test-config`` (no unit). Fixed: a new number is set only
+when a key changes its meaning."""
 STATUS = {checks.OK: 0, checks.FAILED: 1, checks.WARNING: 3}
-"""Exit codes (no unit), documented in test-config.rst. Fixed: scripts depend on them."""
+"""Exit codes of ``kronos-test-config`` (no unit), by the worst result of its checks. They are
+documented in test-config.rst. Fixed: scripts depend on them."""
 COLOURS = {checks.OK: 'green', checks.NOT_CHECKED: 'dim', checks.WARNING: 'yellow',
            checks.FAILED: 'bold red'}
 

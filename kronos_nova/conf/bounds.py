@@ -9,13 +9,14 @@ from oslo_config import cfg
 from oslo_config import types
 
 LARGEST = 10**9
-"""Largest value of an option that has no maximum of its own, whatever its unit; in seconds, it is
-31 years. Raised far, a time that many seconds ahead is outside the range of datetime; lowered, long
-limits are refused."""
+"""Largest value of a numeric option that has no maximum of its own, in the unit of the option; in
+seconds, it is 31 years. Raised far, a time that many seconds ahead is outside the range of Python's
+datetime; lowered, long times are refused. Chosen well within that range, which ends with the year
+9999; not measured."""
 
 MOST_DAYS = 36_500
-"""Largest number of days that an option may have, 100 years. Fixed by the range of datetime, as
-:data:`LARGEST`."""
+"""Largest number of days that an option may have, 100 years. Fixed by the range of Python's
+datetime, far within which the resulting times have to stay."""
 
 
 class Finite(types.Float):

@@ -9,8 +9,8 @@ from dataclasses import field
 from kronos_nova.objects.plan import AggregateReport
 
 INDEFINITE = -1
-"""Stands for a quarantine without an end, in place of its seconds. Fixed: no quarantine lasts a
-negative time."""
+"""Value in place of the remaining seconds of a quarantine, a time in which a server is not moved,
+that has no end. Fixed: no real time is negative."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,8 @@ import re
 import unicodedata
 
 SHOWN_CHARACTERS = 300
-"""Maximum number of characters of text from another program in a message. Raised, one answer can
-fill a page of a log; lowered, the cause in an error may be cut off. Chosen as two lines of a
+"""Maximum number of characters that a message quotes from another program. Raised, one answer can
+fill a page of a log; lowered, the cause of an error may be cut off. Chosen as two lines of a
 log."""
 
 # Unicode categories: Cc are control characters such as ESC, Cf include changes of the writing

@@ -9,16 +9,16 @@ import re
 from kronos_client import sanitize
 
 LARGEST = 10 ** 9
-"""Largest number that an argument may have (no unit). Raised, a time that many seconds ahead is
-outside the range of datetime; lowered, long times are refused. Fixed by the limit of the options in
-nova.conf."""
+"""Largest number that a command accepts as an argument; in seconds, it is 31 years. Fixed by the
+options in nova.conf, which have the same limit. Raised far, a time that many seconds ahead is
+outside the range of Python's datetime; lowered, long times are refused."""
 
 PAST = 'a local time (03:12, 2026-11-22T18:00) or how long ago (90m, 2h, 3d)'
 """Description of the times that :func:`past` accepts, for the help of arguments."""
 
 AGO = re.compile(r'(\d{1,6})([mhd])')
 UNITS = {'m': 60, 'h': 3600, 'd': 86400}
-"""Seconds of each unit of time. Fixed by the units."""
+"""Seconds of each unit of time in an argument, such as ``45m``. Fixed by the units."""
 TIME_OF_DAY = re.compile(r'\d{1,2}:\d{2}(:\d{2})?')
 
 
@@ -37,8 +37,9 @@ def at_least(least: int, most: int = LARGEST):
 
 
 MINUTES_DIGITS = 6
-"""Maximum number of digits of a number of minutes. Fixed: two years have six digits, and a date
-such as 20261122 has eight."""
+"""Maximum number of digits of an argument that is read as minutes from now; one with more digits is
+read as a date. Fixed: two years have six digits in minutes, and a date such as 20261122 has
+eight."""
 
 COUNT = at_least(0)
 POSITIVE = at_least(1)

@@ -15,11 +15,13 @@ EVENTS = ('At', 'Aggregate', 'What', 'By', 'Reason')
 PAUSES = ('Aggregate', 'What', 'By', 'Since', 'Reason', 'Ended')
 
 QUIET, NOT_QUIET, STILL_PAUSED = 0, 3, 3
-"""Exit codes (no unit), documented in operating.rst. Fixed: scripts depend on them."""
+"""Exit codes of the commands that stop and resume moves (no unit), in this order: nothing is in
+progress; moves are still in progress; another pause still applies. They are documented in
+operating.rst. Fixed: scripts depend on them."""
 
 LOOK_SECONDS = 0.5
-"""Seconds between two queries for moves in progress. Raised, the end of a move is shown later;
-lowered, the control database has more queries. Not measured."""
+"""Seconds between two queries of a command that waits for moves to end. Raised, the end of a move
+is shown later; lowered, the control database has more queries. Not measured."""
 
 
 def _levels(found):

@@ -11,8 +11,8 @@ import msgspec
 from cliff import columns
 
 WIDE = 100_000
-"""Width of a line in characters. Fixed: more than any terminal shows, so that no line is cut or
-folded."""
+"""Number of characters of a line of a table in a command whose output is not a terminal. Fixed:
+more than any table needs, so that no line is cut or folded in a file or pipe."""
 
 
 class Missing(columns.FormattableColumn):

@@ -17,8 +17,9 @@ from kronos_client.contract.base import Response
 from kronos_client.contract.operation import Operation
 
 PAGE = 1000
-"""Number of entries of a list that one request asks for. Raised, the API refuses the request;
-lowered, long lists take more requests. Chosen as the largest limit that the API accepts."""
+"""Number of entries of a list that a command requests from the API at a time. Raised, the API
+refuses the request; lowered, long lists take more requests. Chosen as the largest limit that the
+API accepts."""
 
 WITHOUT_NULL = ('csv', 'value')
 """Output formats of cliff that would print the word None; the commands print an empty text

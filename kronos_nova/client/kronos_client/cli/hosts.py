@@ -14,7 +14,9 @@ from kronos_client.contract import errors
 from kronos_client.contract.base import OneHost
 
 EMPTY, NOT_YET, BLOCKED, DOWN = 0, 3, 4, 5
-"""Exit codes (no unit), documented in maintenance.rst. Fixed: scripts depend on them."""
+"""Exit codes of the commands that empty hosts (no unit), in this order: the host is empty; it is
+not empty yet; a server cannot leave it; its nova-compute is down. They are documented in
+maintenance.rst. Fixed: scripts depend on them."""
 CODES = dict(zip(contract.OCCUPANCY, (EMPTY, NOT_YET, BLOCKED, DOWN), strict=True))
 REFUSALS = {'kronos.drain_refused': BLOCKED, 'kronos.host_down': DOWN}
 """{code of the error of a refusal: exit code}"""
@@ -25,18 +27,19 @@ RELEASED = ('releasing', 'released')
 UNSETTLED = 'it was migrated or resized off the host, which is neither confirmed nor reverted'
 
 LOOK_SECONDS = 2.0
-"""Seconds between two queries for the hosts that a command waits for. Raised, an empty host is
-reported later; lowered, Nova has more requests. Not measured."""
+"""Seconds between two queries of a command that waits until hosts are empty. Raised, an empty host
+is reported later; lowered, Nova has more requests. Not measured."""
 
 PATIENCE_SECONDS = 30
-"""Seconds for which a host may be blocked or down before a command stops waiting for it. Raised, a
-blocked drain is reported later; lowered, a server that its tenant reboots, and that is blocked
-meanwhile, ends the waiting. Chosen as three intervals of the worker that plans drains."""
+"""Seconds for which a host may be blocked or down before a command stops waiting until it is empty.
+Raised, a drain that is blocked for good is reported later; lowered, a command stops waiting because
+a server cannot move for a moment, as while its tenant reboots it. Chosen as three intervals of the
+process that plans drains."""
 
 RELEASE_SECONDS = 60
-"""Seconds for which a command waits for a release. Raised, the command takes longer where no worker
-runs; lowered, it ends before a busy worker sees the release. Chosen as several intervals of a
-worker."""
+"""Seconds for which ``host release`` waits until the host is enabled again. Raised, the command
+takes longer where no process of Kronos runs that could enable the host; lowered, the command ends
+before a busy process has done so. Chosen as several intervals of these processes."""
 
 
 def add_drain_arguments(parser):

@@ -5,13 +5,13 @@ import msgspec
 from kronos_client import sanitize
 
 DETAIL_CHARACTERS = 2000
-"""Maximum number of characters of an error's detail that a client shows. Raised, a faulty server
-can fill a terminal; lowered, long lists of names are cut. Chosen as the length at which the
-programs of Kronos cut a line of an error."""
+"""Maximum number of characters of an error from the API that a client shows. Raised, a faulty
+server can fill a terminal; lowered, long lists of names in an error are cut. Chosen as the length
+at which the programs of Kronos cut a line of an error."""
 
 SERVER_ERROR = 500
-"""Lowest HTTP status (no unit) of a fault of the server, of which the log of kronos-api has the
-cause. Fixed by HTTP."""
+"""Lowest HTTP status (no unit) that stands for a fault of the server. The client then shows the id
+of the request, by which the cause is found in the log of kronos-api. Fixed by HTTP."""
 
 
 class Error(msgspec.Struct):
