@@ -152,14 +152,16 @@ def _with_dependants(wrong: dict[int, str], moves: Iterable[PlannedMove]) -> dic
 
 
 MARGIN = 0.25
-"""Share of a new plan's gain by which the new plan has to end better than the plan that waits, in
-order to replace it. Raised, people decide on plans that fit less; lowered, plans are replaced
-because loads fluctuate. Chosen so that a host that comes back empty exceeds the margin, and a
-fluctuation of a threshold's size does not."""
+"""Difference of two plans from which a new plan replaces one that waits for approval, as a part of
+the imbalance that the new plan removes. It compares the imbalances after either plan. Raised,
+operators are asked to approve plans that are far from the best; lowered, plans that wait are
+replaced because loads fluctuate. Chosen so that a host that comes back empty leads to a new plan,
+and a fluctuation of the size of a threshold does not; not measured."""
 
 LEAST_GAIN = 0.5
-"""Share of the promised gain that an approved plan has to keep in order to be started. Raised, more
-approved plans are not started; lowered, more memory is copied for little gain."""
+"""Part of the promised decrease of the imbalance that an approved plan must still bring when it is
+started. Otherwise it is not started. Raised, more approved plans are not started; lowered, plans
+copy memory for little gain. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -23,9 +23,10 @@ from kronos_nova.room.loss_rule import LossRule
 from kronos_nova.room.losses import Loss
 
 TRIED = 3
-"""Maximum number of losses of an aggregate for which one evaluation searches moves. Raised,
-evaluations take longer, and a loss that can be covered is found sooner among many that cannot;
-lowered, it is found later. Not measured: the limit bounds the time that full clouds take."""
+"""Maximum number of lost hosts or failure domains for which one evaluation searches moves that make
+room for their servers. Raised, evaluations of full clouds take longer; lowered, it takes more
+evaluations until such moves are found. Not measured: the limit bounds the time that full clouds
+take."""
 
 
 def with_covering_plans(report: CycleReport, snapshot: Snapshot, taken: Snapshot,

@@ -114,17 +114,19 @@ def _roomiest_but(state: State, step: Step) -> Alternative | None:
 
 
 LOOKED_AT = 2000
-"""Maximum number of instances for which a report of ``pack`` explains why they stay, those on the
-least loaded hosts. Raised, a report takes longer; lowered, fewer instances have an explanation.
-These hosts come first because ``pack`` would empty them first. Not measured."""
+"""Maximum number of instances for which a report of the mode ``pack`` explains why they stay. Those
+on the least loaded hosts come first, because ``pack`` would empty these hosts first. Raised, a
+report takes longer; lowered, fewer instances have an explanation. Not measured."""
 
 NEAREST = 16
-"""Maximum number of destinations for which rules are evaluated to explain why one instance stays.
-Raised, a report takes longer; lowered, the explanation considers fewer hosts. Not measured."""
+"""Maximum number of destinations for which the constraints are evaluated to explain why an instance
+stays. Raised, a report takes longer; lowered, the explanation considers fewer hosts. Not
+measured."""
 
 PAIRS_AT_ONCE = 1_000_000
-"""Pairs of instance and host that rules evaluate in one call. Raised, a call takes more memory;
-lowered, there are more calls. Chosen because a million pairs take some MiB."""
+"""Number of pairs of an instance and a host for which the constraints are evaluated in one call.
+Raised, a call takes more memory; lowered, there are more calls. Chosen because a million pairs take
+some MiB."""
 
 
 def with_next_best(start: State, steps: Sequence[tuple[str, Step]],
@@ -294,8 +296,8 @@ def _packing(state: State, candidates: np.ndarray) -> Iterator[tuple[np.ndarray,
 
 
 OTHERS = 3
-"""Number of live migrations within ``no_return_window`` from which a report warns about another
-balancer. Only migrations count that others requested, of servers that Kronos has moved too. Raised,
+"""Number of live migrations by others from which a report warns that another balancer may be at
+work. Counted are those within ``no_return_window`` of servers that Kronos has moved too. Raised,
 another balancer is reported later; lowered, an operator who moves two servers back counts as a
 balancer. Not measured."""
 

@@ -28,16 +28,17 @@ from kronos_nova.policies import Policy
 from kronos_nova.units import HOUR
 
 MOST_SERIES = 200_000
-"""Maximum number of series in one answer of Prometheus. Raised, a query without the right labels
-takes more memory; lowered, large clouds have no forecast. Chosen as more than the servers of one
-Nova."""
+"""Maximum number of series in an answer of Prometheus that has past or predicted loads; a larger
+answer is refused. Raised, a query that selects too many series takes more memory; lowered, large
+clouds have no forecast. Chosen as more than the servers of one Nova."""
 MOST_POINTS = 200_000
-"""Maximum number of points in one answer of Prometheus. A query for more points is divided by
-hours. Raised, reading takes more memory; lowered, there are more queries. Chosen because an answer
-of this size takes some 30 MiB."""
+"""Maximum number of points that one query of past loads requests from Prometheus; more points are
+requested by several queries. Raised, an answer takes more memory; lowered, there are more queries.
+Chosen because an answer of this size takes some 30 MiB."""
 PAUSE = 900.0
-"""Seconds after which a failed query is repeated. Raised, forecasts are missing longer after an
-outage; lowered, more cycles wait for a Prometheus that does not answer. Not measured."""
+"""Seconds after which a query of past loads is repeated that failed or had no data. Raised,
+forecasts are missing for longer after an outage of Prometheus; lowered, more evaluations wait for a
+Prometheus that does not answer. Not measured."""
 
 
 class HourlyHistory:

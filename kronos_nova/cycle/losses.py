@@ -28,33 +28,33 @@ from kronos_nova.room.losses import LossMemory
 from kronos_nova.room.slots import SlotCounter
 
 FIRST_SECONDS = 5.0
-"""Seconds that the first round of judging may take in a process. Raised, the first evaluation after
-a start takes longer; lowered, in a large cloud more hosts are not judged then. Chosen because 1,000
-hosts with 30,000 servers take 2.4 seconds (``python -m bench failover``)."""
+"""Seconds that the first check after a start may take, of whether the servers of each host would
+restart elsewhere if it failed. Raised, the first evaluation may take longer; lowered, more hosts of
+large clouds are left for the next evaluations. Chosen as twice the 2.4 seconds that 1,000 hosts
+with 30,000 servers take (``python -m bench failover``)."""
 MOST_SECONDS = 20.0
-"""Maximum seconds of time for judging that may be saved up from several evaluations. Raised, a
-single evaluation may take longer; lowered, more clouds are judged in parts, because judging the
-whole cloud takes longer than this. Chosen as four times :data:`FIRST_SECONDS`."""
+"""Maximum seconds that one evaluation may use to check whether the servers of failed hosts would
+restart. Each evaluation adds to this time until it suffices for a check. Raised, a single
+evaluation may take longer; lowered, more clouds are checked in parts, because a whole check takes
+longer. Chosen as four times :data:`FIRST_SECONDS`."""
 LEAST_SECONDS = 0.05
-"""Least number of seconds that each evaluation adds to the time saved up for judging, however short
-the evaluation is. Raised, evaluations of small clouds may take longer; lowered, the verdicts on
-small clouds are renewed less often. Chosen because judging 40 hosts with 1,200 servers takes this
-time."""
+"""Least number of seconds that each evaluation adds to the time for the next check of failed hosts.
+Raised, evaluations of small clouds may take longer; lowered, the results of small clouds are older.
+Chosen because the check of 40 hosts with 1,200 servers takes this time."""
 SAVED = 1.25
-"""Seconds of saved time at which a new round of judging begins, as a factor of the duration of the
-last round. The duration does not include the check whether servers also restart in the order in
-which Nova restarts them, for which the rest of the time is used. Raised, rounds are rarer, and this
-check is made for more hosts; lowered, rounds are more frequent, and this check is made for fewer
-hosts. Not measured."""
+"""Seconds that must have been saved up for the next check of failed hosts, as a factor of the
+duration of the last check. The surplus is used to check whether servers also restart in the order
+in which Nova restarts them. Raised, checks are rarer, and this order is checked for more hosts;
+lowered, checks are more frequent, and this order is checked for fewer hosts. Not measured."""
 COLD = 3.0
-"""Factor by which the first round of judging takes longer than later rounds, which try the places
-found before. Raised, the second round begins sooner, and its time may not suffice for all hosts;
-lowered, the second round begins later. Measured: 2.4 and 0.75 seconds for 1,000 hosts (``python -m
+"""Factor by which the first check of failed hosts takes longer than the next ones, which reuse its
+results. Raised, the second check begins sooner, and its time may not suffice for all hosts;
+lowered, the second check begins later. Measured: 2.4 and 0.75 seconds for 1,000 hosts (``python -m
 bench failover``)."""
 MOST_FLAVORS = 10
-"""Maximum number of flavors whose slots are counted. Raised, the exporter has more series, and
-rounds of judging take longer; lowered, fewer flavors can be watched. Chosen so that an aggregate
-has as many series of slots as of losses."""
+"""Maximum number of flavors for which an evaluation counts how many more servers would fit (slots).
+Raised, the Prometheus exporter has more series, and evaluations take longer; lowered, operators can
+watch fewer flavors. Chosen so that an aggregate has as many series of slots as of failed hosts."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

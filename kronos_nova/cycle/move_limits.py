@@ -20,8 +20,8 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.policies.selection import Selections
 
 MOST_NAMED = 3
-"""Maximum number of projects that a reason names. Raised, reasons are longer; lowered, an operator
-learns of fewer projects. Chosen to fit into a line."""
+"""Maximum number of projects that the reason of a move names as those that benefit from it. Raised,
+reasons are longer; lowered, an operator learns of fewer projects. Chosen to fit into a line."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,8 +32,8 @@ from kronos_nova.objects.snapshot import Snapshot
 LOG = logging.getLogger(__name__)
 
 LONGEST_LINE = 2000
-"""Maximum number of characters of a log line. Raised, a line may fill a screen; lowered, reports
-are cut more often. Tenants choose the names in a line, so that it must have a limit; not
+"""Maximum number of characters of a line of a report in the log. Tenants choose the names in it, so
+that it must have a limit. Raised, a line may fill a screen; lowered, lines are cut more often. Not
 measured."""
 
 STATE_OF = {automation.OFF: plans.OBSERVED, automation.OBSERVE: plans.OBSERVED,

@@ -32,21 +32,23 @@ from kronos_nova.objects.snapshot import Snapshot
 from kronos_nova.planners.base import Limits
 
 ENOUGH = 3
-"""Number of refusals of Nova's scheduler after which no other host is tried for an instance.
+"""Number of hosts that Nova's scheduler must refuse for an instance until no other host is tried.
 Raised, each instance costs more requests to the scheduler; lowered, an instance stays because of a
 few unusual hosts. Chosen because a filter that refuses an instance for pinned CPUs, a device or an
 image mostly refuses it for every host; not measured."""
 
 FEW_HOSTS = 10
-"""Number of possible destinations of an instance up to which the scheduler must refuse all of them
-before the instance is left in place for some time. Raised, an instance that no host takes costs
-more requests to the scheduler; lowered, an instance that only few hosts can hold is given up before
-the right host was tried. Chosen as the number of hosts of a rack that have a certain device."""
+"""Number of possible destinations of an instance up to which Nova's scheduler must refuse all of
+them, not only :data:`ENOUGH`, until the instance is left in place for some time. Raised, an
+instance that no host takes costs more requests to the scheduler; lowered, an instance that only few
+hosts can hold is left in place before the right host was tried. Chosen as the number of hosts of a
+rack that have a certain device; not measured."""
 
 PLANNING_SHARE = 0.6
-"""Part of planning_time_limit that the search for a plan may use. The rest is for requests to the
-scheduler, some 50 ms for each move, and for another search without the refused moves. Raised, the
-scheduler is asked about fewer moves; lowered, the search ends earlier. Not measured."""
+"""Part of ``planning_time_limit`` that the search for a plan may use. The rest is for requests to
+Nova's scheduler about the moves, some 50 ms for each, and for another search without the refused
+moves. Raised, fewer moves are checked with the scheduler; lowered, plans are worse. Not
+measured."""
 
 OUT_OF_TIME = Verdict(unasked='planning_time_limit was over')
 NO_ANSWER = Verdict(unasked='an earlier question had no answer')

@@ -18,9 +18,9 @@ LOG = logging.getLogger(__name__)
 
 TRIED = 3
 """Maximum number of requests for room, the newest ones, for which one evaluation searches moves.
-Raised, evaluations take longer where many flavors find no host; lowered, fewer requests are
-fulfilled. Chosen because a search in 1,000 hosts takes 2.4 seconds (``python -m bench
-making_room``)."""
+Kronos makes such a request when Nova finds no host for a new server. Raised, evaluations take
+longer where many flavors find no host; lowered, fewer requests are fulfilled. Chosen because a
+search in 1,000 hosts takes 2.4 seconds (``python -m bench making_room``)."""
 
 
 def choose_aggregates(requests: RoomRequests, wanted: Sequence[Hold],

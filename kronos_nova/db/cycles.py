@@ -11,18 +11,20 @@ from kronos_nova.db.retry import retried
 from kronos_nova.objects import plan as plans
 
 MOST_DOUBLINGS = 4
-"""Maximum number of times that the pause after a failed evaluation doubles while an operator waits.
-Raised, an evaluation is repeated later after an outage; lowered, one that always fails uses more
-time. Chosen so that after a first pause of ten seconds the longest pause is under three minutes."""
+"""Maximum number of times that the pause after a failed evaluation doubles while an operator waits
+for the evaluation. Raised, it is repeated later after an outage; lowered, an evaluation that always
+fails uses more time. Chosen so that after a first pause of ten seconds the longest pause is under
+three minutes."""
 
 LONGEST_PAUSE_SECONDS = 3600
-"""Maximum seconds between two evaluations of an aggregate that fails. Raised, it recovers later;
-lowered, a broken aggregate uses more time. Not measured."""
+"""Maximum seconds between two evaluations of an aggregate whose evaluations fail. Raised, the
+aggregate recovers later; lowered, evaluations that always fail use more time. Not measured."""
 
 CLOCKS_APART = 60
-"""Seconds by which clocks of controllers may differ. Raised, a wrong clock delays evaluations
-longer; lowered, a small difference counts as a wrong clock. Chosen because Nova regards a service
-as down if its clock is this far behind."""
+"""Seconds by which the clocks of two controllers may differ. A time in the database that is further
+in the future counts as wrong, and is ignored. Raised, a wrong clock delays evaluations longer;
+lowered, a small difference counts as a wrong clock. Chosen because Nova regards a service as down
+if its clock is this far behind."""
 
 
 class Cycles:

@@ -15,13 +15,15 @@ from kronos_nova import exception
 from kronos_nova.db import shared_clock
 
 SQLITE_BUSY_TIMEOUT_MS = 10000
-"""Milliseconds to wait for another process's lock of a SQLite file. Raised, a command waits longer
-for a hung process; lowered, commands fail while another one is busy. Not measured."""
+"""Milliseconds to wait while another process locks an SQLite database. Raised, a command waits
+longer for a process that hangs; lowered, commands fail while another process writes. Not
+measured."""
 
 SMALLEST_ROOM = 1 << 20
-"""Bytes of free space below which a disk error of SQLite is reported as a full file system. Raised,
-other errors are reported so too; lowered, a file system with a few free blocks is not. Chosen well
-above the 32 KiB by which SQLite's shared memory grows at a time; its log grows by some pages."""
+"""Bytes of free disk space below which a disk error of SQLite is reported as a full file system.
+Raised, other disk errors are reported so too; lowered, a nearly full file system is not recognised.
+Chosen well above the 32 KiB by which SQLite's shared memory grows at a time; its log grows by some
+pages."""
 
 # The time limit in seconds, as each driver names it. libpq treats 1 as 2.
 _IMPATIENT = {

@@ -15,9 +15,9 @@ from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import Contention
 
 MOST_POINTS = 20_000
-"""Maximum number of evaluations that are read for one history. Raised, a page takes more memory;
-lowered, the history of short intervals is shorter. Chosen as the evaluations of a week at an
-interval of half a minute."""
+"""Maximum number of evaluations that a query of an aggregate's history reads, the newest ones.
+Raised, a chart takes more memory; lowered, the history does not reach back as far where evaluations
+are frequent. Chosen as the evaluations of a week at an interval of half a minute."""
 
 
 COVERED = datetime.timedelta(hours=1)

@@ -13,14 +13,15 @@ RETENTION = 'retention'
 NOTIFICATIONS = 'notifications'
 
 CLOCKS_APART = 60
-"""Seconds by which the clocks of a database's nodes may differ. Raised, a lease that a wrong clock
-has written holds longer; lowered, a small difference ends a lease that is held. Not measured."""
+"""Seconds by which the clocks of a database's nodes may differ when a lease is checked. A lease is
+the right of one process to do some work for all. Raised, a lease that a wrong clock has written
+blocks the work longer; lowered, a small difference ends a valid lease. Not measured."""
 
 LONGER = 2
-"""Factor by which the lease of another process may be longer than the one requested here; a longer
-lease is regarded as written by a wrong clock, and is taken over. Raised, a lease from a wrong clock
-holds longer; lowered, a process whose option sets longer leases loses its lease. Chosen so that an
-operator may double the option on one host after the other."""
+"""Factor by which the lease of another process may be longer than the one requested here. A longer
+lease counts as written by a wrong clock, and is taken over. Raised, a lease from a wrong clock
+blocks the work longer; lowered, a process whose options set longer leases loses its lease. Chosen
+so that an operator may double the option on one host after the other."""
 
 
 class Leases:

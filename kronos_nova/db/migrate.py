@@ -24,12 +24,13 @@ from kronos_nova.db.engine import one_kind_of_error
 LOG = logging.getLogger(__name__)
 
 SYNC_SECONDS = 300
-"""Seconds to wait for another process that upgrades the same database. Raised, a hung one is
-reported later; lowered, a slow one counts as hung. Chosen as many times the seconds that an empty
-database takes."""
+"""Seconds to wait for another process that upgrades the same database schema. Raised, a process
+that hangs is reported later; lowered, a slow one counts as hung. Chosen as many times the seconds
+that an empty database takes."""
 
 POSTGRESQL_KEY = 0x6B726F6E6F73
-"""Number of the advisory lock of an upgrade (no unit). Fixed: "kronos" in ASCII."""
+"""Key number (no unit) of PostgreSQL's advisory lock that is held during a schema upgrade. Fixed:
+"kronos" in ASCII."""
 
 MIGRATIONS = pathlib.Path(__file__).with_name('migrations')
 
@@ -226,8 +227,9 @@ def _version_error(history, found):
 
 
 _DONE_BEFORE = {1050, 1060, 1061, 1062, 1091}
-"""Error numbers of MySQL and MariaDB (no unit) of a statement that was executed before: a table,
-column, index or row that exists; a column or index that does not. Fixed by MySQL."""
+"""Error numbers of MySQL and MariaDB (no unit) that show that a statement of a schema upgrade was
+executed before. The statement adds a table, column, index or row that exists, or drops a column or
+index that does not. Fixed by MySQL."""
 
 
 def run(context):

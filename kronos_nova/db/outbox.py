@@ -20,8 +20,9 @@ NUMBERING = 'notifications'
 number."""
 
 BATCH = 500
-"""Maximum number of rows in one transaction. Raised, a transaction holds locks longer than some
-milliseconds; lowered, there are more transactions. Not measured."""
+"""Maximum number of notifications that one transaction numbers, or one query reads. Raised, a
+transaction holds locks longer than some milliseconds; lowered, there are more transactions. Not
+measured."""
 
 
 def add(session, event_type, payload, now):

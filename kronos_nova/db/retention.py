@@ -29,8 +29,8 @@ from kronos_nova.objects import task as tasks
 LOG = logging.getLogger(__name__)
 
 BATCH = 500
-"""Maximum number of rows of one table in one transaction. Raised, a transaction holds locks longer
-than some milliseconds; lowered, old rows stay longer. Not measured."""
+"""Maximum number of expired rows of one table that one transaction deletes. Raised, a transaction
+holds locks longer than some milliseconds; lowered, expired rows stay longer. Not measured."""
 
 INTERVAL = datetime.timedelta(minutes=10)
 """Time between two searches for rows that are too old."""

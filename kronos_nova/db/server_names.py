@@ -16,12 +16,13 @@ from kronos_nova.db.retry import retried
 from kronos_nova.db.retry import retried_as_update
 
 LONGEST = 200
-"""Maximum number of characters of a name. Fixed by the column of 255 characters, which also has to
-hold a remark about the part that was cut off."""
+"""Maximum number of characters of a server's name in the control database. Fixed by the column of
+255 characters, which also has to hold a remark about the part that was cut off."""
 
 CHUNK = 500
-"""Maximum number of values in one query. Raised, statements are hard to read in a log; lowered,
-there are more of them. SQLite and MySQL permit more values. Not measured."""
+"""Maximum number of uuids in one query for the names of servers. Raised, statements are hard to
+read in a log; lowered, there are more of them. SQLite and MySQL permit more values. Not
+measured."""
 
 
 FRESH = datetime.timedelta(hours=6)

@@ -23,14 +23,15 @@ from kronos_nova import exception
 LOG = logging.getLogger(__name__)
 
 MOST_SKEW_SECONDS = 5.0
-"""Seconds between a host's clock and the database's from which the host neither plans nor adopts
-moves. Raised, the age of samples of Prometheus may be wrong by as much; lowered, a slow answer of
-the database counts as a wrong clock. Chosen far above the milliseconds by which synchronised clocks
-differ."""
+"""Maximum difference in seconds between the clocks of a host and of the control database. With a
+larger one, the host neither plans nor starts moves. Raised, samples of Prometheus may be older than
+they seem by as much; lowered, a slow answer of the database counts as a wrong clock. Chosen far
+above the milliseconds by which synchronised clocks differ."""
 
 INTERVAL_SECONDS = 10.0
-"""Seconds between two comparisons with the database. Raised, a wrong clock is noticed later;
-lowered, the database has more queries, each of which takes 0.2 ms."""
+"""Seconds between two comparisons of the host's clock with that of the control database. Raised, a
+wrong clock is noticed later; lowered, the database has more queries, each of which takes 0.2 ms.
+Not measured."""
 
 _QUESTIONS = {
     'sqlite': "SELECT strftime('%Y-%m-%d %H:%M:%f', 'now')",

@@ -20,9 +20,9 @@ from kronos_nova.executor.ports import ExecutorPorts
 LOG = logging.getLogger(__name__)
 
 LOOK_AGAIN_SECONDS = 15
-"""Seconds between two checks whether the host of a drain is still disabled, and still empty.
-Raised, servers are moved off for longer after an operator has enabled the host; lowered, Nova has
-more requests for a drain that may last for days. Not measured."""
+"""Seconds between two checks of whether a host that is being emptied is still disabled, and still
+empty. Raised, servers are moved off for longer after an operator has enabled the host; lowered,
+Nova has more requests, which may go on for days. Not measured."""
 
 RUNNING, OFF = 'ACTIVE', 'SHUTOFF'
 """Statuses of a server before and after it is stopped."""

@@ -48,22 +48,22 @@ from kronos_nova.policies.windows import Windows
 
 ROOM = 'allocated'
 ROOM_WEIGHT = 0.2
-"""Weight of the allocated resources relative to the operator's policies [0, 1]. Raised, the
-allocation overrules a measured load; lowered, hosts of equal load are filled unevenly. Not
-measured."""
+"""Weight [0, 1] of allocated resources when destinations are chosen for the servers of a host that
+is being emptied; the rest is the weight of the operator's policies. Raised, measured loads matter
+less than the allocations; lowered, hosts of equal load are filled unevenly. Not measured."""
 
 ANY_IMBALANCE = 1e6
-"""Threshold of all policies in a drain, as a fraction of a host. Fixed: above any imbalance, so
-that no move is planned to balance load."""
+"""Threshold of the imbalance, as a fraction of a host, of every policy while hosts are emptied.
+Fixed: above any imbalance, so that no other server is moved to balance load."""
 
 WITHOUT_END = 100_000
-"""Maximum number of moves of a plan for drains, which stands for no limit. Fixed: more than a
-search finds within the time limit of a plan."""
+"""Maximum number of moves of a plan that empties hosts. Fixed: more than a search finds within its
+time limit, so that there is no limit in effect."""
 
 FAILURES = 2
-"""Number of times that moving a server may fail, after all its retries, before the drain is
-blocked. Raised, an operator learns later of a server that cannot move; lowered, a chance failure
-blocks a drain. Chosen because a second failure is rarely by chance."""
+"""Number of failed moves of a server, each after all of its retries, from which the drain of its
+host is reported as blocked. Raised, an operator learns later of a server that cannot move; lowered,
+a chance failure blocks a drain. Chosen because a second failure is rarely by chance."""
 
 WORDS = {
     'not_active': 'it is {status}, and only what is ACTIVE, PAUSED or SHUTOFF is moved',

@@ -36,23 +36,24 @@ from kronos_nova.objects import automation
 LOG = logging.getLogger(__name__)
 
 SOON = 10
-"""Seconds between two attempts to start an approved plan. Raised, it starts later after a failure;
-lowered, a plan that cannot start uses more time. Not measured."""
+"""Seconds between two evaluations of an aggregate that cannot wait for the usual interval, such as
+one whose plan was approved. Raised, an approved plan starts later after a failed attempt; lowered,
+a plan that cannot start uses more time. Not measured."""
 
 HEAD_START = 10
-"""Seconds for which an aggregate that is due is left to the worker that planned it last, whose
-process has everything loaded. Raised, a dead worker delays its aggregates more; lowered, other
-workers take them and read everything again. Not measured."""
+"""Seconds for which a due aggregate is left to the process that evaluated it last, which has its
+data in memory. Raised, an aggregate waits longer when this process has died; lowered, other
+processes evaluate it and read everything again. Not measured."""
 
 TAKING_PATIENCE = 60
-"""Seconds for which workers wait while another one locks due aggregates, which takes one or two
-seconds. Raised, a hung worker stops all evaluations for longer; lowered, workers do not wait for a
-slow one. Not measured."""
+"""Seconds for which processes wait while another one chooses and locks the aggregates that are due.
+This takes one or two seconds. Raised, a process that hangs stops all evaluations for longer;
+lowered, a slow process is not waited for, and several processes read the cloud. Not measured."""
 
 LEAVE_SECONDS = 5
-"""Seconds that a child process has to end, and again after it was killed. Raised, a conductor waits
-longer when it stops; lowered, a child is killed while it ends. Only a process that waits for a disk
-or a network file system outlives that."""
+"""Seconds that a planning process has to end when it is asked to, and again after it was killed.
+Raised, nova-conductor takes longer to stop; lowered, the process is killed while it ends. Only a
+process that waits for a disk or a network file system takes longer. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ arenas, each thread would leave its memory in an arena that never shrinks. Witho
 answers of some MB would come from the heap once the first was freed, and leave holes in it."""
 
 NICEST = 19
-"""Largest niceness of a process (no unit). Fixed by POSIX."""
+"""Largest niceness of a process (no unit), which is its lowest priority. Fixed by Linux."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

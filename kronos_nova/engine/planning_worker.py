@@ -47,18 +47,19 @@ from kronos_nova.policies import loader
 LOG = logging.getLogger(__name__)
 
 PR_SET_PDEATHSIG = 1
-"""Number of the option of ``prctl`` (no unit) by which a child process gets a signal when its
-parent ends. Fixed by Linux."""
+"""Number of the option of ``prctl`` (no unit) that sends a signal to a process when its parent
+process ends. Fixed by Linux."""
 
 PLANNED, NOT_PLANNED = 0, 3
-"""Exit codes (no unit) of a process that answers. An unforeseen error or a signal ends it with
-another one. Fixed by the protocol of this module."""
+"""Exit codes of a planning process (no unit), in this order: the aggregates were evaluated; they
+were not, for a reason in the log. Another code stands for an unforeseen error or a signal. Fixed by
+the protocol between this process and its parent."""
 STAYS, LEAVES = 'stays', 'leaves'
 
 OOM_SCORE = 500
-"""Score of this process for the kernel's out-of-memory killer (no unit, at most 1000). Raised, the
-kernel ends this process although others are larger; lowered, the kernel may end a process that
-serves requests instead. Not measured."""
+"""Score of the planning process for the kernel's out-of-memory killer (no unit, at most 1000).
+Raised, the kernel ends this process although others are larger; lowered, the kernel may end a
+process that serves requests instead. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

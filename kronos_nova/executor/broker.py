@@ -15,12 +15,12 @@ from kronos_nova.executor.pending_stops import PendingStop
 LOG = logging.getLogger(__name__)
 
 SEND_RETRIES = 1
-"""Number of retries of a cast or a notification. Raised, a broker that is down stops the executor
-for longer; lowered, a connection that was closed costs a message. Moves whose message was lost are
-sent again from the journal."""
+"""Number of retries when a message to the broker cannot be sent. Moves whose message was lost are
+sent again from the database. Raised, a broker that is down stops the executor for longer; lowered,
+a message is lost when its connection was closed before. Not measured."""
 POOL_SIZE = 2
-"""Number of threads that answer messages. Raised, more messages of one executor are handled
-together; lowered, a slow one delays all others. Not measured."""
+"""Number of threads of an executor that handle messages from the broker. Raised, more messages are
+handled at the same time; lowered, a slow one delays all others. Not measured."""
 
 CONTROL_EXCHANGE = 'nova'
 """The exchange of RPC messages: Nova's own, so that a conductor, a daemon and a command find each

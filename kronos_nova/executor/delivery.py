@@ -12,21 +12,23 @@ from kronos_nova.db.outbox import Outbox
 LOG = logging.getLogger(__name__)
 
 LEASE_SECONDS = 60
-"""Seconds for which one process sends all notifications. Raised, another one takes over later after
-a crash; lowered, a slow broker lets two processes send the same ones. Chosen to be longer than
-:data:`BATCH` notifications take."""
+"""Seconds for which one process has the right to send the notifications of all processes; it renews
+this right. Raised, another process takes over later after a crash; lowered, two processes may send
+the same notifications while the broker is slow. Chosen to be longer than :data:`BATCH`
+notifications take."""
 
 BATCH = 20
-"""Number of notifications that are sent before they are marked as sent. Raised, more notifications
-are repeated after a crash; lowered, the database has more transactions. Not measured."""
+"""Number of notifications that are sent to the broker before they are marked as sent. Raised, more
+notifications are sent twice after a crash; lowered, the database has more transactions. Not
+measured."""
 
 FIRST_PAUSE = 1
-"""Seconds before notifications are sent again to a broker that refused them; each further pause is
-twice as long. Raised, notifications are late after a short outage; lowered, the log has more lines.
-Not measured."""
+"""Seconds before the first new attempt to send a notification that the broker refused; each further
+pause is twice as long. Raised, notifications are later after a short outage; lowered, the log has
+more lines. Not measured."""
 LONGEST_PAUSE = 60
-"""Maximum seconds between two attempts to send notifications to a broker that refuses them. Raised,
-notifications are late after a long outage; lowered, the log has more lines. Not measured."""
+"""Maximum seconds between two attempts to send notifications that the broker refused. Raised,
+notifications are later after a long outage; lowered, the log has more lines. Not measured."""
 
 
 class Deliverer:

@@ -20,8 +20,8 @@ FAILED = 'migration.failed'
 ABANDONED = 'migration.abandoned'
 
 MAX_NAME = 200
-"""Maximum number of characters of the name of a queue. Fixed by AMQP, which allows 255 bytes, of
-which prefix and priority need some."""
+"""Maximum number of characters of an aggregate's name in the name of a message queue; a longer one
+is cut. Fixed by AMQP, which allows 255 bytes, of which prefix and priority need some."""
 
 
 

@@ -20,13 +20,15 @@ from kronos_nova.objects.nova_facts import COMPUTE_EXECUTION
 LOG = logging.getLogger(__name__)
 
 NOT_FOUND = 404
-"""HTTP status (no unit) for a resource that does not exist. Fixed by HTTP."""
+"""HTTP status (no unit) of Nova's answer where a resource does not exist. Fixed by HTTP."""
 ABOUT_US = (401, 403, 408, 413, 429)
-"""HTTP statuses (no unit) of answers about the caller and not about the instance. Fixed by HTTP."""
+"""HTTP statuses (no unit) of Nova's answers that concern Kronos's credentials or request, and not
+the instance. Fixed by HTTP."""
 
 
 NOT_AS_PLANNED = (404, 409)
-"""HTTP statuses (no unit) for an instance that is gone, busy or locked. Fixed by Nova's API."""
+"""HTTP statuses (no unit) of Nova's answers for an instance that was deleted, is busy or is locked.
+Fixed by Nova's API."""
 
 
 class OpenStackComputeApi:

@@ -7,8 +7,9 @@ from kronos_nova.objects import move as moves
 from kronos_nova.pacing.slots import ConcurrencySlots
 
 NEAREST = 9
-"""Number of migrations of similar memory from which a duration is predicted. Raised, migrations of
-other sizes count too; lowered, one unusual migration decides. Not measured."""
+"""Number of past migrations, those with the most similar memory, whose median predicts the duration
+of a migration. Raised, migrations of other sizes count too; lowered, one unusual migration decides.
+Not measured."""
 
 
 def percent(move):

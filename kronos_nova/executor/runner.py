@@ -25,11 +25,11 @@ from kronos_nova.objects import plan as plans
 LOG = logging.getLogger(__name__)
 
 BACKOFF_CEILING_SECONDS = 600
-"""Maximum seconds between two tries of a move. Raised, a move continues later after an outage;
-lowered, a Nova that is overloaded gets more requests. Not measured."""
+"""Maximum seconds between two tries of a move that failed. Raised, the move continues later after
+an outage; lowered, a Nova that is overloaded gets more requests. Not measured."""
 
 ABORT_AGAIN_SECONDS = 10
-"""Seconds after which the request to abort a migration is repeated, because its message may be
+"""Seconds after which the request to abort a live migration is repeated, because its message may be
 lost. Raised, a move that has to end lasts longer; lowered, a nova-compute with several such
 migrations is busy with the requests. Not measured."""
 

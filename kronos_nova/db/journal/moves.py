@@ -20,13 +20,14 @@ from kronos_nova.objects.move import REFUSED
 from kronos_nova.objects.snapshot import MoveUnderWay
 
 SEARCHED_FOR_EACH = 10
-"""Number of newest moves that are searched for each wanted prediction. Raised, a status reads more
-rows; lowered, no prediction is found where few moves are live migrations. Without a bound, a search
-of 10^6 moves that have no predictions took 4.9 s."""
+"""Number of newest completed moves that are searched for each wanted pair of a predicted and an
+actual migration time. Raised, the status command reads more rows; lowered, no pair is found where
+few moves are live migrations. Chosen as a bound: without one, a search of 10^6 moves that have no
+predictions took 4.9 s."""
 MOST_COMPLETED = 50_000
-"""Maximum number of completed moves that an evaluation reads. Raised, an evaluation takes more
-memory; lowered, older moves are ignored where there are very many. Chosen as 1,785 moves a day for
-four weeks."""
+"""Maximum number of completed moves that an evaluation reads, the newest ones. Raised, an
+evaluation takes more memory; lowered, older moves are ignored where there are very many. Chosen as
+1,785 moves a day for four weeks."""
 LONGEST_WAIT = datetime.timedelta(days=1)
 """Longest time between the plan of a move and Nova's request for it. Raised, evaluations read more
 rows; lowered, migrations of moves that waited longer count as requested by users. Chosen above the

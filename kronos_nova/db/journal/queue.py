@@ -13,8 +13,9 @@ from kronos_nova.objects import move as moves
 from kronos_nova.pacing.slots import ConcurrencySlots
 
 SCAN_LIMIT = 1000
-"""Maximum number of moves that one query of the queue reads. Raised, a query takes longer; lowered,
-moves behind others that wait are seen later. Not measured."""
+"""Maximum number of waiting moves that one query of the executor reads. Raised, a query takes
+longer; lowered, moves that could start are found later, because others before them wait. Not
+measured."""
 NOTHING = json.dumps([])
 # Rows that a worker of the previous release wrote have no checked_at.
 CHECKED_AT = sa.func.coalesce(models.MoveRow.checked_at, models.MoveRow.created_at)
