@@ -17,8 +17,9 @@ ALIAS, POLICY = 'pci_passthrough:alias', 'hw:pci_numa_affinity_policy'
 NAMED = re.compile(r'\s*([^:,]{1,255}):([0-9]{1,6})')
 """Pattern of an alias with the number of devices."""
 MOST = 1 << 16
-"""Maximum number of devices of a server. Raised, a faulty record takes more memory; lowered, large
-servers are refused. Chosen as far more than any host has."""
+"""Maximum number of PCI requests of a server, and of devices in each request. Raised, a faulty
+record in Nova's database takes more memory; lowered, servers with more devices are refused. Chosen
+as far more than any host has."""
 IDS = 'vendor_id', 'product_id'
 """Keys of a specification that name a type of device. Without these, placement alone decides which
 devices match."""

@@ -13,16 +13,18 @@ from kronos_nova.objects.numa import NumaCell
 from kronos_nova.objects.numa import Pages
 
 MOST_CELLS = 1024
-"""Maximum number of NUMA cells of a host. Raised, a faulty host takes more memory; lowered, large
-machines are refused. Chosen as far more than any host has."""
+"""Maximum number of NUMA cells of a host or server. Raised, a faulty record in Nova's database
+takes more memory; lowered, large machines are refused. Chosen as far more than any host has."""
 MOST_CPUS = 65_536
-"""Maximum number of CPUs of a NUMA cell. Raised, a faulty host takes more memory; lowered, large
-machines are refused. Chosen as far more than any host has."""
+"""Maximum number of CPUs of one NUMA cell. Raised, a faulty record in Nova's database takes more
+memory; lowered, large machines are refused. Chosen as far more than any host has."""
 MOST_SIZES = 64
-"""Maximum number of page sizes of a NUMA cell. Raised, a faulty host takes more memory; lowered,
-machines with more sizes are refused. Chosen as far more than any processor has."""
+"""Maximum number of page sizes of one NUMA cell. Raised, a faulty record in Nova's database takes
+more memory; lowered, machines with more sizes are refused. Chosen as far more than any processor
+has."""
 MOST = 1 << 53
-"""Largest figure (no unit). Fixed by float64, whose sums are exact up to it."""
+"""Largest number that is accepted in a NUMA topology (no unit). Fixed by float64, whose sums are
+exact up to it."""
 
 
 class Topology(NamedTuple):

@@ -40,8 +40,8 @@ from kronos_nova.placement.shortcut import Shortcut
 LOG = logging.getLogger(__name__)
 
 PAGE = 1000
-"""Number of entries in one page of an answer. Fixed by Nova's ``max_limit``, which is 1000 by
-default."""
+"""Number of entries that one request for a list asks Nova for. Fixed by Nova's ``max_limit``, which
+is 1000 by default."""
 
 
 class OpenStackInventory:

@@ -5,8 +5,9 @@ import time
 from collections.abc import Callable
 
 LONGEST_REST = 0.05
-"""Maximum seconds of a pause after a step. Raised, cycles take longer; lowered, RPCs wait longer.
-Chosen as the time of a statement that reads some hundred instances."""
+"""Maximum seconds of the pause after each query while the cloud is read. A pause lasts as long as
+the query did, and lets the database serve others. Raised, reading the cloud takes longer; lowered,
+Nova's own requests wait longer. Chosen as the time of a query for some hundred instances."""
 
 
 class ReadingPace:

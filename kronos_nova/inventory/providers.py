@@ -22,24 +22,26 @@ from kronos_nova.placement.client import PlacementClient
 LOG = logging.getLogger(__name__)
 
 PARALLEL_READS = 2
-"""Number of providers that are read from placement at once, where there are many. Raised, the
-nova-conductor on the same machine has less processor time; lowered, a cycle takes longer. There is
-a request for each provider, because placement cannot report the inventories of all providers in one
-answer. Not measured."""
+"""Number of resource providers that are read from placement at the same time in a cloud with many.
+Each takes its own requests, because placement cannot report the inventories of all providers in one
+answer. Raised, nova-conductor on the same machine has less processor time; lowered, an evaluation
+takes longer. Not measured."""
 FEW = 100
-"""Number of providers up to which one is read at a time. Raised, a cycle takes longer; lowered,
-small clouds use more processors at once for no gain. Not measured."""
+"""Largest number of resource providers with which only one is read from placement at a time.
+Raised, evaluations of small clouds take longer; lowered, small clouds use more processors at once
+without being much faster. Not measured."""
 SLOW = .15
-"""Least number of seconds for reading one provider that shows a slow placement or network; more
-providers are then read at once. Raised, a cycle exceeds its time limit where the network is slow;
-lowered, a controller whose processors are busy gets more work. Chosen as ten times the usual time;
-not measured."""
+"""Seconds for reading one resource provider above which placement or the network counts as slow.
+More providers are then read at the same time. Raised, an evaluation exceeds its time limit where
+the network is slow; lowered, a controller whose processors are busy gets more work. Chosen as ten
+times the usual time; not measured."""
 PARALLEL_SLOW_READS = 8
-"""Number of providers that are read at once where each is slow. Raised, placement gets more
-requests at once; lowered, a cycle may be killed at its limit. Not measured."""
+"""Number of resource providers that are read at the same time where placement or the network is
+slow. Raised, placement gets more requests at once; lowered, an evaluation may be killed at its time
+limit. Not measured."""
 READS_BETWEEN_TWO_LOOKS_AT_THE_CLOCK = 20
-"""Number of reads between two readings of the clock. Raised, a change of pace is seen later;
-lowered, threads wait for each other more often. Not measured."""
+"""Number of resource providers after which the time for reading one is computed again. Raised, a
+slow network is noticed later; lowered, threads wait for each other more often. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +57,9 @@ class Trees:
 
 
 READ_ALL_EVERY = 20
-"""Number of readings after which all providers are read again. Raised, room that ``DELETE
-/allocations`` freed without a new generation is seen later; lowered, readings take longer. Not
-measured."""
+"""Number of evaluations after which all resource providers are read again, not only those with a
+new generation. ``DELETE /allocations`` frees resources without a new generation. Raised, such
+resources are seen later; lowered, evaluations take longer. Not measured."""
 
 
 class ProviderCache:

@@ -39,21 +39,22 @@ NAMES = {'name': 'OS-EXT-SRV-ATTR:instance_name', 'display_name': 'name'}
 """{attribute of an Instance with a name: its key in Nova's API}."""
 
 MOST = 1 << 53
-"""Largest number (no unit) that is accepted in an inventory, an allocation or a flavor; a larger
-one is an error. Fixed by float64, whose sums are exact up to this number. No number of placement is
-larger than 31 bits."""
+"""Largest number that is accepted in an inventory, an allocation or a flavor (no unit); a larger
+one is an error. Fixed by float64, whose sums are exact up to this number. The numbers of placement
+have at most 31 bits."""
 
 MOST_RULE = 1 << 64
-"""Maximum number of instances in ``max_server_per_host`` that is accepted here. Fixed: Nova accepts
-any whole number, and a number above the size of the group has the effect of that size."""
+"""Largest number of instances that is accepted as ``max_server_per_host`` of a server group. Fixed:
+Nova accepts any whole number, and a number above the size of the group has the effect of that
+size."""
 
 MOST_KEYS = 10_000
-"""Maximum number of keys of metadata or extra specs. Raised, a faulty record takes more memory;
-lowered, a cloud with a larger quota is refused. Chosen far above Nova's own quota for servers,
-which is 128."""
+"""Maximum number of keys of a server's metadata or a flavor's extra specs. Raised, a faulty record
+takes more memory; lowered, a cloud with a larger quota is refused. Chosen far above Nova's default
+quota for metadata, which is 128."""
 
 LONGEST_VALUE = 65_535
-"""Maximum number of characters of a value of metadata or extra specs. Fixed by the width of the
+"""Maximum number of characters of one value of metadata or extra specs. Fixed by the width of the
 TEXT column in MySQL."""
 
 

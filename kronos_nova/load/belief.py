@@ -24,23 +24,22 @@ SCORE, PROFILE = UNBELIEVED
 SHARED = 1.05
 """Ratio of the summed loads of a host's servers to the load of the host above which the loads of
 the servers are scaled down to fit. Raised, moves of servers that share memory (KSM) seem to gain
-too much; lowered, the loads of servers change because servers and hosts are measured at different
-times. Chosen as the usual difference of two averages over different times."""
+too much; lowered, the loads of servers are changed only because servers and hosts are measured at
+different times. Chosen as the usual difference of two averages over different times."""
 NOTHING = 0.01
-"""Summed load of a host's servers, as a share of the host, from which a measured host load of 0
-counts as an error. Raised, hosts with few small servers are believed to be without load; lowered,
-rounding errors make a correct 0 unbelieved. Chosen as less than the load of one idle server."""
+"""Share of a host that its servers together must use for a measured host load of 0 to count as an
+error. Raised, hosts with few small servers are believed to be without load; lowered, rounding
+errors make a correct 0 count as an error. Chosen as less than the load of one idle server."""
 LEAST_BELIEVED = 0.5
-"""Part of the measured hosts whose load must be believed for the policy to be used in plans.
+"""Part of the measured hosts whose load must pass all checks for a policy to be used in plans.
 Raised, one broken exporter stops planning in a small aggregate; lowered, plans are made for the few
-hosts that are believed. Not measured."""
+hosts that pass. Not measured."""
 FAINT = 0.02
-"""Least part of the load of all hosts that the load of all servers must be (no unit). Where it is
-less, the queries of hosts and servers are assumed to have different units, and the policy is not
-used. Raised, policies are not used in clouds whose hosts are busy
-without their servers; lowered, a profile query in another unit is accepted. Chosen as twice the
-largest part that a wrong unit leads to: a hundredth, where servers are in fractions and hosts in
-percent."""
+"""Least ratio of the summed load of all servers to the summed load of their hosts (no unit). Below
+it, the queries of hosts and servers are assumed to have different units, and the policy is not
+used. Raised, policies are not used in clouds whose hosts are busy without their servers; lowered, a
+query in a wrong unit is accepted. Chosen as twice the largest ratio that a wrong unit leads to: a
+hundredth, where servers are in fractions and hosts in percent."""
 AGAIN = 'it was not believed in the evaluation before; two in a row must be good'
 
 

@@ -21,41 +21,46 @@ import dataclasses
 import numpy as np
 
 ORIGINS = 24
-"""Number of hours, those of the last day, for which a forecast is repeated in order to judge it.
-Raised, a change of habits is noticed later; lowered, some hours of the day are not judged at all.
-Fixed by the day."""
+"""Number of past hours for which a forecast is repeated and compared with the actual load: those of
+the last day. Raised, a change in the daily course of loads is noticed later; lowered, some hours of
+the day are not compared at all. Fixed by the day."""
 DAYS = 2 * ORIGINS + 1
-"""Number of hours until now of which a forecast needs the means: the hours of :data:`ORIGINS`, the
-day before the first of these, and one hour more. Fixed by :data:`ORIGINS`."""
+"""Number of past hours whose mean loads a forecast from the day before needs. They are the 24 hours
+of :data:`ORIGINS`, the day before the first of these, and one hour more. Fixed by
+:data:`ORIGINS`."""
 WEEK_AGO = 7 * 24 + ORIGINS + 1
-"""Number of hours until now of which a forecast needs the means where it compares with the week
-before: a week, the hours of :data:`ORIGINS`, and one hour more. Fixed by :data:`ORIGINS` and the
-length of a week."""
+"""Number of past hours whose mean loads a forecast from the week before needs. They are a week, the
+24 hours of :data:`ORIGINS`, and one hour more. Fixed by :data:`ORIGINS` and the length of a
+week."""
 LEAST_KNOWN = 3
-"""Least number of hours with a known error that one of the simple forecasts needs to have a weight
-in the combined forecast. Raised, forecasts are used later after a start; lowered, a simple forecast
-gets a large weight for one lucky hour. Not measured."""
+"""Least number of hours for which the error of a simple forecast (such as "as yesterday") must be
+known to use it. The simple forecasts are combined, the better ones with larger weights. Raised,
+forecasts are used later after a start; lowered, a simple forecast gets a large weight for one hour
+in which it was right by chance. Not measured."""
 LEAST_ORIGINS = 12
-"""Least number of hours of the last day for which a forecast must have been judged in order to be
-used. Raised, forecasts are used later after a start; lowered, a forecast that failed at night is
-used at night. Chosen as half a day; not measured."""
+"""Least number of hours of the last day for which a forecast must have been compared with the
+actual load to be used. Raised, forecasts are used later after a start; lowered, a forecast that
+fails at night is used at night. Chosen as half a day; not measured."""
 LEAST_ERROR = 1e-6
-"""Lower bound of the mean square error of a simple forecast, as the square of a fraction of a host.
-Raised, good forecasts get the same weight as moderate ones; lowered, a forecast that was exact for
-some hours outweighs all others. Not measured."""
+"""Lower bound of the mean square error of a forecast, as the square of a fraction of a host. The
+weights of the forecasts that are combined are inverse to this error. Raised, good forecasts get the
+same weight as moderate ones; lowered, a forecast that was exact for some hours outweighs all
+others. Not measured."""
 WORTH = 0.9
-"""Largest error of a forecast that is used, as a part of the error of the assumption that the load
-does not change. Raised, servers are moved for an advantage that may be chance; lowered, useful
-forecasts are ignored. Not measured apart; ``bench days --known`` has the effect of forecasts."""
+"""Ratio of the error of a forecast to the error of the assumption that loads stay as they are; a
+forecast with a larger ratio is not used. Raised, servers are moved for an advantage that may be
+chance; lowered, useful forecasts are not used. Not measured apart; ``bench days --known`` has the
+effect of forecasts."""
 FAR_OFF = 3.0
-"""Largest factor by which the present sum of all loads may differ from the sum in every hour of the
-last day. Raised, a query in another unit counts as load; lowered, a cloud that becomes busy counts
-as an error. Chosen below the factor of a query in percent, which is 100, and that of a query in
-cores, which is the number of cores of a host."""
+"""Largest factor between the summed load now and in the hours of the last day. If the factor is
+larger in every hour, the query of past loads counts as one in another unit. Raised, a query in
+another unit is accepted; lowered, a cloud that has just become busy counts as an error. Chosen
+below the factor of a query in percent, which is 100, and that of a query in cores, which is the
+number of cores of a host."""
 _ROWS = 4096
-"""Number of series whose forecasts are judged in one step. Raised, a step takes more memory;
-lowered, there are more steps, which take more time. Chosen because a step takes some tens of
-MiB."""
+"""Number of loads whose forecasts are compared with the actual loads in one step. Raised, a step
+takes more memory; lowered, there are more steps, which take more time. Chosen because a step takes
+some tens of MiB."""
 
 
 def weeks(horizon: int) -> int:

@@ -13,19 +13,21 @@ from kronos_nova.objects.metrics import Sample
 from kronos_nova.objects.metrics import Vector
 
 NAMED = 3
-"""Maximum number of hosts that a message names; it counts the others. Raised, messages are longer;
-lowered, an operator has fewer examples. Chosen to fit into a line."""
+"""Maximum number of hosts that a message names; the others are only counted. Raised, messages are
+longer; lowered, an operator sees fewer examples. Chosen to fit into a line."""
 ROUNDING = 0.1
-"""Largest share of a host by which a measured load may lie outside [0, 1] and still count as a
-rounding error. Rates that are averages over different times lead to such values. Raised, warnings
-name the remedy for values in percent less often; lowered, warnings name this remedy although the
-unit is right. Chosen as the tolerance of :class:`kronos_nova.load.belief.BeliefRules`."""
+"""Share of a host by which a measured load may be outside [0, 1] for a warning to advise
+``clamp()`` as the remedy. Rates that are averages over different times lead to such values. Raised,
+the warning less often advises to divide by 100 or by the size of the host; lowered, the warning
+gives this advice although the unit is right. Chosen as the tolerance of the other checks of
+measured loads."""
 PERCENT = 100.0
-"""Largest value in percent. Fixed by the definition of a percentage."""
+"""Largest value in percent. A warning advises to divide values up to it by 100, where the unit
+should be fractions. Fixed by the definition of a percentage."""
 MOST_FULL = 2.0
-"""Answer to a capacity query, as a part of a host, above which the query counts as one in another
-unit. Raised, percentages of little used hosts cause no warning; lowered, hosts with overcommitted
-memory cause a warning. Chosen between 1.5, by which memory is overcommitted, and the percentages of
+"""Value of ``capacity_query``, as a part of a host, above which a warning reports a wrong unit.
+Raised, percentages of little used hosts cause no warning; lowered, hosts with overcommitted memory
+cause a warning. Chosen between 1.5, by which memory is often overcommitted, and the percentages of
 hosts in use."""
 CLOCKS = 'compare the clocks of this host and of Prometheus, and look for a cache between them'
 

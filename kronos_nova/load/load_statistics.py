@@ -22,29 +22,32 @@ import numpy as np
 from kronos_nova.units import DAY
 
 SOON = 900.0
-"""Seconds in which the weight of a sample in the short-term mean falls to 1/e, about a third.
-Raised, new load is seen later; lowered, noise counts as load. Chosen of 5, 10, 15 and 30 minutes as
-the best one on a generated week and days of PlanetLab together."""
+"""Seconds in which the weight of a sample in the short-term mean of an instance's load falls to
+1/e, about a third. Raised, new load is seen later; lowered, noise counts as load. Chosen of 5, 10,
+15 and 30 minutes as the best one on a generated week and days of PlanetLab together."""
 AT_FIRST = 0.5
-"""Slope β (no unit) that is assumed for a new instance: the part of the present deviation from the
-mean load that is expected to last. Raised, the present load of new instances is expected to last;
-lowered, the present load of new instances is ignored. Chosen between both; not measured."""
+"""Part of a new instance's deviation from its mean load that is expected to last [0, 1]. Later this
+part is learnt from the samples of the instance. Raised, the present load of new instances is
+expected to last; lowered, they are expected to return to their mean soon. Chosen in the middle of
+both; not measured."""
 AS_GOOD_AS = 3 * 3600.0
-"""Weight of the assumed slope :data:`AT_FIRST`, in seconds of samples. Raised, the slope of an
-instance is learnt later; lowered, a few samples decide on the slope. Not measured."""
+"""Seconds of samples of an instance after which what is learnt from them counts as much as the
+assumed :data:`AT_FIRST`. Raised, the instance's own behaviour counts later; lowered, a few samples
+decide. Not measured."""
 FORGOTTEN = 6 * 3600.0
-"""Seconds without a sample after which the statistics of an instance begin again. Raised, an old
-level of load counts as the present one; lowered, an outage of Prometheus discards all statistics.
-Not measured."""
+"""Seconds without samples after which the statistics of all instances' loads begin again. Raised,
+old loads count as present ones after an outage; lowered, a short outage of Prometheus discards all
+statistics. Not measured."""
 LEAST_VARIANCE = 1e-10
 """Variance of an instance's load, as the square of a fraction of a host, below which the load
 counts as constant. Raised, the loads of more instances count as constant; lowered, rounding errors
 of samples count as changes of load. Fixed as the square of 0.00001 of a host."""
 FIGURES = 5
-"""Columns of the statistics of an instance in a policy. Fixed by :class:`LoadStats`, which lists
-them."""
+"""Number of columns in the array of an instance's load statistics. Fixed by the documentation of
+:class:`LoadStats`, which lists them."""
 VARIANCE = 2
-"""Index of the column of the variance (no unit). Fixed by :class:`LoadStats`."""
+"""Index (no unit) of the column with the variance of the load in the array of load statistics.
+Fixed by the documentation of :class:`LoadStats`."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

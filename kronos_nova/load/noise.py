@@ -11,25 +11,26 @@ Where a share of the hosts is left out at each end, the difference does not grow
 import numpy as np
 
 _REACH = 6.0
-"""Distance from the mean, in standard deviations, up to which the distribution of the highest of
-several loads is summed up. Raised, the steps of the sum are coarser; lowered, the tail of the
+"""Standard deviations from the mean up to which the probability of the highest of several random
+loads is integrated. Raised, the integration has coarser steps; lowered, the tail of the
 distribution is missing. Chosen because with :data:`_STEPS` the error is below a thousandth of the
-range."""
+result."""
 _STEPS = 240
-"""Number of steps in which the distribution is summed up over :data:`_REACH`. Raised, a sum takes
-longer; lowered, the error of the sum grows. Chosen together with :data:`_REACH`."""
+"""Number of steps of the numerical integration over :data:`_REACH`. Raised, the integration takes
+longer; lowered, its error grows. Chosen together with :data:`_REACH`."""
 _TABLE = np.linspace(-8.0, 8.0, 3201)
 _DENSITY = np.exp(-_TABLE ** 2 / 2)
 _CUMULATED = (np.cumsum(_DENSITY) - _DENSITY / 2) / _DENSITY.sum()
-"""Probability [0, 1] of a normal variable below each value of the table. Fixed by the normal
-distribution."""
+"""Probability [0, 1] that a standard normal variable is below each value of ``_TABLE``. Fixed by
+the normal distribution."""
 _LEAST = 1e-300
-"""Probability (no unit) that stands for 0. Fixed by float64: nearly the smallest number whose
-logarithm is finite."""
+"""Probability that stands for 0 before a logarithm is taken. Fixed by float64: nearly the smallest
+number whose logarithm is finite."""
 _DIGITS = 3
-"""Number of decimal digits to which the logarithm of a host's standard deviation is rounded, to sum
-up hosts with equal values together. Raised, fewer hosts have equal values, and a sum takes longer;
-lowered, deviations are less exact. Chosen because three digits are a thousandth of a deviation."""
+"""Number of decimal digits to which the logarithm of the standard deviation of a host's load is
+rounded. Hosts with equal values are computed together. Raised, fewer hosts have equal values, and
+the computation takes longer; lowered, the result is less exact. Chosen because three digits are a
+thousandth of a deviation."""
 
 
 def expected_range(deviations: np.ndarray, left_out: int = 0) -> float:

@@ -18,16 +18,20 @@ from kronos_nova.objects.metrics import Series
 from kronos_nova.objects.metrics import Vector
 
 MOST_WARNINGS = 20
-"""Maximum number of warnings of one answer that are kept. Raised, messages are longer; lowered, a
-store that did not answer may not be named. Thanos warns once for each such store; not measured."""
+"""Maximum number of warnings from one answer of Prometheus that a message quotes; the others are
+only counted. Raised, messages are longer; lowered, a store of Thanos that did not answer may not be
+named, because Thanos warns once for each. Not measured."""
 
 MOST_LABELS = 100
-"""Maximum number of labels of one series. Raised, a faulty exporter takes more memory; lowered,
-rich series are refused. Prometheus' own default limits, where set, are lower."""
+"""Maximum number of labels of one series in an answer of Prometheus; an answer with more is
+refused. Raised, a faulty exporter can take more memory; lowered, answers with richly labelled
+series are refused. Chosen above the limits that operators usually set in Prometheus, which has none
+by default; not measured."""
 
 HEAD = 4096
-"""Number of bytes of a body in which its first line is searched. Raised, more of a foreign page is
-read for nothing; lowered, the title of a page with a long head is missed. Not measured."""
+"""Number of bytes at the start of a foreign HTTP body that are searched for a title or message to
+quote. Raised, more of the body is read for nothing; lowered, the title of a page with a long head
+is missed. Not measured."""
 
 _TITLE = re.compile(r'<title[^<>]{0,99}>([^<]{1,300})</title>', re.IGNORECASE)
 _MESSAGE = re.compile(r'"(?:message|error)"\s{0,9}:\s{0,9}"([^"]{1,300})"')

@@ -27,21 +27,22 @@ MEMORY = TARGETS[NODE]
 CPUS = 'count without (cpu, mode) (node_cpu_seconds_total{mode="idle"})'
 BOOTED = 'node_boot_time_seconds'
 BOOTED_WITHIN = 1.0
-"""Seconds by which the start times of one machine may differ. Raised, different machines of one
-name may count as one; lowered, one machine may count as two, because the kernel computes the start
-time from its clock. Chosen because clocks are adjusted by less between two scrapes."""
+"""Seconds by which two reported boot times may differ for the exporters to count as those of one
+machine. Raised, different machines with one name may count as one; lowered, one machine may count
+as two, because the kernel computes the boot time from its clock. Chosen because clocks are adjusted
+by less between two scrapes."""
 
 KINDS = ('name', 'uuid', 'display_name')
 """Attributes of an instance that the values of a label may be. Of attributes that match equally
 many servers, the first is used."""
 MOST_VALUES = 20
-"""Maximum number of values of a label for the label to be tried as the name of the cloud, where one
-Prometheus has several clouds. Raised, queries are also sent for labels that name racks or hosts;
-lowered, a cloud among many regions is not recognised. Not measured."""
+"""Maximum number of values of a label that is tried as the name of a cloud, where one Prometheus
+scrapes several clouds. Raised, queries are also sent for labels that name racks or hosts; lowered,
+a cloud among many regions is not recognised. Not measured."""
 MOST_ADDRESSES = 5
-"""Maximum number of machines of other clouds that are excluded from a query, by their addresses, to
-find out whether the query counts such machines. Raised, more machines are compared, and the message
-is longer; lowered, fewer machines are compared. Chosen because one machine is proof enough."""
+"""Maximum number of addresses that a query excludes to find out whether machines are scraped at
+several addresses. Raised, the query and the message are longer; lowered, fewer machines are
+compared. Chosen because one machine is proof enough."""
 
 _OF_ONE_TARGET = {'__name__', 'instance', 'job', 'nodename'}
 _OF_THE_KERNEL = ('nodename', 'domainname', 'machine', 'release', 'sysname', 'version')

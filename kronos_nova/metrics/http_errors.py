@@ -41,11 +41,11 @@ _NO_TLS = {'WRONG_VERSION_NUMBER', 'HTTP_REQUEST', 'RECORD_LAYER_FAILURE', 'UNKN
 """OpenSSL's reasons where the first bytes of the other side are not TLS."""
 
 _EXPIRED = {9, 10}
-"""Codes of OpenSSL (no unit): X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED. Fixed
-by OpenSSL."""
+"""Error codes of OpenSSL (no unit) for a TLS certificate that is not yet valid (9) or has expired
+(10). Fixed by OpenSSL."""
 _OTHER_NAME = {62, 64}
-"""Codes of OpenSSL (no unit): X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH.
-Fixed by OpenSSL."""
+"""Error codes of OpenSSL (no unit) for a TLS certificate of another host name (62) or IP address
+(64). Fixed by OpenSSL."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,18 +101,20 @@ PLAIN = ('(.*)', '$1')
 _AS_IT_IS = Rewrite(*PLAIN, _as_it_is)
 _WITHOUT_PORT = Rewrite(r'(.*):\d+', '$1', _without_port)
 _DOMAINS = 5
-"""Maximum number of domains that are tried, the most frequent first. Raised, advice takes longer;
-lowered, clouds with hosts of many domains get none. Not measured."""
+"""Maximum number of DNS domains that are appended to host names to find out how a label differs
+from Nova's names, the most frequent first. Raised, the diagnosis takes longer; lowered, clouds with
+hosts of many domains get no advice. Not measured."""
 
 _SERIES = 20_000
-"""Maximum number of series that are read for advice. Raised, a faulty exporter slows the cycle
-down; lowered, series of large clouds are not seen. Chosen as twice the series of a cloud of 10,000
-hosts, with one series for each host."""
+"""Maximum number of series that are searched for labels with host names when a query finds too few
+hosts. Raised, a faulty exporter can slow evaluations down; lowered, the series of some hosts of
+large clouds are not seen. Chosen as twice the series of a cloud of 10,000 hosts, with one series
+for each host."""
 _LABELS = 16
-"""Maximum number of labels that are tried, the most frequent first. Raised, advice takes longer;
-lowered, the right label may be missed. Not measured."""
+"""Maximum number of labels, the most frequent first, that are tried as the one with host names.
+Raised, the diagnosis takes longer; lowered, the right label may be missed. Not measured."""
 LONGEST_NAME = 255
-"""Maximum number of characters of a host name. Fixed by RFC 1035."""
+"""Maximum number of characters of a label's value that may be a host name. Fixed by RFC 1035."""
 
 
 def diagnose(vector: Vector, host_label: str, hosts: Iterable[str],

@@ -15,19 +15,19 @@ from kronos_nova.metrics import http_errors
 from kronos_nova.metrics.endpoint import Endpoint
 
 _CHUNK = 1 << 16
-"""Bytes of one read. Raised, a limit of bytes is exceeded by more; lowered, a large answer takes
-more calls. Not measured."""
+"""Bytes that are read at a time of an answer of Prometheus. Raised, an answer may exceed its size
+limit by more; lowered, a large answer takes more calls. Not measured."""
 _LONGEST_GET = 2000
-"""Maximum number of characters of a URL with which a query is sent as a GET; with a longer URL it
-is sent as a POST. Fixed by proxies, some of which refuse longer URLs."""
+"""Maximum number of characters of the parameters of a query that is sent to Prometheus by GET; a
+longer one is sent by POST. Fixed by proxies, some of which refuse longer URLs."""
 
 # Encodings that Prometheus and proxies use. Others, and nested ones, could decompress to more than
 # the limit.
 _ENCODINGS = ('', 'identity', 'gzip', 'deflate')
 
 _LONGEST_PROBLEM = 1000
-"""Maximum number of characters of a message, which may quote two foreign texts. Raised, a message
-fills a screen; lowered, its cause is cut off. Not measured."""
+"""Maximum number of characters of an error about Prometheus, which may quote two foreign texts.
+Raised, a message can fill a screen; lowered, its cause may be cut off. Not measured."""
 
 
 class Transport:

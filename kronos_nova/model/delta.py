@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from kronos_nova.model.state import State
 
 ITSELF = -2
-"""Value (no unit) that says that an instance would move to its own host. Other values at its place
-are the index of the rule that forbids a move. Fixed: no rule has a negative index."""
+"""Number (no unit) that stands for a move of an instance to its own host, in an array of the
+constraints that forbid moves. Other values are the index of a constraint, or :data:`NONE`. Fixed:
+no index is negative."""
 NONE = -1
-"""Value (no unit) that says that no rule forbids a move. Other values at its place are the index of
-the rule that does. Fixed: no rule has a negative index."""
+"""Number (no unit) that stands for a move that no constraint forbids, in an array of the
+constraints that forbid moves. Other values are the index of a constraint, or :data:`ITSELF`. Fixed:
+no index is negative."""
 
 
 class Delta:

@@ -28,8 +28,8 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.units import KIB_PER_MIB
 
 NO_PAGE = -1
-"""Index of the page size of a part on a cell without page sizes (no unit). Fixed: no page size has
-a negative index."""
+"""Number (no unit) in place of the index of a page size, on a NUMA cell without page sizes. Fixed:
+no index is negative."""
 
 
 class Place(NamedTuple):

@@ -22,29 +22,30 @@ if TYPE_CHECKING:
     from kronos_nova.objects.numa import InstanceCell
 
 STAYS = 1e4
-"""Cost of an instance that has to leave its host and stays, as a multiple of the cost of moving an
-instance of mean memory. Fixed: more than the cost of all moves that could make room for such an
-instance. Raised, the solver loses digits of the other costs; lowered, instances stay where making
-room takes many moves."""
+"""Cost, in the integer program that chooses destinations, of an instance that should leave its host
+and stays. It is a multiple of the cost of moving an instance of mean memory. Fixed: more than the
+cost of all moves that could make room for such an instance. Raised, the solver loses digits of the
+other costs; lowered, instances stay where making room takes many moves."""
 PASSING = 100.0
-"""Cost of load above the limit of a host, for an excess of 1 (a whole host), as a multiple of the
-cost of moving an instance of mean memory. Raised, more instances are moved to keep hosts below
-their limits; lowered, hosts exceed their limits by more. Not measured."""
+"""Cost, in the integer program that chooses destinations, of load above the limit of a host, for an
+excess of a whole host. It is a multiple of the cost of moving an instance of mean memory. Raised,
+more instances are moved to keep hosts below their limits; lowered, hosts exceed their limits by
+more. Not measured."""
 SLOWED = 4.0
-"""Factor by which the time limit that HiGHS gets for a program is longer than the time that is left
-for the program. HiGHS measures wall time, which passes faster than processor time while other
-processes run. Raised, a plan may exceed its deadline by more; lowered, other processes on the
-machine change the plan more often. Not measured."""
+"""Factor by which the time limit of the solver HiGHS is longer than the processor time that is left
+for the plan. HiGHS measures wall time, which passes faster while other processes run. Raised, a
+plan may exceed its deadline by more; lowered, other processes on the machine change the plan more
+often. Not measured."""
 SMALL = 1e-4
-"""Cost of moving an instance of mean memory where rules are repaired, in combined imbalance. The
-cost makes the solver prefer, of two solutions that are otherwise equal, the one that copies less.
-Raised, cheap preferences are not kept; lowered, the cost is lost in the tolerance of the solver.
-Not measured."""
+"""Cost of moving an instance of mean memory when violated rules are repaired, in combined
+imbalance. It makes the solver prefer, of two solutions that are otherwise equal, the one that
+copies less. Raised, preferences of low cost are ignored to save copies; lowered, the cost is lost
+in the tolerance of the solver. Not measured."""
 LOADED = 0.01
-"""Cost of a destination with load 1 in addition to that of a destination with load 0, as a multiple
-of the cost of moving an instance of mean memory. The cost makes the solver prefer, of two solutions
-that are otherwise equal, the one with the less loaded destinations. Raised, more memory is copied
-to reach less loaded hosts; lowered, the cost is lost in the tolerance of the solver. Not
+"""Additional cost, in the integer program, of a destination with load 1 over one with load 0, as a
+multiple of the cost of moving an instance of mean memory. It makes the solver prefer, of two
+solutions that are otherwise equal, the one with the less loaded destinations. Raised, more memory
+is copied to reach less loaded hosts; lowered, the cost is lost in the tolerance of the solver. Not
 measured."""
 
 

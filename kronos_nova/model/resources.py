@@ -25,9 +25,9 @@ DEVICE = 'device'
 """Prefix of the names of devices, which count like resource classes. The names of resource classes
 have no lower case."""
 ENOUGH = 1 << 20
-"""Number of devices that is assumed for a host whose devices are not known. Fixed: more devices
-than all servers of one host need. Raised, nothing changes; lowered below the need of these servers,
-instances seem to have no room."""
+"""Number of devices that is assumed for a host whose number of devices is not known. Fixed: more
+devices than all servers of one host need. Raised, nothing changes; lowered below that need, servers
+with devices seem to have no room."""
 T = TypeVar('T')
 
 

@@ -18,14 +18,15 @@ from kronos_nova.model.rules import GroupPolicy
 from kronos_nova.model.state import State
 
 KINDS = 8
-"""Maximum number of different host scales in a search; similar scales share a matrix. Raised, a
-search has more matrices, each of which costs memory and time; lowered, scales that differ more are
-treated as equal. Chosen because clouds have few kinds of hosts."""
+"""Maximum number of different host sizes that a search tells apart; similar sizes share one matrix.
+Raised, a search takes more memory and time; lowered, hosts of more different sizes are rated as
+equal. Chosen because clouds have few kinds of hosts."""
 ROWS = 256
-"""Number of instances whose prices are computed together. Raised, a call takes more memory;
-lowered, there are more calls, each with numpy's overhead. Not measured."""
+"""Number of instances for which the costs of their moves are computed together. Raised, a call
+takes more memory; lowered, there are more calls, each with numpy's overhead. Not measured."""
 NOWHERE = -1
-"""Index of the host of a dummy item (no unit). Fixed: no host has a negative index."""
+"""Number (no unit) in place of the index of a host, for a dummy instance that is on no host. Fixed:
+no index is negative."""
 NEVER = np.float32(1e30)
 """Price of a forbidden move, in combined imbalance. Fixed: more than any other price, and finite,
 so that the difference of two such prices and the product with 0 are numbers."""

@@ -47,19 +47,19 @@ ANY = ''
 """Value of ``aggregate`` while none is chosen for the request."""
 
 CHOICE_SECONDS = 3_600
-"""Seconds for which a request for room stays open until an aggregate is found in which moves can
-make the room. Raised, a request that cannot be fulfilled is tried in more evaluations; lowered, a
-request ends before every aggregate has been tried. Not measured: aggregates are evaluated every few
-minutes."""
+"""Seconds for which Kronos tries to find an aggregate in which moves can make room for a server
+that Nova could not place. Raised, a request that cannot be fulfilled is tried in more evaluations;
+lowered, the request ends before every aggregate has been tried. Not measured: aggregates are
+evaluated every few minutes."""
 WAIT_SECONDS = 86_400
 """Seconds for which a request for room may wait for approval and for its moves to end. Raised, a
 forgotten request may still move servers much later; lowered, requests expire while an aggregate is
-paused or busy. Chosen as a day, as for plans of drains."""
+paused or busy. Chosen as a day, as for plans that empty hosts."""
 
 TRIES = 3
-"""Maximum number of plans that are made for one hold. Raised, a move that fails each time is tried
-more often; lowered, one failed migration leaves an operator without the room. Chosen as the default
-number of tries of a move."""
+"""Maximum number of plans that are made for one request for room. Raised, a move that fails each
+time is tried more often; lowered, one failed migration leaves an operator without the room. Chosen
+as the default number of tries of a move."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,12 +20,13 @@ VPMEM_SERVICE = 51
 VDPA_SERVICE = 63
 VTPM_SERVICE = 72
 COLD_WITH_SHARES_SERVICE = 74
-"""Least versions of nova-compute (no unit) with which Nova permits a move of each kind. The oldest
-nova-compute of the cell is compared with them. Fixed by ``nova.compute.api`` and
-``nova.conductor.tasks.live_migrate`` of Nova 34."""
+"""Lowest versions of the nova-compute service (no unit) with which Nova moves servers with special
+needs. In this order: live with NUMA; live with persistent memory; live with vDPA ports; live with a
+vTPM; cold with shares. They are compared with the oldest nova-compute of the cell. Fixed by
+``nova.compute.api`` and ``nova.conductor.tasks.live_migrate`` of Nova 34."""
 
 MEDIATED_QEMU = 8_001_000
-"""Least version of QEMU (no unit), as Nova counts versions, with which libvirt's driver migrates
+"""Lowest version of QEMU (no unit), as Nova counts versions, with which Nova migrates servers with
 mediated devices live. Fixed by ``MIN_MDEV_LIVEMIG_QEMU_VERSION`` of Nova 33 and 34."""
 
 ACCELERATOR = 'accel:device_profile'
@@ -34,8 +35,8 @@ VDPA_PORT = 'vdpa'
 VPMEM = 'CUSTOM_PMEM_NAMESPACE_'
 VGPU = 'VGPU'
 POWERED = frozenset((1, 3))
-"""Power states (no unit) in which Nova's conductor migrates a server live: running and paused.
-Fixed by Nova."""
+"""Power states (no unit) in which Nova migrates a server live: running (1) and paused (3). Fixed by
+Nova's conductor."""
 
 IN_A_FLAVOR = 'Cyborg accelerators of the flavor cannot be moved'
 AT_A_PORT = 'a port has a Cyborg accelerator, which cannot be moved'

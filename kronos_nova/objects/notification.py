@@ -31,12 +31,13 @@ EVENTS = (PLAN_PROPOSED, PLAN_APPROVED, PLAN_VOID, PLAN_FINISHED, MOVE_START, MO
           MOVE_ABORT, AUTOMATION_CHANGED, DRAIN_START, DRAIN_END, DRAIN_BLOCKED)
 
 LONGEST = 2000
-"""Maximum number of characters of a text. A plan may have a reason for each of hundreds of moves.
-Raised, payloads are larger; lowered, reasons are cut off. Not measured."""
+"""Maximum number of characters of a text in the payload of a notification. A plan may have a reason
+for each of hundreds of moves. Raised, payloads are larger; lowered, reasons are cut off. Not
+measured."""
 
 MOST_BLOCKED = 20
-"""Maximum number of servers that one payload names; it has their total number too. Raised, payloads
-are larger; lowered, fewer servers are named. Not measured."""
+"""Maximum number of servers that a notification names as unable to leave a host. It has their total
+number too. Raised, payloads are larger; lowered, fewer servers are named. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ COMPUTE_MIGRATIONS = '2.59'
 """Microversion of Nova from which migrations have a uuid and a type."""
 
 PLACEMENT_ALLOCATIONS = (1, 38)
-"""Microversion of placement (no unit) in which consumers have types. Fixed by placement; moves work
-without it."""
+"""Highest microversion of placement (no unit) that Kronos uses, the first in which consumers have
+types. Fixed by placement; with an older one, moves work too."""
 
 PLACEMENT_NEEDED = {
     (1, 13): 'POST /allocations', (1, 28): 'consumer generations',

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import field
 
 SMALL, LARGE, ANY = -1, -2, -3
-"""Page sizes (no unit) that a server may request instead of a size in KiB: the smallest of the
-cell, any but the smallest, and any. Fixed by ``nova.virt.hardware.MEMPAGES_SMALL`` and the
-others."""
+"""Numbers (no unit) in place of a page size in KiB, for servers that request no certain size. In
+this order: the smallest page size of the cell, any but the smallest, any. Fixed by
+``MEMPAGES_SMALL``, ``MEMPAGES_LARGE`` and ``MEMPAGES_ANY`` of ``nova.virt.hardware``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +104,8 @@ PAGE_SIZE = re.compile(r'([0-9]{1,12})\s*([kmgt])i?b?', re.IGNORECASE)
 CPU_RANGE = re.compile(r'(\^?)([0-9]{1,12})(?:-([0-9]{1,12}))?')
 MOST_CPUS = 8192
 """Maximum number of CPUs of a flavor whose NUMA cells are computed. Raised, an invalid flavor costs
-more time and memory wherever flavors are read; lowered, flavors for the largest hosts have no
-cells. Chosen as the limit of Linux for one host."""
+more time and memory wherever flavors are read; lowered, flavors for the largest hosts are treated
+as if they had no NUMA cells. Chosen as the limit of Linux for one host."""
 
 
 def page_size(extra_specs: Mapping[str, str], image: Mapping[str, str]) -> int | None:

@@ -9,7 +9,7 @@ from kronos_nova.drain import states as drains
 from kronos_nova.objects import plan as plans
 
 BEST = 100.0
-"""Points of an aggregate without any problem (no unit). Fixed, so that a score reads as a
+"""Health score, in points, of an aggregate without any problem. Fixed, so that a score reads as a
 percentage."""
 
 IMBALANCE = 40.0
@@ -17,14 +17,15 @@ HOT = 25.0
 DRAINS = 15.0
 GROUPS = 10.0
 DATA = 10.0
-"""Maximum points that each kind of problem takes from the score of an aggregate (no unit). The sum
-of these maximums is :data:`BEST`, so that an aggregate with all problems has a score of 0. Raised,
-one kind of problem hides the others; lowered, the others hide this kind. Not measured."""
+"""Maximum points that one kind of problem takes from the health score of an aggregate. In this
+order: imbalance, hot hosts, hosts that cannot be emptied, violated server groups, policies without
+data. The sum is :data:`BEST`, so that an aggregate with all problems has a score of 0. With one of
+them raised, that problem hides the others; lowered, the others hide it. Not measured."""
 
 MANY = 0.25
-"""Part of the hosts of an aggregate that must be hot for all points of :data:`HOT` to be lost.
-Raised, a few hot hosts cost fewer points; lowered, a few hot hosts cost more points. Chosen because
-balancing does not help where a quarter of the hosts is hot."""
+"""Part of the hosts of an aggregate that must be hot to take all points of hot hosts from its
+health score. Raised, a few hot hosts cost fewer points; lowered, a few hot hosts cost more points.
+Chosen because balancing does not help where a quarter of the hosts is hot."""
 
 
 def score(aggregate: Aggregate, hosts: Mapping[str, int],

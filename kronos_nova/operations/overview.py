@@ -33,24 +33,24 @@ from kronos_nova.operations import switching
 from kronos_nova.policies import windows
 
 OVERDUE_INTERVALS = 3
-"""Number of evaluation intervals after which an aggregate without a new evaluation is reported as a
-problem. Raised, a stopped engine is reported later; lowered, one slow evaluation is reported. Not
-measured."""
+"""Number of evaluation intervals after which the status reports that an aggregate was not
+evaluated. A plan that waits longer for approval may be reported as a warning. Raised, a stopped
+engine is reported later; lowered, one slow evaluation is reported. Not measured."""
 
 FAR_ABOVE = 2.0
 """Imbalance, as a multiple of its threshold, from which a plan that waits for approval is reported
-as a warning, and not as a notice. Raised, operators see later that an approval is missing; lowered,
-each proposal is a warning. Chosen as in the health score, in which twice the threshold costs all
-points for imbalance."""
+as a warning. Below it, the plan is reported as a notice. Raised, operators see later that an
+approval is missing; lowered, every plan is a warning. Chosen as in the health score, in which twice
+the threshold costs all points for imbalance."""
 
 LEVEL_OFF = 'the level is off: nothing is planned'
 """Reason shown for an aggregate with the level ``off``, instead of the outdated reason of its last
 evaluation."""
 
 MOST_PARSED = 100
-"""Maximum number of parsed reports in the cache. Raised, a process takes more memory, half a MiB
-for a report of 3,000 servers; lowered, a page of a large cloud parses reports again. Chosen as the
-number of aggregates of a large cloud."""
+"""Maximum number of parsed reports of evaluations in memory. Raised, a process takes more memory,
+half a MiB for a report of 3,000 servers; lowered, reports of a large cloud are parsed again for
+each request. Chosen as the number of aggregates of a large cloud."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

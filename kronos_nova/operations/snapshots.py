@@ -20,19 +20,21 @@ from kronos_nova import exception
 META = 'meta.json'
 
 MOST_LISTED = 1000
-"""Maximum number of snapshots in a list. Raised, responses are larger; lowered, old snapshots are
-not listed. Chosen as three weeks of a snapshot every half hour."""
+"""Maximum number of recorded snapshots in a list, the newest ones. Raised, responses are larger;
+lowered, old snapshots are not listed. Chosen as three weeks of a snapshot every half hour."""
 
 LARGEST_META = 2 ** 16
-"""Maximum number of bytes that are read of a snapshot's ``meta.json``. Raised, a damaged file takes
-more memory; lowered, nothing changes as long as the four short entries fit. Not measured."""
+"""Maximum number of bytes that are read of the file ``meta.json`` of a recorded snapshot. Raised, a
+damaged file takes more memory; lowered, nothing changes as long as its four short entries fit. Not
+measured."""
 
 LONGEST_PROBLEM = 2000
-"""Maximum number of characters of a replay's error, which has a line for each fault of a policies
-file. Raised, an error fills a screen; lowered, faults are cut off. Not measured."""
+"""Maximum number of characters of the error of a replay (planning again from a recorded snapshot).
+It has a line for each fault of a policies file. Raised, an error fills a screen; lowered, faults
+are cut off. Not measured."""
 
 TOO_LARGE = 70
-"""Exit code (no unit) of a replay whose memory does not suffice. Fixed by sysexits.h
+"""Exit code (no unit) of the process of a replay that has too little memory. Fixed by sysexits.h
 (EX_SOFTWARE)."""
 
 CHILD = f"""

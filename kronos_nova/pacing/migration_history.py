@@ -73,42 +73,45 @@ class _ConcurrencyHistory:
 
 
 FIXED = 10.0
-"""Seconds of a move before and after the copying, for checks, ports and cleaning up. The value is
-used where no past moves are known. Raised, the first predictions are longer; lowered, the first
-predictions are shorter. Not measured."""
+"""Seconds that a live migration takes before and after copying memory, as long as no past
+migrations are known. They are for checks, ports and cleaning up. Raised, the first predicted
+durations are longer; lowered, they are shorter. Not measured."""
 BANDWIDTH = 1000.0
-"""Bandwidth of a migration in MiB per second. The value is used where no past moves are known.
-Raised, the first predictions are shorter; lowered, the first predictions are longer. Chosen as most
-of a link of 10 Gbit/s."""
+"""Bandwidth of a live migration in MiB per second, as long as no past migrations are known. Raised,
+the first predicted durations are shorter; lowered, they are longer. Chosen as most of a link of 10
+Gbit/s."""
 LEAST_FIXED = 0.5
-"""Lower bound of the fitted seconds before and after copying. Raised, the moves of fast clouds are
-predicted too long; lowered to 0, a fit may be negative. Not measured."""
+"""Lower bound of the seconds before and after copying that are computed from past migrations.
+Raised, migrations in fast clouds are predicted to take too long; lowered to 0, the result may be
+negative. Not measured."""
 LEAST_BANDWIDTH = 1.0
-"""Lower bound of the bandwidth that is fitted to past moves, in MiB per second. Raised, moves over
-slow links are predicted too short; lowered, one move that hung makes all predictions extremely
-long. Not measured."""
+"""Lower bound of the bandwidth that is computed from past migrations, in MiB per second. Raised,
+migrations over slow links are predicted to be too short; lowered, one migration that hung makes all
+predictions extremely long. Not measured."""
 SPREAD = 0.2
-"""Relative error (no unit) that is assumed for every observed duration of a move. The values that
-are used without past moves have a relative error of 1. Raised, these values have more weight;
-lowered, single moves decide on predictions. ``bench makespan`` measures the errors."""
+"""Relative error (no unit) of the duration of one past migration, as assumed when durations are
+predicted from past ones. The values :data:`FIXED` and :data:`BANDWIDTH` have a relative error of 1.
+Raised, more migrations are needed to replace these values; lowered, single migrations decide on
+predictions. Chosen near the errors that ``bench makespan`` measures."""
 SURE = 0.1
-"""Relative error (no unit) that is assumed for a configured bandwidth. Raised, past moves correct
-the bandwidth sooner; lowered, past moves correct it later. Not measured."""
+"""Relative error (no unit) of a bandwidth that the operator has configured, as assumed when
+durations are predicted from past migrations. Raised, past migrations correct the bandwidth sooner;
+lowered, they correct it later. Not measured."""
 HUBER = 1.5
-"""Error of an observed duration, as a multiple of :data:`SPREAD` (no unit), beyond which the
-observation has less weight. Raised, outliers have more weight; lowered, ordinary errors are
-ignored. Chosen as the usual constant of Huber's estimator."""
+"""Deviation of one duration from the prediction, as a multiple of :data:`SPREAD`, beyond which it
+counts as an outlier and has less weight. Raised, outliers have more weight; lowered, ordinary
+deviations have less. Chosen as the usual constant of Huber's estimator."""
 ROUNDS = 10
-"""Number of iterations of the fit of durations to past moves. Raised, nothing changes once the fit
-has converged; lowered, the fit may not converge. Not measured."""
+"""Number of iterations that fit the predicted durations to past migrations. Raised, nothing changes
+once the fit has converged; lowered, it may not converge. Not measured."""
 SHRINKAGE = 2.0
-"""Number of observations of an instance or a pair of hosts after which half of the observed
-deviation is used as its factor. Raised, the factor is learnt later; lowered, deviations by chance
-are learnt. Not measured."""
+"""Number of past migrations of an instance, or between two hosts, after which half of their
+deviation from the prediction is used for the next one. Raised, slow instances and links are learnt
+later; lowered, deviations by chance are learnt. Not measured."""
 MOST = 8.0
-"""Largest factor (no unit) by which the moves of an instance, or between a pair of hosts, are
-predicted longer than others; the reciprocal is the smallest factor. Raised, a move that hung makes
-its pair of hosts seem slow; lowered, moves between slow pairs are predicted too short. Not
+"""Largest factor by which the past migrations of an instance, or between two hosts, may change a
+predicted duration. The smallest factor is its reciprocal. Raised, one migration that hung makes a
+pair of hosts seem slow; lowered, migrations between slow hosts are predicted to be too short. Not
 measured."""
 
 Key = float | str | tuple[str, str]

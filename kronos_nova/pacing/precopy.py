@@ -15,8 +15,9 @@ DOWNTIME = 0.5
 Nova's ``live_migration_downtime``."""
 
 MOST_ROUNDS = 1000
-"""Maximum number of copying rounds that are computed. Fixed: more than any migration makes, so that
-the computation ends for a guest that writes nearly as fast as it is copied."""
+"""Maximum number of passes over a guest's memory that are computed for one live migration. Fixed:
+more than any migration makes, so that the computation ends for a guest that writes nearly as fast
+as it is copied."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

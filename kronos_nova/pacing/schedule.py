@@ -15,12 +15,12 @@ from kronos_nova.objects.move import Caps
 from kronos_nova.pacing.precopy import Copy
 
 TOLERANCE = 1e-9
-"""Largest difference of two times, in seconds, that count as equal. Fixed: far below the accuracy
-of a schedule."""
+"""Largest difference of two times, in seconds, with which the times count as equal in a schedule of
+moves. Fixed: far below the accuracy of a schedule."""
 SAME = 0.2
-"""Smallest difference of two links' overloads, as a part of a link's bandwidth, that decides which
-move begins next. Where the difference is smaller, the longest move begins first.
-Raised, moves begin although their links are busier than others; lowered, differences decide that
+"""Difference of two links' overloads, as a part of a link's bandwidth, from which the less loaded
+link decides which move starts next. Where the difference is smaller, the longest move starts first.
+Raised, moves start although their links are busier than others; lowered, differences decide that
 are smaller than the errors of predictions. Chosen just above the median error of predicted
 durations, which is 10 to 18 % (``bench makespan``)."""
 

@@ -23,8 +23,8 @@ from kronos_nova.placement.allocations import Consumer
 LOG = logging.getLogger(__name__)
 
 MOST_DETAIL = 1000
-"""Maximum number of characters of an error of placement, which may quote a whole body. Raised, a
-message fills a screen; lowered, its cause is cut off. Not measured."""
+"""Maximum number of characters that a message quotes from an error of placement. Raised, a message
+can fill a screen; lowered, the cause of the error may be cut off. Not measured."""
 CONCURRENT_UPDATE = 'placement.concurrent_update'
 RESOURCE_CLASS = re.compile('[A-Z0-9_]+')
 SHARING = 'MISC_SHARES_VIA_AGGREGATE'

@@ -16,9 +16,9 @@ from kronos_nova.placement.client import PlacementClient
 from kronos_nova.placement.ownership import classes
 
 PARALLEL_READS = 8
-"""Number of providers that are read at the same time. Raised, placement gets more requests at once;
-lowered, an audit takes longer. There is a request for each provider, because placement cannot
-report the allocations of all providers in one answer. Not measured."""
+"""Number of resource providers whose allocations an audit reads at the same time. There is a
+request for each, because placement cannot report the allocations of all providers in one answer.
+Raised, placement gets more requests at once; lowered, an audit takes longer. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

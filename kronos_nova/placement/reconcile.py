@@ -28,13 +28,13 @@ from kronos_nova.placement.records import NovaRecords
 LOG = logging.getLogger(__name__)
 
 CHUNK = 50
-"""Number of instances that are read in one query. Raised, the last ones are examined with older
-facts; lowered, there are more queries. Chosen because a batch is examined within a second or
-two."""
+"""Number of instances that one query reads before their allocations are compared with placement and
+repaired. Raised, the last instances of the query are compared with older data; lowered, there are
+more queries. Chosen because so many are compared within a second or two."""
 HANDED_OVER_PATIENCE = 5
-"""Factor by which ``task_timeout`` is longer for a worker that fell silent when it was about to
-send the request to the source compute. Raised, its move stays open longer; lowered, a migration
-that runs is treated as lost. Not measured."""
+"""Factor by which ``task_timeout`` is longer for a live migration whose nova-conductor worker may
+have sent the request to the source host before it died. Raised, a lost migration stays open longer;
+lowered, a migration that runs is treated as lost. Not measured."""
 LAST_BREATH = datetime.timedelta(seconds=15)
 """Time for which a worker may still have worked after its last sign of life."""
 

@@ -20,9 +20,10 @@ shows them."""
 ROOM = 'KRONOS_ROOM'
 """Consumer type of the consumers, where placement has types."""
 CANDIDATES = 100
-"""Maximum number of allocation candidates that are read for a host. Raised, a host with very many
-providers has more ways to hold a server; lowered, placement's answer is shorter. A tree has a few
-providers of one class."""
+"""Maximum number of allocation candidates for a new server that are read from placement for one
+host. Raised, a server is more likely to fit on a host with very many resource providers; lowered,
+placement's answer is shorter. Chosen as more than the few providers of one resource class that a
+host has; not measured."""
 
 
 class NoCandidate(errors.InsufficientInventory):
