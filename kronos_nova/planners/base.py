@@ -122,8 +122,8 @@ def load(name: str, **arguments: Any) -> Planner:
 Choice = tuple[int, int, str]
 """(instance, destination, text about the purpose of the move)"""
 DIGITS = range(3, 7)
-"""Numbers of decimal digits that a figure in the reason of a move may have; the smallest number
-that shows the change of the figure is used. Raised, reasons show changes that do not matter;
+"""Numbers of decimal digits with which the reason of a move shows a load or imbalance. The smallest
+number is used with which the change is visible. Raised, reasons show changes that do not matter;
 lowered, small changes are not shown. Chosen because a change of less than a millionth of a host is
 of no use to a reader."""
 

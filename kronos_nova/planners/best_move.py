@@ -12,13 +12,13 @@ from kronos_nova.model import Model
 from kronos_nova.model import State
 
 ROUNDING = 1e-13
-"""Largest difference of two computed gains, as a fraction of a host, that counts as none. Raised,
-more candidates are rated in full for nothing; lowered, the best one may be missed. Fixed by
-float64: some units in the last place of figures around 1."""
+"""Largest difference of two computed gains of moves, as a fraction of a host, with which the gains
+count as equal. Raised, gains of more moves are computed exactly for nothing; lowered, the best move
+may be missed. Fixed by float64: some units in the last place of numbers around 1."""
 
 EVERYWHERE = -1
-"""Index (no unit) in the place of a destination's, in a candidate that stands for the moves of an
-instance to all hosts. Fixed: no host has a negative index."""
+"""Number (no unit) in place of the index of a destination, for the moves of an instance to all
+hosts together. Fixed: no index is negative."""
 
 
 class BestMove:

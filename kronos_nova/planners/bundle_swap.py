@@ -14,29 +14,31 @@ from kronos_nova.model.extremes import smallest
 from kronos_nova.planners.packing import Packing
 
 MOST_OUT = 4
-"""Maximum number of instances of one size that leave a host in one swap. Raised, a search rates
-more swaps and takes longer; lowered, four small instances no longer make room for an instance that
-is two sizes larger. Chosen because sizes of flavors mostly double from one to the next; not
-measured."""
+"""Maximum number of instances of one size that leave a host in one swap, so that a larger instance
+fits there. Raised, a plan takes longer; lowered, four small instances no longer make room for an
+instance that is two sizes larger. Chosen because sizes of flavors mostly double from one to the
+next; not measured."""
 MOST_BACK = 3
-"""Maximum number of instances of one size that come back in one swap. Raised, a search rates more
-swaps and takes longer; lowered, small rests of room stay unused. Not measured."""
+"""Maximum number of instances of one size that come back to a host in one swap, for others that
+leave it. Raised, a plan takes longer; lowered, small rests of free room stay unused. Not
+measured."""
 ROWS = 600
-"""Maximum number of bundles of leaving instances that are rated in full, the cheapest first.
-Raised, a swap takes longer to find; lowered, the best one is missed more often. Chosen because with
-:data:`COLUMNS` a million pairs are rated in some hundredths of a second, and a plan looks for
-hundreds of swaps."""
+"""Maximum number of sets of leaving instances for which swaps are rated, those with the least
+memory to copy or the most gain. Raised, a swap takes longer to find; lowered, the best swap is
+missed more often. Chosen because with :data:`COLUMNS` a million swaps are rated in some hundredths
+of a second, and a plan looks for hundreds of swaps."""
 COLUMNS = 1500
-"""Maximum number of bundles of returning instances that are rated together with each bundle of
-leaving instances. Raised, a swap takes longer to find; lowered, the best swap is missed more often.
-Chosen together with :data:`ROWS`."""
+"""Maximum number of sets of returning instances that are rated with each set of leaving instances.
+Raised, a swap takes longer to find; lowered, the best swap is missed more often. Chosen together
+with :data:`ROWS`."""
 TRIES = 20
-"""Maximum number of swaps, the best rated first, whose instances are checked one by one against the
-rules. Raised, hosts that rules protect take longer; lowered, a swap that the rules allow is missed.
-Where a rule refuses one instance of a size, it mostly refuses all of them; not measured."""
+"""Maximum number of swaps, the best rated first, for which the constraints are checked for each
+instance. Raised, a plan takes longer where constraints forbid most swaps; lowered, a swap that they
+allow is missed. Where a constraint forbids one instance of a size, it mostly forbids all of them;
+not measured."""
 UNLIMITED = 1e9
-"""Usable room of a host (no unit) where the instances that have no place yet need no room at all.
-Fixed: more than any host has."""
+"""Usable room of a host (no unit) when no instance waits for a place that needs any room. Fixed:
+more than any host has."""
 
 
 class Bundles(NamedTuple):

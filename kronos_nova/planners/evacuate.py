@@ -35,31 +35,31 @@ from kronos_nova.planners.best_move import least_harmful
 BY_ROOM = '; its load is not known, so room alone decides where it goes'
 BY_ROOM_THERE = '; of no host with room is the load known, so room alone decides where it goes'
 AHEAD = 400
-"""Least number of moves that are searched, even if the budget is smaller, so that the first moves
-leave room for later moves. Raised, plans with a small budget for many hosts take longer; lowered,
-the moves of such plans take the room that later plans need."""
+"""Number of moves that are planned when hosts are emptied, even if one plan may have fewer. The
+first moves then leave room for later ones. Raised, plans for many hosts take longer; lowered, the
+first moves take room that later moves need. Not measured."""
 PAIRS = 2_000, 6_000, 20_000
-"""Maximum numbers of pairs of a kind of instances and a host in one integer program. Each number is
-tried in turn until no instance is left behind. Raised, a program has more hosts and takes longer;
-lowered, a program is limited to the hosts with most free room, and more instances are left
-behind."""
+"""Maximum numbers of pairs of a kind of instances and a host in the integer program that empties
+hosts. They are tried in this order until all instances can leave. Raised, more hosts are
+considered, and plans take longer; lowered, only the hosts with most free room are considered, and
+more instances stay. Not measured."""
 GAP = 0.01
-"""Part of the cost of the best end state by which the end state that an integer program finds may
-be worse. Raised, large programs end sooner; lowered, plans copy a few GiB less of the instances
-that make room. Not measured."""
+"""Part of its cost by which the solution of the integer program that empties hosts may be worse
+than the best. Raised, large programs take less time; lowered, plans copy a few GiB less of the
+instances that make room. Not measured."""
 NODES = 200
-"""Maximum number of nodes of the branch and bound of an integer program. Raised, more programs are
-solved to the end, and plans take longer; lowered, more programs end with an end state that may not
-be the best. Chosen above the 1 to 50 nodes that programs of ten hosts need."""
+"""Maximum number of branch-and-bound nodes of the integer program that empties hosts. Raised, plans
+take longer; lowered, more plans are not the best. Chosen above the 1 to 50 nodes that programs of
+ten hosts need."""
 CHECKED = 20_000
-"""Maximum number of moves that are made again on a copy of the state, in order to find moves that
-make room for no other. Raised, larger plans are checked, at some 0.1 ms a move; lowered, only
-smaller plans are checked."""
+"""Number of moves that may be repeated on a copy of the cluster to find moves without which the
+plan works too. Each takes some 0.1 ms. Raised, large plans take longer; lowered, only small plans
+are free of such moves. Not measured."""
 ROUNDS = 6
-"""Maximum number of end states of one integer program for which an order of the moves is searched,
-before hosts are emptied only in part. Raised, more hosts are emptied where others are nearly full,
-and plans take longer; lowered, fewer hosts are emptied there. With this value the hosts of all 300
-clouds of ``bench optimum`` are emptied."""
+"""Maximum number of end states (which instance ends on which host) that are tried until their moves
+can be made one after the other. Otherwise the hosts are emptied only in part. Raised, more hosts
+are emptied where others are nearly full, and plans take longer; lowered, fewer hosts are emptied
+there. Measured: with this value the hosts of all 300 clouds of ``bench optimum`` are emptied."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -27,10 +27,10 @@ from kronos_nova.planners.best_move import ROUNDING
 from kronos_nova.planners.best_move import BestMove
 
 FIRST_LOOK = 2048
-"""Number of instances whose moves to the least loaded host of a policy are rated in the first step;
-each further step rates four times as many. Raised, the first step takes longer; lowered, more steps
-are made. Chosen because the first step mostly finds the best gain, and because smaller arrays save
-no time with numpy. Not measured in a bench."""
+"""Number of instances whose moves to the least loaded hosts are rated in the first step. Each
+further step rates four times as many. Raised, the first step takes longer; lowered, more steps are
+made. Chosen because the first step mostly finds the best move, and because smaller arrays save no
+time with numpy; not measured in a bench."""
 
 
 class Greedy:

@@ -38,99 +38,104 @@ from kronos_nova.planners.spread import hosts_that_matter
 from kronos_nova.units import MIB_PER_GIB
 
 MOVE_PARTS = (0.5, 0.1)
-"""Costs of a move in addition to the memory that it copies, as parts of the memory of an instance
-of mean size. The first applies while a way is searched, the second once a way is found. Raised,
-ways have fewer and larger moves; lowered, they have more and smaller moves, and the search finds
-worse ways in the same time. Chosen by ``bench installed``."""
+"""Costs of a move in addition to the memory that it copies, as parts of the mean memory of an
+instance. The first is used to find moves that bring the load of all hosts within the target, the
+second also to improve them. Raised, plans have fewer moves of larger instances; lowered, they have
+more moves of smaller ones, and are worse after the same time. Chosen by ``bench installed``."""
 FEWER_MOVES = (1.0, 2.0, 4.0, 8.0)
-"""Costs of a move as in :data:`MOVE_PARTS`, for ways with fewer and larger moves. Such ways are
-tried where the cheapest way takes more than one plan. Raised, these ways have fewer and larger
-moves; lowered, they are the same as with :data:`MOVE_PARTS`. Not measured apart."""
+"""Costs of a move as in :data:`MOVE_PARTS`, to find other solutions with fewer moves of larger
+instances. They are tried where the moves of the cheapest solution do not fit into one plan. Raised,
+these solutions have fewer moves; lowered, they are the same as the cheapest one. Not measured
+apart."""
 FEW_PLANS = 3
-"""Largest number of plans that the cheapest way may take for a way of one plan less to be searched
-too. Raised, long ways copy more memory to save one plan of many; lowered, short ways take one plan
-more than they need. Not measured."""
+"""Number of plans (one for each evaluation) up to which a solution that takes one plan less is
+searched too. A solution is the set of all moves to the targets. Raised, more memory is copied to
+save one of many plans; lowered, targets are reached one plan later than possible. Not measured."""
 PREMIUM = 1.25
-"""Largest factor by which a way of one plan less may copy more memory than the cheapest way and
-still be preferred. Raised, more memory is copied to save a plan; lowered, thresholds are reached
-one plan later. Chosen within the limits of ``bench installed``: 1.5 times the plans and 1.1 times
-the memory."""
+"""Factor by which a solution that takes one plan less may copy more memory than the cheapest one. A
+solution is the set of all moves to the targets. Raised, more memory is copied to save a plan;
+lowered, targets are reached one plan later. Chosen within the limits of ``bench installed``: 1.5
+times the plans and 1.1 times the memory."""
 MOST_MOVES = 200
-"""Least number of moves of a way that are searched, whatever the budget. Raised, plans for
-thousands of hosts take longer; lowered, the rest of a long way is estimated from fewer moves. Not
-measured."""
+"""Number of moves to the targets that are searched, even if one plan may have far fewer. Raised,
+plans for thousands of hosts take longer; lowered, the number and cost of later moves are estimated
+from fewer moves. Not measured."""
 REACH = 2
-"""Number of moves of a way that are searched, as a multiple of the budget, where this is more than
-:data:`MOST_MOVES`. Raised, plans with a large budget take longer; lowered, the moves that are left
-to later plans are worse. Not measured."""
+"""Number of moves to the targets that are searched, as a multiple of the moves of one plan, where
+this is more than :data:`MOST_MOVES`. Raised, plans with many moves take longer; lowered, the moves
+that are left to later plans are worse. Not measured."""
 EFFORT = 3e7
-"""Maximum number of pairs of instance and host that are rated to make a way cheaper. Raised, plans
-take longer; lowered, plans copy more memory. Rating this number takes about half a second of a
-processor. With a quarter of this number, plans for clusters of 32 and 100 hosts copy 2 % more
-memory."""
+"""Maximum number of pairs of an instance and a host that are rated to reduce the memory to copy.
+Raised, plans take longer; lowered, plans copy more memory. Measured: this number takes about half a
+second of a processor, and with a quarter of it, plans for clusters of 32 and 100 hosts copy 2 %
+more memory."""
 EFFORT_MOVE = 8e5
-"""Maximum number of pairs of instance and host that are rated for each move of a way. It applies to
-short ways, for which all moves together have fewer pairs than :data:`EFFORT`. Raised, short plans
-take longer; lowered, short plans copy more memory. Chosen together with :data:`EFFORT`."""
+"""Number of pairs of an instance and a host that may be rated for each move, to reduce the memory
+to copy. It limits plans with few moves, which otherwise would use all of :data:`EFFORT`. Raised,
+plans with few moves take longer; lowered, they copy more memory. Chosen together with
+:data:`EFFORT`."""
 STEP = 1e4
-"""Fixed cost of one step of a search, as a number of rated pairs, in addition to the pairs that the
-step rates. Raised, searches of small clusters end sooner; lowered, these searches take longer.
-Chosen together with :data:`EFFORT`."""
+"""Number of rated pairs of an instance and a host that stand for the fixed time of one search step.
+Raised, searches of small clusters end sooner; lowered, they take longer. Chosen together with
+:data:`EFFORT`."""
 PLACES = 12
-"""Number of other positions that are tried for the range of loads (the band) of each policy.
-Raised, plans of small clusters take longer; lowered, a cheaper position is missed more often. Not
+"""Number of other positions that are tried for each policy's target range. The range is as wide as
+the threshold, and the loads of all hosts should be within it. Raised, plans for small clusters take
+longer; lowered, the position that takes the least memory to copy is missed more often. Not
 measured."""
 SHORT = 5000
-"""Largest product (no unit) of the number of moves and the number of hosts for which other
-positions of a band are tried. Raised, plans of larger clusters take longer; lowered, plans of small
-clusters copy more memory. Chosen because in larger clusters no other position led to less
-memory."""
+"""Largest product of the numbers of moves and hosts for which other positions of the target ranges
+are tried (see :data:`PLACES`; no unit). Raised, plans for larger clusters take longer; lowered,
+plans for small clusters copy more memory. Chosen because in larger clusters no other position led
+to less memory."""
 LEAST_TOGETHER = 0.1
-"""Least load of all instances of a host together, as a part of the host's excess, for which any of
-these instances is moved. Raised, moves that help a little are left out; lowered, instances are
-copied off hosts that are loaded without them. Chosen as in
+"""Least load of all servers of a host together, as a part of the load by which the host is above
+its target range, for which servers are moved off it. Raised, moves that help a little are left out;
+lowered, servers are moved off hosts that are loaded without them. Chosen as in
 :mod:`kronos_nova.planners.hot_hosts`."""
 NOISE = 0.3
-"""Standard deviation of the logarithm of a random factor (no unit). Ratings are multiplied by this
-factor while a search looks for moves in place of those that it took back. Raised, worse moves are
-made; lowered, the search makes the same moves again. Chosen between 0 and 1, both of which lead to
-worse ways."""
+"""Standard deviation of the logarithm of a random factor (no unit). The ratings of moves are
+multiplied by it when some moves are replaced to find a cheaper solution. Raised, worse moves are
+chosen; lowered, the same moves are chosen again. Chosen between 0 and 1, both of which lead to more
+memory to copy."""
 TAKEN_BACK = 8
-"""Maximum number of moves from or to two hosts that one step of the search takes back. Raised, a
-step costs more time and rarely leads to a better way; lowered, the search stays with the same way.
-Not measured."""
+"""Maximum number of moves from or to one of two hosts that one search step undoes, to replace them
+by cheaper ones. Raised, a step takes longer and rarely leads to less memory to copy; lowered, the
+search stays with nearly the same moves. Not measured."""
 MORE_TAKEN_BACK = 3
-"""Maximum number of moves between other hosts that one step of the search takes back in addition to
-:data:`TAKEN_BACK`. Raised, a step costs more time and rarely leads to a better way; lowered, the
-search stays with the same way. Not measured."""
+"""Maximum number of moves between other hosts that one search step undoes in addition to
+:data:`TAKEN_BACK`. Raised, a step takes longer and rarely leads to less memory to copy; lowered,
+the search stays with nearly the same moves. Not measured."""
 DEVIATION = 0.5
-"""Largest cost by which a way may exceed the best way, as a multiple of the mean cost of a move,
-for the search to continue from this way. Raised, the search works on worse ways; lowered, the
-search stays with one way. Not measured."""
+"""Largest cost by which a solution may be worse than the best for the search to continue from it,
+as a multiple of the mean cost of a move. A solution is the set of all moves to the targets. Raised,
+the search spends its time on worse solutions; lowered, it stays with nearly the same moves. Not
+measured."""
 REBUILT = 6
-"""Largest number of moves by which the moves that one step of the search makes may exceed the moves
-that the step took back. Raised, a step takes longer; lowered, ways of more and smaller moves are
-missed. Not measured."""
+"""Number of moves that one search step may make in addition to those that it has undone. Raised, a
+step takes longer; lowered, solutions with more moves of smaller instances are missed. Not
+measured."""
 TRIES = 8
 """Maximum number of moves or swaps of one host, the best first, that are tried where server groups
-forbid the first ones. Raised, hosts with many groups take longer; lowered, no instance leaves such
+forbid some. Raised, plans for hosts with many groups take longer; lowered, no instance leaves such
 a host although a move is allowed. Not measured."""
 SPARE = 0.96
-"""Part of the budgets of its plans that a way with fewer plans may use. Raised, no moves are left
-for instances that wait on a third host until there is room; lowered, fewer ways are short enough.
-Not measured."""
+"""Part of the moves of all its plans that a solution with fewer plans may use. A solution is the
+set of all moves to the targets. Raised, no moves are left for instances that have to wait on a
+third host until there is room; lowered, fewer solutions are short enough. Not measured."""
 BEYOND = 4.0
-"""Additional cost of each move beyond the number of moves that a way with fewer plans may have, as
-a multiple of the memory of an instance of mean size. Raised, larger instances are moved to save a
-move; lowered, ways stay a move or two too long for one plan. Not measured."""
+"""Additional cost of each move by which a solution with fewer plans is too long, as a multiple of
+the mean memory of an instance. Raised, larger instances are moved to save a move; lowered,
+solutions stay a move or two too long for one plan. Not measured."""
 SEARCHES = 3
-"""Maximum number of searches for one plan. Where the moves of a way have no possible order, the
-moves that are possible are made, and the next search continues from there with the rest of the
-budget. Raised, plans of full hosts take longer; lowered to 1, full hosts need one plan more."""
+"""Maximum number of searches for one plan. Where not all moves of a search can be made one after
+the other, the next search continues from those that can. Raised, plans for full hosts take longer;
+lowered to 1, full hosts need one plan more. Not measured."""
 UNFIT = 1e9
-"""Cost of one unit of excess in GiB when two ways are compared. Fixed: more than the memory of any
-cloud, so that excess decides first. Raised, digits of the memory are lost; lowered below the memory
-of a cloud, ways save memory and leave excess."""
+"""Cost in GiB, in comparisons of two solutions, of load outside the target range, for a whole
+host's load. Fixed: more than the memory of any cloud, so that such load decides first. Raised,
+digits of the memory are lost; lowered below the memory of a cloud, solutions save memory and miss
+the target."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -202,12 +207,12 @@ class Band:
 
 
 LEAST_WEIGHT = 1e-3
-"""Weight (no unit) of the excess of a policy that has no weight in the combined imbalance. Raised,
-such a policy competes with the others; lowered to 0, its threshold is not reached at all. Not
-measured."""
+"""Weight (no unit) of a policy that has a threshold, but no weight in the combined imbalance.
+Raised, such a policy competes with the others; lowered to 0, its threshold is not reached at all.
+Not measured."""
 BISECTIONS = 50
-"""Number of times that a range of loads of about 1 is halved to find the position of a band.
-Raised, nothing changes; lowered, bands are less exact. Fixed by float64, which has 52 binary
+"""Number of times that an interval of loads is halved to compute the position of a target range.
+Raised, nothing changes; lowered, the position is less exact. Fixed by float64, which has 52 binary
 digits."""
 
 
@@ -673,10 +678,9 @@ class Leveling:
 
 
 FREE_GIB = 0.01
-"""Least cost of a move in GiB when moves are rated. An instance that moves anyway costs 0 GiB more
-where it moves to another host instead. With this lower bound, such moves come first, and the one
-that removes most excess is the first of them. Raised, small instances have equal ratings; lowered
-to 0, ratings are infinite and such moves cannot be compared. Not measured."""
+"""Lower bound of the cost of a move in GiB when moves are rated by gain and cost. A move of an
+instance that is moved anyway costs nothing more. Raised, small instances have equal ratings;
+lowered to 0, moves that cost nothing more cannot be compared. Not measured."""
 DIGITS = round(-math.log10(TOLERANCE))
 """Number of decimal digits to which an excess is rounded. Fixed by :data:`TOLERANCE`."""
 

@@ -24,89 +24,97 @@ from kronos_nova.planners.population import Population
 from kronos_nova.planners.population import SoftenedMax
 
 EFFORT = 6e7
-"""Estimated nanoseconds of a processor that a search may take (its effort), without the shares
-:data:`PER_MOVE` and :data:`PER_ITEM`. Raised, plans take longer; lowered, plans are worse. A tenth
-of the whole effort already finds most of the improvement in clusters of any size."""
+"""Estimated nanoseconds of processor time that a search for a plan may take, without the shares
+:data:`PER_MOVE` and :data:`PER_ITEM`. It is estimated, so that plans do not depend on the speed of
+the machine. Raised, plans take longer; lowered, plans are worse. Measured: a tenth of the whole
+time already finds most of the improvement in clusters of any size."""
 PER_MOVE = 2.1e6
-"""Estimated nanoseconds that a search may take for each move of the budget. Raised, plans of many
-moves take longer; lowered, plans of many moves are worse, because the search makes too few swaps
-for them."""
+"""Estimated nanoseconds of processor time that a search may take in addition for each move that the
+plan may have. Raised, plans of many moves take longer; lowered, plans of many moves are worse,
+because the search tries too few swaps for them. Not measured apart."""
 PER_ITEM = 1.1e5
-"""Estimated nanoseconds that a search may take for each instance and each host. Raised, plans of
-large clusters take longer; lowered, plans of large clusters are worse, because rating more
-instances and hosts takes longer."""
+"""Estimated nanoseconds of processor time that a search may take in addition for each instance and
+each host. Raised, plans for large clusters take longer; lowered, plans for large clusters are
+worse. Not measured apart."""
 LONGER = 2.5
-"""Factor by which the effort of a search is at least prolonged beyond the effort at which the
-search last found a better end state. Raised, searches last longer where plans are still improved;
-lowered, searches stop while plans are still improved. Not measured."""
+"""Factor by which the time of a search is prolonged beyond the time at which it last found a better
+plan. Raised, searches last longer after an improvement; lowered, searches stop while plans still
+become better. Not measured."""
 WORTHWHILE = 0.01
-"""Part of its cost by which the best end state must become better to prolong the search. Raised,
+"""Part of its cost by which the best plan must become better to prolong the search. Raised,
 searches end sooner; lowered, improvements that do not matter prolong searches. Not measured."""
 CHANCY = range(3, 27)
-"""Budgets of moves for which the search in a small cluster is repeated from the start. With the
-upper end raised, more plans take longer without a gain; with the upper end lowered, the best plan
-is missed more often. Chosen because one search finds the plans of two moves at once, and good plans
-of 27 moves or more."""
+"""Numbers of moves of a plan for which the search in a small cluster is repeated from the start.
+With the upper end raised, more plans take longer without being better; with it lowered, the best
+plan is missed more often. Chosen because one search finds the best plans of two moves, and good
+plans of 27 moves or more."""
 ALIKE = 5
-"""Number of searches that must end at the same best cost before no further search is started.
-Raised, plans of small clusters take longer; lowered, the best plan is missed more often. Several
-short searches find the best plan more often than one longer search."""
+"""Number of repeated searches in a small cluster that must find equally good best plans before no
+other is started. Raised, plans for small clusters take longer; lowered, the best plan is missed
+more often. Chosen because several short searches find the best plan more often than one longer
+search."""
 ENOUGH = 1.7e9
-"""Estimated nanoseconds of all searches for one plan after which no further search is started: 1.7
-s of a processor. Raised, plans of small clusters take longer; lowered, :data:`ALIKE` is reached
-less often. Not measured."""
+"""Estimated nanoseconds of processor time of all repeated searches for one plan, 1.7 s, after which
+no other is started. Raised, plans for small clusters take longer; lowered, the best plan is missed
+more often, because fewer than :data:`ALIKE` searches agree. Not measured."""
 STEP = 4e5
-"""Estimated nanoseconds of one round of swaps, without the rating of its swaps. Raised, searches
-make fewer rounds for the same effort; lowered, searches make more rounds. An estimate for one core
-of a server; not measured in a bench."""
+"""Estimated nanoseconds of one step of a search, without the shares :data:`ITEM` and :data:`PAIR`.
+A step swaps instances once in each candidate plan. Raised, searches make fewer steps in their time;
+lowered, they make more and take longer. An estimate for one core of a server; not measured in a
+bench."""
 RESTART = 1e4
-"""Estimated nanoseconds to restart one assignment. Raised, searches make fewer rounds for the same
-effort; lowered, searches make more rounds. An estimate as :data:`STEP`."""
+"""Estimated nanoseconds to replace a candidate plan by a new one, when no swap improves it. Raised,
+searches make fewer steps in their time; lowered, they make more and take longer. An estimate for
+one core of a server; not measured in a bench."""
 ITEM = 60
-"""Estimated nanoseconds to find one item of an assignment. Raised, searches make fewer rounds for
-the same effort; lowered, searches make more rounds. An estimate as :data:`STEP`."""
+"""Estimated nanoseconds that one instance takes in each step of a search, for each candidate plan.
+Raised, searches make fewer steps in their time; lowered, they make more and take longer. An
+estimate for one core of a server; not measured in a bench."""
 PAIR = 15
-"""Estimated nanoseconds to rate one pair of items. Raised, searches make fewer rounds for the same
-effort; lowered, searches make more rounds. An estimate as :data:`STEP`."""
+"""Estimated nanoseconds to rate one swap of two instances. Raised, searches make fewer steps in
+their time; lowered, they make more and take longer. An estimate for one core of a server; not
+measured in a bench."""
 MOST_SIDE_BY_SIDE = 48
-"""Maximum number of assignments that are searched side by side. Raised, the arrays exceed a
-processor's cache; lowered, numpy's overhead of a round is shared by fewer assignments. Not measured
-in a bench."""
+"""Maximum number of candidate plans that a search improves at the same time, by the same operations
+on arrays. Raised, the arrays exceed a processor's cache; lowered, the fixed time of a step is
+shared by fewer candidates. Not measured in a bench."""
 ROUNDS = 50
-"""Least number of rounds of swaps for which the effort of a search must suffice; fewer assignments
-are searched side by side where it does not. Raised, there are fewer assignments; lowered, each
-assignment makes too few swaps. Not measured."""
+"""Number of steps for which the time of a search must suffice; otherwise fewer candidate plans are
+improved at the same time. Raised, there are fewer candidates; lowered, each candidate gets too few
+swaps. Not measured."""
 TIMES = 3
-"""Least number of rounds of swaps, for each move of the budget, for which the effort of a search
-must suffice. Raised, fewer assignments are searched side by side; lowered, each assignment makes
-too few swaps for long plans. Not measured."""
+"""Number of steps, for each move of a plan, for which the time of a search must suffice; otherwise
+fewer candidate plans are improved at the same time. Raised, there are fewer candidates; lowered,
+candidates with many moves get too few swaps. Not measured."""
 COOLED = 0.8
-"""Ratio of the present temperature to that of the rating tables (no unit) below which the tables
-are computed again. Raised, the tables are computed more often without better plans; lowered, swaps
-are rated at the wrong temperature. Chosen because smaller changes do not affect plans."""
+"""Ratio of two temperatures below which the tables that rate swaps are computed again (no unit).
+The temperature says how far lower loads than the highest count in the rating, as in simulated
+annealing. Raised, plans take longer without being better; lowered, swaps are rated less exactly.
+Chosen because smaller changes of the temperature do not affect plans."""
 POOL = 16
-"""Maximum number of plans, the best ones, from which assignments are restarted; there is at most
-one for every two assignments. Raised, good plans are refined less; lowered to half, all plans of a
-small cluster soon descend from the same plan, and a long search finds no better one."""
+"""Maximum number of best plans from which new candidate plans are made, at most one for every two
+candidates. Raised, good plans are improved less; lowered to half, all candidates of a small cluster
+soon descend from one plan, and a long search finds no better one. Not measured in a bench."""
 TAKEN_BACK = 5
-"""Number of moves that a restart takes back from a plan, as an upper bound, exclusive, of a random
-number. Raised, a plan is changed more than the search can repair; lowered, the search stays near
-the plan. Not measured."""
+"""Number of moves below which a random number of them is removed from a good plan, to make a new
+candidate plan. Raised, a plan is changed more than the search can repair; lowered, the search finds
+the same plan again. Not measured."""
 PARTS = (0.05, 0.15, 0.02)
-"""Parts of a plan's moves (no unit). A restart takes back such a part on top of the number that
-:data:`TAKEN_BACK` limits; the next restart uses the next part. Raised, the search goes further from
-known plans; lowered, the search stays near known plans. Not measured."""
+"""Shares of a plan's moves that are removed in addition to :data:`TAKEN_BACK` to make a new
+candidate plan. They are used one after the other. Raised, candidates differ more from known plans;
+lowered, they differ less. Not measured."""
 KICKS = 2
-"""Number of turns of restarts of which one adds a random move to plans (a "kick"); in one turn
-every assignment is restarted once. Raised, small clusters converge to one local optimum; lowered,
-no plan is refined long enough. Not measured in a bench."""
+"""Number of restarts of all candidate plans of which one adds a random move (a "kick"). Raised,
+kicks are rarer, and all candidates of a small cluster become the same; lowered to 1, every restart
+adds a random move, and no plan is improved long enough. Not measured in a bench."""
 TINY_PAIRS = 200
-"""Largest number of pairs of instance and host for which a cluster counts as tiny. In a tiny
-cluster, one search is made for each smaller budget too. Raised, plans of more clusters take longer;
-lowered, the best plan of tiny clusters is missed more often. Not measured."""
+"""Largest number of pairs of an instance and a host with which a cluster counts as tiny. There,
+plans with every smaller number of moves are searched too. Raised, plans for more clusters take
+longer; lowered, the best plan of tiny clusters is missed more often. Not measured."""
 FEW_HOSTS = 20
-"""Largest number of hosts for which a cluster counts as small. Raised, more clusters are searched
-up to three times as long; lowered, fewer clusters get the best plan of all. Not measured."""
+"""Largest number of hosts with which a cluster counts as small. There, a search may take up to
+three times as long. Raised, plans for more clusters take longer; lowered, the best plan of all is
+found for fewer clusters. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

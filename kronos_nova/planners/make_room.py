@@ -20,29 +20,30 @@ from kronos_nova.planners.evacuate import Evacuator
 from kronos_nova.planners.evacuate import waiting
 
 PAIRS = 400, 2_000, 8_000
-"""Maximum numbers of pairs of an instance size and a host in one integer program. Each number is
-tried in turn until all new servers have a place. Raised, a program has more hosts and takes longer;
-lowered, a program is limited to the hosts with most free room, and room is found less often."""
+"""Maximum numbers of pairs of an instance size and a host in the integer program that makes room
+for new servers. They are tried in this order until all new servers fit. Raised, more hosts are
+considered, and plans take longer; lowered, only the hosts with most free room are considered, and
+room is found less often. Not measured."""
 GAP = 0.002
-"""Part of the cost of the best end state by which the end state that an integer program finds may
-be worse. Raised, programs end sooner; lowered, a few MiB less are copied. Not measured."""
+"""Part of its cost by which the solution of the integer program that makes room may be worse than
+the best. Raised, plans take less time; lowered, a few MiB less are copied. Not measured."""
 NODES = 2_000
-"""Maximum number of nodes of the branch and bound of an integer program. Raised, more programs are
-solved to the end, and plans take longer; lowered, more programs end with an end state that may not
-be the best. Chosen above the 1 to 300 nodes that clouds of 15 hosts need."""
+"""Maximum number of branch-and-bound nodes of the integer program that makes room. Raised, plans
+take longer; lowered, more plans are not the best. Chosen above the 1 to 300 nodes that clouds of 15
+hosts need."""
 MOVE_MB = 64.0
 """Cost of a move in MiB, in addition to the memory that the move copies. Raised, fewer and larger
 instances are moved; lowered, more and smaller instances are moved. Not measured."""
 CUTS = 8
-"""Maximum number of end states that are tried where Nova would choose other NUMA cells or providers
-of a host than the integer program did. Raised, room is found more often where hosts are nearly
-full, and plans take longer; lowered, room is found less often. Of 60 clouds, one needed more than
-one end state."""
+"""Maximum number of solutions that are tried where Nova would choose other NUMA cells or resource
+providers of a host than the integer program. Raised, room is found more often where hosts are
+nearly full, and plans take longer; lowered, room is found less often. Measured: of 60 clouds, one
+needed more than one solution."""
 ROUNDS = 1, 2, 3
-"""Numbers of rounds of moves in the integer programs that are tried, one program after the other,
-until the moves to an end state have an order. Moves of a later round can use room that moves of an
-earlier round freed. Raised, a search without a result takes longer; lowered, room is found less
-often. Not measured."""
+"""Numbers of stages of moves in the integer program that makes room. A move of a later stage can
+use room that an earlier stage freed. They are tried in this order until the moves can be made one
+after the other. Raised, a search without a result takes longer; lowered, room is found less often.
+Not measured."""
 
 
 class RoomMaker:

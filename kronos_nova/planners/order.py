@@ -19,18 +19,18 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.base import StepRecorder
 
 PLACES = 3
-"""Maximum number of hosts that are tried for one instance that is put aside, the most suitable
-first. Raised, an order of moves takes longer to find, because each host is checked for every move
-that waits; lowered, more plans have no order. Not measured."""
+"""Maximum number of hosts that are tried for an instance that has to wait on a third host until its
+destination has room. Raised, the order of moves takes longer to find; lowered, more plans cannot be
+made one move after the other. Not measured."""
 ASKED_FIRST = 32
-"""Number of waiting moves that are checked in the first call, to find one that is possible now. The
-other waiting moves are checked only where none of these is possible. Raised, each check costs more;
-lowered, a second check is needed more often. Chosen because of 32 moves one is nearly always
-possible; not measured."""
+"""Number of moves that are checked first, to find one that is possible next. The other moves are
+checked only if none of these is possible. Raised, each check takes longer; lowered, a second check
+is needed more often. Chosen because of 32 moves one is nearly always possible; not measured."""
 DEAD_ENDS = 32
-"""Number of dead ends after which the search for an order of moves gives up. Raised, an order is
-found more often without putting instances aside, and the search takes longer; lowered, instances
-are put aside more often. For 6 to 8 moves without an order the search takes 1 ms."""
+"""Number of dead ends after which the search for an order of moves gives up. A dead end is a state
+in which none of the remaining moves is possible. Raised, the search takes longer, and instances
+less often have to wait on a third host; lowered, they wait there more often. Measured: for 6 to 8
+moves without an order the search takes 1 ms."""
 
 
 class Ordering:

@@ -19,40 +19,37 @@ from kronos_nova.planners.ffd import FirstFitDecreasing
 from kronos_nova.planners.packing import Packing
 
 BALANCED = 30
-"""Maximum number of swaps that are made for one instance only to make the room of hosts usable.
-After them the search for a place for this instance is given up. Raised, hosts that cannot be
-emptied take longer; lowered, fewer hosts are emptied. Not measured."""
+"""Maximum number of swaps that are made to find a place for one instance of a host to be emptied,
+by making free room of other hosts usable. Raised, plans take longer where hosts cannot be emptied;
+lowered, fewer hosts are emptied. Not measured."""
 ROUNDS = ((0.01, 4), (0.002, 8), (0.0005, 12), (1e-5, 12))
-"""Parameters of the rounds in which hosts are emptied: the price of a move, and the number of hosts
-whose emptying may fail before the next round begins. A swap is made only if the room that it makes
-usable, as a part of a host's room, is at least the price of its moves. With raised prices, plans
-have fewer moves and free fewer hosts; with lowered prices, they have more moves and free more
-hosts. With more failures, plans take longer; with fewer, plans free fewer hosts. Not measured
-apart."""
+"""Pairs of two parameters, used one pair after the other to empty hosts: the price of a move, and
+the number of hosts that may fail to be emptied. A swap must make at least this price of room usable
+for each of its moves, as a part of a host's room. With higher prices, plans have fewer moves and
+free fewer hosts; lowered, they have more moves and free more hosts. With the number of failures
+raised, plans take longer; lowered, they free fewer hosts. Not measured apart."""
 MOVE_MB = 4096
-"""Cost of a move in MiB, in addition to the memory that the move copies. Raised, plans with fewer
-moves and more memory are preferred; lowered, plans with more moves and less memory are preferred.
-Not measured."""
+"""Cost of a move in MiB, in addition to the memory that the move copies. Raised, plans have fewer
+moves and copy more memory; lowered, plans have more moves and copy less memory. Not measured."""
 EFFORT = 6e8
-"""Maximum number of pairs of instance and host that one plan rates. Raised, large clusters take
-longer; lowered, fewer hosts are freed there. Not measured."""
+"""Maximum number of pairs of an instance and a host that one plan rates. Raised, plans for large
+clusters take longer; lowered, fewer hosts are freed there. Not measured."""
 EXACT_PAIRS = 5000
-"""Maximum number of pairs of instance and host for which an integer program computes the best end
-state. Raised, larger clusters are packed optimally, and their plans take longer; lowered, fewer
-clusters are packed optimally. Not measured."""
+"""Largest number of pairs of an instance and a host for which an integer program computes the best
+plan. Raised, more clusters get the best plan, and plans take longer; lowered, fewer clusters get
+the best plan. Not measured."""
 NODES = 30
-"""Maximum number of nodes of the branch and bound of the integer program, some 40 ms each. Raised,
-larger programs are solved to the end, and plans take longer; lowered, more programs end with an end
-state that may not be the best."""
+"""Maximum number of branch-and-bound nodes of the integer program, some 40 ms each. Raised, plans
+take longer; lowered, more plans are not the best. Not measured."""
 GAP = 1e-4
-"""Part of the worth of the best end state by which the end state of the integer program may be
-worse. Raised, an end state is found sooner, and plans copy more memory; lowered, programs take
-longer, and plans copy less memory. Not measured."""
+"""Part of its value by which the solution of the integer program may be worse than the best.
+Raised, plans take less time and copy more memory; lowered, plans take longer and copy less memory.
+Not measured."""
 BY_MOVES = (1.0, 0.5, 0.0)
-"""Weights [0, 1] of the number of moves when the order is chosen in which hosts are emptied; the
-rest of 1 is the weight of the memory to copy, in instances of mean size. One search is made with
-each weight. Raised, hosts with few instances are emptied first, which suits a small budget;
-lowered, hosts with little memory to copy are emptied first. Not measured."""
+"""Weights [0, 1] of the number of moves against the memory to copy, when the next host to empty is
+chosen. One search is made with each weight. Raised, hosts with few instances are emptied first,
+which suits plans with few moves; lowered, hosts with little memory to copy are emptied first. Not
+measured."""
 
 
 class Pack:

@@ -23,10 +23,10 @@ Plan = list[tuple[int, int]]
 """(instance, destination) of the moves of a plan. Each instance has at most one move, from its
 present host. The order of the list has no meaning."""
 KEPT = 48
-"""Number of best end states that are kept, because the moves to some of them may have no possible
-order. Raised, more memory and time are used; lowered, plans for full hosts are missed. Mostly the
-first end state has an order; with a hundred full hosts the fifth had one, with a few full hosts the
-twentieth."""
+"""Number of best end states (which instance ends on which host) that a search keeps, because some
+cannot be reached by moves one after the other. Raised, plans take longer; lowered, plans for full
+hosts are missed. Chosen by the first end state that can be reached: mostly the first, with a
+hundred full hosts the fifth, with a few full hosts the twentieth."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,17 +68,17 @@ class Incumbents:
 
 
 COLDEST = 1e-4
-"""Lowest temperature at which a softened maximum is computed, as a fraction of a host. Raised, the
-softened maximum is further from the imbalance; lowered, the exponents of measurable differences
-overflow. Fixed by the range of single precision."""
+"""Lowest temperature, as a fraction of a host, of the smooth approximation of the imbalance by
+which swaps are rated. Raised, the approximation is less exact; lowered, its numbers overflow. Fixed
+by the range of single precision."""
 STEEPEST = 80.0
-"""Largest exponent in the computation of a rating (no unit). Raised, the rating is no number in
-single precision; lowered, large changes have equal ratings. Fixed by the range of single precision,
-which ends at exp(88)."""
+"""Largest exponent in the smooth approximation of the imbalance by which swaps are rated (no unit).
+Raised, numbers overflow; lowered, large changes of load have equal ratings. Fixed by the range of
+single precision, which ends at exp(88)."""
 FAINTEST = 1e-35
-"""Lower bound of the part of a sum over hosts that one host contributes (no unit). Raised, hosts
-with a mean load seem to matter; lowered, the part is 0 in single precision, and its product with
-exp(STEEPEST) is 0 too. Fixed by the range of single precision."""
+"""Smallest part that one host has in the smooth approximation of the imbalance by which swaps are
+rated. Raised, hosts with a mean load seem to matter; lowered, the part is 0 in single precision,
+and its product with exp(STEEPEST) is 0 too. Fixed by the range of single precision."""
 
 
 class SoftenedMax:
@@ -131,24 +131,24 @@ class SoftenedMax:
 
 
 PARTNERS = 40
-"""Maximum number of partners with which swaps of a host are rated: the most and the least loaded
-hosts, which contribute most to the softened value. Raised, rounds take longer; lowered, more rounds
-are needed. The limit does not apply to a host that only sends instances: moves cost little to rate,
-and the best destination often has a mean load. Not measured."""
+"""Maximum number of hosts with which the swaps of one host are rated in a step of a search, the
+most and the least loaded ones. The limit does not apply to a host that only sends instances: moves
+take little time to rate, and the best destination often has a mean load. Raised, a step takes
+longer; lowered, more steps are needed. Not measured."""
 UNTRIED = 0.4
-"""Largest part of the softened value that hosts without a tried swap may contribute when an
-assignment counts as a local optimum. Raised, assignments are restarted too early; lowered,
-assignments are restarted too late. Not measured."""
+"""Largest share of the imbalance of hosts that were not tried yet with which a candidate plan
+counts as one that no swap improves. The search then replaces it. Raised, candidates are replaced
+too early; lowered, they are replaced too late. Not measured."""
 HOMING = 0.3
-"""Probability that a swap sends the returning instance to its original host. In short plans only
-hosts that send instances make such swaps. Raised, other swaps are tried less often; lowered to 0, a
-search can change the destination of an instance, but cannot send another instance to the same
-destination instead. Not measured."""
+"""Probability that a swap sends the returning instance to its original host, so that it is not
+moved at all. Where a plan has few moves, only swaps of hosts that send instances do this. Raised,
+other swaps are tried less often; lowered to 0, a search cannot replace one moved instance by
+another. Not measured."""
 FIRST_ORDER = 0.7
-"""Probability that the moves of a short plan are rated to first order, by which a move improves a
-host by at most the host's part of the softened value. Raised, the exact change decides less often;
-lowered, plans for many hosts are worse, because the exact change favours the host with the most
-extreme load. Not measured."""
+"""Probability that the moves of a plan with few moves are rated by the slope of the smoothed
+imbalance and not by its exact change. Raised, the exact change decides less often; lowered, plans
+for many hosts are worse, because the exact change favours the host with the most extreme load. Not
+measured."""
 
 
 class Population:

@@ -26,24 +26,23 @@ from kronos_nova.planners.hot_hosts import LEAST_TOGETHER
 from kronos_nova.planners.hot_hosts import Marks
 
 PATIENCE = 2000
-"""Maximum number of sets of instances that are tried to relieve one host, the cheapest first.
-Raised, hosts with many small instances take longer; lowered, the cheapest set is missed more often.
-Chosen because so many sets are enough to prove which three of a hundred instances are the best, and
-most hosts need no more."""
+"""Maximum number of sets of instances, those with the least memory first, that are tried to relieve
+one hot host. Raised, plans for hosts with many small instances take longer; lowered, the set with
+the least memory to copy is missed more often. Chosen because so many sets prove which three of a
+hundred instances are the best, and most hosts need no more."""
 
 
 EXACT_PAIRS = 5000
-"""Maximum number of pairs of instance and host for which an integer program relieves all hot hosts
-together. Raised, larger clusters are relieved at the least cost, and their plans take longer;
-lowered, fewer clusters are relieved at the least cost. Not measured."""
+"""Largest number of pairs of an instance and a host for which an integer program relieves all hot
+hosts together. Raised, more clusters get the best plan, and plans take longer; lowered, fewer
+clusters get the best plan. Not measured."""
 NODES = 20
-"""Maximum number of nodes of the branch and bound of the integer program. Raised, larger programs
-are solved to the end, and plans take longer; lowered, more programs end with an end state that may
-not be the best. Not measured."""
+"""Maximum number of branch-and-bound nodes of the integer program that relieves hot hosts. Raised,
+plans take longer; lowered, more plans are not the best. Not measured."""
 GAP = 1e-4
-"""Part of the worth of the best end state by which the end state of the integer program may be
-worse. Raised, plans copy more memory; lowered, programs take longer. Chosen small because the
-memory to copy is a small part of the worth."""
+"""Part of its value by which the solution of the integer program that relieves hot hosts may be
+worse than the best. Raised, plans copy more memory; lowered, plans take longer. Chosen small
+because the memory to copy is a small part of the value."""
 
 
 class Relieve:

@@ -28,24 +28,24 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.base import one_by_one
 
 LEAST_VARIANCE = 1e-4
-"""Lower bound of the mean square error of a forecast, as the square of a fraction of a host. The
-load of a host is never known to better than a hundredth. Raised, more hosts count as likely to
-become full; lowered, forecasts count as exact. Not measured."""
+"""Lower bound of the mean square error of a forecast of a host's load, as the square of a fraction
+of the host. The load is never known to better than a hundredth. Raised, more hosts count as likely
+to become full; lowered, forecasts count as exact. Not measured."""
 SOURCES = 32
-"""Maximum number of source hosts, those most likely to become full, for which moves are searched.
-Raised, a plan takes longer; lowered, plans with a large budget have fewer moves. Chosen as more
-hosts than a plan with the default budget has moves; not measured."""
+"""Maximum number of hosts, those most likely to become full, off which moves are searched. Raised,
+a plan takes longer; lowered, plans have fewer moves. Chosen as more hosts than a plan with the
+default number of moves has moves; not measured."""
 DESTINATIONS = 64
-"""Maximum number of destinations, the hosts least likely to become full, for which moves are
-searched. Raised, a plan takes longer; lowered, rules exclude all destinations of an instance more
-often. Not measured."""
+"""Maximum number of hosts, those least likely to become full, to which moves are searched. Raised,
+a plan takes longer; lowered, constraints exclude all destinations of an instance more often. Not
+measured."""
 FREE = 1e-6
-"""Lower bound of the price of a move, in expected full hosts, when the ratio of gain to price is
-compared. Raised, cheap moves are compared by their gains alone; lowered to 0, moves without a price
-cannot be compared. Chosen far below the price of any copy."""
+"""Lower bound of the cost of a move, in expected full hosts, when moves are compared by the ratio
+of gain and cost. Raised, moves of low cost are compared by their gains alone; lowered to 0, moves
+without a cost cannot be compared. Chosen far below the cost of any migration."""
 AT_ONCE = 256
-"""Number of moves, the best first, for which the rules are evaluated in one call. Raised, a call
-takes longer; lowered, there are more calls. Not measured."""
+"""Number of moves, the best first, for which the constraints are evaluated in one call. Raised, a
+call takes longer; lowered, there are more calls. Not measured."""
 
 
 def chance(scores: np.ndarray, variances: np.ndarray) -> np.ndarray:

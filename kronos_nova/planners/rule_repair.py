@@ -21,28 +21,27 @@ from kronos_nova.planners.base import StepRecorder
 from kronos_nova.planners.best_move import least_harmful
 
 AT_ONCE = 64
-"""Number of instances whose moves are rated in one step. Raised, a step takes longer although one
-of its first instances may have a move that pays; lowered, there are more steps. Chosen because a
-step takes some milliseconds with 1,000 hosts."""
+"""Number of instances whose moves are rated in one step, when preferences of rules are repaired.
+Raised, a step takes longer although one of its first instances may have a useful move; lowered,
+there are more steps. Chosen because a step takes some milliseconds with 1,000 hosts."""
 
 MOST_PAIRS = 20_000
-"""Maximum product (no unit) of the number of movable instances and the number of hosts for which an
-integer program is tried. Raised, more rules are kept in large clusters that are nearly full;
-lowered, the plans of large clusters take less time. Chosen as some 60 hosts with 5 instances each,
-for which a program takes a second."""
+"""Largest number of pairs of a movable instance and a host for which an integer program repairs
+rules. Raised, more rules are kept in large clusters that are nearly full, and plans take longer;
+lowered, fewer rules are kept there. Chosen as some 60 hosts with 5 instances each, for which a
+program takes a second."""
 
 ROUNDS = (1, 2)
-"""Numbers of rounds of moves in the integer programs that are tried one after the other. Moves of
-the second round can use room that moves of the first round freed. Raised, a plan is found more
+"""Numbers of stages of moves in the integer program that repairs rules, tried one after the other.
+A move of the second stage can use room that the first stage freed. Raised, a plan is found more
 often where hosts are full; lowered, a search without a result ends sooner. Not measured."""
 
 GAP, NODES = 1e-6, 2000
-"""Limits of an integer program: the part of the least cost by which the cost of a solution may be
-higher, and the maximum number of nodes of the branch and bound. Nearly all of the cost is that of
-violated rules. With the part raised, a program ends sooner, and plans copy more memory; lowered, a
-program takes longer. With the number raised, more programs are solved to the end; lowered, more
-programs end with a solution that may not be the best. Chosen so that other values change no plan in
-the clouds of the tests."""
+"""Limits of the integer program that repairs rules: first the part of its cost by which a solution
+may be worse than the best, then the maximum number of branch-and-bound nodes. Nearly all of the
+cost is that of violated rules. With the part raised, plans copy more memory; lowered, plans take
+longer. With the number raised, plans take longer; lowered, more plans are not the best. Chosen so
+that other values change no plan in the clouds of the tests."""
 
 GIVES_WAY = 'makes room for what a rule would have elsewhere'
 

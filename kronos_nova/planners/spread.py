@@ -25,63 +25,62 @@ from kronos_nova.planners.population import End
 from kronos_nova.planners.population import Incumbents
 
 STAIRS = 16
-"""Number of budgets of moves (1, 2, 3 ...) for which searches are made one after the other in a
-tiny cluster. Each search starts from the plans of the searches before, so that a plan for a larger
-budget is never worse than a plan for a smaller one. Raised, tiny clusters take longer; lowered,
-larger budgets may plan worse than smaller ones (``bench budgets``)."""
+"""Numbers of moves (1, 2, 3 ... up to this one) for which plans of a tiny cluster are searched one
+after the other. Each search starts from the plans before, so that a plan with more moves is never
+worse. Raised, plans for tiny clusters take longer; lowered, plans with more moves may be worse than
+those with fewer. Measured by ``bench budgets``."""
 TRIED = 2
-"""Largest budget of moves for which every plan of a tiny cluster is tried. Raised, the number of
-these plans grows exponentially; lowered, a best plan is missed where each of its moves alone makes
-the imbalance worse. Fixed by the number of plans that can be tried in time."""
+"""Largest number of moves for which all possible plans of a tiny cluster are tried. Raised, the
+number of these plans grows exponentially; lowered, the best plan is missed where each of its moves
+alone makes the imbalance worse. Fixed by the number of plans that can be tried in time."""
 STUCK = 1e-3
-"""Largest difference between the combined imbalance after a plan whose moves have an order and that
-of the best end state, at which no shorter plans are searched. Raised, plans for full hosts are
-worse; lowered, these plans take longer for gains that cannot be noticed. Not measured."""
+"""Largest difference of the combined imbalance between the best end state and the best plan, with
+which no other plan is searched. The best end state may be impossible to reach by moves one after
+the other. Raised, plans for full hosts are worse; lowered, they take longer for gains that cannot
+be noticed. Not measured."""
 SLACK = 0.9
-"""Part of the budget of moves that the first shorter plan may use where the moves to the best end
-state have no order. Each further plan may use half of the part before. Raised, fewer moves are left
-to put instances aside; lowered, plans do less than they can. Not measured."""
-SEARCHES = 3
-"""Maximum number of searches for one plan. Each search starts from the end state of the search
-before, with the rest of the budget. Raised, plans for full hosts take longer; lowered, plans for
-full hosts are worse. Not measured."""
-ENDS = 50
-"""Least number of hosts, of the most and of the least loaded ones of each policy, between which
-moves are searched, even for a plan of few moves. Raised, plans for large clusters take longer;
-lowered, the search has no further hosts to improve once the first ones are improved. Not
+"""Part of the permitted moves that the next plan may have, where the moves to the best end state
+cannot be made one after the other. Each further plan may have half as many. Raised, fewer moves are
+left for instances that have to wait on a third host; lowered, plans do less than they can. Not
 measured."""
+SEARCHES = 3
+"""Maximum number of searches for one plan. Each search starts where the moves of the last one end,
+with the moves that are left. Raised, plans for full hosts take longer; lowered, they are worse. Not
+measured."""
+ENDS = 50
+"""Number of hosts, of the most and of the least loaded ones of each policy, between which moves are
+searched even if the plan may have few moves. Raised, plans for large clusters take longer; lowered,
+the search has no further hosts to improve once the first ones are improved. Not measured."""
 EXACT_PAIRS = 1500
-"""Maximum number of pairs of instance and host for which an integer program computes the best end
-state. The program is used where the members of groups are kept apart, or where the moves to the
-best end states have no order. Raised, larger clusters have optimal plans, which take longer;
-lowered, fewer clusters have optimal plans. A thousand pairs take 2 to 4 s of a processor."""
+"""Largest number of pairs of an instance and a host for which an integer program computes the best
+plan. The program is used where a group's members are kept apart, or where the moves to a better end
+state cannot be made one after the other. Raised, plans for larger clusters take longer; lowered,
+fewer clusters get the best plan. Chosen because a thousand pairs take 2 to 4 s of a processor."""
 NODES = 50
-"""Maximum number of nodes of the branch and bound of an integer program. Raised, larger programs
-are solved to the end, and plans take longer; lowered, more programs end with an end state that may
-not be the best. Not measured."""
+"""Maximum number of branch-and-bound nodes of the integer program that computes the best plan.
+Raised, plans take longer; lowered, more plans are not the best. Not measured."""
 ROUNDS = 2, 3, 4
-"""Numbers of rounds of moves in the integer programs that are tried, one after the other, where the
-moves to the best end state have no order. Moves of a later round can use room that moves of an
-earlier round freed. Raised, plans take longer, 1 to 5 s of a processor for each program; lowered,
-plans for full hosts are worse. With at most 3 rounds, one plan of 12 was 9 % worse (``bench
+"""Numbers of stages of moves in the integer program, tried one after the other where the moves to
+the best end state cannot be made one by one. A move of a later stage can use room that an earlier
+stage freed. Raised, plans take longer, 1 to 5 s of a processor for each number; lowered, plans for
+full hosts are worse. Measured: without the last number, one plan of 12 was 9 % worse (``bench
 optimum``)."""
 NEAR = 0.02
-"""Largest part of its cost by which a plan may be worse than the best end state for no program with
-more rounds to be tried. Raised, plans for full clusters take less time and are worse; lowered,
-plans for full clusters take longer and are better. Not measured."""
+"""Part of its cost by which a plan may be worse than the best end state for no program with more
+stages to be tried. Raised, plans for full clusters take less time and are worse; lowered, plans for
+full clusters take longer and are better. Not measured."""
 TIGHT = 0.5
-"""Part of all pairs of instance and host whose move must be possible at the start for the search to
-come before the integer program. Raised, the program comes first more often, which takes longer
-where the search is as good; lowered, plans that the search does not find are missed more often. Not
-measured."""
+"""Share of all moves (pairs of an instance and a host) that must be possible at first for the
+search to come before the integer program. Raised, the program comes first in more clusters, which
+takes longer where the search finds equally good plans; lowered, plans that the search does not find
+are missed more often. Not measured."""
 GAP = 1e-3
-"""Part of the remaining imbalance by which the end state of an integer program may be worse than
-the best. Raised, programs end sooner with worse plans; lowered, programs take longer. Not
-measured."""
+"""Part of the remaining imbalance by which the solution of the integer program may be worse than
+the best. Raised, plans take less time and are worse; lowered, plans take longer. Not measured."""
 TRIED_WHEN_LATE = 8
-"""Number of end states for whose moves an order is searched even after the deadline, as long as
-none of them has an order. Raised, cycles exceed their deadline by more; lowered, late cycles plan
-nothing. Not measured."""
+"""Number of end states for which an order of the moves is searched even after the time limit, as
+long as none was found. Raised, evaluations exceed their time limit by more; lowered, evaluations
+that are late plan nothing. Not measured."""
 
 
 class Spread:

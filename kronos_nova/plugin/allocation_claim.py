@@ -21,9 +21,10 @@ from kronos_nova.plugin.candidates import Candidate
 LOG = logging.getLogger(__name__)
 
 CANDIDATES_TO_TRY = 5
-"""Maximum number of allocation candidates of a host that are tried. Raised, a full host takes
-longer to refuse; lowered, a provider that was taken a moment ago makes a host seem full. More than
-a few failures in a row mean that the host is full; not measured."""
+"""Maximum number of allocation candidates of a destination host that are claimed in placement one
+after the other until one succeeds. Raised, a full host takes longer to refuse; lowered, a host
+seems full because a resource provider was taken a moment ago. Chosen because more than a few
+failures in a row mean that the host is full; not measured."""
 
 
 class AllocationClaim:

@@ -13,8 +13,8 @@ from nova.db.main import models
 from kronos_nova.plugin import nova_tables
 
 PAGE = 1000
-"""Maximum number of instances in one query. Raised, a process takes more memory; lowered, a cell
-takes more queries. Not measured."""
+"""Maximum number of instances that one query of an audit reads. Raised, a process takes more
+memory; lowered, there are more queries. Not measured."""
 
 IMAGE = 'image_'
 """Prefix of the keys of an instance's system metadata that keep its image."""

@@ -11,9 +11,9 @@ from oslo_log import log as logging
 LOG = logging.getLogger(__name__)
 
 PATIENCE = 5
-"""Seconds that all cells together have to answer. Raised, the worker that waits may count as dead
-(:mod:`kronos_nova.plugin.reconciling`); lowered, a slow cell counts as unreachable. Chosen well
-below the time for which Nova itself tries to connect, which is more than a minute."""
+"""Seconds that the databases of all cells together have to answer. Raised, a worker that waits may
+count as dead to other workers; lowered, a slow cell is left out. Chosen well below the time for
+which Nova itself tries to connect, which is more than a minute."""
 
 USER_ID = 'kronos'
 """The user of Kronos' migrations in Nova's records. A migration record without a user and a project

@@ -23,8 +23,9 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 ORPHANS_SPACING_SECONDS = 60
-"""Seconds between two searches for claims without an instance. Raised, such a claim keeps its room
-longer; lowered, nova-compute works more. Chosen as the default spacing of Nova's periodic tasks."""
+"""Seconds between two searches of nova-compute for claims whose instance no longer exists. Raised,
+such a claim keeps resources of the host reserved for longer; lowered, nova-compute works more.
+Chosen as the default spacing of Nova's periodic tasks."""
 
 _TRACKER = 'nova.compute.resource_tracker:ResourceTracker'
 _MANAGER = 'nova.compute.manager:ComputeManager'

@@ -50,17 +50,18 @@ def main(argv=None):
 
 
 REST_TIME = 5
-"""Seconds by which a cycle may be prolonged by pauses between its statements. Raised, cycles take
-longer; lowered, RPCs of the same nova-conductor wait longer. Not measured."""
+"""Maximum seconds that an evaluation spends in pauses between its database queries. Raised,
+evaluations take longer; lowered, RPCs of the same nova-conductor wait longer. Not measured."""
 
 
 PATIENCE = 30
-"""Seconds that cells have to answer a cycle. Raised, a dead cell delays a cycle for longer;
-lowered, this process of low priority reports databases as slow where it is slow itself. Not
-measured."""
+"""Seconds that the databases of cells have to answer an evaluation. Raised, a cell that is down
+delays the evaluation for longer; lowered, this process of low priority reports databases as slow
+when it is slow itself. Not measured."""
 SHORT_PATIENCE = 5
-"""Seconds that cells have to answer a command. Raised, a person waits longer for a dead cell;
-lowered, a slow cell counts as unreachable. Not measured."""
+"""Seconds that the databases of cells have to answer an evaluation after one in which a cell did
+not answer. Raised, a cell that stays down delays each evaluation for longer; lowered, a slow cell
+is left out again. Not measured."""
 
 
 def make_sources():

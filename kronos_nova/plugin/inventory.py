@@ -41,8 +41,9 @@ from kronos_nova.plugin import server_facts
 LOG = logging.getLogger(__name__)
 
 SHORT_PATIENCE = 1
-"""Seconds that cells have to answer an optional query. Raised, a dead cell delays more; lowered, a
-slow cell counts as unreachable. Not measured."""
+"""Seconds that the databases of cells have to answer after a cell did not answer, or for an
+optional query. Raised, a cell that is down delays each evaluation for longer; lowered, a slow cell
+is left out. Not measured."""
 
 
 class HostRecords(NamedTuple):

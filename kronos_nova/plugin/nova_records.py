@@ -32,8 +32,8 @@ from kronos_nova.plugin import requested_resources
 LOG = logging.getLogger(__name__)
 
 CHUNK = 500
-"""Maximum number of uuids in one query. Raised, statements become too long for a database to
-optimise; lowered, there are more statements. Not measured."""
+"""Maximum number of instance uuids in one database query. Raised, queries become too long for a
+database to optimise; lowered, there are more queries. Not measured."""
 
 RECENT = datetime.timedelta(days=1)
 """Age up to which ended migrations are read. Older ones need not be read: they have no allocations,

@@ -41,22 +41,22 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 NODES = 200
-"""Maximum number of compute nodes in one statement. Raised, a statement takes the database longer;
-lowered, there are more statements. Not measured."""
+"""Maximum number of compute nodes that one query reads from Nova's database. Raised, a query takes
+the database longer; lowered, there are more queries. Not measured."""
 
 HOSTS = 5
-"""Maximum number of hosts whose instances one statement reads. Raised, RPCs of the same
-nova-conductor wait longer; lowered, there are more statements. Chosen because the one or two
+"""Maximum number of hosts whose instances one query reads from Nova's database. Raised, RPCs of the
+same nova-conductor wait longer; lowered, there are more queries. Chosen because the one or two
 hundred instances of so many hosts take a hundredth of a second."""
 
 METADATA_HOSTS = 25
-"""Maximum number of hosts whose metadata one statement reads. Raised, RPCs of the same
-nova-conductor wait longer; lowered, there are more statements. Few instances have keys of Kronos;
-not measured."""
+"""Maximum number of hosts whose instances' metadata one query reads from Nova's database. Few
+instances have metadata keys of Kronos. Raised, RPCs of the same nova-conductor wait longer;
+lowered, there are more queries. Not measured."""
 
 MEMBERS = 1000
-"""Maximum number of instances in one statement. Raised, a statement takes the database longer;
-lowered, there are more statements. Not measured."""
+"""Maximum number of instances whose image properties or names one query reads from Nova's database.
+Raised, a query takes the database longer; lowered, there are more queries. Not measured."""
 
 HELD_DEVICES = fields.PciDeviceStatus.CLAIMED, fields.PciDeviceStatus.ALLOCATED
 """Statuses of PCI devices that an instance has."""

@@ -7,7 +7,7 @@ from nova import exception as nova_exception
 from kronos_nova.executor import outages
 
 CODE = 503
-"""Code of the instance fault (no unit) that Nova keeps for a live migration which an outage ended.
+"""Fault code of an instance (no unit) whose live migration failed because a service did not answer.
 Fixed by HTTP's status for an unavailable service."""
 
 OUTAGES = (

@@ -11,25 +11,29 @@ from kronos_nova.placement import reconcile
 from kronos_nova.plugin import nova_records
 
 BEAT_SECONDS = 5
-"""Seconds between two calls of :meth:`Reconciling.tick`. Raised, a worker that died is noticed
-later; lowered, the database has more writes. Not measured."""
+"""Seconds between two heartbeats of a nova-conductor worker, which also repairs allocations that
+moves left behind. Raised, other workers notice later that it has died; lowered, the database has
+more writes. Not measured."""
 SILENCE_SECONDS = 20
-"""Seconds without a heartbeat of its own after which a worker assumes that all workers were
-delayed. Raised, workers that were delayed count as dead; lowered, a tick that is a little late
-counts as a delay. Chosen as several times :data:`BEAT_SECONDS`."""
+"""Seconds without a heartbeat of its own after which a nova-conductor worker assumes that all
+workers were delayed. It then waits before it treats others as dead. Raised, workers that were only
+delayed count as dead; lowered, the worker waits although one heartbeat was only a little late.
+Chosen as several times :data:`BEAT_SECONDS`."""
 LEASE_SECONDS = 60
-"""Seconds for which other workers leave the reconciling to a silent worker. Raised, another worker
-takes over later; lowered, two workers reconcile at once. Not measured."""
+"""Seconds for which one nova-conductor worker alone has the right to repair allocations; it renews
+this right. Raised, another worker takes over later after a crash; lowered, two workers may repair
+at the same time. Not measured."""
 BUDGET_SECONDS = 0.5
-"""Maximum seconds of one tick. Raised, RPCs wait longer and a worker may count as dead; lowered,
-reconciling takes longer. Chosen as a tenth of :data:`BEAT_SECONDS`."""
+"""Maximum seconds for which a nova-conductor worker repairs allocations between two heartbeats.
+Raised, RPCs wait longer and the worker may count as dead; lowered, allocations are repaired later.
+Chosen as a tenth of :data:`BEAT_SECONDS`."""
 PAUSE_SECONDS = 0.005
-"""Seconds between two instances, in which other threads run. Raised, reconciling takes longer;
-lowered, RPCs wait longer. Not measured."""
+"""Seconds of the pause after each instance whose allocations were compared, in which nova-conductor
+handles RPCs. Raised, allocations are repaired later; lowered, RPCs wait longer. Not measured."""
 OVERLAP_SECONDS = 300
-"""Seconds by which the time that one run examines overlaps that of the last run. Raised, more
-instances are examined twice; lowered, a migration may be missed where clocks differ. Not
-measured."""
+"""Seconds by which the search for recently changed instances reaches back beyond the last search,
+and beyond the option for new changes (``grace``). Raised, more instances are examined twice;
+lowered, a migration may be missed where clocks differ. Not measured."""
 
 
 class Reconciling:

@@ -16,9 +16,9 @@ from kronos_nova.plugin import inventory
 LOG = logging.getLogger(__name__)
 
 MOST = 20
-"""Maximum number of open requests for room for servers that found no host. Raised, there are
-requests for more flavors and projects, and the table has more rows; lowered, fewer flavors and
-projects have a request. Not measured: the limit keeps a full cloud from filling the table."""
+"""Maximum number of open requests for room that Kronos makes when Nova finds no host for new
+servers, one for each flavor and project. Raised, a full cloud fills the table of requests; lowered,
+room is made for fewer flavors and projects. Not measured."""
 
 
 def note(database, request_spec, hold_seconds):

@@ -23,13 +23,14 @@ from kronos_nova.objects.movability import Devices
 LOG = logging.getLogger(__name__)
 
 MEMBERS = 200
-"""Maximum number of instances in one statement. Raised, a statement takes the database longer;
-lowered, there are more statements. Chosen because a few hundred take a hundredth of a second."""
+"""Maximum number of instances whose devices and ports one query reads from Nova's database. Raised,
+a query takes the database longer; lowered, there are more queries. Chosen because a few hundred
+take a hundredth of a second."""
 
 READ_ALL_EVERY = 20
-"""Number of readings of a cell after which the facts of an instance are read again, although its
-record has not changed. Raised, a new share or port is seen later; lowered, readings take longer.
-Not measured."""
+"""Number of evaluations after which the devices and ports of an instance are read again, although
+its record has not changed. Raised, a new share or port is seen later; lowered, evaluations take
+longer. Not measured."""
 
 PORT_TYPES = frozenset((*ACCELERATOR_PORTS, VDPA_PORT))
 

@@ -16,7 +16,7 @@ import warnings
 from kronos_nova.engine import gc_tuning
 
 IMPORTS_EVENTLET = 33
-"""Release of Nova (no unit): the last one that imports eventlet when it runs in threads. Fixed by
+"""Last release of Nova (no unit) that imports eventlet although it runs in native threads. Fixed by
 Nova."""
 
 

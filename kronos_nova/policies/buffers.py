@@ -7,11 +7,12 @@ from typing import Annotated
 import pydantic
 
 MOST_BUFFERS = 50
-"""Maximum number of buffers in a file. Raised, a file can make each evaluation longer; lowered, a
-large cloud cannot have a buffer for each aggregate and flavor. Not measured."""
+"""Maximum number of buffers (room that is always kept free for new servers) in a policies file.
+Raised, a file can make each evaluation longer; lowered, a large cloud cannot have a buffer for each
+aggregate and flavor. Not measured."""
 MOST_NAME = 100
-"""Maximum number of characters of a buffer's name. Raised, lines of reports are longer; lowered,
-names say less. Not measured."""
+"""Maximum number of characters of the name of a buffer in a policies file. Raised, lines of reports
+are longer; lowered, names say less. Not measured."""
 PERCENT = re.compile(r'(\d{1,3})%')
 
 

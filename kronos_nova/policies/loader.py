@@ -15,20 +15,21 @@ from kronos_nova import exception
 from kronos_nova.policies import models
 
 MAX_BYTES = 1 << 18
-"""Maximum bytes of a policies file. Raised, a faulty file takes longer; lowered, the files of large
-clouds are refused. Chosen because PyYAML takes 20 s of a processor for a megabyte of short
+"""Maximum bytes of a policies file. Raised, a faulty file takes longer to read; lowered, the files
+of large clouds are refused. Chosen because PyYAML takes 20 s of a processor for a megabyte of short
 values."""
 
 MOST_POLICIES = 100
 """Maximum number of policies in a file. Raised, each evaluation may take longer; lowered, the files
 of some clouds are refused. Chosen as far more than the metrics of a host."""
 MOST_PROBLEMS = 50
-"""Maximum number of problems of a policies file that one error names. Raised, the error fills a
-screen; lowered, an operator corrects a file in more steps. Not measured."""
+"""Maximum number of problems of a policies file that one error lists; the others are only counted.
+Raised, the error fills a screen; lowered, an operator corrects a file in more steps. Not
+measured."""
 
 _LONGEST_NAME = 63
-"""Maximum number of characters of a name in a message. Raised, messages are longer; lowered, long
-names are cut. Not measured."""
+"""Maximum number of characters that an error quotes of a name or key in a policies file. Raised,
+messages are longer; lowered, long names are cut. Not measured."""
 
 
 class _Loader(yaml.SafeLoader):

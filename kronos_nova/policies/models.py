@@ -15,14 +15,15 @@ from kronos_nova.policies.rules import OperatorRule
 from kronos_nova.policies.rules import repeated_names
 
 WEIGHT_TOLERANCE = 1e-6
-"""Largest difference of the sum of weights from 1 (no unit) that is accepted. Raised, weights that
-do not add up pass; lowered, weights such as three thirds are refused. Not measured."""
+"""Largest difference from 1 that is accepted for the sum of the policies' weights (no unit).
+Raised, weights that do not add up are accepted; lowered, weights such as three thirds are refused.
+Not measured."""
 _LARGEST = 10**9
-"""Largest whole number (no unit) that is summed up as a weight. Fixed: larger ones are no exact
-floats; weights above 1 are refused anyway."""
+"""Largest whole number (no unit) that is added up as a weight of a policy. Fixed: larger numbers
+are not exact as floats, and weights above 1 are refused anyway."""
 _ROUNDING = 1e-9
-"""Number that is added to a number of hosts, as a part of one host, before the number is rounded
-down. Fixed by the rounding errors of float64."""
+"""Part of a host that is added to a computed number of hosts before it is rounded down to a whole
+number. Fixed by the rounding errors of float64."""
 
 LABEL = r'^[a-zA-Z_][a-zA-Z0-9_]*$'
 
@@ -43,7 +44,7 @@ def _query(default: Any = ..., /, *, about: str) -> Any:
 
 
 LONGEST_HORIZON = 12
-"""Largest number of hours that a policy may look ahead. Raised, a forecast takes more memory;
+"""Maximum number of hours that a policy may look ahead. Raised, a forecast takes more memory;
 lowered, a forecast does not reach over a night. Chosen because no plan looks further ahead."""
 
 

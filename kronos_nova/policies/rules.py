@@ -15,21 +15,22 @@ from kronos_nova.objects.snapshot import OWN_METADATA
 from kronos_nova.policies import windows
 
 MOST_RULES = 500
-"""Maximum number of rules in a file. Raised, a file can make each evaluation longer; lowered, a
-large cloud cannot have all of its rules. Chosen as more than twice the 200 that ``bench rules``
-measures."""
+"""Maximum number of rules (on which hosts servers may be) in a policies file. Raised, a file can
+make each evaluation longer; lowered, a large cloud cannot have all of its rules. Chosen as more
+than twice the 200 that ``bench rules`` measures."""
 
 HOST = 'host'
 """The lowest level of failure domains, at which every host is a domain."""
 
 DEFAULT_COST = 0.02
-"""Cost of violating a preference for one server, in combined imbalance (no unit), where the rule
-has none. Raised, the rule is kept at the price of a larger imbalance; lowered, it is violated for
-less gain. Chosen as the default of ``soft_group_cost``."""
+"""Cost of one server on a host where a rule prefers not to have it, in combined imbalance (no
+unit). It applies to rules without a cost of their own. Raised, the rule is kept at the price of a
+larger imbalance; lowered, it is violated for less gain. Chosen as the default of
+``soft_group_cost``."""
 
 MOST_NAMES = 10_000
 """Maximum number of names in one key of a rule. Raised, a file may take longer to read; lowered, a
-rule cannot name all of its servers. Chosen as more than the uuids that a policies file can hold."""
+rule cannot name all of its servers. Chosen as more than the uuids that fit into a policies file."""
 
 
 def _as_list(value: Any) -> Any:

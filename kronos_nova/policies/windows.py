@@ -25,19 +25,19 @@ EVERY = '*'
 FORM = 'AGGREGATE; CRON; MINUTES[; TIME ZONE]'
 
 LONGEST_MINUTES = 31 * 24 * 60
-"""Maximum minutes of a window. Fixed: a window of more than a month is always open."""
+"""Maximum minutes of a maintenance window. Fixed: a window of more than a month is always open."""
 
 # Fields of a cron expression that are accepted. croniter would accept more than cron does, such as
 # random times.
 _FIELD = re.compile(r'[0-9*/,#L?-]+|[a-z0-9,*/-]{1,60}', re.ASCII | re.IGNORECASE)
 _RANDOM = re.compile(r'(^|,)[hr](\W|$)', re.ASCII | re.IGNORECASE)
 _LONGEST_CRON = 200
-"""Maximum number of characters of a cron expression. Raised, a faulty line fills a message;
-lowered, long lists are refused. Not measured."""
+"""Maximum number of characters of the cron expression of a maintenance window. Raised, a faulty
+line fills a message; lowered, long lists of times are refused. Not measured."""
 
 _YEARS = 9
-"""Number of years within which a cron expression must match once. Fixed: two leap days are up to
-eight years apart."""
+"""Number of years within which the cron expression of a maintenance window must match once. Fixed:
+two leap days are up to eight years apart."""
 _BEFORE = datetime.datetime(2024, 1, 1)
 
 # No clock change is larger than this.
@@ -45,7 +45,8 @@ _CLOCK_CHANGE = datetime.timedelta(hours=3)
 _AROUND = datetime.timedelta(days=1)
 _SECOND = datetime.timedelta(seconds=1)
 _YEAR_OF_DAYS = 400
-"""Number of days that are searched for an open window. Fixed: more than a year."""
+"""Number of days that are searched for changes of a time zone's clock, such as daylight saving
+time. Fixed: more than a year."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

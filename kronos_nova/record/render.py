@@ -17,12 +17,12 @@ from kronos_nova.objects.plan import CycleReport
 from kronos_nova.room.whatif import Changed
 
 FORMAT = 1
-"""Version of the JSON output (no unit). Fixed: a new number is set when a key changes its
-meaning."""
+"""Version of the JSON output of a replay (no unit). Fixed: a new number is set only when a key
+changes its meaning."""
 
 LONGEST = 2000
-"""Maximum number of characters of text from a snapshot in a cell or line. Raised, such text can
-fill a screen; lowered, names are cut off. Not measured."""
+"""Maximum number of characters of a text from a recorded snapshot in a table. Raised, such a text
+can fill a screen; lowered, names are cut off. Not measured."""
 
 
 class Replayed(NamedTuple):

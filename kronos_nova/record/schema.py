@@ -10,11 +10,11 @@ from typing import Literal
 import pydantic
 
 FORMAT = 3
-"""Format of new snapshots (no unit). Fixed: a new number is set when older programs cannot read a
-snapshot."""
+"""Version of the format of recorded snapshots (no unit). Fixed: a new number is set when older
+programs cannot read a snapshot."""
 WITHOUT_OPTIONS = 2
-"""Format (no unit) of a new snapshot that has nothing that format 3 added, so that older programs
-can read it. Fixed by those programs, which do not know format 3."""
+"""Version of the format of a recorded snapshot (no unit) that has nothing that format 3 added.
+Older programs can read it. Fixed by those programs, which do not know format 3."""
 ADDED = {'hosts': ('domains', 'traits', 'cpu', 'hypervisor_version', 'cells', 'pools'),
          'instances': ('flavor', 'image', 'tags', 'live', 'requires', 'cells', 'devices')}
 """{table of the inventory: keys of its rows that format 3 added}"""

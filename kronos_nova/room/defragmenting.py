@@ -22,9 +22,9 @@ from kronos_nova.room.slots import SlotCounter
 from kronos_nova.room.slots import Slots
 
 PER_MOVE = 2
-"""Number of additional slots that the integer program looks for, for each move of the budget.
-Raised, the program takes longer; lowered, moves that make several slots are missed. Chosen because
-few moves make more than two slots; not measured."""
+"""Number of additional servers for which the integer program looks for room, for each move that the
+plan may have. Raised, plans take longer; lowered, moves that make room for several servers are
+missed. Chosen because few moves make room for more than two; not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

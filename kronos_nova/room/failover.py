@@ -46,18 +46,20 @@ EVACUATED = frozenset(('ACTIVE', 'SHUTOFF', 'ERROR'))
 """Statuses of the servers that Nova evacuates (``nova.compute.api.API.evacuate``)."""
 
 NODES = 2_000
-"""Maximum number of nodes of the branch and bound of one integer program. Raised, judging a full
-cloud takes longer; lowered, more verdicts are :data:`NOT_FOUND`. Not measured."""
+"""Maximum number of branch-and-bound nodes of the integer program that checks whether the servers
+of a lost host can restart. Raised, the check of a full cloud takes longer; lowered, more checks end
+without a result. Not measured."""
 SECONDS = 10.0
-"""Maximum seconds of one integer program on an idle machine, for models with slow nodes. Raised,
-these models are decided more often; lowered, more verdicts are :data:`NOT_FOUND`. Other programs
-are limited by :data:`NODES` first."""
+"""Maximum seconds of the integer program that checks whether the servers of a lost host can
+restart, on an idle machine. It limits checks whose branch-and-bound nodes are slow. Raised, more of
+these checks have a result; lowered, more end without one. Not measured: other checks are limited by
+:data:`NODES` first."""
 
 
 CUTS = 8
-"""Maximum number of placements that are tried where Nova would choose other NUMA cells than the
-integer program. Raised, judging takes longer where cells are nearly full; lowered, more verdicts
-are :data:`NOT_FOUND` there. Not measured."""
+"""Maximum number of solutions that are tried to restart servers, where Nova would choose other NUMA
+cells than the integer program. Raised, a check takes longer where cells are nearly full; lowered,
+more checks end without a result there. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

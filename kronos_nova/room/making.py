@@ -26,8 +26,8 @@ from kronos_nova.room import shapes
 from kronos_nova.room import whole
 
 MOVES = 100_000
-"""Maximum number of moves of a plan that makes room, which stands for no limit. Fixed: more than a
-search finds within the time limit of a plan."""
+"""Maximum number of moves of a plan that makes room for new servers. Fixed: more than a search
+finds within its time limit, so that there is no limit in effect."""
 CUT = 'the time limit of a plan was over before a place was found; there may be one'
 
 

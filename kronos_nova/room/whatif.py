@@ -28,9 +28,9 @@ BOOTED = re.compile(r'([0-9]{1,4}):(.+)')
 RATIO = re.compile(r'([A-Z0-9_]+)=([0-9]{1,6}(?:\.[0-9]{1,6})?)')
 
 MOST_NEW = 10_000
-"""Maximum number of new hosts, and of new servers, in one request. Raised, a request takes more
-memory and time; lowered, extensions of large clouds cannot be tried. Chosen as one more than the
-largest number of four digits."""
+"""Maximum number of new hosts, or of new servers, that a request may add to a hypothetical cloud.
+Raised, a request takes more memory and time; lowered, extensions of large clouds cannot be tried.
+Chosen as one more than the largest number of four digits."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,9 +15,9 @@ from kronos_nova import exception
 from kronos_nova.services.context import Context
 
 TEXT_CHARACTERS = 1000
-"""Maximum number of characters of a text in a request. Raised, tables and logs have longer lines;
-lowered, reasons are cut. Chosen as the limit of ``Reason`` in the contract, which a longer text
-would exceed."""
+"""Maximum number of characters of a text in a request to the API. Raised, tables and logs have
+longer lines; lowered, the reasons that operators give are cut. Chosen as the limit of reasons in
+the API's schema."""
 
 MODULES = {'status': 'status', 'aggregates': 'status', 'hosts': 'hosts', 'plans': 'plans',
            'moves': 'moves', 'servers': 'servers', 'automation': 'automation',

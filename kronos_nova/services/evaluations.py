@@ -15,8 +15,9 @@ from kronos_nova.services import plans as plan_service
 from kronos_nova.services.context import Context
 
 MOST_POINTS = 480
-"""Maximum number of points in the history of an aggregate's load. Raised, answers are larger;
-lowered, short peaks seem longer. Chosen as one point for every other pixel of a wide drawing."""
+"""Maximum number of points in the chart of an aggregate's imbalance over time. Raised, responses
+are larger; lowered, short peaks seem longer. Chosen as one point for every other pixel of a wide
+chart."""
 
 
 def show(context: Context, request: OneAggregate) -> contract.Evaluation:

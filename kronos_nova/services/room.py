@@ -40,9 +40,9 @@ HISTORY = datetime.timedelta(days=28)
 """Time whose slots are used for a trend. Raised, a change of the trend is seen later; lowered,
 single weeks count more. Chosen because four weeks have every weekday equally often."""
 RELEASES = 10
-"""Maximum number of attempts to release held room whose state changes during the attempt. Raised, a
-command may take longer; lowered, a command fails where an attempt would succeed. Chosen because an
-evaluation changes the state only a few times."""
+"""Maximum number of attempts to give back room that is kept for new servers, while evaluations
+change its state. Raised, a command may take longer; lowered, a command fails where another attempt
+would succeed. Chosen because an evaluation changes the state only a few times."""
 
 
 def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capacity:

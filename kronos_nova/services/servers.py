@@ -17,8 +17,9 @@ from kronos_nova.services import plans as plan_service
 from kronos_nova.services.context import Context
 
 MOST_MOVES = 20
-"""Maximum number of past moves in an explanation. Raised, the page is longer; lowered, it is harder
-to see that a server is moved too often. Chosen so that a screen shows them."""
+"""Maximum number of past moves that the explanation of a server lists. Raised, the explanation is
+longer; lowered, it is harder to see that a server is moved too often. Chosen so that they fit on a
+screen."""
 
 
 def list_servers(context: Context, request: contract.ListServers) -> contract.Servers:

@@ -34,19 +34,20 @@ CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 120
-"""Seconds for which the state of a guest is read again after a failure. Raised, its migration stays
-open longer; lowered, a restart of libvirtd, which takes seconds, leaves the migration failed. Not
-measured."""
+"""Seconds for which queries of a guest's state are repeated while they fail, after a live migration
+broke off. Raised, the migration stays open longer; lowered, a restart of libvirtd, which takes
+seconds, leaves the migration failed. Not measured."""
 SETTLING_SECONDS = 60
-"""Seconds until libvirt at the destination has seen that the source is gone. Raised, a migration is
-repaired later; lowered, a guest in transfer counts as running. Fixed by libvirt's keepalive."""
+"""Seconds to wait while a guest is paused at the destination after a live migration broke off,
+until libvirt there has noticed the end. Raised, the migration is settled later; lowered, it is
+settled by a state that libvirt still changes. Fixed by the keepalive of libvirt's connections."""
 COPY_SECONDS = 3600
-"""Seconds that the copy of the remaining pages of a guest may take. Raised, a hung copy is reported
-later; lowered, the copy of a large guest counts as hung. Chosen as one pass over the memory of a
-large guest."""
+"""Seconds that copying the remaining memory of a guest may take that runs at the destination
+already (post-copy). Raised, a copy that hangs is reported later; lowered, the copy of a large guest
+counts as hung. Chosen as one pass over the memory of a large guest."""
 INTERVAL_SECONDS = 0.5
-"""Seconds between two queries of a guest's state. Raised, a repair ends later; lowered, libvirt has
-more queries. Not measured."""
+"""Seconds between two queries of a guest's state after a live migration broke off. Raised, the
+migration is settled later; lowered, libvirt has more queries. Not measured."""
 
 # Compared by name, because there are compute hosts without libvirt.
 LIBVIRT_ERROR = 'libvirtError'

@@ -15,12 +15,14 @@ NAMESPACE = 'kronos_guests'
 VERSION = '1.0'
 
 TIMEOUT_SECONDS = 10
-"""Seconds that a nova-compute has to answer. Raised, a guest may be without network for longer;
-lowered, a busy nova-compute counts as failed. Not measured."""
+"""Seconds that a nova-compute has to report the power state of a guest on its host. Raised, a guest
+whose migration broke off may be without network for longer; lowered, a busy nova-compute counts as
+failed. Not measured."""
 
 JOBS = (1, 2)
-"""Types of a job (no unit): libvirt's VIR_DOMAIN_JOB_BOUNDED and _UNBOUNDED. Fixed by libvirt,
-which cannot be imported here: there are compute hosts without it."""
+"""Types of a libvirt job (no unit) that mean that a guest is still copied: VIR_DOMAIN_JOB_BOUNDED
+(1) and VIR_DOMAIN_JOB_UNBOUNDED (2). Fixed by libvirt, which cannot be imported here: there are
+compute hosts without it."""
 
 
 class GuestStateEndpoint:
