@@ -16,9 +16,9 @@ LOG = logging.getLogger(__name__)
 
 
 MOST_KINDS = 10_000
-"""Maximum number of kinds of instances (equal flavor, image and ports) whose requested resources
-are kept in memory. Raised, a process takes more memory; lowered, the resources are computed again
-more often. Not measured."""
+"""Maximum number of kinds of instances (equal flavor and image) whose requested resources are kept
+in memory. Raised, a process takes more memory; lowered, the resources are computed again more
+often. Not measured."""
 
 
 UNREADABLE = (nova_exception.NovaException, AttributeError, LookupError, TypeError, ValueError)
