@@ -77,8 +77,8 @@ def _add_routes(application, services, enforcer, turns):
 
 
 class _OwnContext:
-    """Gives each request a new context. Otherwise a thread would keep the context of its last
-    request, and log it with messages about the next request."""
+    """A middleware that gives each request a new context. Otherwise a thread would keep the context
+    of its last request, and log it with messages about the next request."""
 
     def __init__(self, application, _conf):
         self._application = application
@@ -98,8 +98,8 @@ def _authenticated(application, conf):
 
 
 class Keystone(auth_token.AuthProtocol):
-    """Validates the tokens of requests. Whether a request needs a token is decided by the
-    application, not here.
+    """A middleware that validates the tokens of requests. Whether a request needs a token is
+    decided by the application, not here.
 
     With a delayed decision, keystonemiddleware reports every token as invalid while keystone does
     not answer, so that people would throw away valid tokens. This class reports the outage instead.
@@ -121,8 +121,8 @@ def _as_it_is(_request, _response, error, _params):
 
 
 class BodyLimit:
-    """Refuses a body that is larger than ``[oslo_middleware] max_request_body_size``, with a JSON
-    error; oslo's own middleware answers in plain text."""
+    """A middleware that refuses a body larger than ``[oslo_middleware] max_request_body_size``,
+    with a JSON error; oslo's own middleware answers in plain text."""
 
     def __init__(self, conf):
         for group, options in middleware_opts.list_opts_sizelimit():
@@ -138,7 +138,7 @@ class BodyLimit:
 
 
 class Microversion:
-    """Negotiates the microversion and reports it in the response."""
+    """A middleware that negotiates the microversion and reports it in the response."""
 
     def process_request(self, request, response):
         response.append_header('Vary', microversion_parse.STANDARD_HEADER)
@@ -156,7 +156,8 @@ class Microversion:
 
 
 class Authentication:
-    """Refuses requests without a valid token of keystone, except for public resources."""
+    """A middleware that refuses requests without a valid token of keystone, except for public
+    resources."""
 
     def process_resource(self, request, _response, resource, _params):
         if getattr(resource, 'is_public', False):

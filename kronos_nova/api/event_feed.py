@@ -91,7 +91,7 @@ class Source(Protocol):
 
 
 class Feed:
-    """Reads events and passes them to any number of listeners.
+    """A reader of events that passes them to any number of listeners.
 
     :param utcnow: returns the time
     :param most_listeners: maximum number of listeners at a time

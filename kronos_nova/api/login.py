@@ -75,8 +75,8 @@ class Token(Response):
 
 
 class WrongPasswords:
-    """Counts wrong passwords by user and address. A count is dropped some time after the last wrong
-    password.
+    """Counters of wrong passwords by user and address. A count is dropped some time after the last
+    wrong password.
 
     :param clock: returns seconds of a monotonic clock
     """

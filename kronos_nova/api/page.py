@@ -28,7 +28,7 @@ FOR_ALL = {
 
 
 class Protection:
-    """Adds headers by which browsers protect their users."""
+    """A middleware that adds headers by which browsers protect their users."""
 
     def process_response(self, _request, response, _resource, _succeeded):
         for name, value in FOR_ALL.items():

@@ -13,8 +13,9 @@ _ENCODED = re.compile('%2f', re.IGNORECASE)
 
 
 class Slashes:
-    """Distinguishes an encoded slash, which is part of a name, from a slash between names. WSGI's
-own path has both decoded; the path as it was sent is in a variable that every server adds.
+    """A middleware that distinguishes an encoded slash, which is part of a name, from a slash
+    between names. WSGI's own path has both decoded; the path as it was sent is in a variable that
+    every server adds.
     """
 
     def process_request(self, request, _response):

@@ -208,7 +208,8 @@ class Document:
 
 
 class Healthcheck:
-    """Reports to load balancers that this process answers. Nothing else is checked."""
+    """The resource that reports to load balancers that this process answers. Nothing else is
+    checked."""
 
     is_public = True
 

@@ -10,7 +10,7 @@ NAMESPACE = 'kronos_nova.claim_stores'
 
 
 class ClaimStore(Protocol):
-    """Stores the claims of one compute host. Not thread safe: the caller holds its own lock.
+    """A store of the claims of one compute host. Not thread safe: the caller holds its own lock.
 
     A driver is called with ``conf`` (the configuration), ``host`` (the compute host's name) and
     ``call``. ``call(method, **kwargs)`` calls the conductor and returns its answer, or raises

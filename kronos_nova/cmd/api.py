@@ -137,8 +137,8 @@ def serve(made, conf):
 
 
 class AdmissionLimit:
-    """Refuses requests while as many as ``most`` are in progress. Each may wait for keystone, whose
-    time limit is longer than that of a load balancer's health check."""
+    """A middleware that refuses requests while as many as ``most`` are in progress. Each may wait
+    for keystone, whose time limit is longer than that of a load balancer's health check."""
 
     def __init__(self, application, most: int):
         self._application = application

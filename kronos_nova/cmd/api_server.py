@@ -111,8 +111,8 @@ class Channel(channel.HTTPChannel):
 
 
 class Server(server.TcpWSGIServer):
-    """Accepts every connection, and closes those whose clients send requests or read answers too
-    slowly."""
+    """A server that accepts every connection, and closes those whose clients send requests or read
+    answers too slowly."""
 
     channel_class = Channel
     _looked_at: float | None = None

@@ -85,7 +85,7 @@ class Report:
 
 
 class _Checks:
-    """Runs checks and collects their findings.
+    """A runner of checks that collects their findings.
 
     :param skips: {name of a check: why it is skipped}
     """

@@ -26,8 +26,8 @@ CLI_OPTS = [
 
 
 class ExecutorParts:
-    """Accepts moves and carries them out, sends out moves that are due, and disables and enables
-    drained hosts."""
+    """The parts of a service that accept moves and carry them out, send out moves that are due, and
+    disable and enable drained hosts."""
 
     def __init__(self, conf):
         self._conf = conf

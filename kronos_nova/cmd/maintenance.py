@@ -194,7 +194,7 @@ def _request(options, host, avoid):
 
 
 class Checker(orders.Checker):
-    """Checks for a command whether hosts can be emptied."""
+    """The check of a command whether hosts can be emptied."""
 
     def __init__(self, app):
         self.cloud = cloud.open_cloud(app)

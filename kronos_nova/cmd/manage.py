@@ -68,7 +68,7 @@ def load_config(options):
 
 
 class ClientManager:
-    """Provides commands with a client, as osc-lib's does in ``openstack``."""
+    """A client manager that provides commands with a client, as osc-lib's does in ``openstack``."""
 
     def __init__(self, app):
         self._app = app

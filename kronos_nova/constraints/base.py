@@ -49,7 +49,8 @@ class ConstraintRules:
 
 
 class Constraint(Protocol):
-    """Compiles one reason for which an instance may not go to a host.
+    """The protocol of a constraint, which compiles one reason for which an instance may not go to a
+    host.
 
     Use one of the rules in :mod:`kronos_nova.model.rules`. A reason that none of them can express
     is a :class:`~kronos_nova.model.rules.CallbackRule`, which is evaluated last.

@@ -32,8 +32,8 @@ Offer = TypeVar('Offer', bound=Hashable)
 
 
 class Isolation:
-    """Applies two of Nova's filters that read the metadata of aggregates, so that they refuse no
-    planned move.
+    """A constraint that applies two of Nova's filters that read the metadata of aggregates, so that
+    they refuse no planned move.
 
     AggregateMultiTenancyIsolation: where a host's aggregates name projects in ``filter_tenant_id``
     (or keys that begin so), others stay out. AggregateInstanceExtraSpecsFilter: every extra spec

@@ -42,8 +42,8 @@ Offer = TypeVar('Offer', bound=Hashable)
 
 
 class HostRequirements:
-    """Forbids moves that Nova would refuse because the destination lacks something that the server
-    requires. Each check gives a rule of its own.
+    """A constraint that forbids moves that Nova would refuse because the destination lacks
+    something that the server requires. Each check gives a rule of its own.
 
     traits : required and forbidden traits of the flavor and the image
     aggregates : aggregates that the server's ``member_of`` names, and aggregates that are isolated
@@ -81,7 +81,7 @@ class HostRequirements:
 
 
 class _Question:
-    """Compares the distinct requirements of servers with the distinct offers of hosts.
+    """A comparison of the distinct requirements of servers with the distinct offers of hosts.
 
     :param needs: distinct requirements
     :param kind: intp (V,), position in ``needs`` of each instance's requirements

@@ -9,9 +9,9 @@ from kronos_nova.objects.snapshot import Snapshot
 
 
 class Reserve:
-    """Keeps as much room free as the ``reserve_hosts`` largest hosts have. Only room on hosts in
-    use counts. Otherwise packing would fill these hosts, and the reserve would be on empty hosts,
-    which may be switched off."""
+    """A constraint that keeps as much room free as the ``reserve_hosts`` largest hosts have. Only
+    room on hosts in use counts. Otherwise packing would fill these hosts, and the reserve would be
+    on empty hosts, which may be switched off."""
 
     @staticmethod
     def compile(problem: Problem, snapshot: Snapshot,

@@ -151,7 +151,7 @@ def _shaped(wanted: Iterable[Buffer], inventory: InventorySource
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _RoomMaker:
-    """Plans the moves that make lost room of buffers again.
+    """A planner of the moves that make lost room of buffers again.
 
     snapshot : the cloud without the room of buffers
     """

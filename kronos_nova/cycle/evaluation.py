@@ -50,7 +50,7 @@ NO_FILTER = ('some nova-scheduler has no KronosFilter, or none reports, so that 
 
 
 class Cycle:
-    """Evaluates aggregates.
+    """The evaluation of aggregates.
 
     :param policies: PolicySet
     :param options: EngineOptions, which name the aggregates to evaluate

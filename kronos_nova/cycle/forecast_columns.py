@@ -212,7 +212,7 @@ def questions(policy: Policy) -> Iterator[MetricQuery]:
 
 
 class ForecastCache:
-    """Makes forecasts, and keeps the histories that it has read for later cycles."""
+    """The forecasts of loads, with a cache of the past loads that were read, for later cycles."""
 
     def __init__(self) -> None:
         self._kept = {}

@@ -39,7 +39,8 @@ class SettledAllocations:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class HeldAllocations:
-    """Makes the allocations in placement agree with the holds."""
+    """The allocations in placement that keep room for new servers, which are made to agree with the
+    holds."""
 
     cycle_ports: CyclePorts
     allocations: RoomAllocations

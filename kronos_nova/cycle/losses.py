@@ -67,8 +67,8 @@ class RoomFigures:
 
 
 class LossJudge:
-    """Judges for each aggregate which losses of hosts and failure domains are covered, and keeps
-    the verdicts for later evaluations.
+    """The judge of which losses of hosts and failure domains are covered in each aggregate. It
+    keeps the verdicts for later evaluations.
 
     rule_memory : placements that are kept for the rule of :mod:`kronos_nova.cycle.loss_rule`
     """

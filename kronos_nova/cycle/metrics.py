@@ -58,7 +58,7 @@ _PROMQL = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile
 
 
 class MetricsReader:
-    """Reads answers of a metrics source, and keeps each, so that no query is sent twice.
+    """A reader of a metrics source that keeps each answer, so that no query is sent twice.
 
     :param instances: instances of the snapshot; a series is not used where several instances have
         its name

@@ -55,8 +55,8 @@ NO_ANSWER = Verdict(unasked='an earlier question had no answer')
 
 
 class Precheck:
-    """Asks the scheduler about the moves of one aggregate, and keeps its answers through all rounds
-    of planning.
+    """The check of an aggregate's moves by Nova's scheduler, whose answers are kept while the
+    aggregate is planned again.
 
     A refusal of a host holds for all instances of a kind, which are those of one project with equal
     flavors, images, requirements, allocations and server groups.

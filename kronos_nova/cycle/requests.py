@@ -57,8 +57,8 @@ BALANCING = BalanceRequest()
 
 
 class Requester(Protocol):
-    """Plans requests of operators in some aggregates, which are then not balanced. One is made for
-    each evaluation."""
+    """The protocol of a planner of operators' requests in some aggregates, which are then not
+    balanced. One is made for each evaluation."""
 
     def wanted(self, aggregates: Collection[str]) -> Mapping[str, Sequence[Any]]:
         """Return the pending requests of the given aggregates, by aggregate."""

@@ -64,7 +64,7 @@ night."""
 
 
 class Pace:
-    """Schedules the moves of plans.
+    """The schedule of plans: when each move starts and how long it takes.
 
     :param tries: past moves of Kronos, from which durations are learnt
     :param snapshot: the cloud, with its moves in progress

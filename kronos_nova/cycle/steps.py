@@ -112,8 +112,8 @@ def still_valid(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,
 
 
 class Line:
-    """Plans the aggregates of one evaluation, one after the other. No metrics are read before the
-    first aggregate is measured.
+    """The planning of the aggregates of one evaluation, one after the other. No metrics are read
+    before the first aggregate is measured.
 
     in_flight : the moves planned so far
     """

@@ -22,7 +22,7 @@ JSON = ('avoid', 'blocked', 'to_stop', 'stopped')
 
 
 class Drains:
-    """Stores drains, from the request to the release of the host."""
+    """The table of drains, from the request to the release of the host."""
 
     def __init__(self, database):
         self.database = database

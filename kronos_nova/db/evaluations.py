@@ -36,7 +36,7 @@ class PastEvaluation:
 
 
 class Evaluations:
-    """Stores measurements of evaluations for commands, the API and metrics."""
+    """The tables of measurements of evaluations for commands, the API and metrics."""
 
     def __init__(self, database):
         self.database = database

@@ -59,7 +59,7 @@ corrected."""
 
 
 class FutureTimes:
-    """Finds and corrects rows with times in the future."""
+    """The search for rows with times in the future, and their correction."""
 
     def __init__(self, database):
         self.database = database

@@ -27,7 +27,7 @@ NO_CONSUMERS = json.dumps({})
 
 
 class Holds:
-    """Stores holds, from the request to their end. No other class writes their state."""
+    """The table of holds, from the request to their end. No other class writes their state."""
 
     def __init__(self, database: Database):
         self.database = database

@@ -13,8 +13,8 @@ from kronos_nova.load import LoadStats
 
 
 class LoadStatsStore:
-    """Stores the statistics of each aggregate in one row, which every evaluation replaces. It takes
-    some 60 bytes for each instance and policy."""
+    """The table of load statistics, with one row for each aggregate, which every evaluation
+    replaces. It takes some 60 bytes for each instance and policy."""
 
     def __init__(self, database):
         self.database = database

@@ -14,8 +14,8 @@ from kronos_nova.objects.maintenance import Maintenance
 
 
 class Maintenances:
-    """Stores maintenances. At most one is open at a time, because two would move servers onto each
-    other's hosts."""
+    """The table of maintenances. At most one is open at a time, because two would move servers onto
+    each other's hosts."""
 
     def __init__(self, database):
         self.database = database

@@ -68,7 +68,8 @@ class Days:
 
 
 class Pruner:
-    """Deletes rows that are too old, at intervals. Only one of all processes does so at a time.
+    """The part of a service that deletes rows that are too old, at intervals. Only one of all
+    processes does so at a time.
 
     ``conf`` is read again each time. :meth:`tick` may be called at any rate.
     """
@@ -111,7 +112,7 @@ class Pruner:
 
 
 class Retention:
-    """Deletes rows that are older than their retention periods.
+    """The deletion of rows that are older than their retention periods.
 
     :param days: Days
     """

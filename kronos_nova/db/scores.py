@@ -10,7 +10,7 @@ from kronos_nova.db.retry import retried
 
 
 class Scores:
-    """Stores the last score of every host in every policy, for nova-scheduler."""
+    """The table of the last score of every host in every policy, for nova-scheduler."""
 
     def __init__(self, database):
         self.database = database

@@ -57,8 +57,8 @@ class _Timer:
 
 
 class DrainService:
-    """Disables and enables the services of drained hosts. Any number of workers may run it at the
-    same time, because repeated steps have no effect.
+    """The part of a service that disables and enables nova-compute on drained hosts. Any number of
+    workers may run it at the same time, because repeated steps have no effect.
 
     :param executor_ports: ExecutorPorts
     :param ha_reasons: function that returns ``[kronos_executor] ha_disabled_reasons``

@@ -63,7 +63,7 @@ class Wish:
 
 
 class Checker:
-    """Checks whether some hosts can all be emptied together, and plans the moves.
+    """The check whether some hosts can all be emptied together, with a plan of the moves.
 
     :param read: function that reads the present cloud and returns a Snapshot
     :param planner_ports: function that makes the PlannerPorts

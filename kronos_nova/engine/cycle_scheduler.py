@@ -86,7 +86,7 @@ class _Due:
 
 
 class CycleScheduler:
-    """Planning in one worker. At most one child process plans at a time, and this worker holds
+    """The planning in one worker. At most one child process plans at a time, and this worker holds
     locks on the aggregates that the child plans.
 
     ``child`` is the child's Popen while it plans.

@@ -12,8 +12,8 @@ LOG = logging.getLogger(__name__)
 
 
 class Guard:
-    """Runs the parts of a service, each independent of the problems of others: problems that an
-    operator has to fix, or a database that does not answer."""
+    """A runner of the parts of a service, each independent of the problems of others: problems that
+    an operator has to fix, or a database that does not answer."""
 
     def __init__(self):
         self._said = {}

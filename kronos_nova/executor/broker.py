@@ -62,7 +62,7 @@ def _register_options(conf):
 
 
 class TaskSender:
-    """Casts tasks to the executors."""
+    """A sender that casts tasks to the executors."""
 
     def __init__(self, transports):
         self._client = messaging.get_rpc_client(
@@ -81,7 +81,7 @@ class TaskSender:
 
 
 class ResultNotifier:
-    """Sends notifications of results."""
+    """A sender of notifications of results."""
 
     def __init__(self, transports, publisher):
         self._transports = transports
@@ -103,8 +103,9 @@ class ResultNotifier:
 
 
 class NotificationSender:
-    """Sends notifications, and raises an error if the broker did not accept one. oslo.messaging's
-    own Notifier is not used: it raises no error, and gives a repeated notification a new id.
+    """A sender of notifications that raises an error if the broker did not accept one.
+    oslo.messaging's own Notifier is not used: it raises no error, and gives a repeated notification
+    a new id.
     """
 
     def __init__(self, transports, topics, host):
@@ -131,8 +132,8 @@ class NotificationSender:
 
 
 class TaskEndpoint:
-    """Receives tasks. oslo.messaging refuses a newer minor version than that of the endpoint. This
-endpoint accepts any minor version and ignores fields that it does not know.
+    """The endpoint that receives tasks. oslo.messaging refuses a newer minor version than that of
+    the endpoint. This endpoint accepts any minor version and ignores fields that it does not know.
     """
 
     target = messaging.Target(version=f'{messages.TASK_VERSION.partition(".")[0]}.65535')
@@ -150,7 +151,7 @@ endpoint accepts any minor version and ignores fields that it does not know.
 
 
 class StopEndpoint:
-    """Receives stops that the control database does not have yet.
+    """The endpoint that receives stops that the control database does not have yet.
 
     :param stops: PendingStops of this host
     """
@@ -182,7 +183,7 @@ class StopEndpoint:
 
 
 class ResultEndpoint:
-    """Receives results."""
+    """The endpoint that receives results."""
 
     def __init__(self, settle):
         self._settle = settle
@@ -213,7 +214,7 @@ class ResultEndpoint:
 
 
 class Listening:
-    """Starts some message servers, and stops them together."""
+    """Some message servers that are started and stopped together."""
 
     def __init__(self, servers):
         self._servers = servers

@@ -54,7 +54,7 @@ class ListedMigration:
 
 
 class RequestedMigrations:
-    """Finds the migration that a move requested.
+    """The search for the migration that a move requested.
 
     The time of a migration is from a clock of Nova, and the time of a move is from a clock of
     Kronos. So the two times are compared only where nothing else identifies the migration. This is

@@ -101,7 +101,7 @@ class Deliverer:
 
 
 class BackgroundDeliverer:
-    """Runs a Deliverer in a thread of its own, so that a broker which hangs delays nothing else."""
+    """A Deliverer in a thread of its own, so that a broker which hangs delays nothing else."""
 
     def __init__(self, deliverer):
         self._deliverer = deliverer

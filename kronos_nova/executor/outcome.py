@@ -33,8 +33,8 @@ def calls_for_quarantine(move):
 
 
 class OutcomeHandler:
-    """Carries out the consequences of each move's end, once for each move. Repetitions have no
-    effect.
+    """A handler that carries out the consequences of each move's end, once for each move.
+    Repetitions have no effect.
 
     :param executor_ports: ExecutorPorts
     """

@@ -21,8 +21,8 @@ from kronos_nova.objects.plan import RunningPlan
 
 
 class Permits:
-    """Decides whether moves of running plans may be started, by levels, pauses, maintenance windows
-    and drains.
+    """The decision whether moves of running plans may be started, by levels, pauses, maintenance
+    windows and drains.
 
     :param database: the control database
     :param defaults: returns the levels that nova.conf sets

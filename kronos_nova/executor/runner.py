@@ -55,7 +55,7 @@ class _Stopwatch:
 
 
 class Runner:
-    """Carries out the steps of moves.
+    """A runner that carries out the steps of moves.
 
     :param executor_ports: ExecutorPorts
     :param compute: ComputeApi

@@ -31,7 +31,7 @@ class ServiceContext:
 
 
 class DispatchService:
-    """Sends moves to executors, and carries out the consequences of their ends.
+    """The service that sends moves to executors, and carries out the consequences of their ends.
 
     :param listens: whether to receive results from the broker, in addition to reading the journal
     """
@@ -83,7 +83,7 @@ def _make_delivery(context):
 
 
 class ExecutionService:
-    """Accepts moves and carries them out.
+    """The service that accepts moves and carries them out.
 
     :param compute: ComputeApi
     """

@@ -9,8 +9,8 @@ from kronos_nova.objects.snapshot import Snapshot
 
 
 class InventorySource(Protocol):
-    """Reads hosts, instances, aggregates, server groups and services of a cloud, all projects, all
-    cells."""
+    """The protocol of a source of hosts, instances, aggregates, server groups and services of a
+    cloud, all projects, all cells."""
 
     def read(self, scopes: Collection[str] | None = None,
              moves: Collection[MoveUnderWay] = ()) -> Snapshot:

@@ -48,7 +48,7 @@ def facts_of_power(power_state: int | None) -> Facts:
 
 
 class Kinds:
-    """Determines how servers can be moved and what they require, once for each kind of server."""
+    """A cache of how servers can be moved and what they require, for each kind of server."""
 
     def __init__(self):
         self._known: dict[Hashable, tuple[Movability, Requirements]] = {}

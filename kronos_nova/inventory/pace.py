@@ -11,7 +11,7 @@ Nova's own requests wait longer. Chosen as the time of a query for some hundred 
 
 
 class ReadingPace:
-    """Pauses between the steps of a reading, each as long as the step before.
+    """The pauses between the steps of a reading of the cloud, each as long as the step before.
 
     Nova's databases and placement also serve the RPCs of nova-conductor, often on the same machine.
     The pauses leave half of the time to these RPCs. A large reading would take too long in this

@@ -63,8 +63,8 @@ resources are seen later; lowered, evaluations take longer. Not measured."""
 
 
 class ProviderCache:
-    """Reads providers from placement, and keeps each from one reading to the next as long as its
-    generation is the same.
+    """A cache of resource providers read from placement. Each is kept from one reading to the next
+    as long as its generation is the same.
 
     A generation changes with a provider's inventories and with a new allocation, but not when an
     allocation is removed. So a provider is also read again if a consumer of the last reading is not

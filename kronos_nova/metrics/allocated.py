@@ -16,10 +16,10 @@ from kronos_nova.objects.snapshot import Snapshot
 
 
 class AllocatedSource:
-    """Answers each query with allocated shares of hosts in place of measured load. A query for
-    hosts gets the sum of the shares of each host's instances, at most 1. A query for a profile gets
-    the share of each instance. The share of an instance is its part of the host in the resource
-    class in which this part is largest.
+    """A metrics source that answers each query with allocated shares of hosts in place of measured
+    load. A query for hosts gets the sum of the shares of each host's instances, at most 1. A query
+    for a profile gets the share of each instance. The share of an instance is its part of the host
+    in the resource class in which this part is largest.
 
     :param now: Unix seconds, the time of the samples
     """

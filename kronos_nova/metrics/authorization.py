@@ -8,8 +8,9 @@ from kronos_nova import exception
 
 
 class Authorization(auth.AuthBase):
-    """Adds the credentials to every request. The object is set even where there are no credentials,
-    because the requests library would otherwise read the .netrc of the service's user."""
+    """An authentication of the requests library that adds the credentials to every request. The
+    object is set even where there are no credentials, because the requests library would otherwise
+    read the .netrc of the service's user."""
 
     def __init__(self, endpoint):
         self.endpoint = endpoint

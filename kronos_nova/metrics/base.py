@@ -9,8 +9,8 @@ from kronos_nova.objects.metrics import Vector
 
 
 class MetricsSource(Protocol):
-    """Answers queries for metrics. Implementations return the answers unchanged and do not judge
-    them."""
+    """The protocol of a source that answers queries for metrics. Implementations return the answers
+    unchanged and do not judge them."""
 
     def query(self, query: MetricQuery) -> Vector:
         """Return the instant vector of a query.

@@ -16,7 +16,7 @@ from urllib3 import connectionpool
 
 
 class Connections:
-    """Records the open connections of a session, so that all can be shut."""
+    """The open connections of a session, recorded so that all can be shut."""
 
     def __init__(self):
         self._lock = threading.Lock()

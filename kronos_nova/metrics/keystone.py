@@ -17,7 +17,7 @@ REMEDY = ('Give auth_type, auth_url, username, password, project_name and the do
 
 
 class TokenSource(Protocol):
-    """Provides the token for a request.
+    """The protocol of a source that provides the token for a request.
 
     section : group of nova.conf with the credentials, for messages
     """

@@ -31,7 +31,7 @@ _PASSING = (exception.MetricsUnreachable, exception.MetricsTimeout, exception.Me
 
 
 class PrometheusClient:
-    """Reads a Prometheus API (Prometheus, Thanos, Mimir, VictoriaMetrics).
+    """A client of a Prometheus API (Prometheus, Thanos, Mimir, VictoriaMetrics).
 
     :param max_retries: maximum number of retries of a request without an answer
     :param smoothing: ``(window, step)`` in seconds over which loads are averaged, or None

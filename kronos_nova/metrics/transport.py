@@ -31,7 +31,8 @@ Raised, a message can fill a screen; lowered, its cause may be cut off. Not meas
 
 
 class Transport:
-    """Sends requests to one :class:`Endpoint`, without following redirects and without retries."""
+    """A sender of requests to one :class:`Endpoint`, without following redirects and without
+    retries."""
 
     def __init__(self, endpoint: Endpoint):
         self.endpoint = endpoint
@@ -178,7 +179,7 @@ class Transport:
 
 
 class _Exchange:
-    """Runs a request in a daemon thread."""
+    """A request that runs in a daemon thread."""
 
     def __init__(self, work):
         self._done = threading.Event()

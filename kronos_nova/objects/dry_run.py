@@ -66,8 +66,8 @@ NOTHING_BEFORE = Before()
 
 
 class DryRun(Protocol):
-    """Asks Nova's scheduler or placement whether it would permit a live migration, without changing
-    anything."""
+    """The protocol of a question to Nova's scheduler or placement: whether it would permit a live
+    migration. Nothing is changed."""
 
     def __call__(self, move: PlannedMove, instance: Instance, destination: Host,
                  before: Before = NOTHING_BEFORE) -> Verdict:

@@ -31,8 +31,8 @@ class HostLoad:
 
 
 class HostLoads:
-    """Makes the HostLoads of the aggregates of one evaluation. The servers on each host are counted
-    once, for all aggregates."""
+    """The loads of the hosts of all aggregates of one evaluation. The servers on each host are
+    counted once, for all aggregates."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot

@@ -270,7 +270,7 @@ class MoveUnderWay:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Everything that a cycle reads from Nova and placement. ``taken_at`` is ISO 8601, UTC.
+    """All data that a cycle reads from Nova and placement. ``taken_at`` is ISO 8601, UTC.
     ``unread`` maps aggregates (or the pool) to a text for an operator about hosts that could not be
     read. ``flavors`` are only read for questions about room."""
 

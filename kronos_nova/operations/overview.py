@@ -75,7 +75,7 @@ class Overview:
 
 
 class Observer:
-    """Collects an overview from the control database and nova.conf."""
+    """A collector of an overview from the control database and nova.conf."""
 
     def __init__(self, conf, database, utcnow):
         self.conf = conf

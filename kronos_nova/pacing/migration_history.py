@@ -152,7 +152,8 @@ class Guest:
 
 
 class MigrationHistory:
-    """Predicts the durations of moves. Its figures are fitted to past moves when it is made.
+    """The prediction of the durations of moves. Its figures are fitted to past moves when it is
+    made.
 
     fixed : fitted seconds before and after copying
     bandwidth : fitted MiB per second

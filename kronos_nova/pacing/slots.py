@@ -20,8 +20,8 @@ class Move(Protocol):
 
 
 class ConcurrencySlots:
-    """Counts moves in progress and compares the counts with the limits on concurrent moves. An
-    instance has at most one move at a time."""
+    """The numbers of moves in progress, compared with the limits on concurrent moves. An instance
+    has at most one move at a time."""
 
     def __init__(self, caps: Caps, in_flight: Iterable[Move]):
         self.caps = caps

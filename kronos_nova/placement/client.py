@@ -69,7 +69,8 @@ class ProviderState:
 
 
 class PlacementClient:
-    """Reads consumers and providers, and writes several consumers in one transaction.
+    """A client of placement that reads consumers and providers, and writes several consumers in one
+    transaction.
 
     ``adapter`` is a keystoneauth adapter for placement; ``attempts`` makes a fresh
     :class:`tenacity.Retrying` for each change. Every method raises

@@ -49,7 +49,7 @@ class RepairJournal(Protocol):
 
 
 class Healer:
-    """Heals findings of one audit.
+    """The repair of what one audit has found.
 
     :param client: placement
     :param nova: Nova's records, which are read again for every case before it is repaired

@@ -67,7 +67,7 @@ class TaskRegister(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciler:
-    """Repairs allocations after migrations, and ends tasks of dead workers.
+    """The repair of allocations after migrations, and the end of tasks of dead workers.
 
     :param task_timeout: seconds without a sign of life after which a worker counts as dead
     :param clock: returns the time

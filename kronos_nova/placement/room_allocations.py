@@ -31,7 +31,7 @@ class NoCandidate(errors.InsufficientInventory):
 
 
 class RoomAllocations:
-    """Makes and removes the allocations of consumers that keep room."""
+    """The allocations of consumers that keep room, and the operations that make and remove them."""
 
     def __init__(self, client: PlacementClient):
         self._client = client

@@ -14,8 +14,8 @@ from kronos_nova.planners.best_move import least_harmful
 
 
 class AffinityEnforcer:
-    """Repairs groups move by move. Of all moves that repair a group it makes the one that leaves
-    the lowest combined imbalance, until no move repairs any.
+    """A planner that repairs groups move by move. Of all moves that repair a group it makes the one
+    that leaves the lowest combined imbalance, until no move repairs any.
 
     :param hard: repair affinity and anti-affinity
     :param soft: repair soft-affinity and soft-anti-affinity

@@ -93,7 +93,8 @@ class Step:
 
 
 class Planner(Protocol):
-    """Chooses moves. A planner has no state: the same input always gives the same plan."""
+    """The protocol of a planner, which chooses moves. A planner has no state: the same input always
+    gives the same plan."""
 
     phase: str
 
@@ -129,7 +130,8 @@ of no use to a reader."""
 
 
 class StepRecorder:
-    """Applies moves to a state one after the other, and describes the effect of each."""
+    """A recorder that applies moves to a state one after the other, and describes the effect of
+    each."""
 
     def __init__(self, state: State):
         self.state = state

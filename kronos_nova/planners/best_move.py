@@ -22,9 +22,9 @@ hosts together. Fixed: no index is negative."""
 
 
 class BestMove:
-    """Finds the feasible move that lowers the combined imbalance most, among given candidates. Of
-    moves whose gain equals the best within the tolerance, the one with the smallest memory is
-    chosen; of these, the first by uuid and by name of the destination.
+    """The search for the feasible move that lowers the combined imbalance most, among given
+    candidates. Of moves whose gain equals the best within the tolerance, the one with the smallest
+    memory is chosen; of these, the first by uuid and by name of the destination.
 
     A candidate is (bound, instance, host). Where it names a host, the move to this host is
     feasible, every policy accepts the move, and the bound is its gain. Where it has

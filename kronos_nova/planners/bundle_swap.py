@@ -42,7 +42,8 @@ more than any host has."""
 
 
 class Bundles(NamedTuple):
-    """n bundles. A bundle is a number of instances of one size on one host, which move together.
+    """A list of n bundles. A bundle is a number of instances of one size on one host, which move
+    together.
 
     host : intp (n,)
     first : intp (n,), the first instance of each bundle
@@ -63,7 +64,7 @@ class Bundles(NamedTuple):
 
 
 class BundleSwaps:
-    """Finds and makes swaps in a packing.
+    """The search for swaps in a packing, which are then made.
 
     ratio : float64 (c,), proportions in which the instances that have no place yet need each kind
         of room; room in other proportions is not usable

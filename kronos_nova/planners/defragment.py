@@ -37,8 +37,9 @@ moves of larger instances; lowered, plans have more moves of smaller instances. 
 
 
 class Defragmenter:
-    """Moves instances of other hosts so that as many as possible of the instances on draining hosts
-    would fit elsewhere. The instances on draining hosts stand for new servers and are not moved."""
+    """A planner that moves instances of other hosts so that as many as possible of the instances on
+    draining hosts would fit elsewhere. The instances on draining hosts stand for new servers and
+    are not moved."""
 
     phase = EVACUATE
 

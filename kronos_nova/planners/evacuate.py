@@ -74,7 +74,7 @@ class _Way:
 
 
 class Evacuator:
-    """Empties the draining hosts, with as few instances left behind as possible.
+    """A planner that empties the draining hosts, with as few instances left behind as possible.
 
     Hosts are emptied one after the other, the host with the least memory to copy first, so that
     some hosts are completely empty even if a plan is cut off. Instances whose moves are likely to

@@ -10,9 +10,10 @@ from kronos_nova.planners.base import StepRecorder
 
 
 class FirstFitDecreasing:
-    """Empties hosts, the least loaded host first. The instances of a host are moved in the order of
-    their loads, the heaviest first, each to the most loaded host that may take it. A host that took
-    an instance is not emptied later. A host that is empty or being emptied takes no instance."""
+    """A planner that empties hosts, the least loaded host first. The instances of a host are moved
+    in the order of their loads, the heaviest first, each to the most loaded host that may take it.
+    A host that took an instance is not emptied later. A host that is empty or being emptied takes
+    no instance."""
 
     phase = PACK
 

@@ -217,8 +217,8 @@ digits."""
 
 
 class Level:
-    """Searches the moves that reach the targets with the least memory to copy, and plans the first
-    part of them.
+    """A planner that searches the moves to the targets with the least memory to copy, and plans the
+    first part of them.
 
     The targets are the ``thresholds`` of the problem. The next cycle plans the next part.
     """

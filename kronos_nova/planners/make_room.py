@@ -47,8 +47,8 @@ Not measured."""
 
 
 class RoomMaker:
-    """Moves all instances off the draining hosts, or as many as possible if some find no room
-    elsewhere."""
+    """A planner that moves all instances off the draining hosts, or as many as possible if some
+    find no room elsewhere."""
 
     phase = EVACUATE
 

@@ -34,7 +34,7 @@ moves without an order the search takes 1 ms."""
 
 
 class Ordering:
-    """Makes moves on a copy of a state, in an order in which every rule allows each move.
+    """Moves made on a copy of a state, in an order in which every rule allows each move.
 
     state : the state after the moves in ``done``
     done : (instance, destination) of each move made, in order
@@ -215,8 +215,9 @@ def find_order(state: State, moves: np.ndarray) -> list[int] | None:
 
 
 class Prefixes:
-    """Sorts the moves of a plan so that the plan may be stopped after most of its moves. The order
-    has as few moves as possible after which the combined imbalance is higher than at the start.
+    """An order of the moves of a plan by which the plan may be stopped after most of its moves. The
+    order has as few moves as possible after which the combined imbalance is higher than at the
+    start.
 
     A plan whose imbalance is never higher than at the start keeps its order. In other plans, the
     next move is the one after which the imbalance is lowest. Where the imbalance is above that of

@@ -53,10 +53,10 @@ measured."""
 
 
 class Pack:
-    """Empties one host after the other. Each instance goes to the host where it fits best. Where an
-    instance fits on no host, full hosts swap instances until it fits on one. Several searches take
-    the hosts in different orders. The end state that frees most hosts is chosen, and of equal ones
-    the one with the least cost."""
+    """A planner that empties one host after the other. Each instance goes to the host where it fits
+    best. Where an instance fits on no host, full hosts swap instances until it fits on one. Several
+    searches take the hosts in different orders. The end state that frees most hosts is chosen, and
+    of equal ones the one with the least cost."""
 
     phase = PACK
 

@@ -82,8 +82,9 @@ and its product with exp(STEEPEST) is 0 too. Fixed by the range of single precis
 
 
 class SoftenedMax:
-    """Rates assignments and moves by a softened value in place of the combined imbalance, at one
-    temperature. The softened value shows progress where the imbalance does not.
+    """A smooth approximation of the combined imbalance, the softened value, by which assignments
+    and moves are rated, at one temperature. The softened value shows progress where the imbalance
+    does not.
 
     Where two hosts share the highest score, no single move lowers max − min. ``temperature × log Σ
     exp(score / temperature)`` is close to the maximum, counts every host near it, and falls with
@@ -152,8 +153,8 @@ measured."""
 
 
 class Population:
-    """n assignments, each of which puts the v + h items of a search space on hosts. The items are
-    the instances, and a dummy item for each host.
+    """A population of n assignments, each of which puts the v + h items of a search space on hosts.
+    The items are the instances, and a dummy item for each host.
 
     place : intp (n, v + h), the host of every item
     scores : float64 (n, P, h)

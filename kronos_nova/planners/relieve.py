@@ -46,9 +46,9 @@ because the memory to copy is a small part of the value."""
 
 
 class Relieve:
-    """Relieves one hot host after the other, the hottest first. Of the sets of instances whose
-    moves bring a host to its target, it moves the set with the least memory. The destinations stay
-    at or below their targets.
+    """A planner that relieves one hot host after the other, the hottest first. Of the sets of
+    instances whose moves bring a host to its target, it moves the set with the least memory. The
+    destinations stay at or below their targets.
 
     Where the target cannot be reached, the host is brought to its mark. Where the mark cannot be
     reached either, as many of its instances are moved as other hosts can take. In small clusters

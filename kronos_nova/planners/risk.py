@@ -79,9 +79,9 @@ def _host_variances(state: State, of_instances: np.ndarray) -> np.ndarray:
 
 
 class LowerRisk:
-    """Makes moves one after the other, each time the move that lowers the risk (the expected number
-    of full hosts) most relative to the price of the move. It ends when no move lowers the risk by
-    more than the price of the move. Each instance is moved at most once.
+    """A planner that makes moves one after the other, each time the move that lowers the risk (the
+    expected number of full hosts) most relative to the price of the move. It ends when no move
+    lowers the risk by more than the price of the move. Each instance is moved at most once.
 
     Gains are compared relative to prices, so that the few moves that gain far more than they cost
     come first. Of two instances that relieve a host about equally, the smaller one is then moved.

@@ -47,9 +47,9 @@ GIVES_WAY = 'makes room for what a rule would have elsewhere'
 
 
 class RuleRepair:
-    """Repairs violations of rules that must hold, and then those violations of rules that should
-    hold whose repair pays. A repair pays if the cost that the rule gives to a violation is more
-    than the prices of the moves plus their increase of the combined imbalance.
+    """A planner that repairs violations of rules that must hold, and then those violations of rules
+    that should hold whose repair pays. A repair pays if the cost that the rule gives to a violation
+    is more than the prices of the moves plus their increase of the combined imbalance.
 
     :param should: whether rules that only should hold are repaired
     :param most: maximum number of moves; 0 for as many as the limits have

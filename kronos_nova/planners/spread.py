@@ -84,8 +84,9 @@ that are late plan nothing. Not measured."""
 
 
 class Spread:
-    """Starts from the plan of ``greedy``, searches for better end states, and returns the moves to
-    the best end state that can be reached in an order that every rule allows."""
+    """A planner that starts from the plan of ``greedy``, searches for better end states, and
+    returns the moves to the best end state that can be reached in an order that every rule
+    allows."""
 
     phase = SPREAD
 

@@ -122,8 +122,8 @@ class AllocationClaim:
 
 
 class ClaimingScheduler:
-    """Replaces the scheduler client of Nova's live migration task. The scheduler chooses a host
-    without a claim in placement, and Kronos makes the claim.
+    """A replacement of the scheduler client in Nova's live migration task. The scheduler chooses a
+    host without a claim in placement, and Kronos makes the claim.
 
     Nova's loop over destinations, which skips a host that fails the live checks and tries the next
     one, calls this class and is not changed.

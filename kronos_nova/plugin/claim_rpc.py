@@ -60,7 +60,7 @@ class ClaimsEndpoint:
 
 
 class ClaimsClient:
-    """Calls :class:`ClaimsEndpoint` at compute hosts of the cell that ``context`` is targeted
+    """A client of :class:`ClaimsEndpoint` on compute hosts of the cell that ``context`` is targeted
     at."""
 
     def prepare(self, context, host, instance, migration=None, node=None):

@@ -26,7 +26,8 @@ MANAGERS = {
 
 
 class KronosDriver(notifier.Driver):
-    """Registers Kronos' managers with Nova, and drops every notification."""
+    """A driver of oslo.messaging that registers Kronos' managers with Nova, and drops every
+    notification."""
 
     _is_refused = False
 

@@ -405,7 +405,7 @@ def _instance(asking, nodes, cell, count):
 
 
 class _HostsUp:
-    """Looks up whether nova-compute answers on a host, one host at a time."""
+    """The lookup whether nova-compute answers on a host, one host at a time."""
 
     def __init__(self, context, services):
         self._context, self._services = context, services

@@ -149,7 +149,7 @@ def nodes(context, hosts=None):
 
 
 class CellReader:
-    """Reads the NUMA cells of hosts. Text that has not changed is not parsed again."""
+    """A reader of the NUMA cells of hosts. Text that has not changed is not parsed again."""
 
     def __init__(self):
         self._known = {}  # host: (text, cells)
@@ -222,9 +222,9 @@ def not_hidden():
 
 
 class InstanceReader:
-    """Reads the instances of a cell. Each flavor is parsed once. The properties of an instance's
-    image are read again only when the instance has changed. Facts that decide how an instance can
-    be moved come from :mod:`kronos_nova.plugin.server_facts`.
+    """A reader of the instances of a cell. Each flavor is parsed once. The properties of an
+    instance's image are read again only when the instance has changed. Facts that decide how an
+    instance can be moved come from :mod:`kronos_nova.plugin.server_facts`.
 
     :param reading_pace: pauses between groups of hosts
     """

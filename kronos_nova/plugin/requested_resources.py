@@ -27,8 +27,8 @@ accepted."""
 
 
 class Counter:
-    """Computes the resources that instances request, from their own records alone, and once for all
-    instances with the same flavor and image."""
+    """A counter of the resources that instances request, by their own records alone. It counts once
+    for all instances with the same flavor and image."""
 
     def __init__(self):
         self._counted = {}

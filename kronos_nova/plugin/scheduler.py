@@ -183,9 +183,9 @@ def _database():
 
 
 class KronosFilter(filters.BaseHostFilter):
-    """Refuses hosts that Kronos is emptying, hosts where the server would take room that is held
-    for others, and hosts that an operator's rule forbids for the server. A host that the request
-    names is not refused."""
+    """A filter of nova-scheduler that refuses hosts that Kronos is emptying, hosts where the server
+    would take room that is held for others, and hosts that an operator's rule forbids for the
+    server. A host that the request names is not refused."""
 
     RUN_ON_REBUILD = False
 
@@ -253,7 +253,8 @@ def _own_hosts(spec_obj, host_states):
 
 
 class KronosWeigher(weights.BaseHostWeigher):
-    """Prefers hosts whose measured load is low (high where Kronos packs).
+    """A weigher of nova-scheduler that prefers hosts whose measured load is low (high where Kronos
+    packs).
 
     If the server would violate preferences of operators on a host, the costs of these preferences
     are added to the host's load.

@@ -36,7 +36,7 @@ PORT_TYPES = frozenset((*ACCELERATOR_PORTS, VDPA_PORT))
 
 
 class FactReader:
-    """Reads the Facts of instances that are new or have changed."""
+    """A reader of the Facts of instances that are new or have changed."""
 
     def __init__(self):
         self._known = {}  # uuid: (time of the last change, number of the reading, Facts)
@@ -160,7 +160,7 @@ def _parsed(uuid, text, what):
 
 
 class ZoneReader:
-    """Reads the availability zones that instances are pinned to."""
+    """A reader of the availability zones that instances are pinned to."""
 
     def __init__(self):
         self._known = {}  # uuid: (number of the reading, zone or None)

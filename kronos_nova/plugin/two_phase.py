@@ -15,7 +15,8 @@ from kronos_nova.plugin.resource_tracker import synchronized
 
 
 class TwoPhaseClaims:
-    """Prepares, confirms and aborts the claims of this host. Every step may be repeated.
+    """The claims of this host in two phases: each is prepared, and then confirmed or aborted. Every
+    step may be repeated.
 
     :param tracker: KronosResourceTracker of this host
     """

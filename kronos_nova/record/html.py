@@ -16,8 +16,8 @@ stay. Raised, reports are larger; lowered, fewer instances are named. Not measur
 
 
 class Page:
-    """Collects the reports of replays and writes them as one HTML page. Of each report only the
-    data that the page shows is kept, because a day may have hundreds of reports."""
+    """The reports of replays, collected and written as one HTML page. Of each report only the data
+    that the page shows is kept, because a day may have hundreds of reports."""
 
     def __init__(self):
         self._cycles = []

@@ -80,7 +80,7 @@ class LossVerdict:
 
 
 class Failover:
-    """Judges losses of a model's hosts.
+    """The judgement of losses of a model's hosts: whether their servers can restart elsewhere.
 
     Only those rules of the model apply that Nova's scheduler has too. Reserved room, and rules that
     give way where a host is emptied, are ignored.

@@ -25,8 +25,8 @@ from kronos_nova.room.losses import LossMemory
 
 
 class LossRule:
-    """Finds the losses of hosts that are covered after given moves. A loss is covered if all
-    servers of the lost hosts restart elsewhere.
+    """The search for the losses of hosts that are covered after given moves. A loss is covered if
+    all servers of the lost hosts restart elsewhere.
 
     :param snapshot: the cloud before any move
     :param rules: rules for servers that restart elsewhere

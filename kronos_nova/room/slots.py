@@ -58,7 +58,7 @@ class Slots:
 
 
 class SlotCounter:
-    """Counts slots in one cloud.
+    """A counter of slots (further servers that fit) in one cloud.
 
     free : float64 (H + S, C), free amounts of each provider of the problem
     cells : use of NUMA cells; None where no server needs any

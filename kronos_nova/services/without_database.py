@@ -18,8 +18,8 @@ from kronos_nova.operations import switching
 
 
 class WithoutDatabase:
-    """Runs the operations that are possible without the control database; the interface is that of
-    :class:`kronos_nova.services.in_process.InProcessClient`.
+    """A client that runs the operations that are possible without the control database; the
+    interface is that of :class:`kronos_nova.services.in_process.InProcessClient`.
 
     :param who: the caller
     :param error: the error of the database

@@ -19,7 +19,7 @@ FOLDER = 'live-migrations'
 
 
 class MigrationCheckpoints:
-    """Stores checkpoints of live migrations in files.
+    """The checkpoints of live migrations, stored in files.
 
     :param state_path: ``state_path`` of nova-compute
     :param host: name of the host; in tests several hosts share the folder

@@ -80,8 +80,8 @@ class SwitchEvents(Response):
 
 
 class SetLevel(Request):
-    """Set a level of automation. ``aggregate`` is a name, or ``*`` for every aggregate. With
-    ``repairs`` only the level of repairs of violated rules is set."""
+    """A request to set a level of automation. ``aggregate`` is a name, or ``*`` for every
+    aggregate. With ``repairs`` only the level of repairs of violated rules is set."""
 
     aggregate: str
     level: Literal['off', 'observe', 'approve', 'auto']
@@ -97,15 +97,15 @@ class Scope(Request):
 
 
 class Resume(Scope):
-    """End the pauses and stops of the caller or, with ``everyone``, of all users. With ``*`` as
-    aggregate, the pauses and stops of single aggregates end too."""
+    """A request to end the pauses and stops of the caller or, with ``everyone``, of all users. With
+    ``*`` as aggregate, the pauses and stops of single aggregates end too."""
 
     everyone: bool = False
 
 
 class Stop(Scope):
-    """Stop moves. With ``let_finish``, moves that were requested from Nova already are not
-    aborted."""
+    """A request to stop moves. With ``let_finish``, moves that were requested from Nova already are
+    not aborted."""
 
     let_finish: bool = False
 

@@ -83,7 +83,7 @@ class DrainsBegun(Response):
 
 
 class ListDrains(Request):
-    """List drains. Without ``all``, drains whose hosts were released are left out."""
+    """A request to list drains. Without ``all``, drains whose hosts were released are left out."""
 
     all: bool = False
 
@@ -95,11 +95,11 @@ class OneDrain(Request):
 
 
 class BeginDrains(Request):
-    """Empty hosts: those of ``hosts``, and those of the failure domain ``domain``, such as
-    ``rack=r3``. Either all drains begin or none. With ``check`` nothing is changed. With ``force``,
-    hosts that no server can leave, and the last enabled hosts of an aggregate, are drained too.
-    ``unmovable`` is for running servers that Nova does not migrate live: ``leave`` them, migrate
-    them ``cold``, or ``stop`` them until the host is released."""
+    """A request to empty hosts: those of ``hosts``, and those of the failure domain ``domain``,
+    such as ``rack=r3``. Either all drains begin or none. With ``check`` nothing is changed. With
+    ``force``, hosts that no server can leave, and the last enabled hosts of an aggregate, are
+    drained too. ``unmovable`` is for running servers that Nova does not migrate live: ``leave``
+    them, migrate them ``cold``, or ``stop`` them until the host is released."""
 
     hosts: Annotated[list[Name], msgspec.Meta(max_length=100)] = []
     domain: Name | None = None

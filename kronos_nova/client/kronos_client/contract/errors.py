@@ -31,7 +31,7 @@ class Errors(msgspec.Struct):
 
 
 class Refused(Exception):  # noqa: N818 - named as what happened
-    """Kronos refused an operation. ``code`` is the code of the error."""
+    """An error that Kronos refused an operation. ``code`` is the code of the error."""
 
     def __init__(self, text: str, code: str):
         super().__init__(text)
@@ -39,13 +39,13 @@ class Refused(Exception):  # noqa: N818 - named as what happened
 
 
 class Unreachable(Exception):  # noqa: N818 - named as what happened
-    """kronos-api or the control database did not answer, or another program answered in the place
-    of kronos-api."""
+    """An error that kronos-api or the control database did not answer, or another program answered
+    in the place of kronos-api."""
 
 
 class StopPending(Exception):  # noqa: N818 - named as what happened
-    """Kronos was stopped while the control database did not answer. The stop is recorded there when
-    it answers again."""
+    """An error that Kronos was stopped while the control database did not answer. The stop is
+    recorded there when it answers again."""
 
 
 def from_answer(error: Error) -> Exception:

@@ -83,8 +83,8 @@ class History(Response):
 
 
 class ShowHistory(Request):
-    """Show the history of an aggregate from ``since`` to ``until``. By default, ``until`` is the
-    present and ``since`` is ``hours`` earlier."""
+    """A request for the history of an aggregate from ``since`` to ``until``. By default, ``until``
+    is the present and ``since`` is ``hours`` earlier."""
 
     aggregate: str
     hours: Annotated[int, msgspec.Meta(ge=1, le=24 * 366)] = 24

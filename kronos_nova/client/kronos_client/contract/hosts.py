@@ -41,7 +41,7 @@ class Hosts(Response):
 
 
 class ListHosts(Page):
-    """List hosts whose names contain ``name``, without regard to case."""
+    """A request to list hosts whose names contain ``name``, without regard to case."""
 
     name: Name | None = None
 

@@ -77,9 +77,9 @@ class MoveDetail(Move):
 
 
 class ListMoves(Page):
-    """List moves that meet all conditions. ``server`` is a name or a uuid, ``host`` the source or
-    the destination. ``since`` and ``until`` select the moves that had been planned by ``until`` and
-    had not ended before ``since``. ``instance`` is the former name of ``server``."""
+    """A request to list moves that meet all conditions. ``server`` is a name or a uuid, ``host``
+    the source or the destination. ``since`` and ``until`` select the moves that had been planned by
+    ``until`` and had not ended before ``since``. ``instance`` is the former name of ``server``."""
 
     plan: Uuid | None = None
     server: Name | None = None

@@ -139,8 +139,8 @@ class PlanDetail(Plan):
 
 
 class ListPlans(Page):
-    """List plans that meet all conditions. ``since`` and ``until`` select the plans that were made
-    between these times."""
+    """A request to list plans that meet all conditions. ``since`` and ``until`` select the plans
+    that were made between these times."""
 
     aggregate: Name | None = None
     state: Name | None = None
@@ -155,9 +155,9 @@ class OnePlan(Request):
 
 
 class ApprovePlan(OnePlan):
-    """Approve a plan. ``skip`` has the ``order`` of each move to leave out; moves that depend on
-    such a move, or are in its group, are left out too. ``only`` has the ``order`` of each move to
-    make; moves on which such a move depends, or that are in its group, are made too."""
+    """A request to approve a plan. ``skip`` has the ``order`` of each move to leave out; moves that
+    depend on such a move, or are in its group, are left out too. ``only`` has the ``order`` of each
+    move to make; moves on which such a move depends, or that are in its group, are made too."""
 
     skip: Orders = []
     only: Orders = []

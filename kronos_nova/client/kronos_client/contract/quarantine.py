@@ -24,7 +24,7 @@ class Quarantine(Response):
 
 
 class RemoveQuarantine(Request):
-    """End the quarantine of a server. ``server`` is its uuid."""
+    """A request to end the quarantine of a server. ``server`` is its uuid."""
 
     server: str
 

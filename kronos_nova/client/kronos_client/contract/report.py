@@ -90,7 +90,7 @@ class Report(Response):
 
 
 class ShowReport(Request):
-    """Show sums over moves and loads. Without ``by`` everything is in one sum. By default,
+    """A request for sums over moves and loads. Without ``by`` everything is in one sum. By default,
     ``until`` is the present and ``since`` is a year earlier. Loads, and moves that are no longer
     kept singly, are counted by whole days (UTC)."""
 

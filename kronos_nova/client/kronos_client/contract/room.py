@@ -99,10 +99,10 @@ class Capacity(Response):
 
 
 class ShowCapacity(Changes):
-    """Count the further servers that fit. ``flavors`` are names of flavors, or sizes such as
-    4:8192:40 (VCPUs, MiB, GiB); without any, all flavors are counted. With ``loss`` servers are
-    also counted after the loss of any one host. With ``moves`` they are also counted after at most
-    that many moves, for each flavor by itself."""
+    """A request to count the further servers that fit. ``flavors`` are names of flavors, or sizes
+    such as 4:8192:40 (VCPUs, MiB, GiB); without any, all flavors are counted. With ``loss`` servers
+    are also counted after the loss of any one host. With ``moves`` they are also counted after at
+    most that many moves, for each flavor by itself."""
 
     flavors: Names = []
     aggregate: Name | None = None
@@ -136,8 +136,8 @@ class Failover(Response):
 
 
 class CheckFailover(Changes):
-    """Judge whether the servers of ``hosts`` restart elsewhere if their host fails. Without
-    ``hosts`` all hosts with servers are judged."""
+    """A request to judge whether the servers of ``hosts`` restart elsewhere if their host fails.
+    Without ``hosts`` all hosts with servers are judged."""
 
     hosts: Names = []
     aggregate: Name | None = None
@@ -170,8 +170,8 @@ class Room(Response):
 
 
 class CheckRoom(Changes, kw_only=True):
-    """Find moves that make room for ``count`` servers. ``flavor`` is the name of a flavor, or a
-    size such as 4:8192:40 (VCPUs, MiB, GiB)."""
+    """A request to find moves that make room for ``count`` servers. ``flavor`` is the name of a
+    flavor, or a size such as 4:8192:40 (VCPUs, MiB, GiB)."""
 
     flavor: Name
     count: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
@@ -241,7 +241,8 @@ class RoomMade(Response):
 
 
 class ListRooms(Request):
-    """List rooms. Without ``all``, rooms that have ended are left out."""
+    """A request to list rooms (room that is made or kept for new servers). Without ``all``, rooms
+    that have ended are left out."""
 
     all: bool = False
 
@@ -253,9 +254,9 @@ class OneRoom(Request):
 
 
 class MakeRoom(Request, kw_only=True):
-    """Make room for ``count`` servers of a flavor, of one project or of any project. Once the room
-    is free, it is kept for these servers for ``hold_seconds``. Where servers have to move, the
-    moves begin after an operator has approved them, or at once with ``approve``.
+    """A request to make room for ``count`` servers of a flavor, of one project or of any project.
+    Once the room is free, it is kept for these servers for ``hold_seconds``. Where servers have to
+    move, the moves begin after an operator has approved them, or at once with ``approve``.
 
     The request is refused if a host whose servers would all restart elsewhere now would no longer
     be such a host after the moves. With ``force`` it is not refused for this reason."""
@@ -289,8 +290,9 @@ class Fragments(Response):
 
 
 class ShowFragments(Changes, kw_only=True):
-    """Find the moves after which the most new servers fit. ``flavor`` is the name of a flavor, or a
-    size such as 4:8192:40 (VCPUs, MiB, GiB). ``moves`` is the maximum number of moves."""
+    """A request to find the moves after which the most new servers fit. ``flavor`` is the name of a
+    flavor, or a size such as 4:8192:40 (VCPUs, MiB, GiB). ``moves`` is the maximum number of
+    moves."""
 
     flavor: Name
     moves: MoveCount = 50
@@ -329,8 +331,8 @@ class ChangedLoad(Response):
 
 
 class ShowChangedLoad(Changes):
-    """Show the load after hypothetical changes. Without ``aggregate``, all aggregates in scope are
-    shown."""
+    """A request for the load after hypothetical changes. Without ``aggregate``, all aggregates in
+    scope are shown."""
 
     aggregate: Name | None = None
 

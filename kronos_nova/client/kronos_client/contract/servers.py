@@ -50,8 +50,8 @@ class Explanation(Response):
 
 
 class ExplainServer(Request):
-    """Explain a server. ``server`` is its name or uuid. With ``at``, only moves that had begun by
-    that time are in the response."""
+    """A request to explain a server. ``server`` is its name or uuid. With ``at``, only moves that
+    had begun by that time are in the response."""
 
     server: str
     at: Maybe = None
@@ -73,7 +73,8 @@ class Servers(Response):
 
 
 class ListServers(Page):
-    """List servers whose names contain ``name``, without regard to case. ``marker`` is a uuid."""
+    """A request to list servers whose names contain ``name``, without regard to case. ``marker`` is
+    a uuid."""
 
     name: Name | None = None
 

@@ -169,8 +169,8 @@ class Status(Response):
 
 
 class ShowStatus(Request):
-    """Show the state of Kronos. With ``aggregates``, the response has the aggregates in scope too,
-    read at the same time."""
+    """A request for the state of Kronos. With ``aggregates``, the response has the aggregates in
+    scope too, read at the same time."""
 
     aggregates: bool = False
 
