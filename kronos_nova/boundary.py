@@ -19,8 +19,8 @@ from kronos_client import sanitize
 from kronos_nova import exception
 
 NAME_CHARACTERS = 255
-"""Maximum number of characters of a name from Nova, such as that of a server, or of a key or value
-of its metadata. Fixed by Nova, which has the same limit."""
+"""Maximum number of characters of a name in Nova, or of a key or value of metadata. Fixed by Nova,
+which has the same limit."""
 
 UUID_CHARACTERS = 36
 """Number of characters of a uuid. Fixed by its usual text form, with four hyphens."""

@@ -48,8 +48,8 @@ more memory, some 200 bytes for each counter; lowered, such an attack makes Kron
 passwords earlier. Not measured."""
 
 AT_ADDRESS, OF_USER = 4, 10
-"""Maximum numbers of wrong passwords, as multiples of ``login_tries``: first from one address for
-all users together, then for one user from all addresses together. Raised, an attacker can try more
+"""Maximum numbers of wrong passwords, as multiples of ``login_tries``. The first is for all users
+from one address, the second for one user from all addresses. Raised, an attacker can try more
 passwords; lowered, people behind one proxy lock each other out, and an attacker can lock out a
 user. Not measured."""
 

@@ -29,7 +29,7 @@ from kronos_nova.placement.room_allocations import RoomAllocations
 from kronos_nova.plugin import standalone
 
 CLEAN, ERROR, FOUND, LEFT = 0, 1, 3, 4
-"""Exit codes of ``kronos-manage allocations`` (no unit), in this order: no allocation is wrong; an
+"""Exit codes (no unit) of ``kronos-manage allocations``. In this order: no allocation is wrong; an
 error; some are wrong; some are still wrong after a repair. They are documented in allocations.rst.
 Fixed: scripts depend on them."""
 

@@ -21,9 +21,10 @@ lines lose their connections. Chosen because the headers are one packet, and TCP
 packet three times within seven seconds."""
 
 WHOLE_SECONDS = 60
-"""Seconds in which a whole HTTP request with its body has to arrive, and after which a client must
-have read an answer at the rate :data:`SLOWEST_BYTES`. Raised, slow clients hold their connections
-longer; lowered, a snapshot of many MiB cannot be sent over a slow line. Not measured."""
+"""Seconds in which a whole HTTP request with its body has to arrive. After the same time, a client
+must have read an answer at the rate :data:`SLOWEST_BYTES`. Raised, slow clients hold their
+connections longer; lowered, a snapshot of many MiB cannot be sent over a slow line. Not
+measured."""
 
 SLOWEST_BYTES = 1024
 """Lowest rate in bytes per second at which a client has to read an answer. It is checked

@@ -27,7 +27,7 @@ from kronos_nova.objects import maintenance as m
 from kronos_nova.services.maintenance import SILENT
 
 DONE, STOPPED, FAILED = 0, 3, 4
-"""Exit codes of ``kronos-manage maintenance`` (no unit), in this order: all hosts are done; it was
+"""Exit codes (no unit) of ``kronos-manage maintenance``. In this order: all hosts are done; it was
 stopped, or hosts were left out; a hook has failed. They are documented in maintenance.rst. Fixed:
 scripts depend on them."""
 

@@ -28,12 +28,12 @@ from kronos_nova.policies.models import ABSOLUTE
 from kronos_nova.record import writer
 
 DOUBLED = 0.1
-"""Difference between two series of the same host or server, as a part of the largest value of the
-answer, from which a check warns that the target is scraped twice. Raised, a doubled scrape is
-missed where it affects only small servers; lowered, a difference of scrape times causes a warning.
-Chosen between two cases. A CPU that is counted twice changes a value by half, and has to be found.
-On a busy machine whose largest load was .57, the two values of a host with a load of .04 differed
-by more than .01 without a fault."""
+"""Least difference that a second series of a target must make for a warning that it is scraped
+twice. The difference is a part of the largest value of the answer. Raised, a target that is scraped
+twice is missed where it affects only small servers; lowered, a difference of scrape times causes a
+warning. Chosen between two cases. A CPU that is counted twice changes a value by half, and has to
+be found. On a busy machine whose largest load was .57, the two values of a host with a load of .04
+differed by more than .01 without a fault."""
 IOWAIT = 0.05
 """Share of a host's CPU time in iowait from which a check warns that a query counts iowait as load.
 Raised, hosts with slow disks seem busy without a warning; lowered, hosts with ordinary disks cause

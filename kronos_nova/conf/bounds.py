@@ -9,7 +9,7 @@ from oslo_config import cfg
 from oslo_config import types
 
 LARGEST = 10**9
-"""Largest value of a numeric option that has no maximum of its own, in the unit of the option; in
+"""Largest value of numeric options that have no maximum of their own, in the unit of each. In
 seconds, it is 31 years. Raised far, a time that many seconds ahead is outside the range of Python's
 datetime; lowered, long times are refused. Chosen well within that range, which ends with the year
 9999; not measured."""

@@ -9,8 +9,8 @@ from dataclasses import field
 from kronos_nova.objects.plan import AggregateReport
 
 INDEFINITE = -1
-"""Value in place of the remaining seconds of a quarantine, a time in which a server is not moved,
-that has no end. Fixed: no real time is negative."""
+"""Value in place of the remaining seconds of a quarantine that has no end. A server in quarantine
+is not moved. Fixed: no real time is negative."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

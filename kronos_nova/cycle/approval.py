@@ -152,11 +152,11 @@ def _with_dependants(wrong: dict[int, str], moves: Iterable[PlannedMove]) -> dic
 
 
 MARGIN = 0.25
-"""Difference of two plans from which a new plan replaces one that waits for approval, as a part of
-the imbalance that the new plan removes. It compares the imbalances after either plan. Raised,
-operators are asked to approve plans that are far from the best; lowered, plans that wait are
-replaced because loads fluctuate. Chosen so that a host that comes back empty leads to a new plan,
-and a fluctuation of the size of a threshold does not; not measured."""
+"""Part of its gain by which a new plan must be better than a plan that waits for approval, to
+replace it. The gain is the decrease of the imbalance. Raised, operators are asked to approve plans
+that are far from the best; lowered, plans that wait are replaced because loads fluctuate. Chosen so
+that a host that comes back empty leads to a new plan, and a fluctuation of the size of a threshold
+does not; not measured."""
 
 LEAST_GAIN = 0.5
 """Part of the promised decrease of the imbalance that an approved plan must still bring when it is

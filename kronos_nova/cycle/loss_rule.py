@@ -21,11 +21,11 @@ from kronos_nova.room import loss_rule
 from kronos_nova.room.loss_rule import LossRule
 
 SHARE = 0.5
-"""Part of ``planning_time_limit`` that may be used to check that a plan leaves enough room to
-restart the servers of a lost host. A plan whose check does not end in time is dropped. Raised,
-evaluations may take longer; lowered, more plans of large clouds are dropped. Chosen because 1,000
-hosts take 0.8 seconds where the results of an earlier check are known, and 2.4 seconds the first
-time (``python -m bench failover``)."""
+"""Part of ``planning_time_limit`` for checking that servers of a lost host can still restart after
+a plan. A plan whose check does not end in time is dropped. Raised, evaluations may take longer;
+lowered, more plans of large clouds are dropped. Chosen because 1,000 hosts take 0.8 seconds where
+the results of an earlier check are known, and 2.4 seconds the first time (``python -m bench
+failover``)."""
 
 
 def rule_of(snapshot: Snapshot, policies: PolicySet, options: EngineOptions,

@@ -28,10 +28,10 @@ from kronos_nova.room.losses import LossMemory
 from kronos_nova.room.slots import SlotCounter
 
 FIRST_SECONDS = 5.0
-"""Seconds that the first check after a start may take, of whether the servers of each host would
-restart elsewhere if it failed. Raised, the first evaluation may take longer; lowered, more hosts of
-large clouds are left for the next evaluations. Chosen as twice the 2.4 seconds that 1,000 hosts
-with 30,000 servers take (``python -m bench failover``)."""
+"""Seconds that the first check of failed hosts after a start may take. It checks for each host
+whether its servers would restart elsewhere. Raised, the first evaluation may take longer; lowered,
+more hosts of large clouds are left for the next evaluations. Chosen as twice the 2.4 seconds that
+1,000 hosts with 30,000 servers take (``python -m bench failover``)."""
 MOST_SECONDS = 20.0
 """Maximum seconds that one evaluation may use to check whether the servers of failed hosts would
 restart. Each evaluation adds to this time until it suffices for a check. Raised, a single
@@ -42,10 +42,11 @@ LEAST_SECONDS = 0.05
 Raised, evaluations of small clouds may take longer; lowered, the results of small clouds are older.
 Chosen because the check of 40 hosts with 1,200 servers takes this time."""
 SAVED = 1.25
-"""Seconds that must have been saved up for the next check of failed hosts, as a factor of the
-duration of the last check. The surplus is used to check whether servers also restart in the order
-in which Nova restarts them. Raised, checks are rarer, and this order is checked for more hosts;
-lowered, checks are more frequent, and this order is checked for fewer hosts. Not measured."""
+"""Seconds saved up for the next check of failed hosts, as a factor of the last check's duration.
+Each evaluation saves up some time. The surplus is used to check whether servers also restart in the
+order in which Nova restarts them. Raised, checks are rarer, and this order is checked for more
+hosts; lowered, checks are more frequent, and this order is checked for fewer hosts. Not
+measured."""
 COLD = 3.0
 """Factor by which the first check of failed hosts takes longer than the next ones, which reuse its
 results. Raised, the second check begins sooner, and its time may not suffice for all hosts;

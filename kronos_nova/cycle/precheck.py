@@ -38,11 +38,11 @@ few unusual hosts. Chosen because a filter that refuses an instance for pinned C
 image mostly refuses it for every host; not measured."""
 
 FEW_HOSTS = 10
-"""Number of possible destinations of an instance up to which Nova's scheduler must refuse all of
-them, not only :data:`ENOUGH`, until the instance is left in place for some time. Raised, an
-instance that no host takes costs more requests to the scheduler; lowered, an instance that only few
-hosts can hold is left in place before the right host was tried. Chosen as the number of hosts of a
-rack that have a certain device; not measured."""
+"""Largest number of possible destinations of an instance of which Nova's scheduler must refuse all.
+Only then the instance is left in place for some time. With more destinations, :data:`ENOUGH`
+refusals suffice. Raised, an instance that no host takes costs more requests to the scheduler;
+lowered, an instance that only few hosts can hold is left in place before the right host was tried.
+Chosen as the number of hosts of a rack that have a certain device; not measured."""
 
 PLANNING_SHARE = 0.6
 """Part of ``planning_time_limit`` that the search for a plan may use. The rest is for requests to

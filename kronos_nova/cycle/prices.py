@@ -28,21 +28,21 @@ COPY_CORES = 2.0
 move must exceed this cost. Raised, fewer moves are made; lowered, more moves are made. An estimate;
 not measured."""
 FULL_HOST = 4.0
-"""Core-hours of CPU time that a full host is expected to withhold from its servers until it is no
-longer full. A move that prevents a full host is worth this much. Raised, more moves are worth their
-cost; lowered, fewer moves are worth their cost. Chosen by ``bench days``. In the mean of 17 pairs
-of a cloud and a day, plans with 4 core-hours have 1.02 times the hot minutes, and copy .61 times
-the GiB, of plans in which moves cost nothing. With 20 hosts on the day 20110412 of PlanetLab, and
-without :data:`SEEN`, plans with 2 core-hours have 246 hot minutes and copy 626 GiB; plans with 6
-have 252 and copy 1,282."""
+"""Core-hours of CPU time that one full host is expected to cost its servers. A move that keeps a
+host from becoming full gains this much; its cost is the CPU time of the migration. Raised, more
+moves are worth their cost; lowered, fewer moves are worth their cost. Chosen by ``bench days``. In
+the mean of 17 pairs of a cloud and a day, plans with 4 core-hours have 1.02 times the hot minutes,
+and copy .61 times the GiB, of plans in which moves cost nothing. With 20 hosts on the day 20110412
+of PlanetLab, and without :data:`SEEN`, plans with 2 core-hours have 246 hot minutes and copy 626
+GiB; plans with 6 have 252 and copy 1,282."""
 SEEN, SEEN_LEAST = 3 * HOUR, 300.0
-"""Seconds by which the load of an instance must be known for the cost of its move to be only twice
-that of a well known instance; and the lower bound of the seconds for which any instance counts as
-known. The shorter an instance is known, the more its move costs, because its gain may be chance.
-Raised, fewer instances are moved whose loads are hardly known; lowered, more of them are moved.
-Measured by ``bench days`` on the day 20110412 of PlanetLab, against moves that do not depend on
-this time: with 20 hosts, .71 of the memory is copied and there are .83 of the hot minutes; with 100
-hosts, .88 and .98."""
+"""Seconds of known load with which moving an instance costs twice what it costs with a long
+history. The second value is the lower bound of these seconds for any instance. The shorter the load
+of an instance is known, the more its move costs, because its gain may be chance. Raised, fewer
+instances are moved whose loads are hardly known; lowered, more of them are moved. Measured by
+``bench days`` on the day 20110412 of PlanetLab, against costs that do not depend on this time: with
+20 hosts, .71 of the memory is copied and there are .83 of the hot minutes; with 100 hosts, .88 and
+.98."""
 CopyPrices = Callable[[np.ndarray], np.ndarray]
 """A function from indexes of instances (n,) to the price of copying each of them, float64 (n,)."""
 

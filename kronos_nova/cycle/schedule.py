@@ -32,19 +32,20 @@ from kronos_nova.planners.base import Limits
 from kronos_nova.units import MIB_PER_GIB
 
 BEFORE = {plan.EVACUATE: 3.0, plan.AFFINITY: 2.0, plan.RELIEVE: 1.0}
-"""Number (no unit) that is added to the load of a move's source to sort the moves of a plan, by the
-purpose of the move. The moves with the highest sums start first. Fixed: a load in this sum is at
-most 1, so that the moves of one purpose start before those of the next."""
+"""Numbers (no unit) by which the moves of a plan are sorted by purpose. Each is added to the load
+of the move's source, and the moves with the highest sums start first. Fixed: a load in this sum is
+at most 1, so that the moves of one purpose start before those of the next."""
 MIGRATING = 'migrating'
 ROUNDS = 5
-"""Maximum number of plans, each with another number of moves, that one evaluation makes until all
-moves of a plan can start before the plan is too old. Raised, an evaluation takes longer; lowered,
-more plans are used without the moves that would start too late. Chosen above two, which are mostly
-enough; more are needed only where many moves wait for each other on one host."""
+"""Maximum number of plans that one evaluation tries until all moves can start in time. Each plan
+has another number of moves. Moves that would start too late depend on loads that are out of date
+then. Raised, an evaluation takes longer; lowered, more plans are used without their late moves.
+Chosen above two, which are mostly enough; more are needed only where many moves wait for each other
+on one host."""
 SURE = 0.98
-"""Number of moves permitted in the next plan, as a part of the number that could start in time in
-the plan before. It applies from the third plan on. Raised to 1, one or two moves are late again,
-because the next plan has other moves; lowered, time is left unused. Not measured."""
+"""Share of the moves that could start in time in one plan that the next plan may have. It applies
+from the third plan on. Raised to 1, one or two moves are late again, because the next plan has
+other moves; lowered, time is left unused. Not measured."""
 LARGER = 1.04
 """Factor by which a plan must be permitted to have more moves for another search, where there is
 time for more moves. Raised, more moves that could start in time are left out; lowered, searches are
@@ -53,9 +54,9 @@ SAMPLED = 256
 """Number of instances whose migration times are predicted to estimate how many moves fit into a
 time. Raised, the estimate takes longer; lowered, it is less exact. Not measured."""
 AMPLE = 2.0
-"""Number of moves permitted in the first plan, as a factor of the number of moves of median
-duration that fit into the time. Raised, the first plan has more moves that cannot start in time,
-and another plan is made; lowered, plans of short moves leave time unused. Not measured."""
+"""Factor of the estimated number of moves that fit into the time, for the first plan. Raised, the
+first plan has more moves that cannot start in time, and another plan is made; lowered, plans of
+short moves leave time unused. Not measured."""
 MOST_SCHEDULED = 2000
 """Maximum number of moves of a plan whose start times are predicted. The moves of a longer plan
 start in the order in which they were found. Raised, computing the times takes longer, with the

@@ -48,9 +48,9 @@ from kronos_nova.policies.windows import Windows
 
 ROOM = 'allocated'
 ROOM_WEIGHT = 0.2
-"""Weight [0, 1] of allocated resources when destinations are chosen for the servers of a host that
-is being emptied; the rest is the weight of the operator's policies. Raised, measured loads matter
-less than the allocations; lowered, hosts of equal load are filled unevenly. Not measured."""
+"""Weight [0, 1] of allocated resources in the choice of destinations when a host is emptied. The
+rest is the weight of the loads that the operator's policies measure. Raised, measured loads matter
+less; lowered, hosts of equal load are filled unevenly. Not measured."""
 
 ANY_IMBALANCE = 1e6
 """Threshold of the imbalance, as a fraction of a host, of every policy while hosts are emptied.
@@ -61,9 +61,9 @@ WITHOUT_END = 100_000
 time limit, so that there is no limit in effect."""
 
 FAILURES = 2
-"""Number of failed moves of a server, each after all of its retries, from which the drain of its
-host is reported as blocked. Raised, an operator learns later of a server that cannot move; lowered,
-a chance failure blocks a drain. Chosen because a second failure is rarely by chance."""
+"""Number of failed moves of a server from which the drain of its host counts as blocked. A move
+fails after all of its retries. Raised, an operator learns later of a server that cannot move;
+lowered, a chance failure blocks a drain. Chosen because a second failure is rarely by chance."""
 
 WORDS = {
     'not_active': 'it is {status}, and only what is ACTIVE, PAUSED or SHUTOFF is moved',

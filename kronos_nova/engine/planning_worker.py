@@ -51,7 +51,7 @@ PR_SET_PDEATHSIG = 1
 process ends. Fixed by Linux."""
 
 PLANNED, NOT_PLANNED = 0, 3
-"""Exit codes of a planning process (no unit), in this order: the aggregates were evaluated; they
+"""Exit codes (no unit) of a planning process. In this order: the aggregates were evaluated; they
 were not, for a reason in the log. Another code stands for an unforeseen error or a signal. Fixed by
 the protocol between this process and its parent."""
 STAYS, LEAVES = 'stays', 'leaves'

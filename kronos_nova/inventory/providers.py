@@ -57,9 +57,9 @@ class Trees:
 
 
 READ_ALL_EVERY = 20
-"""Number of evaluations after which all resource providers are read again, not only those with a
-new generation. ``DELETE /allocations`` frees resources without a new generation. Raised, such
-resources are seen later; lowered, evaluations take longer. Not measured."""
+"""Number of evaluations after which all resource providers are read from placement again. Otherwise
+only those with a new generation are read, but ``DELETE /allocations`` frees resources without one.
+Raised, such resources are seen later; lowered, evaluations take longer. Not measured."""
 
 
 class ProviderCache:

@@ -22,10 +22,10 @@ from kronos_nova.policies.models import ABSOLUTE
 
 SCORE, PROFILE = UNBELIEVED
 SHARED = 1.05
-"""Ratio of the summed loads of a host's servers to the load of the host above which the loads of
-the servers are scaled down to fit. Raised, moves of servers that share memory (KSM) seem to gain
-too much; lowered, the loads of servers are changed only because servers and hosts are measured at
-different times. Chosen as the usual difference of two averages over different times."""
+"""Largest accepted ratio of the summed loads of a host's servers to the load of the host. Above it,
+the loads of the servers are scaled down to fit. Raised, moves of servers that share memory (KSM)
+seem to gain too much; lowered, the loads of servers are changed only because servers and hosts are
+measured at different times. Chosen as the usual difference of two averages over different times."""
 NOTHING = 0.01
 """Share of a host that its servers together must use for a measured host load of 0 to count as an
 error. Raised, hosts with few small servers are believed to be without load; lowered, rounding

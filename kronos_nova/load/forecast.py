@@ -38,8 +38,8 @@ known to use it. The simple forecasts are combined, the better ones with larger 
 forecasts are used later after a start; lowered, a simple forecast gets a large weight for one hour
 in which it was right by chance. Not measured."""
 LEAST_ORIGINS = 12
-"""Least number of hours of the last day for which a forecast must have been compared with the
-actual load to be used. Raised, forecasts are used later after a start; lowered, a forecast that
+"""Least number of hours of the last day in which a forecast was compared with the actual load. With
+fewer, it is not used. Raised, forecasts are used later after a start; lowered, a forecast that
 fails at night is used at night. Chosen as half a day; not measured."""
 LEAST_ERROR = 1e-6
 """Lower bound of the mean square error of a forecast, as the square of a fraction of a host. The
@@ -47,10 +47,10 @@ weights of the forecasts that are combined are inverse to this error. Raised, go
 same weight as moderate ones; lowered, a forecast that was exact for some hours outweighs all
 others. Not measured."""
 WORTH = 0.9
-"""Ratio of the error of a forecast to the error of the assumption that loads stay as they are; a
-forecast with a larger ratio is not used. Raised, servers are moved for an advantage that may be
-chance; lowered, useful forecasts are not used. Not measured apart; ``bench days --known`` has the
-effect of forecasts."""
+"""Largest error of a forecast that is used, as a factor of the error without a forecast. Without a
+forecast, loads are assumed to stay as they are. Raised, servers are moved for an advantage that may
+be chance; lowered, useful forecasts are not used. Not measured separately; ``bench days --known``
+has the effect of forecasts."""
 FAR_OFF = 3.0
 """Largest factor between the summed load now and in the hours of the last day. If the factor is
 larger in every hour, the query of past loads counts as one in another unit. Raised, a query in

@@ -16,11 +16,11 @@ NAMED = 3
 """Maximum number of hosts that a message names; the others are only counted. Raised, messages are
 longer; lowered, an operator sees fewer examples. Chosen to fit into a line."""
 ROUNDING = 0.1
-"""Share of a host by which a measured load may be outside [0, 1] for a warning to advise
-``clamp()`` as the remedy. Rates that are averages over different times lead to such values. Raised,
-the warning less often advises to divide by 100 or by the size of the host; lowered, the warning
-gives this advice although the unit is right. Chosen as the tolerance of the other checks of
-measured loads."""
+"""Share of a host by which a load outside [0, 1] counts as a rounding error. Rates that are
+averages over different times lead to such errors. A warning then advises ``clamp()``, and otherwise
+to divide by 100 or by the size of the host. Raised, wrong units are taken for rounding errors;
+lowered, warnings report a wrong unit although it is right. Chosen as the tolerance of the other
+checks of measured loads."""
 PERCENT = 100.0
 """Largest value in percent. A warning advises to divide values up to it by 100, where the unit
 should be fractions. Fixed by the definition of a percentage."""

@@ -16,16 +16,16 @@ from kronos_nova.objects.snapshot import Instance
 from kronos_nova.policies import Policy
 
 FULL = 1.05
-"""Summed load of a host's instances, as a part of the host, above which the values of the instances
-may be in a wrong unit. It is the whole host, plus the usual difference of two averages over
-different times. Raised, wrong units are noticed later; lowered, the values of full hosts count as
-errors. Not measured."""
+"""Summed load of a host's instances, as a part of the host, that counts as impossible. It is the
+whole host, plus the usual difference of two averages over different times. Above it, the values of
+the instances may be in a wrong unit. Raised, wrong units are noticed later; lowered, the values of
+full hosts count as errors. Not measured."""
 
 EXCESS = 1.5
-"""Ratio of the summed load of a host's instances to the load of the host above which the values of
-the instances may be in a wrong unit. Raised, values that are wrong by the number of vCPUs are not
-noticed; lowered, correct values count as errors, because guests and hosts are measured at different
-times, and an instance that has just moved counts twice. Not measured."""
+"""Ratio of the summed load of a host's instances to the host's load that counts as impossible.
+Above it, the values of the instances may be in a wrong unit. Raised, values that are wrong by the
+number of vCPUs are not noticed; lowered, correct values count as errors, because guests and hosts
+are measured at different times, and an instance that has just moved counts twice. Not measured."""
 
 
 ProfileSample = tuple[float, str]

@@ -43,11 +43,11 @@ LEAST_VARIANCE = 1e-10
 counts as constant. Raised, the loads of more instances count as constant; lowered, rounding errors
 of samples count as changes of load. Fixed as the square of 0.00001 of a host."""
 FIGURES = 5
-"""Number of columns in the array of an instance's load statistics. Fixed by the documentation of
-:class:`LoadStats`, which lists them."""
+"""Number of columns in the array of an instance's load statistics. Fixed by :class:`LoadStats`,
+which describes each column."""
 VARIANCE = 2
 """Index (no unit) of the column with the variance of the load in the array of load statistics.
-Fixed by the documentation of :class:`LoadStats`."""
+Fixed by the order of the columns in :class:`LoadStats`."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Vector
 
 FEW = 10
-"""Number of instances for each of which one may have two series in an answer without a warning, as
-during a live migration; 10 stands for one in ten. One instance may have two series in any case.
-Raised, a few live migrations at the same time cause a warning; lowered, a host that is scraped
-twice causes no warning. Chosen because fewer than a tenth of the instances migrate at once, and a
-host of an aggregate of up to ten hosts has more than a tenth."""
+"""Number of instances of which one may have two series without a warning: 10 means one in ten. An
+instance has two during a live migration. One instance may have two series in any case. Raised, a
+few live migrations at the same time cause a warning; lowered, a host that is scraped twice causes
+no warning. Chosen because fewer than a tenth of the instances migrate at once, and a host of an
+aggregate of up to ten hosts has more than a tenth."""
 
 TOLERANCE = 1e-9
 """Distance by which a load may be outside [0, 1], as a fraction of a host, without a report. Fixed

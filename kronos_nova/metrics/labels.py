@@ -101,9 +101,10 @@ PLAIN = ('(.*)', '$1')
 _AS_IT_IS = Rewrite(*PLAIN, _as_it_is)
 _WITHOUT_PORT = Rewrite(r'(.*):\d+', '$1', _without_port)
 _DOMAINS = 5
-"""Maximum number of DNS domains that are appended to host names to find out how a label differs
-from Nova's names, the most frequent first. Raised, the diagnosis takes longer; lowered, clouds with
-hosts of many domains get no advice. Not measured."""
+"""Maximum number of DNS domains that are appended to short host names to match Nova's names. The
+most frequent domains of Nova's hosts come first. If one matches, a message advises to append it in
+the query. Raised, the search takes longer; lowered, clouds with hosts of many domains get no
+advice. Not measured."""
 
 _SERIES = 20_000
 """Maximum number of series that are searched for labels with host names when a query finds too few

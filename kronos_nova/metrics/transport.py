@@ -18,8 +18,8 @@ _CHUNK = 1 << 16
 """Bytes that are read at a time of an answer of Prometheus. Raised, an answer may exceed its size
 limit by more; lowered, a large answer takes more calls. Not measured."""
 _LONGEST_GET = 2000
-"""Maximum number of characters of the parameters of a query that is sent to Prometheus by GET; a
-longer one is sent by POST. Fixed by proxies, some of which refuse longer URLs."""
+"""Maximum number of characters of a query's parameters that are sent to Prometheus by GET. Longer
+ones are sent by POST. Fixed by proxies, some of which refuse longer URLs."""
 
 # Encodings that Prometheus and proxies use. Others, and nested ones, could decompress to more than
 # the limit.

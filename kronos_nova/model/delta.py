@@ -16,13 +16,12 @@ if TYPE_CHECKING:
     from kronos_nova.model.state import State
 
 ITSELF = -2
-"""Number (no unit) that stands for a move of an instance to its own host, in an array of the
-constraints that forbid moves. Other values are the index of a constraint, or :data:`NONE`. Fixed:
-no index is negative."""
+"""Number (no unit) that marks a move of an instance to its own host. It is in an array with the
+index of the constraint that forbids each move; :data:`NONE` stands for no constraint. Fixed: no
+index is negative."""
 NONE = -1
-"""Number (no unit) that stands for a move that no constraint forbids, in an array of the
-constraints that forbid moves. Other values are the index of a constraint, or :data:`ITSELF`. Fixed:
-no index is negative."""
+"""Number (no unit) that marks a move that no constraint forbids. It is in an array with the index
+of the constraint that forbids each move. Fixed: no index is negative."""
 
 
 class Delta:

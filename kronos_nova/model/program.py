@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from kronos_nova.objects.numa import InstanceCell
 
 STAYS = 1e4
-"""Cost, in the integer program that chooses destinations, of an instance that should leave its host
-and stays. It is a multiple of the cost of moving an instance of mean memory. Fixed: more than the
-cost of all moves that could make room for such an instance. Raised, the solver loses digits of the
-other costs; lowered, instances stay where making room takes many moves."""
+"""Cost of an instance that should leave its host and stays, when destinations are chosen. It is a
+multiple of the cost of moving an instance of mean memory, in an integer program. Fixed: more than
+the cost of all moves that could make room for such an instance. Raised, the solver loses digits of
+the other costs; lowered, instances stay where making room takes many moves."""
 PASSING = 100.0
-"""Cost, in the integer program that chooses destinations, of load above the limit of a host, for an
-excess of a whole host. It is a multiple of the cost of moving an instance of mean memory. Raised,
-more instances are moved to keep hosts below their limits; lowered, hosts exceed their limits by
-more. Not measured."""
+"""Cost of load above the limit of a host, when destinations are chosen. For an excess of a whole
+host, it is this multiple of the cost of moving an instance of mean memory. Raised, more instances
+are moved to keep hosts below their limits; lowered, hosts exceed their limits by more. Not
+measured."""
 SLOWED = 4.0
 """Factor by which the time limit of the solver HiGHS is longer than the processor time that is left
 for the plan. HiGHS measures wall time, which passes faster while other processes run. Raised, a
@@ -42,10 +42,10 @@ imbalance. It makes the solver prefer, of two solutions that are otherwise equal
 copies less. Raised, preferences of low cost are ignored to save copies; lowered, the cost is lost
 in the tolerance of the solver. Not measured."""
 LOADED = 0.01
-"""Additional cost, in the integer program, of a destination with load 1 over one with load 0, as a
-multiple of the cost of moving an instance of mean memory. It makes the solver prefer, of two
-solutions that are otherwise equal, the one with the less loaded destinations. Raised, more memory
-is copied to reach less loaded hosts; lowered, the cost is lost in the tolerance of the solver. Not
+"""Additional cost of a fully loaded destination over one without load, when destinations are
+chosen. It is a multiple of the cost of moving an instance of mean memory. Of two solutions that are
+otherwise equal, the one with the less loaded destinations is chosen. Raised, more memory is copied
+to reach less loaded hosts; lowered, the cost is lost in the tolerance of the solver. Not
 measured."""
 
 

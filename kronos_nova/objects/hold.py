@@ -47,10 +47,10 @@ ANY = ''
 """Value of ``aggregate`` while none is chosen for the request."""
 
 CHOICE_SECONDS = 3_600
-"""Seconds for which Kronos tries to find an aggregate in which moves can make room for a server
-that Nova could not place. Raised, a request that cannot be fulfilled is tried in more evaluations;
-lowered, the request ends before every aggregate has been tried. Not measured: aggregates are
-evaluated every few minutes."""
+"""Seconds for which Kronos looks for moves that make room for a server that Nova could not place.
+It tries one aggregate after the other. Raised, a request that cannot be fulfilled is tried in more
+evaluations; lowered, the request ends before every aggregate has been tried. Not measured:
+aggregates are evaluated every few minutes."""
 WAIT_SECONDS = 86_400
 """Seconds for which a request for room may wait for approval and for its moves to end. Raised, a
 forgotten request may still move servers much later; lowered, requests expire while an aggregate is

@@ -33,15 +33,14 @@ BLIND = (NO_DATA, FAILED)
 OUTCOMES = (PLANNED, BALANCED, COOLING, NO_DATA, NO_MOVE, FAILED)
 
 HOT_SCORE = 0.9
-"""Load of a host, as a fraction of the host, above which the host counts as hot. Raised, fewer
-hosts count as hot; lowered, hosts with unused capacity count as hot. Fixed by the definition of a
-hot host in reports and in ``bench days``."""
+"""Load, as a fraction of a host, above which the host counts as hot. Raised, fewer hosts count as
+hot; lowered, hosts with unused capacity count as hot. Fixed by the definition of a hot host in
+reports and in ``bench days``."""
 
 FULL = 1.0
-"""Load of a host, as a fraction of the host, from which the host counts as full: its servers use
-all that the host has, and may need more. Raised, full hosts are not noticed where the metric is
-never above 1; lowered, hosts that are merely hot count as full. Fixed by the definition of a
-fraction."""
+"""Load, as a fraction of a host, from which the host counts as full. Its servers use all that the
+host has, and may need more. Raised, full hosts are not noticed where the metric is never above 1;
+lowered, hosts that are merely hot count as full. Fixed by the definition of a fraction."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,16 +98,17 @@ SURE = 0.1
 durations are predicted from past migrations. Raised, past migrations correct the bandwidth sooner;
 lowered, they correct it later. Not measured."""
 HUBER = 1.5
-"""Deviation of one duration from the prediction, as a multiple of :data:`SPREAD`, beyond which it
-counts as an outlier and has less weight. Raised, outliers have more weight; lowered, ordinary
-deviations have less. Chosen as the usual constant of Huber's estimator."""
+"""Deviation of one duration from its prediction beyond which it counts as an outlier. It is a
+multiple of :data:`SPREAD`, the usual relative error. Outliers have less weight. Raised, outliers
+have more weight; lowered, ordinary deviations have less. Chosen as the usual constant of Huber's
+estimator."""
 ROUNDS = 10
 """Number of iterations that fit the predicted durations to past migrations. Raised, nothing changes
 once the fit has converged; lowered, it may not converge. Not measured."""
 SHRINKAGE = 2.0
-"""Number of past migrations of an instance, or between two hosts, after which half of their
-deviation from the prediction is used for the next one. Raised, slow instances and links are learnt
-later; lowered, deviations by chance are learnt. Not measured."""
+"""Number of past migrations after which half of their usual deviation is predicted for the next
+one. The deviation is that of one instance, or of one pair of hosts. Raised, slow instances and
+links are learnt later; lowered, deviations by chance are learnt. Not measured."""
 MOST = 8.0
 """Largest factor by which the past migrations of an instance, or between two hosts, may change a
 predicted duration. The smallest factor is its reciprocal. Raised, one migration that hung makes a

@@ -18,11 +18,11 @@ TOLERANCE = 1e-9
 """Largest difference of two times, in seconds, with which the times count as equal in a schedule of
 moves. Fixed: far below the accuracy of a schedule."""
 SAME = 0.2
-"""Difference of two links' overloads, as a part of a link's bandwidth, from which the less loaded
-link decides which move starts next. Where the difference is smaller, the longest move starts first.
-Raised, moves start although their links are busier than others; lowered, differences decide that
-are smaller than the errors of predictions. Chosen just above the median error of predicted
-durations, which is 10 to 18 % (``bench makespan``)."""
+"""Least difference of the overloads of two links that decides which move starts next. It is a part
+of a link's bandwidth. Where the difference is smaller, the longest move starts first. Raised, moves
+start although their links are busier than others; lowered, differences decide that are smaller than
+the errors of predictions. Chosen just above the median error of predicted durations, which is 10 to
+18 % (``bench makespan``)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

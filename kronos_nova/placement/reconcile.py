@@ -32,9 +32,10 @@ CHUNK = 50
 repaired. Raised, the last instances of the query are compared with older data; lowered, there are
 more queries. Chosen because so many are compared within a second or two."""
 HANDED_OVER_PATIENCE = 5
-"""Factor by which ``task_timeout`` is longer for a live migration whose nova-conductor worker may
-have sent the request to the source host before it died. Raised, a lost migration stays open longer;
-lowered, a migration that runs is treated as lost. Not measured."""
+"""Factor by which ``task_timeout`` is longer for migrations that may have reached the source host.
+It applies where a nova-conductor worker died while it was about to send the request there. Raised,
+a lost migration stays open longer; lowered, a migration that runs is treated as lost. Not
+measured."""
 LAST_BREATH = datetime.timedelta(seconds=15)
 """Time for which a worker may still have worked after its last sign of life."""
 

@@ -23,10 +23,10 @@ MOST_BACK = 3
 leave it. Raised, a plan takes longer; lowered, small rests of free room stay unused. Not
 measured."""
 ROWS = 600
-"""Maximum number of sets of leaving instances for which swaps are rated, those with the least
-memory to copy or the most gain. Raised, a swap takes longer to find; lowered, the best swap is
-missed more often. Chosen because with :data:`COLUMNS` a million swaps are rated in some hundredths
-of a second, and a plan looks for hundreds of swaps."""
+"""Maximum number of sets of leaving instances for which swaps are rated. Those with the least
+memory to copy, or the most gain, are kept. Raised, a swap takes longer to find; lowered, the best
+swap is missed more often. Chosen because with :data:`COLUMNS` a million swaps are rated in some
+hundredths of a second, and a plan looks for hundreds of swaps."""
 COLUMNS = 1500
 """Maximum number of sets of returning instances that are rated with each set of leaving instances.
 Raised, a swap takes longer to find; lowered, the best swap is missed more often. Chosen together

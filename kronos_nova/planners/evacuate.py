@@ -56,10 +56,11 @@ CHECKED = 20_000
 plan works too. Each takes some 0.1 ms. Raised, large plans take longer; lowered, only small plans
 are free of such moves. Not measured."""
 ROUNDS = 6
-"""Maximum number of end states (which instance ends on which host) that are tried until their moves
-can be made one after the other. Otherwise the hosts are emptied only in part. Raised, more hosts
-are emptied where others are nearly full, and plans take longer; lowered, fewer hosts are emptied
-there. Measured: with this value the hosts of all 300 clouds of ``bench optimum`` are emptied."""
+"""Maximum number of end states that are tried to empty hosts. An end state says which instance ends
+on which host. The next one is tried if its moves cannot be made one after the other. If none can be
+reached, hosts are emptied only in part. Raised, more hosts are emptied where others are nearly
+full, and plans take longer; lowered, fewer hosts are emptied there. Measured: with this value the
+hosts of all 300 clouds of ``bench optimum`` are emptied."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

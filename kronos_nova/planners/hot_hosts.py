@@ -10,10 +10,10 @@ from kronos_nova.model import State
 from kronos_nova.policies import Policy
 
 LEAST_TOGETHER = 0.1
-"""Least load of all servers of a hot host together, as a part of the load above its mark (limit),
-for which servers are moved off it. Raised, moves that help a little are left out; lowered, servers
-are moved off hosts that are hot without them. Chosen because less than a tenth of the excess is not
-worth a migration."""
+"""Least load of all servers of a hot host together for which servers are moved off it. It is a part
+of the host's excess, its load above the mark (limit) for hot hosts. Raised, moves that help a
+little are left out; lowered, servers are moved off hosts that are hot without them. Chosen because
+less than a tenth of the excess is not worth a migration."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -57,13 +57,13 @@ solution is the set of all moves to the targets. Raised, more memory is copied t
 lowered, targets are reached one plan later. Chosen within the limits of ``bench installed``: 1.5
 times the plans and 1.1 times the memory."""
 MOST_MOVES = 200
-"""Number of moves to the targets that are searched, even if one plan may have far fewer. Raised,
-plans for thousands of hosts take longer; lowered, the number and cost of later moves are estimated
-from fewer moves. Not measured."""
+"""Number of moves that are searched ahead, even if one plan may have far fewer. All plans together
+should bring the loads within their targets. Raised, plans for thousands of hosts take longer;
+lowered, the number and cost of later moves are estimated from fewer moves. Not measured."""
 REACH = 2
-"""Number of moves to the targets that are searched, as a multiple of the moves of one plan, where
-this is more than :data:`MOST_MOVES`. Raised, plans with many moves take longer; lowered, the moves
-that are left to later plans are worse. Not measured."""
+"""Number of moves that are searched ahead, as a multiple of those that one plan may have. At least
+:data:`MOST_MOVES` are searched. Raised, plans with many moves take longer; lowered, the moves that
+are left to later plans are worse. Not measured."""
 EFFORT = 3e7
 """Maximum number of pairs of an instance and a host that are rated to reduce the memory to copy.
 Raised, plans take longer; lowered, plans copy more memory. Measured: this number takes about half a
@@ -84,13 +84,13 @@ the threshold, and the loads of all hosts should be within it. Raised, plans for
 longer; lowered, the position that takes the least memory to copy is missed more often. Not
 measured."""
 SHORT = 5000
-"""Largest product of the numbers of moves and hosts for which other positions of the target ranges
-are tried (see :data:`PLACES`; no unit). Raised, plans for larger clusters take longer; lowered,
-plans for small clusters copy more memory. Chosen because in larger clusters no other position led
-to less memory."""
+"""Largest product of the numbers of moves and hosts for the search of other target ranges (no
+unit). The range of loads in which all hosts should be may lie higher or lower. Raised, plans for
+larger clusters take longer; lowered, plans for small clusters copy more memory. Chosen because in
+larger clusters no other position led to less memory."""
 LEAST_TOGETHER = 0.1
-"""Least load of all servers of a host together, as a part of the load by which the host is above
-its target range, for which servers are moved off it. Raised, moves that help a little are left out;
+"""Least load of all servers of a host together for which servers are moved off it. It is a part of
+the host's excess, its load above the target range. Raised, moves that help a little are left out;
 lowered, servers are moved off hosts that are loaded without them. Chosen as in
 :mod:`kronos_nova.planners.hot_hosts`."""
 NOISE = 0.3
@@ -107,9 +107,9 @@ MORE_TAKEN_BACK = 3
 :data:`TAKEN_BACK`. Raised, a step takes longer and rarely leads to less memory to copy; lowered,
 the search stays with nearly the same moves. Not measured."""
 DEVIATION = 0.5
-"""Largest cost by which a solution may be worse than the best for the search to continue from it,
-as a multiple of the mean cost of a move. A solution is the set of all moves to the targets. Raised,
-the search spends its time on worse solutions; lowered, it stays with nearly the same moves. Not
+"""Largest cost by which a solution may be worse than the best to be improved further. It is a
+multiple of the mean cost of a move. A solution is the set of all moves to the targets. Raised, the
+search spends its time on worse solutions; lowered, it stays with nearly the same moves. Not
 measured."""
 REBUILT = 6
 """Number of moves that one search step may make in addition to those that it has undone. Raised, a
@@ -124,9 +124,10 @@ SPARE = 0.96
 set of all moves to the targets. Raised, no moves are left for instances that have to wait on a
 third host until there is room; lowered, fewer solutions are short enough. Not measured."""
 BEYOND = 4.0
-"""Additional cost of each move by which a solution with fewer plans is too long, as a multiple of
-the mean memory of an instance. Raised, larger instances are moved to save a move; lowered,
-solutions stay a move or two too long for one plan. Not measured."""
+"""Additional cost of each move by which a solution is too long for the wanted number of plans. It
+is a multiple of the mean memory of an instance. A solution is the set of all moves to the targets.
+Raised, larger instances are moved to save a move; lowered, solutions stay a move or two too long.
+Not measured."""
 SEARCHES = 3
 """Maximum number of searches for one plan. Where not all moves of a search can be made one after
 the other, the next search continues from those that can. Raised, plans for full hosts take longer;

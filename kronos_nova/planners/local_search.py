@@ -31,11 +31,11 @@ time already finds most of the improvement in clusters of any size."""
 PER_MOVE = 2.1e6
 """Estimated nanoseconds of processor time that a search may take in addition for each move that the
 plan may have. Raised, plans of many moves take longer; lowered, plans of many moves are worse,
-because the search tries too few swaps for them. Not measured apart."""
+because the search tries too few swaps for them. Not measured separately."""
 PER_ITEM = 1.1e5
 """Estimated nanoseconds of processor time that a search may take in addition for each instance and
 each host. Raised, plans for large clusters take longer; lowered, plans for large clusters are
-worse. Not measured apart."""
+worse. Not measured separately."""
 LONGER = 2.5
 """Factor by which the time of a search is prolonged beyond the time at which it last found a better
 plan. Raised, searches last longer after an improvement; lowered, searches stop while plans still
@@ -79,11 +79,11 @@ MOST_SIDE_BY_SIDE = 48
 on arrays. Raised, the arrays exceed a processor's cache; lowered, the fixed time of a step is
 shared by fewer candidates. Not measured in a bench."""
 ROUNDS = 50
-"""Number of steps for which the time of a search must suffice; otherwise fewer candidate plans are
+"""Number of steps for which the time of a search must suffice. Otherwise fewer candidate plans are
 improved at the same time. Raised, there are fewer candidates; lowered, each candidate gets too few
 swaps. Not measured."""
 TIMES = 3
-"""Number of steps, for each move of a plan, for which the time of a search must suffice; otherwise
+"""Number of steps, for each move of a plan, for which the time of a search must suffice. Otherwise
 fewer candidate plans are improved at the same time. Raised, there are fewer candidates; lowered,
 candidates with many moves get too few swaps. Not measured."""
 COOLED = 0.8

@@ -35,10 +35,10 @@ MOVE_MB = 64.0
 """Cost of a move in MiB, in addition to the memory that the move copies. Raised, fewer and larger
 instances are moved; lowered, more and smaller instances are moved. Not measured."""
 CUTS = 8
-"""Maximum number of solutions that are tried where Nova would choose other NUMA cells or resource
-providers of a host than the integer program. Raised, room is found more often where hosts are
-nearly full, and plans take longer; lowered, room is found less often. Measured: of 60 clouds, one
-needed more than one solution."""
+"""Maximum number of solutions of the integer program that are tried to make room on hosts. The next
+one is tried if Nova would choose other NUMA cells or resource providers of a host than the last
+one. Raised, room is found more often where hosts are nearly full, and plans take longer; lowered,
+room is found less often. Measured: of 60 clouds, one needed more than one solution."""
 ROUNDS = 1, 2, 3
 """Numbers of stages of moves in the integer program that makes room. A move of a later stage can
 use room that an earlier stage freed. They are tried in this order until the moves can be made one

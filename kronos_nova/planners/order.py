@@ -19,9 +19,9 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.base import StepRecorder
 
 PLACES = 3
-"""Maximum number of hosts that are tried for an instance that has to wait on a third host until its
-destination has room. Raised, the order of moves takes longer to find; lowered, more plans cannot be
-made one move after the other. Not measured."""
+"""Maximum number of hosts that are tried as an intermediate stop of an instance. It waits there
+until its destination has room. Raised, the order of moves takes longer to find; lowered, more plans
+cannot be made one move after the other. Not measured."""
 ASKED_FIRST = 32
 """Number of moves that are checked first, to find one that is possible next. The other moves are
 checked only if none of these is possible. Raised, each check takes longer; lowered, a second check

@@ -19,15 +19,15 @@ from kronos_nova.planners.ffd import FirstFitDecreasing
 from kronos_nova.planners.packing import Packing
 
 BALANCED = 30
-"""Maximum number of swaps that are made to find a place for one instance of a host to be emptied,
-by making free room of other hosts usable. Raised, plans take longer where hosts cannot be emptied;
-lowered, fewer hosts are emptied. Not measured."""
+"""Maximum number of swaps that are made to find a place for one instance. The swaps make free room
+of hosts usable, so that another host can be emptied. Raised, plans take longer where hosts cannot
+be emptied; lowered, fewer hosts are emptied. Not measured."""
 ROUNDS = ((0.01, 4), (0.002, 8), (0.0005, 12), (1e-5, 12))
-"""Pairs of two parameters, used one pair after the other to empty hosts: the price of a move, and
-the number of hosts that may fail to be emptied. A swap must make at least this price of room usable
-for each of its moves, as a part of a host's room. With higher prices, plans have fewer moves and
-free fewer hosts; lowered, they have more moves and free more hosts. With the number of failures
-raised, plans take longer; lowered, they free fewer hosts. Not measured apart."""
+"""Pairs of two parameters for emptying hosts, used one pair after the other. The first is the price
+of a move: a swap must make at least this part of a host's room usable for each of its moves. The
+second is the number of hosts that may fail to be emptied. With higher prices, plans have fewer
+moves and free fewer hosts; lowered, they have more moves and free more hosts. With the number of
+failures raised, plans take longer; lowered, they free fewer hosts. Not measured separately."""
 MOVE_MB = 4096
 """Cost of a move in MiB, in addition to the memory that the move copies. Raised, plans have fewer
 moves and copy more memory; lowered, plans have more moves and copy less memory. Not measured."""

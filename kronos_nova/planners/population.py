@@ -23,10 +23,10 @@ Plan = list[tuple[int, int]]
 """(instance, destination) of the moves of a plan. Each instance has at most one move, from its
 present host. The order of the list has no meaning."""
 KEPT = 48
-"""Number of best end states (which instance ends on which host) that a search keeps, because some
-cannot be reached by moves one after the other. Raised, plans take longer; lowered, plans for full
-hosts are missed. Chosen by the first end state that can be reached: mostly the first, with a
-hundred full hosts the fifth, with a few full hosts the twentieth."""
+"""Number of best end states that a search keeps. An end state says which instance ends on which
+host; some cannot be reached by moves one after the other. Raised, plans take longer; lowered, plans
+for full hosts are missed. Chosen by the first end state that can be reached: mostly the first, with
+a hundred full hosts the fifth, with a few full hosts the twentieth."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -132,23 +132,23 @@ class SoftenedMax:
 
 
 PARTNERS = 40
-"""Maximum number of hosts with which the swaps of one host are rated in a step of a search, the
-most and the least loaded ones. The limit does not apply to a host that only sends instances: moves
-take little time to rate, and the best destination often has a mean load. Raised, a step takes
-longer; lowered, more steps are needed. Not measured."""
+"""Maximum number of hosts with which the swaps of one host are rated in one step. They are the most
+and the least loaded ones. The limit does not apply to a host that only sends instances: moves take
+little time to rate, and the best destination often has a mean load. Raised, a step takes longer;
+lowered, more steps are needed. Not measured."""
 UNTRIED = 0.4
-"""Largest share of the imbalance of hosts that were not tried yet with which a candidate plan
-counts as one that no swap improves. The search then replaces it. Raised, candidates are replaced
-too early; lowered, they are replaced too late. Not measured."""
+"""Largest share of the imbalance that hosts without a tried swap may have in a finished candidate
+plan. No swap is expected to improve such a candidate, and the search replaces it. Raised,
+candidates are replaced too early; lowered, they are replaced too late. Not measured."""
 HOMING = 0.3
 """Probability that a swap sends the returning instance to its original host, so that it is not
 moved at all. Where a plan has few moves, only swaps of hosts that send instances do this. Raised,
 other swaps are tried less often; lowered to 0, a search cannot replace one moved instance by
 another. Not measured."""
 FIRST_ORDER = 0.7
-"""Probability that the moves of a plan with few moves are rated by the slope of the smoothed
-imbalance and not by its exact change. Raised, the exact change decides less often; lowered, plans
-for many hosts are worse, because the exact change favours the host with the most extreme load. Not
+"""Probability that moves are rated by the slope of the imbalance and not by its exact change. It
+applies to plans with few moves. Raised, the exact change decides less often; lowered, plans for
+many hosts are worse, because the exact change favours the host with the most extreme load. Not
 measured."""
 
 

@@ -28,9 +28,9 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.base import one_by_one
 
 LEAST_VARIANCE = 1e-4
-"""Lower bound of the mean square error of a forecast of a host's load, as the square of a fraction
-of the host. The load is never known to better than a hundredth. Raised, more hosts count as likely
-to become full; lowered, forecasts count as exact. Not measured."""
+"""Lower bound of the mean square error of a host's predicted load, as the square of a fraction.
+Load is a fraction of the host, and never known to better than a hundredth. Raised, more hosts count
+as likely to become full; lowered, forecasts count as exact. Not measured."""
 SOURCES = 32
 """Maximum number of hosts, those most likely to become full, off which moves are searched. Raised,
 a plan takes longer; lowered, plans have fewer moves. Chosen as more hosts than a plan with the
@@ -40,9 +40,10 @@ DESTINATIONS = 64
 a plan takes longer; lowered, constraints exclude all destinations of an instance more often. Not
 measured."""
 FREE = 1e-6
-"""Lower bound of the cost of a move, in expected full hosts, when moves are compared by the ratio
-of gain and cost. Raised, moves of low cost are compared by their gains alone; lowered to 0, moves
-without a cost cannot be compared. Chosen far below the cost of any migration."""
+"""Lower bound of the cost of a move (no unit) when moves are compared by the ratio of gain and
+cost. The cost is in expected full hosts, as the gain is. Raised, moves of low cost are compared by
+their gains alone; lowered to 0, moves without a cost cannot be compared. Chosen far below the cost
+of any migration."""
 AT_ONCE = 256
 """Number of moves, the best first, for which the constraints are evaluated in one call. Raised, a
 call takes longer; lowered, there are more calls. Not measured."""

@@ -25,8 +25,8 @@ from kronos_nova.planners.population import End
 from kronos_nova.planners.population import Incumbents
 
 STAIRS = 16
-"""Numbers of moves (1, 2, 3 ... up to this one) for which plans of a tiny cluster are searched one
-after the other. Each search starts from the plans before, so that a plan with more moves is never
+"""Largest number of moves for which plans of a tiny cluster are searched step by step. Plans with
+1, 2, 3 ... moves are searched, each from the plans before, so that a plan with more moves is never
 worse. Raised, plans for tiny clusters take longer; lowered, plans with more moves may be worse than
 those with fewer. Measured by ``bench budgets``."""
 TRIED = 2
@@ -39,18 +39,19 @@ which no other plan is searched. The best end state may be impossible to reach b
 the other. Raised, plans for full hosts are worse; lowered, they take longer for gains that cannot
 be noticed. Not measured."""
 SLACK = 0.9
-"""Part of the permitted moves that the next plan may have, where the moves to the best end state
-cannot be made one after the other. Each further plan may have half as many. Raised, fewer moves are
-left for instances that have to wait on a third host; lowered, plans do less than they can. Not
-measured."""
+"""Part of the permitted moves that the next plan may have after one that cannot be carried out. The
+moves of such a plan cannot be made one after the other. Each further plan may have half as many.
+Raised, fewer moves are left for instances that have to wait on a third host; lowered, plans do less
+than they can. Not measured."""
 SEARCHES = 3
 """Maximum number of searches for one plan. Each search starts where the moves of the last one end,
 with the moves that are left. Raised, plans for full hosts take longer; lowered, they are worse. Not
 measured."""
 ENDS = 50
-"""Number of hosts, of the most and of the least loaded ones of each policy, between which moves are
-searched even if the plan may have few moves. Raised, plans for large clusters take longer; lowered,
-the search has no further hosts to improve once the first ones are improved. Not measured."""
+"""Least numbers of the most loaded and of the least loaded hosts between which moves are searched.
+They count for each policy, and grow with the number of moves that a plan may have. Raised, plans
+for large clusters take longer; lowered, the search has no further hosts to improve once the first
+ones are improved. Not measured."""
 EXACT_PAIRS = 1500
 """Largest number of pairs of an instance and a host for which an integer program computes the best
 plan. The program is used where a group's members are kept apart, or where the moves to a better end
@@ -60,27 +61,28 @@ NODES = 50
 """Maximum number of branch-and-bound nodes of the integer program that computes the best plan.
 Raised, plans take longer; lowered, more plans are not the best. Not measured."""
 ROUNDS = 2, 3, 4
-"""Numbers of stages of moves in the integer program, tried one after the other where the moves to
-the best end state cannot be made one by one. A move of a later stage can use room that an earlier
-stage freed. Raised, plans take longer, 1 to 5 s of a processor for each number; lowered, plans for
-full hosts are worse. Measured: without the last number, one plan of 12 was 9 % worse (``bench
-optimum``)."""
+"""Numbers of stages of moves in the integer program, tried one after the other. A move of a later
+stage can use room that an earlier stage freed. They are tried where the moves to the best end state
+cannot be made one by one. Raised, plans take longer, 1 to 5 s of a processor for each number;
+lowered, plans for full hosts are worse. Measured: without the last number, one plan of 12 was 9 %
+worse (``bench optimum``)."""
 NEAR = 0.02
-"""Part of its cost by which a plan may be worse than the best end state for no program with more
-stages to be tried. Raised, plans for full clusters take less time and are worse; lowered, plans for
-full clusters take longer and are better. Not measured."""
+"""Part of its cost by which a plan may be worse than the best end state to be accepted. Otherwise
+the integer program is solved again with more stages of moves. Raised, plans for full clusters take
+less time and are worse; lowered, plans for full clusters take longer and are better. Not
+measured."""
 TIGHT = 0.5
-"""Share of all moves (pairs of an instance and a host) that must be possible at first for the
-search to come before the integer program. Raised, the program comes first in more clusters, which
-takes longer where the search finds equally good plans; lowered, plans that the search does not find
-are missed more often. Not measured."""
+"""Share of all moves that must be possible at first for the search to come before the integer
+program. A move is a pair of an instance and a host. Raised, the program comes first in more
+clusters, which takes longer where the search finds equally good plans; lowered, plans that the
+search does not find are missed more often. Not measured."""
 GAP = 1e-3
 """Part of the remaining imbalance by which the solution of the integer program may be worse than
 the best. Raised, plans take less time and are worse; lowered, plans take longer. Not measured."""
 TRIED_WHEN_LATE = 8
-"""Number of end states for which an order of the moves is searched even after the time limit, as
-long as none was found. Raised, evaluations exceed their time limit by more; lowered, evaluations
-that are late plan nothing. Not measured."""
+"""Number of end states that are tried even after the time limit. The search tries them until the
+moves to one can be made one after the other. Raised, evaluations exceed their time limit by more;
+lowered, evaluations that are late plan nothing. Not measured."""
 
 
 class Spread:

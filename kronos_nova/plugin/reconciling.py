@@ -31,9 +31,10 @@ PAUSE_SECONDS = 0.005
 """Seconds of the pause after each instance whose allocations were compared, in which nova-conductor
 handles RPCs. Raised, allocations are repaired later; lowered, RPCs wait longer. Not measured."""
 OVERLAP_SECONDS = 300
-"""Seconds by which the search for recently changed instances reaches back beyond the last search,
-and beyond the option for new changes (``grace``). Raised, more instances are examined twice;
-lowered, a migration may be missed where clocks differ. Not measured."""
+"""Seconds by which the search for recently changed instances overlaps the last search. Changes
+within ``grace`` of the last search are searched again too, because they may have been in progress.
+Raised, more instances are examined twice; lowered, a migration may be missed where clocks differ.
+Not measured."""
 
 
 class Reconciling:

@@ -16,9 +16,9 @@ from kronos_nova.plugin import inventory
 LOG = logging.getLogger(__name__)
 
 MOST = 20
-"""Maximum number of open requests for room that Kronos makes when Nova finds no host for new
-servers, one for each flavor and project. Raised, a full cloud fills the table of requests; lowered,
-room is made for fewer flavors and projects. Not measured."""
+"""Maximum number of open requests for room that Kronos makes on its own. It makes one for each
+flavor and project when Nova finds no host for new servers. Raised, a full cloud fills the table of
+requests; lowered, room is made for fewer flavors and projects. Not measured."""
 
 
 def note(database, request_spec, hold_seconds):

@@ -38,9 +38,10 @@ PATIENCE_SECONDS = 120
 broke off. Raised, the migration stays open longer; lowered, a restart of libvirtd, which takes
 seconds, leaves the migration failed. Not measured."""
 SETTLING_SECONDS = 60
-"""Seconds to wait while a guest is paused at the destination after a live migration broke off,
-until libvirt there has noticed the end. Raised, the migration is settled later; lowered, it is
-settled by a state that libvirt still changes. Fixed by the keepalive of libvirt's connections."""
+"""Seconds to wait for a change while a guest is paused at the destination of a broken live
+migration. Within this time libvirt there notices that the source is gone. Raised, the migration is
+settled later; lowered, it may be settled before the guest runs there or is removed. Fixed by the
+keepalive of libvirt's connections."""
 COPY_SECONDS = 3600
 """Seconds that copying the remaining memory of a guest may take that runs at the destination
 already (post-copy). Raised, a copy that hangs is reported later; lowered, the copy of a large guest

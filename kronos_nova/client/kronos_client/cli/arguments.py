@@ -37,9 +37,8 @@ def at_least(least: int, most: int = LARGEST):
 
 
 MINUTES_DIGITS = 6
-"""Maximum number of digits of an argument that is read as minutes from now; one with more digits is
-read as a date. Fixed: two years have six digits in minutes, and a date such as 20261122 has
-eight."""
+"""Maximum number of digits of an argument that means minutes from now. A longer number is read as a
+date. Fixed: two years in minutes have six digits, and a date such as 20261122 has eight."""
 
 COUNT = at_least(0)
 POSITIVE = at_least(1)

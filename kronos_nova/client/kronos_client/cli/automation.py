@@ -15,7 +15,7 @@ EVENTS = ('At', 'Aggregate', 'What', 'By', 'Reason')
 PAUSES = ('Aggregate', 'What', 'By', 'Since', 'Reason', 'Ended')
 
 QUIET, NOT_QUIET, STILL_PAUSED = 0, 3, 3
-"""Exit codes of the commands that stop and resume moves (no unit), in this order: nothing is in
+"""Exit codes (no unit) of the commands that stop and resume moves. In this order: nothing is in
 progress; moves are still in progress; another pause still applies. They are documented in
 operating.rst. Fixed: scripts depend on them."""
 

@@ -14,7 +14,7 @@ from kronos_client.contract import errors
 from kronos_client.contract.base import OneHost
 
 EMPTY, NOT_YET, BLOCKED, DOWN = 0, 3, 4, 5
-"""Exit codes of the commands that empty hosts (no unit), in this order: the host is empty; it is
+"""Exit codes (no unit) of the commands that empty hosts. In this order: the host is empty; it is
 not empty yet; a server cannot leave it; its nova-compute is down. They are documented in
 maintenance.rst. Fixed: scripts depend on them."""
 CODES = dict(zip(contract.OCCUPANCY, (EMPTY, NOT_YET, BLOCKED, DOWN), strict=True))
