@@ -75,12 +75,12 @@ class _Auditing(command.Lister):
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--grace', type=arguments.seconds, default=60, metavar='SECONDS',
-            help='leave instances and migrations alone that changed within that time '
-                 '(default: %(default)s)')
+            help='Leave out instances and migrations that changed in the last SECONDS seconds, '
+                 'because Nova may still be working on them; default: %(default)s.')
         parser.add_argument(
             '--stalled-after', type=arguments.seconds, default=3600, metavar='SECONDS',
-            help='report a live migration as stalled that has not changed for that time '
-                 '(default: %(default)s)')
+            help='Report a live migration as stalled if its record has not changed for SECONDS '
+                 'seconds; default: %(default)s.')
         return parser
 
     def run(self, parsed_args):
@@ -92,11 +92,13 @@ class _Auditing(command.Lister):
         self.limits = audit.AuditLimits(grace=parsed_args.grace, stalled=parsed_args.stalled_after)
         held, result = self.cloud.audit(self.limits, self.app.stderr, self._rooms)
         self.app.stderr.write(
-            f'{result.instances} instances, {result.consumers} consumers: '
-            f'{len(result.findings)} findings; {len(result.in_flight)} in flight, left alone\n')
+            f'{result.instances} instances and {result.consumers} consumers were audited: '
+            f'{columns.count(len(result.findings), "finding")}; {len(result.in_flight)} left out, '
+            'as Nova is working on them\n')
         if result.silent:
             self.app.stderr.write(
-                f'Not judged, as they do not answer: cell {", cell ".join(result.silent)}\n')
+                f'Not audited, as the databases do not answer: cell '
+                f'{", cell ".join(result.silent)}\n')
         return held, result
 
     def _rooms(self):
@@ -105,7 +107,8 @@ class _Auditing(command.Lister):
         try:
             found = holds.Holds(database.control_database(self.app.conf)).consumers()
         except (db_exc.DBError, exception.KronosException) as error:
-            self.app.stderr.write('What keeps room for new servers is not judged: '
+            self.app.stderr.write('Allocations that keep room for new servers are not audited, as '
+                                  'the control database cannot be read: '
                                   f'{db_engine.first_line(error)}\n')
             return None
         return {uuid: audit.KeptRoom(
@@ -114,11 +117,11 @@ class _Auditing(command.Lister):
 
 
 class Audit(_Auditing):
-    """Find leaked, doubled, missing and misplaced allocations in all cells. Changes no allocation;
-    saves the number of findings for kronos-exporter.
+    """Find leaked, doubled, missing and misplaced allocations of the instances of all cells. The
+    command changes no allocation. It records the number of findings for kronos-exporter.
 
-    Exit codes: 0 nothing is wrong, 1 the audit could not be done, 3 something is wrong, or a cell
-    could not be judged because its database does not answer.
+    Exit codes: 0 nothing is wrong; 1 the audit could not be done; 3 allocations are wrong, or a
+    cell could not be audited because its database does not answer.
     """
 
     def take_action(self, parsed_args):
@@ -138,25 +141,31 @@ class Audit(_Auditing):
                 {kind: found[kind] for kind in audit.KINDS} | {SILENT: len(result.silent)},
                 time.time())
         except (db_exc.DBError, exception.KronosException) as error:
-            self.app.stderr.write(f'Not kept for kronos-exporter: {db_engine.first_line(error)}\n')
+            self.app.stderr.write('The number of findings is not recorded for kronos-exporter: '
+                                  f'{db_engine.first_line(error)}\n')
 
 
 class Heal(_Auditing):
-    """Repair what an audit finds. Without --apply it only shows what would be done.
+    """Audit the allocations, and repair those that are wrong. Without --apply, the command only
+    shows the repairs that it would make.
 
-    Exit codes: 0 nothing was wrong or all of it is healed, 1 healing could not be done, 3 something
-    is wrong and --apply was not given, 4 something is wrong and could not be healed; a cell whose
-    database does not answer is something that is wrong.
+    Each repair is recorded, and "allocations undo" reverts it.
+
+    Exit codes: 0 nothing was wrong, or everything is repaired; 1 the audit could not be done; 3
+    without --apply: allocations are wrong; 4 with --apply: some findings were not repaired. Codes 3
+    and 4 are also used where a cell could not be audited because its database does not answer.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('--apply', action='store_true', help='change allocations')
+        parser.add_argument('--apply', action='store_true',
+                            help='Make the repairs, instead of only showing them.')
         parser.add_argument(
             '--unknown', action='store_true',
-            help='also remove what is held for uuids that Nova does not know at all')
+            help='Also remove the allocations of uuids that belong to no instance and no '
+                 'migration in Nova.')
         parser.add_argument('--instance', action='append', metavar='UUID',
-                            help='only these; may be repeated')
+                            help='Repair only the allocations of this instance; may be repeated.')
         return parser
 
     def take_action(self, parsed_args):
@@ -199,7 +208,8 @@ class Repairs(command.Lister):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('--instance', metavar='UUID', help='only of this instance')
+        parser.add_argument('--instance', metavar='UUID',
+                            help='List only repairs of this instance.')
         return parser
 
     def take_action(self, parsed_args):
@@ -210,14 +220,17 @@ class Repairs(command.Lister):
 
 
 class Undo(command.Command):
-    """Give the consumers of a repair back the allocations that they had before the repair.
+    """Undo a repair: restore the allocations as they were before it.
 
-    Refused where the allocations of one consumer have changed since. Exit codes: 0 undone, 1 not.
+    The command is refused if any of these allocations has changed since the repair.
+
+    Exit codes: 0 the repair is undone; 1 the repair is not undone.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('repair', metavar='REPAIR', help='uuid of the repair')
+        parser.add_argument('repair', metavar='REPAIR',
+                            help='Uuid of the repair, as "allocations repairs" shows it.')
         return parser
 
     def take_action(self, parsed_args):

@@ -32,12 +32,14 @@ def _row(claim):
 
 
 class List(command.Lister):
-    """List the claims that are kept."""
+    """List the resource claims of this compute host or, with [kronos_claims] store = central, of
+    all compute hosts."""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('--node', help='only those of this node')
-        parser.add_argument('--instance', metavar='UUID', help='only those of this instance')
+        parser.add_argument('--node', help='List only claims on this compute node.')
+        parser.add_argument('--instance', metavar='UUID',
+                            help='List only claims of this instance.')
         return parser
 
     def take_action(self, parsed_args):
@@ -48,12 +50,13 @@ class List(command.Lister):
 
 
 class Show(command.ShowOne):
-    """Show a claim with its devices, its NUMA topology and the migration that it is for."""
+    """Show a claim, with its PCI devices, its NUMA topology, and the migration that it belongs
+    to."""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('id', type=arguments.COUNT, metavar='ID',
-                            help='The number of a claim, as "claims list" shows it.')
+                            help='Number of the claim, as "claims list" shows it.')
         return parser
 
     def take_action(self, parsed_args):
@@ -65,19 +68,24 @@ class Show(command.ShowOne):
 
 
 class Clean(command.Lister):
-    """Remove claims that have no owner, and list them.
+    """Remove claims that are no longer needed, and list them. Without --apply, the command only
+    lists the claims that it would remove.
 
-    With ids, remove these claims. Without ids, remove the claims that were prepared for a move and
-    are older than claim_expiry_time; a nova-compute that runs removes such claims itself. Nothing
-    is removed without --apply. A nova-compute that runs frees the resources at its next audit. If a
-    removed claim belongs to an instance or a migration, that audit writes it again.
+    Without an ID, the command chooses the claims that were prepared for a move and are older than
+    [kronos_claims] claim_expiry_time. A nova-compute that runs removes such claims without this
+    command.
+
+    A nova-compute that runs frees the resources of removed claims at its next audit. If a removed
+    claim belongs to an instance or a migration, that audit makes the claim again.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('ids', type=arguments.COUNT, nargs='*', metavar='ID',
-                            help='remove these instead')
-        parser.add_argument('--apply', action='store_true', help='remove them; else only list them')
+                            help='Number of a claim to remove, as "claims list" shows it; may be '
+                                 'repeated; default: all claims that have expired.')
+        parser.add_argument('--apply', action='store_true',
+                            help='Remove the claims, instead of only listing them.')
         return parser
 
     def take_action(self, parsed_args):

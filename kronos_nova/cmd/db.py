@@ -41,7 +41,9 @@ class _PerDatabase(command.Lister):
         parser = super().get_parser(prog_name)
         parser.add_argument('databases', nargs='*', metavar='DATABASE',
                             choices=[*migrate.HISTORIES, []],
-                            help='control, claims or both; default: both')
+                            help='Name of the database: "control" (plans and moves) or "claims" '
+                                 '(resource claims of this compute host); may be repeated; '
+                                 'default: both.')
         return parser
 
     def selected(self, parsed_args, *how):
@@ -55,10 +57,10 @@ class _PerDatabase(command.Lister):
 
 
 class Sync(_PerDatabase):
-    """Create a database or upgrade it to the schema that this code needs.
+    """Create a database, or upgrade its schema to the revision that this release needs.
 
-    The claims database is a file of one compute host: run it there. nova-compute does the same when
-    it starts.
+    The claims database is a file on each compute host, so run the command for it on that host.
+    nova-compute also creates and upgrades the claims database when it starts.
     """
 
     def take_action(self, parsed_args):
@@ -69,7 +71,7 @@ class Sync(_PerDatabase):
 
 
 class Version(_PerDatabase):
-    """Show the schema revision of a database and the one that this code needs."""
+    """Show the revision of a database's schema, and the revision that this release needs."""
 
     def take_action(self, parsed_args):
         rows = [(history.name, migrate.current(engine, history), migrate.head(history))
@@ -78,11 +80,10 @@ class Version(_PerDatabase):
 
 
 class Check(command.Lister):
-    """Find rows of the control database that Kronos would not have written. Changes none without
-    --fix.
+    """Find inconsistent rows of the control database. Without --fix, the command changes nothing.
 
-    Exit codes: 0 nothing is wrong or all of it is fixed, 1 it could not be looked at, 3 something
-    is wrong and --fix was not given, 4 something is wrong that only an operator can put right.
+    Exit codes: 0 nothing is wrong, or everything is fixed; 1 the check could not be done; 3 without
+    --fix: something is wrong; 4 with --fix: something is wrong that only an operator can correct.
     """
 
     exit_code = CLEAN
@@ -90,7 +91,8 @@ class Check(command.Lister):
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('--fix', action='store_true',
-                            help='Make the changes of the column Remedy. Services may run.')
+                            help='Make the changes that the column Remedy shows. The services may '
+                                 'run meanwhile.')
         return parser
 
     def run(self, parsed_args):
@@ -109,18 +111,18 @@ class Check(command.Lister):
 
 
 class Purge(command.Lister):
-    """Delete all rows that are older than their retention time, at once.
+    """Delete all rows of the control database that are older than their retention time.
 
-    The services delete old rows too, a few at a time. Use this for a database that is already
-    large. Plans and moves that run or wait are kept, whatever their age.
+    The services delete such rows too, a few at a time. Use this command to shrink a database that
+    is already large. Plans and moves that wait or run are kept, whatever their age.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--days', type=arguments.at_least(1, bounds.MOST_DAYS), metavar='N',
-            help='Keep N days of everything; default: what the options *_retention_days of '
-                 '[kronos_database] say for each table.')
+            help='Keep the rows of the last N days in every table; default: the options '
+                 '*_retention_days of [kronos_database], which each are for some tables.')
         return parser
 
     def take_action(self, parsed_args):

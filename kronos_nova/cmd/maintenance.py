@@ -82,11 +82,12 @@ class _Running(command.Command):
                         raise
                     code, before, problem = None, problem, error_text(error)
                     if problem != before:
-                        self._say(f'asked again soon: {problem}')
+                        self._say(f'The next step failed, and is tried again soon: {problem}')
                 if code is not None:
                     return code
                 ended.wait(LOOK_SECONDS)
-        self._say('Ended by a signal; "kronos-manage maintenance resume" goes on.')
+        self._say('This process was ended by a signal; "kronos-manage maintenance resume" '
+                  'continues the maintenance.')
         return STOPPED
 
     @staticmethod
@@ -106,18 +107,19 @@ class _Running(command.Command):
         continues."""
         found = work.advance()
         if found.state == m.DONE:
-            self._say('Ended by "kronos-manage maintenance end".')
+            self._say('The maintenance was ended by "kronos-manage maintenance end".')
             return STOPPED
         if found.in_state(m.FAILED) and not found.in_state(*m.AT_WORK):
             return FAILED
         if not found.in_state(m.WAITING, *m.AT_WORK):
             maintenances.set_state(found.uuid, m.DONE)
             left_out = found.in_state(m.LEFT_OUT)
-            self._say(f'Left out, and not serviced: {", ".join(left_out)}.' if left_out
-                      else 'All hosts are serviced.')
+            self._say(f'The maintenance is done. Hosts that were left out, and not serviced: '
+                      f'{", ".join(left_out)}.' if left_out else 'All hosts are serviced.')
             return STOPPED if left_out else DONE
         if found.state == m.STOPPED and not found.in_state(*m.AT_WORK):
-            self._say('Stopped; "kronos-manage maintenance resume" goes on.')
+            self._say('The maintenance is stopped; "kronos-manage maintenance resume" continues '
+                      'it.')
             return STOPPED
         return None
 
@@ -203,33 +205,39 @@ class Checker(orders.Checker):
 
 
 class Run(_Running):
-    """Service hosts one after the other: empty a host, run a hook for it, wait until it reports,
-    release it.
+    """Service hosts one after the other. For each host, the command drains it, runs the hook, waits
+    until its nova-compute reports, and releases it.
 
-    Hosts that are yet to be emptied take servers only if nothing else fits. The host with the
-    fewest servers is the first, so that few servers have to move twice. The command may be ended at
-    any time and resumed; moves in progress continue meanwhile.
+    The host with the fewest servers is the first, and hosts that are not yet serviced take servers
+    only where no other host can, so that few servers have to move twice. The command may be ended
+    at any time; moves in progress continue, and "maintenance resume" continues the maintenance.
 
-    Exit codes: 0 all hosts are serviced; 1 refused; 3 stopped, ended, or hosts were left out; 4 a
-    hook failed.
+    Exit codes: 0 all hosts are serviced; 1 the request was refused; 3 the maintenance was stopped
+    or ended, or hosts were left out; 4 a hook failed.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('hosts', nargs='*', metavar='HOST', help='A host to service.')
+        parser.add_argument('hosts', nargs='*', metavar='HOST',
+                            help='Name of a host to service; may be repeated.')
         parser.add_argument('--aggregate', metavar='NAME',
-                            help='Service all hosts of this aggregate, instead of naming them.')
+                            help='Service all hosts of this aggregate, instead of single hosts.')
         host_commands.add_domain_argument(parser)
         parser.add_argument('--batch', type=arguments.POSITIVE, default=1, metavar='N',
-                            help='Hosts at a time, if they can be empty at once; default: 1.')
+                            help='Maximum number of hosts that are serviced at the same time, '
+                                 'where the other hosts have room for all of their servers; '
+                                 'default: 1.')
         parser.add_argument('--hook', metavar='CMD',
-                            help='Command that services the empty host $KRONOS_HOST; without one, '
-                                 'report each serviced host with "maintenance done HOST".')
+                            help='Shell command that services a host once it is empty; the '
+                                 'variable KRONOS_HOST has the name of the host. Without --hook, '
+                                 'the maintenance waits at each empty host until "maintenance done '
+                                 'HOST" reports that it was serviced.')
         host_commands.add_drain_arguments(parser)
         parser.add_argument('--force', action='store_true',
-                            help='Empty hosts also after which others could not be lost any more '
-                                 'with all servers restarting elsewhere ([kronos] failover_hosts, '
-                                 'failover_domains).')
+                            help='Drain hosts even if the servers of another host, or of a failure '
+                                 'domain, could then no longer all restart if it failed. Without '
+                                 'this argument [kronos] failover_hosts and failover_domains '
+                                 'forbid such drains.')
         return parser
 
     def take_action(self, parsed_args):
@@ -301,16 +309,18 @@ def hosts_of(parsed_args, snapshot) -> list[str]:
 
 
 class Resume(_Running):
-    """Continue a maintenance that was stopped, whose process died, or in which a hook failed.
+    """Continue a maintenance that was stopped, whose process ended, or in which a hook failed. A
+    hook that failed runs again.
 
-    With --serviced, a host whose hook failed counts as serviced; without it, the hook runs again.
-    The exit codes are those of "maintenance run".
+    Exit codes: 0 all hosts are serviced; 1 the request was refused; 3 the maintenance was stopped
+    or ended, or hosts were left out; 4 a hook failed.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('--serviced', action='store_true',
-                            help='Hosts whose hook failed were serviced by hand.')
+                            help='Count the hosts whose hook failed as serviced, because they were '
+                                 'serviced by hand, instead of running the hook again.')
         return parser
 
     def take_action(self, parsed_args):

@@ -25,7 +25,8 @@ from kronos_nova.db.error_text import error_text
 
 DISTRIBUTION = 'kronos-nova'
 NAMESPACE = 'kronos_nova.manage'
-DESCRIPTION = 'Look after Kronos: databases, plans, moves, quarantines, claims, allocations.'
+DESCRIPTION = ('Operate Kronos: plans and moves, levels of automation, drains and maintenance of '
+               'hosts, claims, allocations, and the databases.')
 
 CHATTY = ('alembic', 'nova', 'oslo_service')
 """Libraries that log their own setup with every command."""
@@ -34,9 +35,10 @@ CHATTY = ('alembic', 'nova', 'oslo_service')
 def add_config_arguments(parser):
     """Add ``--config-file`` and ``--config-dir``."""
     parser.add_argument('--config-file', action='append', metavar='PATH',
-                        help='Read this file instead of nova.conf; may be repeated.')
+                        help='Read this configuration file instead of nova.conf; may be repeated.')
     parser.add_argument('--config-dir', action='append', metavar='DIR',
-                        help='Read the files of this directory too; may be repeated.')
+                        help='Read the configuration files of this directory too; may be '
+                             'repeated.')
 
 
 def load_service_config(conf, prog, arguments):

@@ -54,7 +54,8 @@ def parser(command, name):
     made.add_argument('--version', action='version',
                       version=f'{name} {manage.version_string()}',
                       help='Show the version and exit.')
-    made.add_argument('--debug', action='store_true', help='Log what libraries do.')
+    made.add_argument('--debug', action='store_true',
+                      help='Log debug messages, those of libraries included, to stderr.')
     return made
 
 

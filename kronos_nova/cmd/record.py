@@ -29,23 +29,25 @@ NAME = 'kronos-record'
 
 
 class Record(command.ShowOne):
-    """Record a snapshot of this cloud: all that Kronos reads for an evaluation.
+    """Record a snapshot of this cloud: everything that Kronos reads for an evaluation.
+    "kronos-replay" plans with such a snapshot.
 
     Exit codes: 0 the snapshot is complete; 1 something could not be read or written, and no
-    incomplete snapshot was left; 2 wrong arguments.
+    snapshot was left behind; 2 the arguments are wrong.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('folder', metavar='DIR', type=pathlib.Path,
-                            help='A new folder for the snapshot.')
+                            help='Folder to write the snapshot to; it must not exist, or be empty.')
         manage.add_config_arguments(parser)
         parser.add_argument('--policies', metavar='FILE', type=pathlib.Path,
-                            help='These policies instead of [kronos] policies_file.')
+                            help='Use this policies file instead of [kronos] policies_file.')
         parser.add_argument('--cloud', metavar='TEXT', default='',
-                            help='What to call this cloud in the snapshot.')
-        parser.add_argument('--anonymise', action='store_true', help='Replace names, uuids and '
-                            'projects; a replay gives the same plan.')
+                            help='Name of this cloud, which is written into the snapshot.')
+        parser.add_argument('--anonymise', action='store_true',
+                            help='Replace all names, uuids and projects in the snapshot by made-up '
+                                 'ones; a replay of the snapshot gives the same plan.')
         return parser
 
     def take_action(self, parsed_args):

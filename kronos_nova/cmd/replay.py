@@ -34,29 +34,37 @@ WORDS = {RECORDED: 'Options as recorded', CONFIG_FILE: 'Options of --config-file
 
 
 class Replay(program.Report):
-    """Plan a recorded cloud offline, with the engine that plans the live one.
+    """Plan a recorded cloud offline, as Kronos plans the live one. Nothing is moved.
 
-    Exit codes: 0 a report was made, whatever it says; 1 the snapshot or the policies are invalid,
-    every error is on stderr; 2 wrong arguments or configuration.
+    Exit codes: 0 the plan was made, with or without moves; 1 the snapshot or the policies are
+    invalid, and stderr has every error; 2 the arguments or the configuration are wrong.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('folder', metavar='DIR', help='A snapshot, as kronos-record writes it, '
-                            'or a folder of snapshots.')
+        parser.add_argument('folder', metavar='DIR', help='Folder of a snapshot that kronos-record '
+                            'wrote, or a folder with several snapshots.')
         chosen = parser.add_mutually_exclusive_group()
         chosen.add_argument('--config-file', metavar='FILE', action='append', default=[],
                             help='Plan with the options of the [kronos...] groups of this file '
-                            'instead of those that were recorded; may be repeated.')
+                            'instead of the recorded options; may be repeated.')
         chosen.add_argument('--defaults', action='store_true',
-                            help='Plan with the default of each option instead.')
-        parser.add_argument('--policies', metavar='FILE', help='Plan with these policies instead.')
-        parser.add_argument('--spread-planner', metavar='NAME', help='greedy or spread')
-        parser.add_argument('--pack-planner', metavar='NAME', help='ffd or pack')
+                            help='Plan with the defaults of all options instead of the recorded '
+                            'options.')
+        parser.add_argument('--policies', metavar='FILE',
+                            help='Plan with this policies file instead of the recorded policies.')
+        parser.add_argument('--spread-planner', metavar='NAME',
+                            help='Use this planner to spread load ("spread", "greedy" or one that '
+                            'is installed), instead of [kronos] spread_planner.')
+        parser.add_argument('--pack-planner', metavar='NAME',
+                            help='Use this planner to free hosts ("pack", "ffd" or one that is '
+                            'installed), instead of [kronos] pack_planner.')
         parser.add_argument('--budget', metavar='N', type=arguments.COUNT,
-                            help='Moves at most, instead of max_migrations_per_cycle.')
+                            help='Maximum number of moves of a plan, instead of the '
+                            'max_migrations_per_cycle of the policies.')
         change_arguments.add_change_arguments(parser)
-        parser.add_argument('--html', metavar='FILE', help='Write a page for a browser too.')
+        parser.add_argument('--html', metavar='FILE',
+                            help='Write the result also to this file, as a page for a browser.')
         return parser
 
     def take_action(self, parsed_args):

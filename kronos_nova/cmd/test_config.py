@@ -25,10 +25,10 @@ COLOURS = {checks.OK: 'green', checks.NOT_CHECKED: 'dim', checks.WARNING: 'yello
 
 
 class TestConfig(program.Report):
-    """Check options and policies, connect to all that Kronos needs, send every query. Changes
-    nothing.
+    """Check the configuration of Kronos: check options and policies, connect to every service that
+    Kronos needs, and send every query of the policies. The command changes nothing.
 
-    Exit codes: 0 everything works; 1 something must be corrected; 2 wrong arguments, or the
+    Exit codes: 0 everything works; 1 something must be corrected; 2 the arguments are wrong, or the
     configuration files cannot be read; 3 everything works, but there are warnings.
     """
 
@@ -36,17 +36,18 @@ class TestConfig(program.Report):
         parser = super().get_parser(prog_name)
         manage.add_config_arguments(parser)
         parser.add_argument('--role', choices=roles.ROLES,
-                            help='What this host is: one with nova-conductor and nova-scheduler, '
-                                 'with nova-compute, or with the daemons of Kronos. Default: what '
-                                 'its configuration says.')
+                            help='Role of this host, which decides what is checked: a host with '
+                                 'nova-conductor and nova-scheduler, with nova-compute, or with '
+                                 'the daemons of Kronos; default: the role that fits nova.conf.')
         parser.add_argument('--propose', metavar='FILE',
-                            help='Find the exporters and how they name hosts, write a policies '
-                                 'file that fits them, and check that one. FILE must not exist.')
+                            help='Find out which exporters Prometheus has and how they name hosts, '
+                                 'write a policies file that fits them to FILE, and check that '
+                                 'file. FILE must not exist.')
         parser.add_argument('--recipe', metavar='NAME', default=proposal.DEFAULT_RECIPE,
-                            help='The recipe to write: the name of a file of share/kronos/policies '
-                                 'without .yaml. Default: cpu-memory.')
+                            help='Recipe for --propose: the name of a file in '
+                                 'share/kronos/policies, without .yaml; default: cpu-memory.')
         parser.add_argument('--match', metavar='LABEL=VALUE', default='',
-                            help='With --propose: take only series with this label, where one '
+                            help='Use only series with this label for --propose. Needed where one '
                                  'Prometheus has several clouds.')
         return parser
 

@@ -15,20 +15,21 @@ from kronos_nova.placement.allocations import Consumer
 
 
 class Replace(lister.Lister):
-    """Replace the allocations of several consumers in one transaction, so that either all of them
-    change or none.
+    """Replace the allocations of several consumers in one transaction: either all of them change or
+    none.
 
     The file has the JSON body of placement's POST /allocations: {uuid of a consumer:
-    {"allocations": its new allocations}}. With empty allocations the consumer is removed. Where
-    "consumer_generation", "project_id", "user_id" or "consumer_type" of a consumer is not given,
-    its present value is used. Give the generation that you have read if the request has to be
-    refused after another change of the consumer.
+    {"allocations": its new allocations}}. A consumer with empty allocations is removed. Where
+    "consumer_generation", "project_id", "user_id" or "consumer_type" of a consumer is left out, its
+    present value is used. To have the request refused if the consumer has changed since you read
+    it, give the "consumer_generation" that you read.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('--file', required=True, metavar='<file>',
-                            help='JSON body of POST /allocations; - for standard input')
+                            help='File with the JSON body of POST /allocations; "-" reads the '
+                                 'body from standard input.')
         return parser
 
     def take_action(self, parsed_args):
@@ -48,7 +49,7 @@ class ShowMove(lister.Lister):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('server', metavar='<server>', help='name or uuid')
+        parser.add_argument('server', metavar='<server>', help='Name or uuid of the server.')
         return parser
 
     def take_action(self, parsed_args):

@@ -32,6 +32,6 @@ def build_option_parser(parser):
     parser.add_argument(
         '--os-kronos-endpoint', metavar='<url>', dest='kronos_endpoint_override',
         default=utils.env('OS_KRONOS_ENDPOINT') or None,
-        help='Address of kronos-api (Env: OS_KRONOS_ENDPOINT); default: that of the service type '
-             f'"{versions.SERVICE}" in the catalogue of keystone')
+        help='URL of kronos-api (Env: OS_KRONOS_ENDPOINT); default: the endpoint of the service '
+             f'type "{versions.SERVICE}" in the catalogue of keystone.')
     return parser

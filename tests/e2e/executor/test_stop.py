@@ -55,7 +55,7 @@ class StopTest(base.ExecutorTestCase):
         said = self.cloud.manage('stop', '--reason', 'packet loss')
         took = time.monotonic() - began
         self.addDetail('how it went', content.text_content(self.timeline(plan, said, took)))
-        self.assertIn('All is quiet.', said)
+        self.assertIn('No move is in progress.', said)
         self.assertLess(took, QUIET_SECONDS)
         self.assertEqual({moves.ABANDONED}, {*self.states(plan)})
         self.assertEqual(asked, self.requested())
@@ -91,7 +91,7 @@ class StopTest(base.ExecutorTestCase):
         self.orders(default={'seconds': 12})
         plan = self.start(self.round_robin(servers))
         self.wait_running(plan, AT_ONCE)
-        self.assertIn('All is quiet.', self.cloud.manage('stop', '--let-finish'))
+        self.assertIn('No move is in progress.', self.cloud.manage('stop', '--let-finish'))
         self.assertEqual([moves.ABANDONED] * AT_ONCE + [moves.COMPLETED] * AT_ONCE,
                          sorted(self.states(plan)))
 

@@ -62,4 +62,4 @@ class SilentCellTest(base.ManageTestCase):
         self.audited(())
         os.unlink(f'{self.state}/kronos.sqlite')
         self.assertEqual(allocations.CLEAN, self.run_manage('allocations', 'audit'))
-        self.assertIn('Not kept for kronos-exporter', self.written(self.err))
+        self.assertIn('is not recorded for kronos-exporter', self.written(self.err))

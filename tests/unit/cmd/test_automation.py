@@ -170,7 +170,7 @@ class StopTest(OperatorTestCase):
         plan = self.run_plan(('vm1', 'a', 'b'))
         said = self.manage('stop', '--reason', 'strange load')
         self.assertIn('Waiting moves given up: 1; in progress: 0.', said)
-        self.assertIn('All is quiet.', said)
+        self.assertIn('No move is in progress.', said)
         self.assertEqual([moves.ABANDONED], [m.state for m in self.journal.moves(plan)])
 
     def test_what_does_not_end_in_time_is_named_and_the_exit_code_says_so(self):
@@ -194,7 +194,7 @@ class StopTest(OperatorTestCase):
         self.patch(move_queries, 'moves', moves_of)
         self.patch(automation, 'LOOK_SECONDS', 0)
         said = self.manage('stop', '--timeout', '1', expected=automation.NOT_QUIET)
-        self.assertIn('gone away. It is asked again.', said)
+        self.assertIn('gone away. The command asks again.', said)
         self.assertIn('Still in progress: vm1, a -> b: checking', said)
 
     def test_one_of_which_nothing_can_be_seen_says_so(self):
@@ -203,7 +203,7 @@ class StopTest(OperatorTestCase):
         self.patch(move_queries, 'moves', moves_of)
         said = self.manage('stop', '--timeout', '0', expected=automation.NOT_QUIET)
         self.assertIn('Everything is stopped', said)
-        self.assertIn('It is not known whether moves are still in progress', said)
+        self.assertIn('Whether moves are still in progress could not be read', said)
 
     def test_no_reason_keeps_it_from_stopping(self):
         self.manage('stop', '--reason', 'fire \N{FIRE}\n\x1b[2J' + 'x' * 9000)

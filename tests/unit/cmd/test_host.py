@@ -410,7 +410,7 @@ class ReleaseTest(HostTestCase):
         self.drain('b')
         self.patch(host, 'RELEASE_SECONDS', 0)
         said = self.manage('host', 'release', 'a', 'b', expected=host.NOT_YET)
-        self.assertIn('no worker has released it yet', said)
+        self.assertIn('no worker has released the host yet', said)
         self.assertEqual([drains.RELEASING] * 2, [
             self.drains.latest(name).state for name in 'ab'])
 

@@ -58,7 +58,7 @@ class MaintenanceTest(test_host.HostTestCase):
         self.begin()
         self.script(exception.PoliciesUnreadable(problem='is not YAML'), self.finished)
         said = self.manage('maintenance', 'resume')
-        self.assertIn('asked again soon: policies_file: it cannot be read', said)
+        self.assertIn('is tried again soon: policies_file: it cannot be read', said)
         self.assertIn('All hosts are serviced.', said)
 
     def test_a_database_that_is_away_ends_neither_the_run_nor_its_hooks(self):
@@ -72,7 +72,8 @@ class MaintenanceTest(test_host.HostTestCase):
             raise db_exc.DBConnectionError(ValueError('gone away'))
         self.patch(Maintenances, 'acquire', flaky)
         said = self.manage('maintenance', 'resume')
-        self.assertEqual(1, said.count('asked again soon: A database does not answer, or refuses'))
+        self.assertEqual(
+            1, said.count('is tried again soon: A database does not answer, or refuses'))
         self.assertIn('All hosts are serviced.', said)
 
     def signalled(self, number, handler):
@@ -177,7 +178,7 @@ class MaintenanceTest(test_host.HostTestCase):
         self.begin(a=m.FINISHED, b=m.LEFT_OUT)
         self.script(lambda: self.known.get('m'))
         said = self.manage('maintenance', 'resume', expected=commands.STOPPED)
-        self.assertIn('Left out, and not serviced: b.', said)
+        self.assertIn('left out, and not serviced: b.', said)
         self.assertIsNone(self.known.current())
 
     def test_a_host_is_not_serviced_while_its_hook_runs(self):
@@ -189,7 +190,7 @@ class MaintenanceTest(test_host.HostTestCase):
     def test_one_whose_run_has_died_may_be_said_to_be_serviced(self):
         self.begin()
         self.runs_since(99)
-        self.assertIn('No process runs the maintenance', self.manage('maintenance', 'done', 'a'))
+        self.assertIn('no process runs the maintenance', self.manage('maintenance', 'done', 'a'))
         self.assertEqual({'a': m.RETURNING}, self.known.get('m').hosts)
 
     def test_it_shows_how_many_hosts_are_serviced_and_until_when_it_lasts(self):

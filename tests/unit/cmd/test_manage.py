@@ -89,7 +89,7 @@ class HelpTest(base.ManageTestCase):
 
     def test_help_of_a_command_explains_that_one(self):
         self.assertEqual(0, self.run_manage('db', 'sync', '--help'))
-        self.assertIn('Create a database or upgrade it', self.written(self.out))
+        self.assertIn('Create a database, or upgrade its', self.written(self.out))
 
     def test_the_list_loads_no_command(self):
         done = subprocess.run(

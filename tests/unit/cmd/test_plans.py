@@ -68,7 +68,7 @@ class PlansTest(testtools.TestCase):
         self.assertIn('vm1 a -> b: spreads', self.manage('plan', 'show', uuid, '--verbose'))
         said = self.manage('plan', 'approve', uuid, '--skip', '1')
         self.assertIn('1 of 3', said)
-        self.assertIn('What the chosen ones gain alone is checked', said)
+        self.assertIn('Kronos checks how much they gain alone', said)
         self.start(uuid)
         [row] = self.table('move', 'list')
         self.assertEqual(('vm3', 'planned'), (row['Instance'], row['State']))

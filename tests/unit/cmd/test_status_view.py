@@ -194,7 +194,7 @@ class StatusTest(test_automation.OperatorTestCase):
         self.patch(overview.Observer, 'read', flaky)
         said = self.watch(looks=3)
         self.assertEqual(2, said.count('all is well'))
-        self.assertIn('gone away. It is asked again.', said)
+        self.assertIn('gone away. The command asks again.', said)
 
     def test_a_program_gets_documents_only(self):
         self.evaluate()
@@ -211,7 +211,7 @@ class StatusTest(test_automation.OperatorTestCase):
         with (contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors),
               mock.patch.object(watching, 'time', types.SimpleNamespace(sleep=sleep))):
             manage.main([f'--config-file={self.config}', 'status', '--watch', '-f', 'json'])
-        self.assertIn('gone away. It is asked again.', errors.getvalue())
+        self.assertIn('gone away. The command asks again.', errors.getvalue())
         self.assertEqual('', out.getvalue())
 
     def test_a_pause_and_a_stop_are_notices_with_who_and_since_when(self):

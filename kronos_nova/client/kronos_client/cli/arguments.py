@@ -28,9 +28,9 @@ def at_least(least: int, most: int = LARGEST):
         try:
             value = int(text)
         except ValueError:
-            raise argparse.ArgumentTypeError(f'"{text:.40}" is no whole number') from None
+            raise argparse.ArgumentTypeError(f'"{text:.40}" is not a whole number') from None
         if not least <= value <= most:
-            raise argparse.ArgumentTypeError(f'it has to be from {least} to {most}')
+            raise argparse.ArgumentTypeError(f'must be from {least} to {most}')
         return value
 
     return number
@@ -55,7 +55,7 @@ def name(text: str) -> str:
     one if a variable is not set, and the command would then concern everything, as without the
     argument."""
     if not text:
-        raise argparse.ArgumentTypeError('it is empty')
+        raise argparse.ArgumentTypeError('must not be empty')
     return text
 
 
@@ -64,9 +64,9 @@ def seconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f'"{text:.40}" is no number of seconds') from None
+        raise argparse.ArgumentTypeError(f'"{text:.40}" is not a number of seconds') from None
     if not (math.isfinite(value) and 0 <= value <= LARGEST):
-        raise argparse.ArgumentTypeError(f'it has to be from 0 to {LARGEST} seconds')
+        raise argparse.ArgumentTypeError(f'must be from 0 to {LARGEST} seconds')
     return value
 
 
@@ -74,7 +74,8 @@ def duration(text: str) -> int:
     """Return the seconds of an argument that is a length of time with its unit, such as 45m."""
     found = AGO.fullmatch(text)
     if found is None:
-        raise argparse.ArgumentTypeError(f'"{text:.40}" is no length of time such as 45m or 8h')
+        raise argparse.ArgumentTypeError(
+            f'"{text:.40}" is not a length of time; write it as 45m, 8h or 3d')
     return int(found[1]) * UNITS[found[2]]
 
 
@@ -83,7 +84,7 @@ def pause(text: str) -> float:
     it would load a database or an API."""
     value = seconds(text)
     if value < 0.1:
-        raise argparse.ArgumentTypeError('it has to be 0.1 seconds or more')
+        raise argparse.ArgumentTypeError('must be 0.1 seconds or more')
     return value
 
 
@@ -105,7 +106,7 @@ def past(text: str) -> datetime.datetime:
             return (found if found <= now else found - day).astimezone(datetime.UTC)
         return datetime.datetime.fromisoformat(text).astimezone(datetime.UTC)
     except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f'"{text:.40}" is no time; give {PAST}') from None
+        raise argparse.ArgumentTypeError(f'"{text:.40}" is not a time; give {PAST}') from None
 
 
 def later(text: str) -> datetime.datetime:

@@ -37,9 +37,11 @@ class _OfAggregates(command.Command):
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('--aggregate', default=contract.EVERY, metavar='<name>',
-                            help='Only this aggregate; default: every aggregate.')
+                            help='Name of the aggregate that the command is for; default: every '
+                                 'aggregate.')
         parser.add_argument('--reason', type=arguments.remark, default='', metavar='<text>',
-                            help='Kept and shown with your name.')
+                            help='Reason for the change, which is recorded and shown to other '
+                                 'operators with your name.')
         return parser
 
 
@@ -53,19 +55,26 @@ class Show(command.Lister):
 class Set(_OfAggregates, command.Lister):
     """Set the level of one aggregate, or of every aggregate, and show the levels.
 
-    Every worker and daemon uses the level at once, also after a restart. Migrations that Nova was
-    asked for continue; moves of a plan that the new level does not permit are abandoned before they
-    begin. A level for every aggregate replaces those that were set for single aggregates.
+    Every worker and daemon uses the new level at once, and keeps it after a restart. Migrations in
+    progress continue. If the new level does not permit a plan that is waiting or running, the moves
+    of the plan that have not begun are abandoned. A level for every aggregate replaces the levels
+    that were set for single aggregates.
 
-    With --repairs only the level of repairs of violated rules is set. Where it is not set, it is
-    [kronos] repair_automation, or else the level of the aggregate.
+    With --repairs, the command sets the level of repairs (moves that repair violated rules) and
+    leaves the level of other moves unchanged. An aggregate whose level of repairs was never set
+    uses [kronos] repair_automation, or its own level where that option is not set.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('level', choices=contract.LEVELS, help='The level.')
+        parser.add_argument('level', choices=contract.LEVELS,
+                            help='New level: with "off" nothing is planned; with "observe" plans '
+                                 'are made and shown, and nothing is moved; with '
+                                 '"approve" a plan starts after "plan approve"; with "auto" plans '
+                                 'start without approval.')
         parser.add_argument('--repairs', action='store_true',
-                            help='Only of moves that repair violated rules.')
+                            help='Set the level of repairs (moves that repair violated rules) '
+                                 'instead of the level of other moves.')
         return parser
 
     def take_action(self, parsed_args):
@@ -85,7 +94,8 @@ class History(command.Lister):
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('--limit', type=arguments.at_least(1, command.PAGE), default=50,
-                            metavar='<n>', help='List at most so many, up to 1000; default: 50.')
+                            metavar='<n>', help='Maximum number of changes to list, from 1 to '
+                                                '1000; default: 50.')
         return parser
 
     def take_action(self, parsed_args):
@@ -102,10 +112,11 @@ def _what(event):
 
 
 class Pause(_OfAggregates, command.Lister):
-    """Start no move until "resume". Moves in progress continue to their end.
+    """Start no further move until "resume". Moves in progress continue to their end.
 
-    Survives restarts. Aggregates are still evaluated and reported, as at the level "observe". Each
-    pause is kept with its author and reason, and your pause does not replace that of a colleague.
+    A pause survives restarts. Aggregates are still evaluated and reported, as at the level
+    "observe". Each pause is recorded with its author and reason. Your pause does not replace the
+    pause of a colleague: moves start again once both have ended.
     """
 
     def take_action(self, parsed_args):
@@ -114,18 +125,19 @@ class Pause(_OfAggregates, command.Lister):
 
 
 class Resume(_OfAggregates, command.Lister):
-    """End your pauses and stops, and show which ended and which still hold.
+    """End your pauses and stops, and show which ones ended and which ones are still in force.
 
-    Pauses and stops that others have set end with --all only. Without --aggregate, those of single
-    aggregates end too.
+    The pauses and stops of other users end with --all only. With --aggregate, only the pauses and
+    stops of that aggregate end. Without --aggregate, the pauses and stops of every aggregate end.
 
-    Exit codes: 0 no pause or stop holds any more; 1 refused; 3 a pause or a stop still holds.
+    Exit codes: 0 no pause or stop is in force any more; 1 the request was refused; 3 a pause or a
+    stop is still in force.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('--all', action='store_true',
-                            help='End those that others have set too.')
+                            help='End the pauses and stops of all users, instead of only yours.')
         return parser
 
     def take_action(self, parsed_args):
@@ -144,25 +156,30 @@ class Resume(_OfAggregates, command.Lister):
 
 
 class Stop(_OfAggregates):
-    """Stop all moves at once: start none, abandon those that wait, and abort those in progress.
+    """Stop all moves at once: start no move, abandon the moves that wait, and abort the moves in
+    progress.
 
     The stop survives restarts; "resume" ends it. The command shows how the moves in progress end,
-    until the last one has ended.
+    and returns when the last one has ended, or after --timeout.
 
     While the control database does not answer, kronos-manage stops moves by a file on its host and
-    a message to every executor. The stop is recorded in the database when it answers again.
+    a message to every executor. The stop is recorded in the database when the database answers
+    again.
 
-    Exit codes: 0 stopped, and no move is in progress; 1 it could not be stopped; 3 stopped, but a
-    move was still in progress after --timeout, or the control database does not answer.
+    Exit codes: 0 moves are stopped, and no move is in progress; 1 moves could not be stopped; 3
+    moves are stopped, but a move was still in progress after --timeout, or the control database
+    does not answer.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('--let-finish', action='store_true',
-                            help='Do not abort what Nova was asked for already.')
+                            help='Let the migrations that Nova has begun continue to their end, '
+                                 'instead of aborting them.')
         parser.add_argument('--timeout', type=arguments.seconds, default=120.0,
                             metavar='<seconds>',
-                            help='How long to wait for what is in progress; default: 120.')
+                            help='Maximum time in seconds to wait for the moves in progress to '
+                                 'end; default: 120.')
         return parser
 
     def take_action(self, parsed_args):
@@ -179,12 +196,13 @@ class Stop(_OfAggregates):
                  f'{done.abandoned}; in progress: {done.under_way}.')
         left = self._watch(parsed_args)
         if left is None:
-            self.say('It is not known whether moves are still in progress; "move list" shows it.')
+            self.say('Whether moves are still in progress could not be read; "move list" shows '
+                     'the moves in progress.')
             return NOT_QUIET
         for move in left:
             self.say(f'Still in progress: {_text(move)}. See "move show {move.uuid}".')
         if not left:
-            self.say('All is quiet.')
+            self.say('No move is in progress.')
         return NOT_QUIET if left else QUIET
 
     def _watch(self, parsed_args):
@@ -198,7 +216,7 @@ class Stop(_OfAggregates):
                 # The stop is recorded, even if its effect cannot be read now.
                 before, problem = problem, str(error)
                 if problem != before:
-                    self.say(f'{problem} It is asked again.')
+                    self.say(f'{problem} The command asks again.')
             is_quiet = seen is not None and not seen
             if is_quiet or time.monotonic() > deadline:
                 return None if seen is None else list(seen.values())

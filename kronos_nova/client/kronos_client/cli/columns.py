@@ -105,4 +105,5 @@ def server(uuid: str, name: str | None) -> str:
 def add_text_or_json(parser: argparse.ArgumentParser) -> None:
     """Add ``-f`` to a command whose output for people is not a table."""
     parser.add_argument('-f', '--format', choices=('text', 'json'), default='text',
-                        help='text for people (default) or JSON for programs')
+                        help='Format of the output: "text" for people or "json" for programs; '
+                             'default: text.')

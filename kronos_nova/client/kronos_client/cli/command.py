@@ -83,7 +83,8 @@ class Lister(Command, lister.Lister):
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         if self.short:
-            parser.add_argument('--long', action='store_true', help='Show every column.')
+            parser.add_argument('--long', action='store_true', help='Show every column of the '
+                                'table, instead of the most important ones.')
         return parser
 
     def produce_output(self, parsed_args, column_names, data):

@@ -45,24 +45,31 @@ before a busy process has done so. Chosen as several intervals of these processe
 def add_drain_arguments(parser):
     """Add the arguments that say how hosts are emptied."""
     parser.add_argument('--with-stopped', action='store_true',
-                        help='Migrate stopped servers too, cold.')
+                        help='Migrate stopped servers too, by cold migrations; otherwise they '
+                             'stay on the host.')
     parser.add_argument('--unmovable', choices=('leave', 'cold', 'stop'), default='leave',
-                        help='Running servers that Nova does not migrate live: leave them '
-                             '(default), migrate them cold, or stop them until the host is '
-                             'released. A server that ran runs again afterwards. Locked servers '
-                             'are left, and outside maintenance windows all are.')
+                        help='What to do with running servers that Nova cannot migrate live: '
+                             '"leave" them on the host (default), migrate them "cold", or "stop" '
+                             'them until the host is released. A server that was running is '
+                             'started again afterwards. Locked servers stay on the host; outside '
+                             'maintenance windows all of these servers stay.')
     parser.add_argument('--parallel', type=arguments.POSITIVE, metavar='<n>',
-                        help='Moves at once off each host; default: max_concurrent_per_source.')
+                        help='Maximum number of moves that leave a host at the same time; '
+                             'default: [kronos_executor] max_concurrent_per_source.')
     parser.add_argument('--keep-spare', type=arguments.COUNT, default=0, metavar='<n>',
-                        help="Hosts' worth of room that has to stay free; default: 0.")
+                        help='Number of hosts whose failure the rest must have room for: as much '
+                             'as <n> of the largest hosts can take stays free on the other hosts; '
+                             'default: 0.')
     parser.add_argument('--reason', type=arguments.remark, default='', metavar='<text>',
-                        help='Kept, and shown by Nova as the reason why the host is disabled.')
+                        help='Reason for the drain, which is recorded, and which Nova shows as '
+                             'the reason why the host is disabled.')
 
 
 def add_domain_argument(parser):
     """Add the argument that names hosts by failure domain."""
     parser.add_argument('--domain', metavar='<level=name>',
-                        help='All hosts of a failure domain, such as rack=r3, or room=a,rack=r3.')
+                        help='Choose all hosts of a failure domain, such as rack=r3, or '
+                             'room=a,rack=r3 for rack r3 of room a.')
 
 
 class _OfHosts(command.Command):
@@ -110,34 +117,46 @@ class _OfHosts(command.Command):
 
 
 class Drain(_OfHosts):
-    """Empty hosts: show whether all of their servers fit elsewhere, disable the hosts, and move the
-    servers.
+    """Empty hosts: check whether all of their servers fit on other hosts, disable the hosts, and
+    move the servers.
 
-    Running servers are migrated live. With --with-stopped, stopped servers are migrated cold and
-    confirmed. A drain moves servers at every level of automation, also outside maintenance windows.
-    It lasts until "host release", and survives restarts.
+    Running servers are migrated live. With --with-stopped, stopped servers are migrated cold, and
+    the cold migrations are confirmed. A drain moves servers at every level of automation, also
+    outside maintenance windows. A drain lasts until "host release", and survives restarts.
 
-    A host that none of its servers can leave, and the last enabled hosts of an aggregate, are
-    drained with --force only.
+    A drain is refused without --force where none of the servers can leave, where an aggregate would
+    have no host left that takes servers, or where the servers of another host could no longer all
+    restart if that host failed ([kronos] failover_hosts, failover_domains).
 
-    Exit codes: 0 begun, or with --wait empty, or with --check everything fits; 1 refused; 3 with
-    --wait: not empty by the deadline; 4 with --check or --wait: a server is blocked; without: no
-    server can leave; 5 a host is down.
+    Exit codes without --check and --wait: 0 the drain has begun; 1 the request is invalid; 4 the
+    drain needs --force; 5 nova-compute of a host is down.
+
+    Exit codes with --check: 0 every server can leave; 1 the request is invalid; 4 a server cannot
+    leave, or the drain needs --force; 5 nova-compute of a host is down.
+
+    Exit codes with --wait: 0 the hosts are empty; 1 the request is invalid; 3 the drain ended, by
+    its deadline or by "host release", before the hosts were empty; 4 a server cannot leave, or the
+    drain needs --force; 5 nova-compute of a host is down.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('hosts', nargs='*', metavar='<host>', help='A host to drain.')
+        parser.add_argument('hosts', nargs='*', metavar='<host>', help='Name of a host to drain; '
+                                                                  'may be repeated.')
         add_domain_argument(parser)
-        parser.add_argument('--check', action='store_true', help='Change nothing.')
+        parser.add_argument('--check', action='store_true',
+                            help='Only show whether and where the servers fit, and change '
+                                 'nothing.')
         parser.add_argument('--force', action='store_true',
-                            help='Drain hosts that no server can leave, and the last hosts of an '
-                                 'aggregate.')
+                            help='Begin a drain that is refused without this argument.')
         add_drain_arguments(parser)
         parser.add_argument('--deadline', metavar='<time>', type=arguments.later,
-                            help='Give up then: minutes from now, or a local time such as '
-                                 '2026-11-22T18:00.')
-        parser.add_argument('--wait', action='store_true', help='Return when it is over.')
+                            help='Time at which a drain that is not finished is given up, in '
+                                 'minutes from now, or as a local time such as 2026-11-22T18:00. '
+                                 'The host stays disabled then.')
+        parser.add_argument('--wait', action='store_true',
+                            help='Show the progress, and return when every host is empty, or '
+                                 'when its remaining servers cannot leave.')
         return parser
 
     def take_action(self, parsed_args):
@@ -200,20 +219,22 @@ def _is_blocked(found):
 
 
 class Status(_OfHosts):
-    """Show whether hosts are empty, and which servers stay on them and why. Without a name, all
+    """Show whether hosts are empty, which servers are still on them, and why. Without a name, all
     drained hosts are shown.
 
-    Exit codes: 0 empty; 1 it is not known; 3 not yet; 4 blocked: the servers that are left have to
-    stay; 5 nova-compute is down with servers on the host. With several hosts, the highest code of
-    any.
+    Exit codes: 0 the host is empty; 1 the state of the host could not be read; 3 servers are still
+    on the host; 4 all servers that are still on the host cannot leave; 5 servers are on the host
+    and its nova-compute is down. With several hosts, the code is the highest of all hosts.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('hosts', nargs='*', metavar='<host>',
-                            help='A host to show. Without one, all drained hosts are shown.')
+                            help='Name of a host to show; may be repeated; default: all drained '
+                                 'hosts.')
         parser.add_argument('--wait', action='store_true',
-                            help='Return when they are empty, or nothing changes any more.')
+                            help='Show the progress, and return when every host is empty, or '
+                                 'when its remaining servers cannot leave.')
         columns.add_text_or_json(parser)
         return parser
 
@@ -268,18 +289,20 @@ def _text(found):
 
 
 class Release(command.Command):
-    """Enable hosts that a drain disabled. A drain in progress ends.
+    """End the drains of hosts, and enable the hosts again. A drain in progress ends too.
 
-    A host that was disabled before the drain, or that another user has disabled since, stays
-    disabled. Moves that have begun continue to their end. A host that a maintenance is servicing is
-    not released.
+    A host that was disabled before its drain, or that a user has disabled since for another reason,
+    stays disabled. Moves that have begun continue to their end. The command is refused for a host
+    that a maintenance is servicing.
 
-    Exit codes: 0 released, 1 refused, 3 no worker has enabled the hosts yet.
+    Exit codes: 0 the drains have ended; 1 the request was refused; 3 no worker has ended the drains
+    yet.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('hosts', nargs='+', metavar='<host>', help='A host to release.')
+        parser.add_argument('hosts', nargs='+', metavar='<host>', help='Name of a host to '
+                                                                  'release; may be repeated.')
         return parser
 
     def take_action(self, parsed_args):
@@ -292,8 +315,8 @@ class Release(command.Command):
         """Wait until a worker has released a host, and return the exit code."""
         while not self._is_released(drain):
             if time.monotonic() > deadline_at:
-                self.say(f'{drain.host}: no worker has released it yet; the first one that runs '
-                         'will.')
+                self.say(f'{drain.host}: no worker has released the host yet; the next worker that '
+                         'runs releases it.')
                 return NOT_YET
             time.sleep(LOOK_SECONDS / 4)
         self.say(f'{drain.host}: released')

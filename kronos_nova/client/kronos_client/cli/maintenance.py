@@ -17,9 +17,11 @@ def _hosts_in(found, *states):
 
 
 class Show(command.Lister):
-    """Show the hosts of the maintenance in progress, in order, and the state of each.
+    """Show the hosts of the maintenance in progress, in the order of servicing, and the state of
+    each.
 
-    A table for people is preceded by the number of hosts that are serviced, and the expected end.
+    With the default format, a line above the table shows how many hosts are serviced, and when the
+    maintenance is expected to end.
     """
 
     def take_action(self, parsed_args):
@@ -37,10 +39,11 @@ def _summary(found):
 
 
 class Stop(command.Command):
-    """Stop a maintenance: begin to service no further host. Hosts that are being serviced are
-    finished.
+    """Stop the maintenance in progress after the hosts that are being serviced; no further host is
+    begun.
 
-    "maintenance resume" continues with the other hosts, "maintenance end" gives them up.
+    "maintenance resume" continues with the remaining hosts. "maintenance end" ends the maintenance
+    without servicing the remaining hosts.
     """
 
     def take_action(self, parsed_args):
@@ -49,10 +52,10 @@ class Stop(command.Command):
 
 
 class End(command.Command):
-    """End a maintenance for good: hosts that still wait are not serviced.
+    """End the maintenance for good. Hosts that are not begun are not serviced.
 
-    Hosts that are being serviced stay disabled, and the command names them: "host release" enables
-    each.
+    Hosts that are being serviced stay disabled. The command names these hosts; "host release"
+    enables each of them.
     """
 
     def take_action(self, parsed_args):
@@ -64,15 +67,17 @@ class End(command.Command):
 
 
 class Done(command.Command):
-    """Report that a host of a maintenance without a hook was serviced."""
+    """Report that a host was serviced, in a maintenance that runs without --hook. The maintenance
+    then releases the host and continues."""
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('host', metavar='<host>', help='The host that was serviced.')
+        parser.add_argument('host', metavar='<host>', help='Name of the host that '
+                                                                  'was serviced.')
         return parser
 
     def take_action(self, parsed_args):
         found = self.call(contract.DONE, OneHost(host=parsed_args.host))
         if not found.is_run:
-            self.say('Noted. No process runs the maintenance; "kronos-manage maintenance resume" '
-                     'continues it.')
+            self.say('The report is recorded, but no process runs the maintenance; "kronos-manage '
+                     'maintenance resume" continues the maintenance.')

@@ -18,13 +18,15 @@ SHORT = ('Name', 'Instance', 'Source', 'Destination', 'State', 'Started at', 'Se
 
 
 class List(command.Lister):
-    """List moves, those of the newest plan first. Without conditions, only moves that have not
-    ended are listed.
+    """List moves, those of the newest plan first. Without arguments, only moves that have not ended
+    are listed.
 
-    A move is listed if it meets all conditions. With any condition, or with --all, moves that have
-    ended are listed too. Progress is the share of memory that is copied, in percent, where the
-    hypervisor's driver reports it. The estimated end is derived from the durations of earlier moves
-    of about the same memory.
+    The arguments that begin with "List only" are conditions; a move is listed if it meets all of
+    them. With any condition, or with --all, moves that have ended are listed too.
+
+    The column Progress is the share of memory that is copied, in percent, where the hypervisor's
+    driver reports it. The column "Estimated end" is computed from the durations of earlier moves of
+    about the same memory.
     """
 
     short = SHORT
@@ -32,30 +34,34 @@ class List(command.Lister):
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('--plan', metavar='<uuid>', type=arguments.name,
-                            help='Only moves of this plan.')
+                            help='List only moves of this plan.')
         parser.add_argument('--server', metavar='<server>', type=arguments.name,
-                            help='Only moves of this server, by its name or uuid.')
+                            help='List only moves of this server, given by its name or uuid.')
         parser.add_argument('--host', metavar='<host>', type=arguments.name,
-                            help='Only moves from or to this host.')
+                            help='List only moves that leave this host or arrive at it.')
         parser.add_argument('--project', metavar='<id>', type=arguments.name,
-                            help='Only moves of servers of this project.')
+                            help='List only moves of servers of this project.')
         parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
-                            help='Only moves of plans of this aggregate.')
+                            help='List only moves of plans for this aggregate.')
         parser.add_argument('--state', metavar='<state>', action='append', default=[],
                             choices=(*contract.LIVE, *contract.ENDED),
-                            help='Only moves in this state; may be repeated.')
+                            help='List only moves in this state; may be repeated.')
         parser.add_argument('--since', metavar='<time>', type=arguments.past,
-                            help=f'Only moves that had not ended by then: {arguments.PAST}.')
+                            help='List only moves that had not ended before this time: '
+                                 f'{arguments.PAST}.')
         parser.add_argument('--until', metavar='<time>', type=arguments.past,
-                            help='Only moves that were planned by then.')
+                            help='List only moves that were planned before this time: '
+                                 f'{arguments.PAST}.')
         parser.add_argument('--all', action='store_true', help='List moves that have ended too.')
         parser.add_argument('--limit', type=arguments.POSITIVE, default=200, metavar='<n>',
-                            help='List at most so many, the newest; default: 200.')
+                            help='Maximum number of moves to list, the newest first; default: '
+                                 '200.')
         parser.add_argument('--watch', action='store_true',
-                            help='Show them until all have ended or Ctrl-C is pressed; with '
-                                 'another format than a table, on stderr meanwhile.')
+                            help='Refresh the list until all moves have ended or Ctrl-C is '
+                                 'pressed. With a format other than a table, the list is on '
+                                 'stderr, and the result in that format follows on stdout.')
         parser.add_argument('--interval', type=arguments.pause, default=2.0, metavar='<seconds>',
-                            help='Time between two looks of --watch; default: 2.')
+                            help='Seconds between two refreshes of --watch; default: 2.')
         return parser
 
     def take_action(self, parsed_args):
@@ -63,8 +69,8 @@ class List(command.Lister):
             self._watch(parsed_args)
         found = [row(each) for each in self._found(parsed_args)]
         if not found and parsed_args.formatter == 'table':
-            self.say('No move that meets the conditions is kept.' if _is_conditional(parsed_args)
-                     else 'No move waits or runs; --all lists those that have ended.')
+            self.say('No recorded move meets the conditions.' if _is_conditional(parsed_args)
+                     else 'No move waits or runs; --all lists the moves that have ended.')
         return COLUMNS, found
 
     def _found(self, parsed_args):
@@ -116,7 +122,7 @@ class Show(command.ShowOne):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('move', metavar='<uuid>', help='Uuid of a move.')
+        parser.add_argument('move', metavar='<uuid>', help='Uuid of the move to show.')
         return parser
 
     def take_action(self, parsed_args):
@@ -147,31 +153,33 @@ def _step(event):
 
 
 class Abort(command.Command):
-    """End a move. A move that has not begun is abandoned; for one in progress, Nova is asked to
-    abort the migration.
+    """End a move, or every move of a plan. A move that has not begun is abandoned. For a move in
+    progress, Nova is asked to abort the migration.
 
-    The command does not wait; "move show" reports the result. A move that was aborted is not
-    retried, and its server is not put into quarantine.
+    The command does not wait for the end of the moves; "move show" reports the result. A move that
+    was aborted is not retried, and its server is not put into quarantine.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         group = parser.add_mutually_exclusive_group(required=True)
-        group.add_argument('move', nargs='?', metavar='<uuid>', help='Uuid of a move.')
-        group.add_argument('--plan', metavar='<uuid>', help='Every move of this plan.')
+        group.add_argument('move', nargs='?', metavar='<uuid>', help='Uuid of the move to end.')
+        group.add_argument('--plan', metavar='<uuid>',
+                           help='Uuid of a plan, to end every move of the plan.')
         return parser
 
     def take_action(self, parsed_args):
         if not parsed_args.plan:
             self.call(contract.ABORT, contract.OneMove(move=parsed_args.move))
-            self.say('Asked to end; "move show" reports the result.')
+            self.say(f'The end of move {parsed_args.move} is requested; "move show" reports the '
+                     'result.')
             return
         plan = self.call(plans.SHOW, plans.OnePlan(plan=parsed_args.plan))
         found = self.collect(contract.LIST, contract.ListMoves(plan=plan.uuid), 'moves',
                              plan.move_count)
         asked = list(self._aborted(found))
-        self.say(f'{columns.count(len(asked), "move")} asked to end, {len(found) - len(asked)} had '
-                 'ended.')
+        self.say(f'The end of {columns.count(len(asked), "move")} is requested; '
+                 f'{len(found) - len(asked)} had ended before.')
 
     def _aborted(self, found: Iterable[contract.Move]):
         for move in found:

@@ -34,11 +34,11 @@ class List(command.Lister):
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
-                            help='Only plans of this aggregate.')
+                            help='List only plans for this aggregate.')
         parser.add_argument('--state', metavar='<state>', type=arguments.name,
-                            help='Only plans in this state.')
+                            help='List only plans in this state.')
         parser.add_argument('--limit', type=arguments.POSITIVE, default=50, metavar='<n>',
-                            help='List at most so many, the newest; default: 50.')
+                            help='Maximum number of plans to list, the newest first; default: 50.')
         return parser
 
     def take_action(self, parsed_args):
@@ -56,17 +56,17 @@ class _OfPlan(command.Command):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('plan', metavar='<uuid>', help='Uuid of a plan.')
+        parser.add_argument('plan', metavar='<uuid>', help='Uuid of the plan.')
         return parser
 
 
 class Show(_OfPlan, command.ShowOne):
-    """Show a plan: its figures before and after, its moves, and how many servers stayed for which
-    reason.
+    """Show a plan: the imbalance before and after it, its moves, and how many servers are not moved
+    for which reason.
 
-    With --verbose, each move is shown with its reason, its predictions, the projects that benefit,
-    and the best alternative. The table of moves has its own command, "plan move list", with csv,
-    sorting and a choice of columns.
+    With --verbose, each move is shown with its reason, its expected duration, the projects that
+    benefit, and the best alternative. "plan move list" lists the same moves with a choice of
+    format, order and columns.
     """
 
     def take_action(self, parsed_args):
@@ -126,22 +126,25 @@ def _rows(moves):
 
 
 class Approve(_OfPlan):
-    """Let a proposed plan run, with all of its moves or without some.
+    """Approve a proposed plan, so that it starts with all of its moves or without some of them.
 
-    Before the plan starts it is checked against the present cloud, and moves that are no longer
-    right are left out. A move that depends on one that is left out is left out too. The moves of
-    one group help only together, so that all of them are made or none.
+    Before the plan starts, Kronos checks it against the present cloud, and leaves out moves that no
+    longer help or are no longer possible. A move is left out too if it depends on a move that is
+    left out. Moves of the same group ("plan move list" shows the groups) help only together: either
+    all of them are made or none.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         which = parser.add_mutually_exclusive_group()
         which.add_argument('--skip', type=arguments.POSITIVE, action='append', default=[],
-                           metavar='<n>', help='Leave out move <n>, as "plan show" numbers them; '
-                                               'may be repeated.')
+                           metavar='<n>', help='Leave out the move with the number <n> in "plan '
+                                               'show", and the moves that depend on it; may be '
+                                               'repeated.')
         which.add_argument('--only', type=arguments.POSITIVE, action='append', default=[],
-                           metavar='<n>', help='Make move <n> and those that it depends on; may '
-                                               'be repeated.')
+                           metavar='<n>', help='Make only the move with the number <n> in "plan '
+                                               'show", and the moves that it depends on; may be '
+                                               'repeated.')
         return parser
 
     def take_action(self, parsed_args):
@@ -152,16 +155,17 @@ class Approve(_OfPlan):
                      f'{done.combined_before:.3f} to {done.combined_after:.3f}; by the last '
                      f'evaluation it ends at {done.combined_now:.3f}.')
         if done.chosen < done.moves:
-            self.say('These figures are of all its moves. What the chosen ones gain alone is '
-                     'checked before they are started, and those that gain too little are left '
-                     'out.')
-        self.say(f'{done.chosen} of {columns.count(done.moves, "move")} may run. The plan is '
-                 'checked against the cloud once more; "plan show" reports which moves are left '
-                 'out then, and why.')
+            self.say('These figures are for all moves of the plan. Before the chosen moves start, '
+                     'Kronos checks how much they gain alone, and leaves out those that gain too '
+                     'little.')
+        self.say(f'{done.chosen} of {columns.count(done.moves, "move")} may run. Before the plan '
+                 'starts, Kronos checks it against the present cloud; "plan show" then reports '
+                 'which moves were left out, and why.')
 
 
 class Reject(_OfPlan):
-    """Reject a proposed plan. Its aggregate is planned again at its next evaluation."""
+    """Reject a proposed plan, so that none of its moves is made. The next evaluation plans the
+    aggregate again."""
 
     def take_action(self, parsed_args):
         self.call(contract.REJECT, contract.OnePlan(plan=parsed_args.plan))

@@ -8,7 +8,8 @@ COLUMNS = ('Instance', 'Name', 'Since', 'Until', 'Reason')
 
 
 class List(command.Lister):
-    """List servers in quarantine, with the beginning, the end and the reason of each quarantine."""
+    """List the servers in quarantine: servers that Kronos does not move for some time, because a
+    move of theirs failed."""
 
     def take_action(self, parsed_args):
         found = self.call(contract.LIST, contract.LIST.request())
@@ -23,7 +24,7 @@ class Remove(command.Command):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('server', metavar='<uuid>', help='Uuid of a server in quarantine.')
+        parser.add_argument('server', metavar='<uuid>', help='Uuid of the server.')
         return parser
 
     def take_action(self, parsed_args):

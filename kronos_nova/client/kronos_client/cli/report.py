@@ -12,33 +12,36 @@ SUMS = ('Completed', 'Failed', 'Abandoned', 'Servers', 'GiB', 'Minutes', 'Observ
 
 
 class Report(command.Lister):
-    """Show sums over the moves that have ended, and over the loads of hosts, by month (UTC),
-    project or aggregate.
+    """Show totals of the moves that have ended and of the loads of hosts, by month (UTC), project
+    or aggregate.
 
-    Servers, GiB and minutes are those of completed moves. Observed minutes are minutes of an
-    aggregate for which evaluations had data. Hot minutes are minutes of a host with a score above
-    0.9 in a policy. Contended minutes are minutes of a server on a host that is full in a policy.
-    The columns "without moves" are computed from the same scores, with each server where it would
-    be without the moves for load of four weeks. An empty cell is not known. Sums are kept for
-    [kronos_database] sums_retention_days.
+    Servers, GiB and Minutes are totals of completed moves. "Observed minutes" is the time for which
+    evaluations of an aggregate had data. "Hot minutes" adds up, over all hosts, the time with a
+    score above 0.9 in a policy. "Contended minutes" adds up, over all servers, the time on a host
+    that is full in a policy. The columns "without moves" are estimates from the same scores, with
+    each server on the host where it would be without the moves for load of the last four weeks. An
+    empty cell means that the figure is not known. Totals are kept for [kronos_database]
+    sums_retention_days.
 
-    A table for people is preceded by the load before the first completed move, the load after it,
-    and the load as it would be without moves.
+    With the default format, lines above the table compare the load before the first completed move,
+    the load after it, and the estimated load without moves.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('--by', choices=contract.BY, action='append',
-                            help='Make a sum for each; may be repeated; default: month.')
+                            help='Show a total for each month, project or aggregate; may be '
+                                 'repeated; default: month.')
         parser.add_argument('--since', metavar='<time>', type=arguments.past,
-                            help=f'Count moves that ended from then on: {arguments.PAST}; default: '
-                                 'a year ago.')
+                            help='Count only moves that ended after this time: '
+                                 f'{arguments.PAST}; default: a year ago.')
         parser.add_argument('--until', metavar='<time>', type=arguments.past,
-                            help='Count moves that ended by then; default: now.')
+                            help='Count only moves that ended before this time: '
+                                 f'{arguments.PAST}; default: now.')
         parser.add_argument('--project', metavar='<uuid>', type=arguments.name,
-                            help='Count moves of servers of this project.')
+                            help='Count only moves of servers of this project.')
         parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
-                            help='Count moves in this aggregate.')
+                            help='Count only moves in this aggregate.')
         return parser
 
     def take_action(self, parsed_args):

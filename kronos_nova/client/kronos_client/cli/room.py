@@ -15,17 +15,21 @@ VERDICTS = {contract.FITS: 'all restart', contract.DOES_NOT: 'not all restart',
 
 def add_change_arguments(parser):
     """Add the arguments that describe hypothetical changes of the cloud."""
-    group = parser.add_argument_group('the cloud as it would be', 'Changes that are only thought '
-                                      'of, made in this order; each may be repeated.')
+    group = parser.add_argument_group('hypothetical changes of the cloud', 'The result is computed '
+                                      'as if these changes were made, in this order; each argument '
+                                      'may be repeated.')
     group.add_argument('--ratio', metavar='<class>=<ratio>', action='append', default=[],
-                       help='Another allocation ratio on all hosts, such as VCPU=8.')
+                       help='Assume another allocation ratio of a resource class on all hosts, '
+                            'such as VCPU=8; may be repeated.')
     group.add_argument('--add', metavar='<n>:like=<host>', action='append', default=[],
-                       help='So many empty hosts like one.')
+                       help='Assume <n> more hosts, empty and otherwise like <host>; may be '
+                            'repeated.')
     group.add_argument('--lose', metavar='<host>', action='append', default=[],
-                       help='Hosts that fail together, by name or by failure domain such as '
-                            'rack=r3; their servers restart on the others.')
+                       help='Assume that this host fails, or all hosts of a failure domain such as '
+                            'rack=r3. With several, they fail together. Their servers restart on '
+                            'the other hosts.')
     group.add_argument('--boot', metavar='<n>:<flavor>', action='append', default=[],
-                       help='So many new servers.')
+                       help='Assume <n> new servers of a flavor; may be repeated.')
 
 
 def changes(parsed_args):
@@ -54,39 +58,43 @@ class _AboutRoom(command.Lister):
 
 
 class Capacity(_AboutRoom):
-    """Show how many more servers of each flavor fit into the cloud.
+    """Show how many more servers of each flavor fit into the cloud. Each flavor is counted as if
+    all new servers had that flavor.
 
-    Unusable is what is free of each resource on hosts that may take such servers, where the host
-    has too little left for one more. Short is the resource of which too little is left for the next
-    server.
+    The column Now has the number of servers that fit, Hosts the number of hosts that take at least
+    one. Short is the resource that runs out first. Unusable is the free capacity that no such
+    server can use, because its host has too little left for one more.
 
-    With --loss, servers are also counted for the worst loss of one host, after its servers have
-    restarted on the others. The column is empty where they do not all restart, which "failover"
-    explains.
+    With --loss, the column "After loss" has the number that still fits after any one host has
+    failed and its servers have restarted on the other hosts. The column is empty where the servers
+    of some host do not all restart; "failover" shows why.
 
-    With --moves, servers are also counted after at most that many moves, for each flavor as if it
-    were the only one. "room fragments" shows the moves.
+    With --moves, the column "After moves" has the number that fits after moving servers that exist.
+    "room fragments" shows these moves.
 
-    With --aggregate, Full in is the number of days after which about none fits any more. It is
-    predicted from the counts that past evaluations made for [kronos] slot_flavors.
+    With --aggregate, the column "Full in" predicts the number of days after which no more server
+    fits, from the counts of past evaluations. It is shown for flavors of [kronos] slot_flavors.
 
-    Exit codes: 0 shown; 1 refused; 4 after changes, servers do not restart or find no room.
+    Exit codes: 0 the result is shown; 1 the request was refused; 4 after the hypothetical changes,
+    a server does not restart or a new server finds no room.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('--flavor', metavar='<flavor>', action='append', default=[],
                             type=arguments.name,
-                            help='Name of a flavor, or a size such as 4:8192:40 (VCPUs, MiB, '
-                                 'GiB); may be repeated; default: all flavors.')
+                            help='Name of a flavor to count, or a size such as 4:8192:40 (VCPUs, '
+                                 'MiB, GiB); may be repeated; default: all flavors.')
         parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
-                            help='Count hosts of this aggregate.')
+                            help='Count only hosts of this aggregate.')
         parser.add_argument('--project', metavar='<uuid>', type=arguments.name,
-                            help='Count hosts that take servers of this project.')
+                            help='Count only hosts that take servers of this project.')
         parser.add_argument('--loss', action='store_true',
-                            help='Count also after the loss of any one host.')
+                            help='Show also how many servers fit after the failure of any one '
+                                 'host.')
         parser.add_argument('--moves', metavar='<n>', type=arguments.POSITIVE,
-                            help='Count also after at most so many moves of servers.')
+                            help='Show also how many servers fit after at most <n> moves of '
+                                 'servers that exist.')
         return parser
 
     def take_action(self, parsed_args):
@@ -96,9 +104,9 @@ class Capacity(_AboutRoom):
             **changes(parsed_args)))
         self.say_outcome(found.outcome)
         if found.not_restarting:
-            self.say(f'Servers of {len(found.not_restarting)} hosts do not all restart if their '
-                     f'host fails, such as of {found.not_restarting[0]}; "failover" has the '
-                     'reasons.')
+            self.say(f'{columns.count(len(found.not_restarting), "host")} (such as '
+                     f'{found.not_restarting[0]}) may not fail: not all of the servers on it would '
+                     'restart on other hosts. "failover" shows why.')
         has_trend = any(each.full_in_days is not None for each in found.slots)
         shown = ('Flavor', 'Now', *(['After loss'] if parsed_args.loss else []),
                  *(['After moves'] if parsed_args.moves else []),
@@ -123,24 +131,28 @@ def _full_in(slots):
 
 
 class Failover(_AboutRoom):
-    """Show for each host whether all of its servers restart on other hosts if it fails.
+    """Show for each host whether all of its servers can restart on other hosts if it fails.
 
     Each host is judged as if it failed alone. The column "In Nova's order" says whether all servers
-    also restart if Nova's scheduler chooses the hosts one server after the other, as for Masakari
-    and "nova evacuate" without a destination.
+    restart also if Nova's scheduler chooses a host for one server after the other, as it does for
+    Masakari and for "openstack server evacuate" without a destination. Where the column says "no",
+    the servers restart only with destinations that are chosen for them.
 
-    Exit codes: 0 all servers restart; 1 refused; 4 the servers of a host do not all restart, or
-    that is not known.
+    Exit codes: 0 all servers can restart; 1 the request was refused; 4 the servers of a host cannot
+    all restart, or whether they can was not found out.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('hosts', nargs='*', metavar='<host>', type=arguments.name,
-                            help='Hosts to judge; default: all that have servers.')
+                            help='Name of a host to judge; may be repeated; default: all hosts '
+                                 'with servers.')
         parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
-                            help='Judge hosts of this aggregate, whose servers restart within it.')
+                            help='Judge only hosts of this aggregate, and let their servers '
+                                 'restart only within the aggregate.')
         parser.add_argument('--all', action='store_true',
-                            help='Show also the hosts whose servers all restart in any way.')
+                            help="Show also the hosts whose servers all restart, also in Nova's "
+                                 'order.')
         return parser
 
     def take_action(self, parsed_args):
@@ -150,8 +162,9 @@ class Failover(_AboutRoom):
         lost = [each for each in found.hosts if each.verdict != contract.FITS]
         by_name = [each for each in found.hosts
                    if each.verdict == contract.FITS and not each.in_novas_order]
-        self.say(f'{len(found.hosts)} hosts: the servers of {len(found.hosts) - len(lost)} all '
-                 f'restart, of {len(by_name)} of these only with named destinations.')
+        self.say(f'{len(found.hosts) - len(lost)} of {columns.count(len(found.hosts), "host")} may '
+                 f'fail: all of their servers restart. For {len(by_name)} of them, that takes '
+                 'destinations that are chosen for the servers.')
         if lost:
             self.exit_code = LOST
         shown = found.hosts if parsed_args.all or parsed_args.hosts else [*lost, *by_name]
@@ -173,7 +186,7 @@ def moves_table(moves):
 def add_count_argument(parser):
     """Add the argument for the number of new servers."""
     parser.add_argument('--count', metavar='<n>', type=arguments.POSITIVE, default=1,
-                        help='So many servers; default: 1.')
+                        help='Number of new servers; default: 1.')
 
 
 def sentences(room, count):
@@ -183,10 +196,11 @@ def sentences(room, count):
     :param count: number of new servers that were asked for
     """
     places = ', '.join(f'{number} on {name}' for name, number in room.hosts.items())
-    yield (f'Room for {sum(room.hosts.values())} of {count}{f": {places}" if places else ""}; '
-           f'{len(room.moves)} moves copy {room.memory_mb / 1024:.1f} GiB.')
+    yield (f'There is room for {sum(room.hosts.values())} of {columns.count(count, "server")} '
+           f'after {columns.count(len(room.moves), "move")} that copy '
+           f'{room.memory_mb / 1024:.1f} GiB{f": {places}" if places else ""}.')
     for why in room.missing:
-        yield f'No room for others: {why}.'
+        yield f'There is no room for the other servers: {why}.'
 
 
 class _Moves(_AboutRoom):
@@ -195,13 +209,14 @@ class _Moves(_AboutRoom):
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('flavor', metavar='<flavor>', type=arguments.name,
-                            help='Name of a flavor, or a size such as 4:8192:40 (VCPUs, MiB, '
-                                 'GiB).')
+                            help='Name of the flavor of the new servers, or a size such as '
+                                 '4:8192:40 (VCPUs, MiB, GiB).')
         self.add_count(parser)
         parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
-                            help='On hosts of this aggregate, by moves within it.')
+                            help='Place the new servers on hosts of this aggregate, and move '
+                                 'servers only within it.')
         parser.add_argument('--project', metavar='<uuid>', type=arguments.name,
-                            help='For servers of this project.')
+                            help='Assume that the new servers belong to this project.')
         return parser
 
     def add_count(self, parser):
@@ -212,35 +227,38 @@ class _Moves(_AboutRoom):
 class RoomFragments(_Moves):
     """Show the moves after which the most new servers of a flavor fit. Nothing is changed.
 
-    The moves join free room that lies on several hosts in pieces too small for the flavor. They are
-    in an order in which they can run.
+    Free capacity that is spread over several hosts, in pieces too small for the flavor, can be
+    joined on one host by moving servers. The moves are shown in an order in which they can run.
 
-    Exit codes: 0 shown; 1 refused; 4 after changes, servers do not restart or find no room.
+    Exit codes: 0 the moves are shown; 1 the request was refused; 4 after the hypothetical changes,
+    a server does not restart or a new server finds no room.
     """
 
     def add_count(self, parser):
         parser.add_argument('--moves', metavar='<n>', type=arguments.POSITIVE, default=50,
-                            help='At most so many moves; default: 50.')
+                            help='Maximum number of moves; default: 50.')
 
     def take_action(self, parsed_args):
         found = self.call(contract.FRAGMENTS, contract.ShowFragments(
             flavor=parsed_args.flavor, moves=parsed_args.moves, aggregate=parsed_args.aggregate,
             project=parsed_args.project, **changes(parsed_args)))
         self.say_outcome(found.outcome)
-        self.say(f'{found.before} servers fit now and {found.after} after {len(found.moves)} moves '
-                 f'that copy {found.memory_mb / 1024:.1f} GiB; of the free CPUs '
-                 f'{found.rate_before:.0%} are of no use to them now, then '
-                 f'{found.rate_after:.0%}.')
+        self.say(f'{found.before} new servers fit now, and {found.after} after '
+                 f'{columns.count(len(found.moves), "move")} that copy '
+                 f'{found.memory_mb / 1024:.1f} GiB. Such servers cannot use '
+                 f'{found.rate_before:.0%} of the free CPUs now, and {found.rate_after:.0%} after '
+                 'the moves.')
         return moves_table(found.moves)
 
 
 class RoomCheck(_Moves):
     """Show the moves after which a number of new servers of a flavor fit. Nothing is changed.
 
-    The moves are those with the least memory to copy, in an order in which they can run.
+    The moves are those with the least memory to copy, and are shown in an order in which they can
+    run.
 
-    Exit codes: 0 there is room, or these moves make it; 1 refused; 4 there is no room for all of
-    the new servers.
+    Exit codes: 0 all new servers fit, now or after the moves; 1 the request was refused; 4 there is
+    no room for all of the new servers.
     """
 
     def add_count(self, parser):
@@ -259,26 +277,28 @@ class RoomCheck(_Moves):
 
 
 class RoomWhatIf(_AboutRoom):
-    """Show the load after hypothetical changes of the cloud, and the moves that would follow.
-    Nothing is changed.
+    """Show the load after hypothetical changes of the cloud, and the plan that Kronos would make
+    then. Nothing is changed.
 
-    A server of a lost host brings its load to the host on which it restarts. A new host has the
-    load of an empty host of its kind. The load of new servers is not known and does not count. The
-    column Planned is the load after the moves of the plan that would follow; cooldowns and open
-    plans are ignored for it.
+    A server of a lost host takes its load to the host on which it restarts. A new host has the load
+    of an empty host of its kind. The load of new servers is not known and is not counted. The
+    column Changed is the load after the changes. The column Planned is the load after the moves of
+    the plan; cooldowns and plans in progress are ignored.
 
-    Exit codes: 0 shown; 1 refused; 4 servers do not restart or find no room.
+    Exit codes: 0 the loads are shown; 1 the request was refused; 4 a server does not restart or a
+    new server finds no room.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
-                            help='Hosts of this aggregate, whose servers restart within it; '
-                                 'default: all in scope.')
+                            help='Show only this aggregate, and let servers restart only within '
+                                 'it; default: all aggregates in scope.')
         parser.add_argument('--hosts', action='store_true',
-                            help='Show the load of each host too.')
+                            help='Show the load of each host, in addition to the imbalance of '
+                                 'each aggregate.')
         parser.add_argument('--moves', action='store_true',
-                            help='Show which server goes where in the place of the load.')
+                            help='Show the restarts and moves of servers instead of the loads.')
         return parser
 
     def take_action(self, parsed_args):
@@ -288,8 +308,9 @@ class RoomWhatIf(_AboutRoom):
         for problem in found.problems:
             self.say(f'Not known: {problem}')
         memory = sum(move.memory_mb for move in found.moves)
-        self.say(f'{len(found.restarts)} servers restart elsewhere; the next plan moves '
-                 f'{len(found.moves)} servers, which copies {memory / 1024:.1f} GiB.')
+        self.say(f'{columns.count(len(found.restarts), "server")} would restart on other hosts. '
+                 f'The next plan would then have {columns.count(len(found.moves), "move")} and '
+                 f'copy {memory / 1024:.1f} GiB.')
         if parsed_args.moves:
             head, restarts = moves_table(found.restarts)
             _head, moves = moves_table(found.moves)
@@ -303,37 +324,43 @@ class RoomWhatIf(_AboutRoom):
 
 
 class RoomMake(command.Lister):
-    """Make room for new servers by moving others, and keep it for them.
+    """Make room for new servers by moving other servers, and keep the room for them.
 
-    The command shows the moves. They begin after "room approve", or at once with --approve. Room
-    that is free is kept for servers of the flavor, and of the project if one is named, until they
-    use it, it is released, or its time is over. It is kept by KronosFilter where every
-    nova-scheduler has that filter enabled, or else by allocations in placement.
+    The command shows the moves that are needed. They begin after "room approve", or at once with
+    --approve. Once the room is free, it is kept for servers of the flavor, and of the project if
+    one is named, until the new servers use it, "room release" gives it up, or --hold has passed.
+    The room is kept by KronosFilter where every nova-scheduler has that filter enabled, and
+    otherwise by allocations in placement.
 
-    Exit codes: 0 the request is recorded; 1 refused; 4 there is no room for all, and nothing was
-    recorded.
+    Exit codes: 0 the request is recorded; 1 the request was refused; 4 there is no room for all
+    servers, and nothing was recorded.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('flavor', metavar='<flavor>', type=arguments.name,
-                            help='Name of a flavor.')
+                            help='Name of the flavor of the new servers.')
         add_count_argument(parser)
         parser.add_argument('--aggregate', metavar='<name>', type=arguments.name,
-                            help='On hosts of this aggregate, by moves within it; default: the '
-                                 'only one in scope.')
+                            help='Make room on hosts of this aggregate, and move servers only '
+                                 'within it; default: the aggregate in scope, if there is only '
+                                 'one.')
         parser.add_argument('--for-project', metavar='<uuid>', type=arguments.name,
-                            help='Keep it for servers of this project; default: of any.')
+                            help='Keep the room for servers of this project only; default: for '
+                                 'servers of any project.')
         parser.add_argument('--hold', metavar='<duration>', type=arguments.duration, default=1800,
-                            help='Keep it for so long once it is there, such as 45m or 8h; '
-                                 'default: 30m.')
-        parser.add_argument('--reason', metavar='<text>', default='', help='Why, for others.')
+                            help='Time for which the room is kept once it is free, such as 45m or '
+                                 '8h; default: 30m.')
+        parser.add_argument('--reason', metavar='<text>', default='',
+                            help='Reason for the request, which is recorded and shown to other '
+                                 'operators.')
         parser.add_argument('--approve', action='store_true',
-                            help='Begin at once, without "room approve".')
+                            help='Begin the moves at once, without "room approve".')
         parser.add_argument('--force', action='store_true',
-                            help='Also by moves after which hosts could not be lost any more with '
-                                 'all servers restarting elsewhere ([kronos] failover_hosts, '
-                                 'failover_domains).')
+                            help='Accept moves after which the servers of some host, or of some '
+                                 'failure domain, could no longer all restart if it failed. '
+                                 'Without this argument [kronos] failover_hosts and '
+                                 'failover_domains forbid such moves.')
         return parser
 
     def take_action(self, parsed_args):
@@ -358,7 +385,9 @@ class RoomList(command.Lister):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('--all', action='store_true', help='Show also what has ended.')
+        parser.add_argument('--all', action='store_true',
+                            help='List also the rooms that were used, released or given up, or '
+                                 'whose time is over.')
         return parser
 
     def take_action(self, parsed_args):
@@ -377,7 +406,8 @@ class _OneRoom(command.ShowOne):
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
-        parser.add_argument('room', metavar='<uuid>', help='Uuid of room that was asked for.')
+        parser.add_argument('room', metavar='<uuid>',
+                            help='Uuid of the room, as "room list" shows it.')
         return parser
 
     def take_action(self, parsed_args):
@@ -397,21 +427,21 @@ class _OneRoom(command.ShowOne):
 
 
 class RoomShow(_OneRoom):
-    """Show a room for new servers, and the progress of making it."""
+    """Show a room that is being made or kept for new servers."""
 
 
 class RoomApprove(_OneRoom):
     """Approve the moves that make a room, so that they begin.
 
-    The moves are planned again from the present cloud. If they are more, or copy more memory, than
-    those that were shown, the room waits for approval again.
+    The moves are planned again from the present cloud. If there are now more moves than those that
+    were shown, or the moves copy more memory, the room waits for approval again.
     """
 
     operation = contract.APPROVE
 
 
 class RoomRelease(_OneRoom):
-    """Release a room, so that other servers may use it. Moves for it that have not begun are
-    abandoned."""
+    """Release a room that is kept for new servers, so that any server may use it. Moves that make
+    the room and have not begun are abandoned."""
 
     operation = contract.RELEASE

@@ -7,18 +7,19 @@ from kronos_client.contract import servers as contract
 
 
 class Explain(command.ShowOne):
-    """Explain a server: its moves with their reasons, why it stays, and what keeps it from being
-    moved until when.
+    """Explain why a server was moved or is not moved: its moves with their reasons, the reason why
+    it stays on its host, and what prevents it from being moved, and until when.
 
-    The server is given by its name or its uuid. With --at, only moves that had begun by that time
-    are shown, and the first is the last one before it.
+    Moves are shown with the newest first. With --at, the newest is the last move that had begun by
+    that time.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         parser.add_argument('server', metavar='<server>', help='Name or uuid of a server.')
         parser.add_argument('--at', metavar='<time>', type=arguments.past,
-                            help=f'Show moves that had begun by then: {arguments.PAST}.')
+                            help='Show only moves that had begun by this time: '
+                                 f'{arguments.PAST}.')
         return parser
 
     def take_action(self, parsed_args):
@@ -49,11 +50,12 @@ def _missing(found, at):
     """Yield sentences in place of columns that a table leaves out: where no move of the server is
     known, and where nothing else is known of it."""
     if not found.moves:
-        yield 'No move of it had begun by then.' if at else 'No move of it is kept.'
+        yield ('No move of the server had begun by that time.' if at
+               else 'No move of the server is recorded.')
     if not any((found.planned, found.stays_because, found.quarantined_because,
                 found.cooling_seconds, found.refused_because, found.immovable_because)):
-        yield ('It is in no plan and under no restriction, and the last evaluation gives no reason '
-               'why it stays.')
+        yield ('The server is in no plan and under no restriction, and the last evaluation gives '
+               'no reason why it stays.')
 
 
 def _move_text(move):

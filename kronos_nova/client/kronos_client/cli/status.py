@@ -22,23 +22,24 @@ a key changes its meaning."""
 
 
 class Status(command.Command):
-    """Show what Kronos is doing: levels, last evaluations, plans, workers, and conditions.
+    """Show what Kronos is doing: levels of automation, last evaluations, plans, workers, and
+    conditions that need attention.
 
-    A condition is a notice (intended by an operator, such as a pause), a warning (to be looked
-    into) or critical (to be repaired).
+    A condition is a notice (an operator intended it, such as a pause), a warning (an operator
+    should look into it) or critical (an operator has to repair it).
 
-    Exit codes, for monitoring: 0 no condition, or only notices; 1 the state is not known; 3 a
-    warning; 4 a critical condition. The command sends no messages. Prometheus does:
-    share/kronos/prometheus has rules for alerts, and receivers for a chat and e-mail.
+    Exit codes, for monitoring: 0 there is no condition, or only notices; 1 the state could not be
+    read; 3 there is a warning; 4 there is a critical condition. The command sends no alerts. For
+    alerts by Prometheus, share/kronos/prometheus has rules, and receivers for a chat and e-mail.
     """
 
     def get_parser(self, prog_name):
         parser = super().get_parser(prog_name)
         columns.add_text_or_json(parser)
         parser.add_argument('--watch', action='store_true',
-                            help='Show it again and again until Ctrl-C is pressed.')
+                            help='Refresh the output until Ctrl-C is pressed.')
         parser.add_argument('--interval', type=arguments.pause, default=2.0, metavar='<seconds>',
-                            help='Time between two looks of --watch; default: 2.')
+                            help='Seconds between two refreshes of --watch; default: 2.')
         return parser
 
     def take_action(self, parsed_args):

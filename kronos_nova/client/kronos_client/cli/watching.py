@@ -37,7 +37,7 @@ def watch(stdout: TextIO, look: Callable[[], tuple[str, bool]], interval: float,
             try:
                 page, goes_on = look()
             except errors.Unreachable as error:
-                page, goes_on = f'{error} It is asked again.', True
+                page, goes_on = f'{error} The command asks again.', True
                 out = problems or stdout
             else:
                 out = stdout
