@@ -236,6 +236,7 @@ class Undo(command.Command):
     def take_action(self, parsed_args):
         cloud = Cloud(self.app.options)
         heal.undo(cloud.placement, _journal(self.app.conf), parsed_args.repair)
+        self.say(f'Repair {parsed_args.repair} is undone.')
 
 
 def _journal(conf):

@@ -40,6 +40,13 @@ class SilentCellTest(base.ManageTestCase):
         self.audited(silent)
         self.assertEqual(code, self.run_manage('allocations', 'heal', *words))
 
+    def test_an_undone_repair_is_named(self):
+        self.audited(())
+        self.useFixture(fixtures.MonkeyPatch(
+            'kronos_nova.cmd.allocations.heal.undo', lambda *arguments: None))
+        self.assertEqual(0, self.run_manage('allocations', 'undo', 'r'))
+        self.assertIn('Repair r is undone.', self.written(self.out))
+
     def test_an_audit_that_found_something_beside_a_silent_cell(self):
         self.audited(('cell2',), FINDING)
         self.assertEqual(allocations.FOUND, self.run_manage('allocations', 'audit'))

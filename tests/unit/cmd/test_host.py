@@ -405,6 +405,16 @@ class ReleaseTest(HostTestCase):
         self.patch(Drains, 'get', lambda _self, uuid: get(uuid))
         self.assertIn('a: released', self.manage('host', 'release', 'a'))
 
+    def test_a_host_that_stays_disabled_is_named_with_the_reason(self):
+        drain = self.drain()
+        self.patch(Drains, 'get', lambda _self, uuid: dataclasses.replace(
+            drain, state=drains.RELEASED))
+        self.assertIn('a: released, and enabled', self.manage('host', 'release', 'a'))
+        self.cloud.services['a'] = dataclasses.replace(UP, status='disabled',
+                                                       disabled_reason='fan')
+        self.assertIn('a: released; nova-compute stays disabled: fan',
+                      self.manage('host', 'release', 'a'))
+
     def test_no_worker_releases_the_hosts(self):
         self.drain()
         self.drain('b')

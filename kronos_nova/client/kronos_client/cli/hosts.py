@@ -319,8 +319,20 @@ class Release(command.Command):
                          'runs releases it.')
                 return NOT_YET
             time.sleep(LOOK_SECONDS / 4)
-        self.say(f'{drain.host}: released')
+        self.say(f'{drain.host}: released{self._service_text(drain.host)}')
         return EMPTY
+
+    def _service_text(self, host):
+        """Return a text about the status of nova-compute after a release; an empty text where it
+        cannot be read."""
+        try:
+            service = self.call(contract.OCCUPIED, OneHost(host=host)).service
+        except (errors.Refused, errors.Unreachable):
+            return ''
+        if service.status == 'enabled':
+            return ', and enabled'
+        reason = f': {service.disabled_reason}' if service.disabled_reason else ''
+        return f'; nova-compute stays disabled{reason}'
 
     def _is_released(self, drain):
         try:
