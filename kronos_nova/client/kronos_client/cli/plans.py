@@ -10,7 +10,7 @@ from kronos_client.cli import watching
 from kronos_client.contract import plans as contract
 
 COLUMNS = ('UUID', 'Aggregate', 'State', 'Planner', 'Moves', 'Imbalance before', 'Imbalance after',
-           'Created at', 'Times made', 'Last made at')
+           'Created at', 'Times made', 'Last made at', 'Purpose')
 MOVES = ('Order', 'Name', 'Instance', 'Source', 'Destination', 'MiB', 'Imbalance after',
          'Depends on', 'Group', 'Phase', 'Project', 'Expected seconds', 'Reason')
 SHORT = ('Order', 'Name', 'Instance', 'Source', 'Destination', 'MiB', 'Imbalance after',
@@ -48,7 +48,7 @@ class List(command.Lister):
             (each.uuid, each.aggregate, each.state, each.planner, each.move_count,
              columns.Figure(each.combined_before), columns.Figure(each.combined_after),
              columns.Time(each.created_at), each.times_seen,
-             columns.Time(each.last_seen_at or each.created_at)) for each in found]
+             columns.Time(each.last_seen_at or each.created_at), each.purpose) for each in found]
 
 
 class _OfPlan(command.Command):
