@@ -52,7 +52,7 @@ def storable(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
     :raises OutOfBounds: the text has such characters, or is out of the bounds of :func:`printable`
     """
     if sanitize.BEYOND.search(printable(value, what, most)):
-        raise OutOfBounds(what=what, problem='has characters that no name in Nova has')
+        raise OutOfBounds(what=what, problem='has characters that no name in Nova may have')
     return value
 
 

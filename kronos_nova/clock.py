@@ -25,7 +25,7 @@ def naive(time: datetime.datetime) -> datetime.datetime:
     :raises ValueError: the time has no zone, so it is ambiguous
     """
     if time.tzinfo is None:
-        raise ValueError(f'{time!r} has no zone')
+        raise ValueError(f'{time!r} has no time zone')
     return time.astimezone(datetime.UTC).replace(tzinfo=None)
 
 

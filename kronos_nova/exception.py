@@ -117,8 +117,9 @@ class NotInScope(RequestRefused):
 
 
 class PoliciesUnreadable(RequestRefused):
-    msg_fmt = ('policies_file: it cannot be read, so the rules of operators are not known: '
-               '%(problem)s. Correct it, and ask again; kronos-test-config checks it.')
+    msg_fmt = ('The request was refused, because the policies file cannot be read, and its rules '
+               'are therefore not known: %(problem)s. Correct the file, and try again; '
+               'kronos-test-config checks the file.')
     code = 'kronos.policies_unreadable'
 
 
@@ -131,8 +132,8 @@ class HostInService(RequestRefused):
 
 
 class DatabaseVersionError(ConfigurationError):
-    msg_fmt = ('The %(database)s database is at revision %(found)s but this code needs '
-               '%(expected)s. %(remedy)s')
+    msg_fmt = ('The %(database)s database is at revision %(found)s, but this release needs '
+               'revision %(expected)s. %(remedy)s')
     code = 'kronos.database_version'
 
 
@@ -143,8 +144,8 @@ class ClockSkewed(ConfigurationError):
     """
 
     msg_fmt = ('The clock of this host is %(seconds).0f s %(direction)s that of the control '
-               'database: nothing is planned here, and no moves of other workers are adopted. '
-               'Synchronise it (chrony, ntpd).')
+               'database, so that this host plans nothing and continues no moves of other workers. '
+               'Synchronise the clock (chrony, ntpd).')
     code = 'kronos.clock_skewed'
 
     def __init__(self, seconds):
@@ -214,13 +215,15 @@ class MetricsLimitExceeded(MetricsQueryRefused):
 
 
 class MetricsPartial(MetricsError):
-    msg_fmt = ('%(source)s: %(problem)s. Repair what is named, or set [kronos] '
-               'accept_partial_metrics = true where it holds nothing that the policies need.')
+    msg_fmt = ('%(source)s: the answer is incomplete: %(problem)s. Repair the named part of the '
+               'metrics storage, or set [kronos] accept_partial_metrics = true if it holds nothing '
+               'that the policies need.')
     code = 'kronos.metrics_partial'
 
 
 class MetricsHistoryPartial(MetricsPartial):
-    msg_fmt = '%(source)s: %(problem)s. Repair what is named: past hours need whole answers.'
+    msg_fmt = ('%(source)s: the answer about past hours is incomplete, so that it is not used: '
+               '%(problem)s. Repair the named part of the metrics storage.')
 
 
 class MetricsNotAVector(MetricsError):
@@ -228,18 +231,19 @@ class MetricsNotAVector(MetricsError):
 
 
 class ReplayBusy(KronosException):
-    msg_fmt = 'Another snapshot is being replayed. Try again when that is over.'
+    msg_fmt = 'Another snapshot is being replayed. Try again when that replay has ended.'
     code = 'kronos.replay_busy'
 
 
 class ReplayTooLarge(KronosException):
-    msg_fmt = 'The replay %(problem)s. "kronos-replay" has no such bounds.'
+    msg_fmt = ('The replay %(problem)s. The command "kronos-replay" replays snapshots without '
+               'these limits.')
     code = 'kronos.replay_too_large'
 
 
 class TooManyListeners(KronosException):
-    msg_fmt = ('%(most)d clients listen to events already, and [kronos_api] listeners permits no '
-               'more. Try again later.')
+    msg_fmt = ('The maximum number of clients that listen to events, %(most)d by [kronos_api] '
+               'listeners, is reached. Try again later.')
     code = 'kronos.too_many_listeners'
 
 
@@ -274,33 +278,34 @@ class DrainPending(JournalError):
 
 
 class DrainRefused(JournalError):
-    msg_fmt = '%(reason)s Nothing was changed; "host drain --force" drains all the same.'
+    msg_fmt = '%(reason)s Nothing was changed; "host drain --force" drains nevertheless.'
     code = 'kronos.drain_refused'
 
 
 class HostDown(JournalError):
-    msg_fmt = ('%(host)s: nova-compute is down. Nothing can be migrated off it; "openstack server '
-               'evacuate" rebuilds a server elsewhere once the host is fenced.')
+    msg_fmt = ('nova-compute on %(host)s is down, so that no server can be migrated off this host. '
+               'Start nova-compute; or, once the host is fenced, rebuild its servers elsewhere by '
+               '"openstack server evacuate".')
     code = 'kronos.host_down'
 
 
 class IllegalTransition(JournalError):
-    msg_fmt = 'Move %(move)s may not go from %(old)s to %(new)s.'
+    msg_fmt = 'Move %(move)s cannot change its state from %(old)s to %(new)s.'
     code = 'kronos.illegal_transition'
 
 
 class IllegalPlanTransition(JournalError):
-    msg_fmt = 'Plan %(plan)s may not go from %(old)s to %(new)s.'
+    msg_fmt = 'Plan %(plan)s cannot change its state from %(old)s to %(new)s.'
     code = 'kronos.illegal_plan_transition'
 
 
 class IllegalDrainTransition(JournalError):
-    msg_fmt = 'Drain %(drain)s may not go from %(old)s to %(new)s.'
+    msg_fmt = 'Drain %(drain)s cannot change its state from %(old)s to %(new)s.'
     code = 'kronos.illegal_drain_transition'
 
 
 class HoldNotFound(JournalError):
-    msg_fmt = 'There is no room of uuid %(hold)s. "kronos-manage room list" has all.'
+    msg_fmt = 'There is no room %(hold)s. "kronos-manage room list --all" lists the rooms.'
     code = 'kronos.hold_not_found'
 
 
@@ -310,7 +315,7 @@ class HoldNotWaiting(JournalError):
 
 
 class IllegalHoldTransition(JournalError):
-    msg_fmt = 'Room %(hold)s may not go from %(old)s to %(new)s.'
+    msg_fmt = 'Room %(hold)s cannot change its state from %(old)s to %(new)s.'
     code = 'kronos.illegal_hold_transition'
 
 
@@ -322,14 +327,14 @@ class MaintenanceNotFound(JournalError):
 
 
 class MaintenancePending(JournalError):
-    msg_fmt = ('Maintenance %(maintenance)s is %(state)s. "kronos-manage maintenance show" '
-               'shows the progress, "maintenance resume" continues it.')
+    msg_fmt = ('Maintenance %(maintenance)s is %(state)s already. "kronos-manage maintenance show" '
+               'shows its progress, "kronos-manage maintenance resume" continues it.')
     code = 'kronos.maintenance_pending'
 
 
 class MaintenanceRunning(JournalError):
-    msg_fmt = ('Maintenance %(maintenance)s is being run by another process. End that one, or wait '
-               'half a minute if it has died.')
+    msg_fmt = ('Maintenance %(maintenance)s is being run by another process. End that process; if '
+               'it has died, wait half a minute and try again.')
     code = 'kronos.maintenance_running'
 
 
@@ -339,32 +344,33 @@ class MoveHeld(JournalError):
 
 
 class MoveLost(JournalError):
-    msg_fmt = 'Move %(move)s is carried out by %(owner)s now, and is %(state)s.'
+    msg_fmt = 'Move %(move)s now belongs to worker %(owner)s, and is in state %(state)s.'
     code = 'kronos.move_lost'
 
 
 class MoveNotFound(JournalError):
-    msg_fmt = 'There is no move %(move)s. "kronos-manage move list --all" has those that there are.'
+    msg_fmt = 'There is no move %(move)s. "kronos-manage move list --all" lists the moves.'
     code = 'kronos.move_not_found'
 
 
 class MoveEnded(MoveNotFound):
-    msg_fmt = 'Move %(move)s has ended: it is %(state)s.'
+    msg_fmt = 'Move %(move)s has ended already, in state %(state)s.'
     code = 'kronos.move_ended'
 
 
 class PlanNotFound(JournalError):
-    msg_fmt = 'There is no plan %(plan)s. "kronos-manage plan list" has those that there are.'
+    msg_fmt = 'There is no plan %(plan)s. "kronos-manage plan list" lists the plans.'
     code = 'kronos.plan_not_found'
 
 
 class PlanNotWaiting(PlanNotFound):
-    msg_fmt = 'Plan %(plan)s cannot be decided on: it is %(state)s%(since)s.'
+    msg_fmt = ('Plan %(plan)s cannot be approved or rejected, because it does not wait for '
+               'approval: its state is %(state)s%(since)s.')
     code = 'kronos.plan_not_waiting'
 
 
 class PlanPending(JournalError):
-    msg_fmt = 'Aggregate %(aggregate)s has the open plan %(plan)s.'
+    msg_fmt = 'Plan %(plan)s for aggregate %(aggregate)s has not ended yet.'
     code = 'kronos.plan_pending'
 
 
@@ -374,19 +380,20 @@ class QuarantineNotFound(JournalError):
 
 
 class ServerNotFound(JournalError):
-    msg_fmt = ('Kronos knows no server %(server)s. It knows those of the aggregates that it has '
-               'evaluated, and those that it has moved.')
+    msg_fmt = ('Kronos knows no server %(server)s. Kronos knows the servers of the aggregates that '
+               'it has evaluated, and the servers that it has moved.')
     code = 'kronos.server_not_found'
 
 
 class ServerAmbiguous(ServerNotFound):
-    msg_fmt = '%(count)d servers are called %(server)s. Give one of their uuids: %(uuids)s'
+    msg_fmt = ('%(count)d servers have the name %(server)s. Give the uuid of one of them instead: '
+               '%(uuids)s')
     code = 'kronos.server_ambiguous'
 
 
 class TaskLost(JournalError):
-    msg_fmt = ('This conductor was taken for dead and the live migration of instance %(instance)s '
-               'for lost.')
+    msg_fmt = ('The live migration of instance %(instance)s cannot continue: this conductor worker '
+               'gave no sign of life for too long, and another one has ended the migration.')
     code = 'kronos.task_lost'
 
 

@@ -22,4 +22,4 @@ def _refuse(_manager, entry_point, error):
     raise exception.ConfigurationError(
         what=f'entry point "{entry_point.name} = {entry_point.value}" of {entry_point.group}',
         problem=f'cannot be imported: {type(error).__name__}: {error}',
-        remedy='Repair the package that it comes from, or remove it') from error
+        remedy='Repair or remove the package that installed it') from error

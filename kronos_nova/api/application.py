@@ -111,7 +111,8 @@ class Keystone(auth_token.AuthProtocol):
         except webob.exc.HTTPUnauthorized:
             return None  # the middleware has recorded the result in the request
         except (webob.exc.HTTPServiceUnavailable, ks_exceptions.ClientException) as error:
-            LOG.error('keystone did not validate a token, so the request is refused: %s', error)
+            LOG.error('A request is refused with 503, because keystone could not validate its '
+                      'token: %s', error)
             request.environ[AWAY] = True
             return None
 
@@ -150,7 +151,8 @@ class Microversion:
             raise falcon.HTTPBadRequest(description=f'Invalid microversion: {error}') from error
         except ValueError as error:
             raise falcon.HTTPNotAcceptable(
-                description=f'{error}; this is {versions.VERSIONS[0]} to {versions.VERSIONS[-1]}'
+                description=f'{error}; this kronos-api supports {versions.VERSIONS[0]} to '
+                            f'{versions.VERSIONS[-1]}.'
             ) from error
         response.set_header(microversion_parse.STANDARD_HEADER, f'{versions.SERVICE} {found}')
 
@@ -167,5 +169,6 @@ class Authentication:
                 description='keystone does not answer, so no token can be validated.',
                 retry_after=resources.AGAIN_SECONDS)
         if request.env.get('HTTP_X_IDENTITY_STATUS') != 'Confirmed':
-            raise falcon.HTTPUnauthorized(description='A token of keystone is needed.')
+            raise falcon.HTTPUnauthorized(
+                description='The request needs a valid token of keystone (X-Auth-Token).')
         request.context.keystone = oslo_context.RequestContext.from_environ(request.env)

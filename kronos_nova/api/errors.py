@@ -60,7 +60,7 @@ def translate(request, _response, error, _params):
     status = status_of(error)
     if status >= 500:
         # Errors of databases and of Nova may contain addresses and statements.
-        LOG.exception('%(method)s %(path)s failed',
+        LOG.exception('The request %(method)s %(path)s failed by an error of the server',
                       {'method': request.method,
                        'path': boundary.shown(protocol.with_slashes(request.path))})
     raise falcon.HTTPError(

@@ -230,7 +230,8 @@ class Feed:
             self._error = error
             if self._is_stale or self._looked_at is None:
                 return
-            LOG.exception('Events cannot be sent to listeners')
+            LOG.exception('The event streams of the API are interrupted, because events cannot be '
+                          'read')
             self._is_stale = True
             self._add(self._moment(STALE))
 

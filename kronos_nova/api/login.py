@@ -140,8 +140,9 @@ class Login:
 
     def on_post(self, request, response):
         if not self._conf.kronos_api.password_login:
-            raise falcon.HTTPForbidden(description='nova.conf permits no login with a password '
-                                                   '([kronos_api] password_login).')
+            raise falcon.HTTPForbidden(
+                description='Logins with a password are turned off in nova.conf ([kronos_api] '
+                            'password_login); log in with a token.')
         # A browser sends this header for another site only after a CORS preflight.
         if (request.content_type or '').partition(';')[0] != falcon.MEDIA_JSON:
             raise falcon.HTTPUnsupportedMediaType(
@@ -151,14 +152,16 @@ class Login:
             request.env, self._conf.oslo_middleware.enable_proxy_headers_parsing))
         left = self._wrong.seconds_left(*who)
         if left > 0:
-            LOG.warning('A login as %s from %s is refused: too many wrong passwords.',
-                        boundary.shown(who[0]), who[1])
+            LOG.warning('A login as %s from %s is refused: too many wrong passwords were '
+                        'tried. Logins are accepted again after [kronos_api] login_lockout '
+                        'seconds.', boundary.shown(who[0]), who[1])
             raise falcon.HTTPTooManyRequests(
-                description='Too many wrong passwords; try again later.',
+                description='Too many wrong passwords were tried; try again later.',
                 retry_after=math.ceil(left))
         if not self._slots.acquire(blocking=False):
             raise falcon.HTTPServiceUnavailable(
-                description='Too many logins are in progress; try again.', retry_after=1)
+                description='Too many logins are in progress; try again in a second.',
+                retry_after=1)
         try:
             response.data = msgspec.json.encode(self._exchange(given, who))
         finally:
@@ -173,8 +176,8 @@ class Login:
             LOG.error('A login is refused: nova.conf has no address of keystone. Set auth_url or '
                       'www_authenticate_uri in [keystone_authtoken].')
             raise falcon.HTTPServiceUnavailable(
-                description='nova.conf has no address of keystone; the log of kronos-api has the '
-                'remedy.')
+                description='nova.conf of kronos-api has no address of keystone; the log of '
+                'kronos-api has the remedy.')
         plugin = v3.Password(
             address, username=given.user, password=given.password,
             user_domain_name=given.user_domain, include_catalog=False, **scope)
@@ -189,7 +192,7 @@ class Login:
         except exceptions.ClientException as error:
             LOG.error('keystone did not answer a login: %s', error)
             raise falcon.HTTPServiceUnavailable(
-                description='keystone does not answer; the log of kronos-api says what.'
+                description='keystone does not answer; the log of kronos-api has its error.'
             ) from error
         self._wrong.forget(*who)
         return Token(token=access.auth_token, expires_at=access.expires)

@@ -57,13 +57,14 @@ def enforcer(conf) -> policy.Enforcer:
         made.load_rules()
     except (ValueError, TypeError, AttributeError, cfg.ConfigFilesPermissionDeniedError) as error:
         raise exception.ConfigurationError(
-            what=_file(conf), problem=f'is no file of rules: {boundary.shown(error)}',
+            what=_file(conf),
+            problem=f'cannot be read as a file of policy rules: {boundary.shown(error)}',
             remedy=CORRECT_IT) from error
     if made.policy_path is None:
         _refuse_missing(conf)
     elif not os.path.getsize(made.policy_path):
         raise exception.ConfigurationError(
-            what=_file(conf), problem='is empty', remedy=CORRECT_IT)
+            what=_file(conf), problem='the file is empty', remedy=CORRECT_IT)
     for name, rule in made.file_rules.items():
         _refuse_unclear(conf, name, rule)
     _refuse_unknown_names(conf, made)
@@ -71,8 +72,8 @@ def enforcer(conf) -> policy.Enforcer:
         made.check_rules(raise_on_violation=True)
     except policy.InvalidDefinitionError as error:
         raise exception.ConfigurationError(
-            what=_file(conf), problem='has rules that refer to no rule, or to each other in a '
-            f'circle: {boundary.shown(error)}', remedy=CORRECT_IT) from error
+            what=_file(conf), problem='has rules that refer to a rule that does not exist, or to '
+            f'each other in a circle: {boundary.shown(error)}', remedy=CORRECT_IT) from error
     return made
 
 
@@ -80,20 +81,20 @@ def _refuse_missing(conf):
     found = conf.get_location('policy_file', GROUP)
     if found is not None and found.location != cfg.Locations.opt_default:
         raise exception.ConfigurationError(
-            what=_file(conf), problem='is not there',
-            remedy='Correct the path, or remove the option for the defaults.')
+            what=_file(conf), problem='the file does not exist',
+            remedy='Correct the path, or remove the option to use the default rules.')
 
 
 def _refuse_unclear(conf, name, rule):
     if rule.check_str is None:
         raise exception.ConfigurationError(
-            what=_file(conf), problem=f'has no rule for "{boundary.shown(name)}"',
-            remedy='Correct it. "@" permits everyone, "!" no one.')
+            what=_file(conf), problem=f'the rule "{boundary.shown(name)}" is empty',
+            remedy='Write a rule: "@" permits everyone, "!" no one.')
     # oslo.policy logs a rule that it cannot parse, and replaces it by one that permits no request.
     if '!' in str(rule.check) and '!' not in str(rule.check_str):
         raise exception.ConfigurationError(
-            what=_file(conf), problem=f'has a rule for "{boundary.shown(name)}" that cannot be '
-            f'understood: {boundary.shown(rule.check_str)}', remedy=CORRECT_IT)
+            what=_file(conf), problem=f'the rule "{boundary.shown(name)}" cannot be parsed: '
+            f'{boundary.shown(rule.check_str)}', remedy=CORRECT_IT)
 
 
 def _refuse_unknown_names(conf, made):
@@ -105,9 +106,10 @@ def _refuse_unknown_names(conf, made):
         similar = difflib.get_close_matches(str(name), made.registered_rules, 1)
         raise exception.ConfigurationError(
             what=_file(conf),
-            problem=f'has names that no operation and no other rule has: {_quoted(unknown)}',
-            remedy=f'Correct them; "{similar[0]}" is similar to the first.' if similar else
-                   'Correct or remove them; the documentation of the API has all names.')
+            problem='has rules whose names belong to no operation, and which no other rule uses: '
+                    f'{_quoted(unknown)}',
+            remedy=f'Correct the names; "{similar[0]}" is similar to the first.' if similar else
+                   'Correct or remove the rules; the documentation of the API has all names.')
 
 
 def _file(conf):

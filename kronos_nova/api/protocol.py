@@ -20,7 +20,8 @@ class Slashes:
 
     def process_request(self, request, _response):
         if SLASH in request.path:
-            raise falcon.HTTPBadRequest(description='The path has characters that no name has.')
+            raise falcon.HTTPBadRequest(description='The path of the request has characters '
+                                                    'that no name may have.')
         env = request.env
         sent = (env.get('REQUEST_URI') or env.get('RAW_URI') or '').partition('?')[0]
         if not _ENCODED.search(sent):

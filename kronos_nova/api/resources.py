@@ -49,8 +49,9 @@ class Turns:
         turn = self.slow if operation.is_slow else self.quick
         if not turn.acquire(blocking=not operation.is_slow):
             raise falcon.HTTPServiceUnavailable(
-                description='The maximum number of requests that take seconds is in progress; ask '
-                            'again in a few seconds.', retry_after=AGAIN_SECONDS)
+                description='kronos-api is busy: it runs only a few slow requests, such as this '
+                            'one, at a time. Send the request again in a few seconds.',
+                retry_after=AGAIN_SECONDS)
         try:
             yield
         finally:
@@ -73,7 +74,8 @@ class Resource:
             context = request.context.keystone
             if not self._enforcer.authorize(operation.rule, {}, context):
                 raise falcon.HTTPForbidden(
-                    description=f'The policy "{operation.rule}" does not permit that.')
+                    description=f'The policy rule "{operation.rule}" does not permit this '
+                                'operation for your roles.')
             given_by = who(context)
             path = {name: protocol.with_slashes(value) for name, value in path.items()}
             query = body = asked = None
@@ -141,7 +143,8 @@ def _body(request, kind):
     try:
         return msgspec.json.decode(request.bounded_stream.read() or b'{}', type=kind)
     except RecursionError as error:
-        raise boundary.OutOfBounds(what='The body', problem='is nested too deep') from error
+        raise boundary.OutOfBounds(
+            what='The body of the request', problem='is nested too deep') from error
 
 
 def who(context) -> str:

@@ -19,8 +19,9 @@ class CentralStore:
     def __init__(self, conf, host, call):
         if call is None:
             raise exception.ConfigurationError(
-                what='[kronos_claims] store', problem='"central" needs a conductor to ask',
-                remedy='Use it in nova-compute only; "sqlite" works everywhere.')
+                what='[kronos_claims] store', problem='is "central", which works in nova-compute '
+                'only, because it needs calls to nova-conductor',
+                remedy='Set it to "sqlite" here.')
         self.host = host
         self._call = call
 
@@ -36,8 +37,8 @@ class CentralStore:
             try:
                 found.append(message.claim_of(row, self.host, now))
             except (boundary.OutOfBounds, ValueError) as error:
-                LOG.warning('An invalid claim of this host in the control database is ignored: %s',
-                            boundary.shown(error))
+                LOG.warning('A row of the claims of this host in the control database is invalid, '
+                            'and is ignored: %s', boundary.shown(error))
         return found
 
     def write(self, put, drop):
@@ -95,4 +96,5 @@ def _checked(check, *args):
     try:
         return check(*args)
     except (boundary.OutOfBounds, ValueError) as error:
-        raise exception.ClaimError(problem=f'refused: {boundary.shown(error)}') from error
+        raise exception.ClaimError(
+            problem=f'the claims of a host are invalid: {boundary.shown(error)}') from error

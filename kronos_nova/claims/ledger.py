@@ -156,7 +156,7 @@ class Ledger:
         for claim in put:
             self._rows[node][claim.key] = dataclasses.replace(claim, id=ids[claim.key])
         if not self.is_saved:
-            LOG.info('The claims of this host are kept again.')
+            LOG.info('The claims of this host can be saved again.')
         self.is_saved = True
         UNSAVED.set(0)
 
@@ -171,6 +171,7 @@ class Ledger:
         UNSAVED.set(1)
         if self.is_saved:
             LOG.error('The claims of this host cannot be saved. nova-compute continues with the '
-                      'claims in memory; a restart loses them until this is fixed. %s', error,
+                      'claims in its memory, which are lost if it is restarted before this is '
+                      'fixed: %s', error,
                       exc_info=None if isinstance(error, KNOWN) else error)
         self.is_saved = False

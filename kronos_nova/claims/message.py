@@ -51,7 +51,8 @@ def claim_of(row: object, host: str, now: datetime.datetime) -> Claim:
     """
     claim = validated(row)
     if claim.host != host:
-        raise boundary.OutOfBounds(what='host', problem='is not the host of the message')
+        raise boundary.OutOfBounds(
+            what='host', problem='is not the host that sent the claim')
     return _in_time(claim, now)
 
 
@@ -62,14 +63,14 @@ def validated(row: object) -> Claim:
     :raises ValueError: ``created_at`` is not a time
     """
     if not isinstance(row, Mapping):
-        raise boundary.OutOfBounds(what='a claim', problem='must be an object')
+        raise boundary.OutOfBounds(what='a claim', problem='must be a JSON object')
     values = {name: boundary.printable(row.get(name), name, most) for name, most in _NAMES.items()}
     values |= {name: boundary.integer(row.get(name), name, 0, most)
                for name, most in _AMOUNTS.items()}
     values['pci'] = boundary.text(row.get('pci') or '[]', 'pci', _PCI_CHARACTERS)
     devices = boundary.json_of(values['pci'], 'pci', _PCI_CHARACTERS)
     if not isinstance(devices, list) or not all(isinstance(each, str) for each in devices):
-        raise boundary.OutOfBounds(what='pci', problem='must be a list of addresses')
+        raise boundary.OutOfBounds(what='pci', problem='must be a list of PCI addresses')
     values['numa_topology'] = _text_or_none(row, 'numa_topology', _TOPOLOGY_CHARACTERS)
     values['migration_uuid'] = _text_or_none(row, 'migration_uuid', 36)
     target = row.get('resize_target') or 0  # some databases return a bool as 0 or 1
@@ -77,7 +78,7 @@ def validated(row: object) -> Claim:
         int(target) if isinstance(target, bool) else target, 'resize_target', 0, 1)
     values['state'] = row.get('state')
     if values['state'] not in (CLAIMED, PREPARED):
-        raise boundary.OutOfBounds(what='state', problem='is no state of a claim')
+        raise boundary.OutOfBounds(what='state', problem='is not a state that a claim may have')
     return table.from_message({'id': row.get('id'), **values})
 
 
@@ -102,7 +103,8 @@ def keys_of(keys: object) -> list[tuple[str, str, bool]]:
     boundary.sized(keys, 'the list of keys', MOST_ROWS)
     for key in keys:
         if not isinstance(key, list | tuple) or len(key) != _KEY_PARTS:
-            raise boundary.OutOfBounds(what='a key', problem='must have three parts')
+            raise boundary.OutOfBounds(
+                what='a key', problem='must have three parts: node, instance and resize_target')
         boundary.printable(key[0], 'node')
         boundary.printable(key[1], 'instance_uuid', 36)
     return [(node, uuid, bool(target)) for node, uuid, target in keys]

@@ -115,7 +115,7 @@ class SqliteStore:
         for suffix in ('', *COMPANIONS):
             path = self.path + suffix
             if os.path.lexists(path) and not os.path.isfile(path):
-                raise _Corrupt(problem=f'{path} is no file')
+                raise _Corrupt(problem=f'{path} is not a regular file')
 
     def _check(self):
         """Read all claims of the file, and compare them with their checksums."""

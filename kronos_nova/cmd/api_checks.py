@@ -43,13 +43,14 @@ def check(conf: cfg.ConfigOpts) -> tuple[str, None]:
         plugin.get_access(login.keystone_session(conf))
     except exceptions.HttpError as error:
         raise exception.ConfigurationError(
-            what='[keystone_authtoken]', problem=f'keystone at {address} refuses its user: {error}',
+            what='[keystone_authtoken]',
+            problem=f'keystone at {address} refuses the user of this group: {error}',
             remedy=REMEDY) from error
     except exceptions.ClientException as error:
         raise exception.ConfigurationError(
             what='[keystone_authtoken] auth_url', problem=f'{address} does not answer: {error}',
-            remedy='Correct it, or start keystone.') from error
-    return f'keystone at {address} judges tokens and logins', None
+            remedy='Correct the address, or start keystone.') from error
+    return f'keystone at {address} validates tokens and logins', None
 
 
 def _plugin(conf):
@@ -65,13 +66,13 @@ def _plugin(conf):
             remedy=REMEDY) from error
     if getattr(plugin, 'auth_url', None) is None:
         raise exception.ConfigurationError(
-            what='[keystone_authtoken]', problem='has no address and user for keystone, so '
-            'kronos-api can judge no token and refuses every login', remedy=REMEDY)
+            what='[keystone_authtoken]', problem='has no address of keystone or no user, so that '
+            'kronos-api cannot validate tokens and refuses every login', remedy=REMEDY)
     return plugin
 
 
 def _refuse_missing_snapshots(path):
     if path and not os.path.isdir(path):
         raise exception.ConfigurationError(
-            what='[kronos_api] snapshots_path', problem=f'{path} is no folder',
-            remedy='Create it, or correct the path.')
+            what='[kronos_api] snapshots_path', problem=f'{path} is not a folder',
+            remedy='Create the folder, or correct the path.')

@@ -221,7 +221,7 @@ def _typos(conf, role):
     if problems:
         raise exception.ConfigurationError(
             what='configuration files', problem='; '.join(problems),
-            remedy='Correct the names; oslo.config passes over what it does not know.')
+            remedy='Correct the names, because oslo.config ignores options that it does not know.')
     return f'{columns.count(len(unknown_options.files(conf)), "file")}, every key is known', None
 
 
@@ -229,8 +229,8 @@ def _plugin(role):
     problems = roles.fits(role.managers)
     if problems:
         raise exception.ConfigurationError(
-            what='Kronos in Nova', problem='; '.join(problems),
-            remedy='Until then the services run as plain Nova.')
+            what='Kronos does not fit this Nova', problem='; '.join(problems),
+            remedy='Until this is corrected, the services run as plain Nova.')
     return f'it fits Nova\'s {" and ".join(role.managers)}', None
 
 
@@ -239,7 +239,7 @@ def _windows(conf, now):
     changed = [sentence for window in found for sentence in _clock_changes(window, now)]
     if changed:
         raise CheckWarning(
-            '; '.join(changed) + '. Where that matters, let the window end before the clock '
+            '; '.join(changed) + '. To avoid this, let the window end before the hour of the clock '
             'change or begin after it, or give it the time zone UTC.', found)
     return columns.count(len(found), 'window'), found
 
@@ -280,8 +280,8 @@ def _names(conf, snapshot, windows):
         if names - known:
             raise exception.ConfigurationError(
                 what=f'[kronos] {option}, {min(names - known)}',
-                problem='there is no such aggregate',
-                remedy='Correct the name; "openstack aggregate list" has them.')
+                problem='there is no aggregate of that name',
+                remedy='Correct the name; "openstack aggregate list" shows the names.')
     return 'every aggregate that is named exists', None
 
 
@@ -330,13 +330,13 @@ def _scope(conf, snapshot):
             hosts = snapshot.hosts_of(name)
         except KeyError as error:
             raise exception.ConfigurationError(
-                what=f'[kronos] aggregates, {name}', problem='there is no such aggregate',
-                remedy='Correct the name; "openstack aggregate list" has them.') from error
+                what=f'[kronos] aggregates, {name}', problem='there is no aggregate of that name',
+                remedy='Correct the name; "openstack aggregate list" shows the names.') from error
         parts.append(f'{"unassigned" if name == UNASSIGNED else name}: '
                      f'{columns.count(len(hosts), "host")}')
         if len(hosts) < 2 and name != UNASSIGNED:
-            raise CheckWarning(f'{name} has {columns.count(len(hosts), "host")}; nothing can be '
-                               'balanced there')
+            raise CheckWarning(f'aggregate {name} has {columns.count(len(hosts), "host")}; with '
+                               'fewer than two hosts, there is nothing to balance')
     return '; '.join(parts), None
 
 
@@ -352,7 +352,8 @@ def _database(conf):
     except (db_exception.DBError, ValueError) as error:
         raise exception.ConfigurationError(
             what='[kronos_database] connection', problem=db_engine.first_line(error),
-            remedy='Compare user, password, host and database with what was created') from error
+            remedy='Compare user, password, host and database of the option with those that were '
+                   'created for Kronos') from error
     return ('the control database is at the revision that this code needs',
             db_engine.Database(engine))
 
@@ -425,13 +426,14 @@ def _broker(conf):
     the next one."""
     url = oslo_messaging.TransportURL.parse(conf)
     if url.transport.partition('+')[0] not in ('rabbit', 'kombu'):
-        raise CheckWarning(f'transport_url is of the kind {url.transport}, which is not checked')
+        raise CheckWarning(f'[DEFAULT] transport_url is of the kind {url.transport}, for which '
+                           'there is no check')
     oslo_messaging.get_rpc_transport(conf)  # registers [oslo_messaging_rabbit]
     wrong = [problem for host in url.hosts if (problem := _unreachable(conf, url, host))]
     if not url.hosts or len(wrong) == len(url.hosts):
         raise exception.ConfigurationError(
             what='[DEFAULT] transport_url', problem='; '.join(wrong) or 'it names no host',
-            remedy='Compare it with the other services\'.')
+            remedy='Compare the option with that of the other services of Nova.')
     if wrong:
         raise CheckWarning('; '.join(wrong))
     return (f'{columns.count(len(url.hosts), "broker")} '
@@ -457,8 +459,8 @@ def _claims(conf):
     """Check the claims of this host: nova-compute makes the file when it starts, so its folder has
     to be there."""
     if conf.kronos_claims.store != 'sqlite':
-        raise CheckWarning(f'the store "{conf.kronos_claims.store}" is not checked: nova-compute '
-                           'reaches it through nova-conductor')
+        raise CheckWarning(f'[kronos_claims] store is "{conf.kronos_claims.store}", for which '
+                           'there is no check: nova-compute uses it through nova-conductor')
     path = db_engine.state_file(conf, conf.kronos_claims.claim_db)
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):

@@ -61,9 +61,10 @@ def refuse_unless_wanted(conf):
     """
     if conf.kronos.run_in != 'daemons':
         raise exception.ConfigurationError(
-            what='[kronos] run_in', problem=f'is {conf.kronos.run_in}',
-            remedy='Set it to "daemons", here and in the nova.conf of every conductor, and restart '
-                   'those.')
+            what='[kronos] run_in', problem=f'is {conf.kronos.run_in}, so that nova-conductor does '
+            'the work of this daemon',
+            remedy='Set it to "daemons", here and in the nova.conf of every nova-conductor, and '
+                   'restart the conductors.')
 
 
 def make_context(conf, aggregates):

@@ -67,8 +67,8 @@ def check(conf):
     daemon.refuse_unless_wanted(conf)
     if not aggregates(conf):
         raise exception.ConfigurationError(
-            what='the command line', problem='names no aggregate whose moves are to be '
-            'carried out', remedy='Give --aggregate NAME or --unassigned.')
+            what='the command line', problem='names no aggregate, so that there are no moves to '
+            'carry out', remedy='Give --aggregate NAME or --unassigned.')
     connection.connect(conf)
 
 

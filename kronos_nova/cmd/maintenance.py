@@ -294,8 +294,8 @@ def hosts_of(parsed_args, snapshot) -> list[str]:
     """
     if sum(map(bool, (parsed_args.hosts, parsed_args.aggregate, parsed_args.domain))) != 1:
         raise exception.ConfigurationError(
-            what='the command line', problem='must name either hosts, or an aggregate, or '
-            'a domain', remedy='Give HOST ..., --aggregate NAME or --domain LEVEL=NAME.')
+            what='the command line', problem='must name either hosts, or an aggregate, or a '
+            'failure domain', remedy='Give HOST ..., --aggregate NAME or --domain LEVEL=NAME.')
     if parsed_args.domain:
         return orders.hosts_of_domain(snapshot, parsed_args.domain)
     if not parsed_args.aggregate:
@@ -305,7 +305,7 @@ def hosts_of(parsed_args, snapshot) -> list[str]:
     except KeyError as error:
         raise exception.ConfigurationError(
             what=f'Aggregate {parsed_args.aggregate}', problem='does not exist',
-            remedy='"openstack aggregate list" has the names.') from error
+            remedy='"openstack aggregate list" shows the names.') from error
 
 
 class Resume(_Running):

@@ -115,7 +115,8 @@ def write(path: str, text: str) -> None:
     except OSError as error:
         raise exception.ConfigurationError(
             what=path, problem=error.strerror or str(error),
-            remedy='Name a file that does not exist, in a folder that may be written.') from error
+            remedy='Name a file that does not exist, in a folder that you may write to.'
+        ) from error
     with os.fdopen(descriptor, 'w', encoding='utf-8') as file:
         file.write(text)
 
@@ -123,15 +124,15 @@ def write(path: str, text: str) -> None:
 def _check(found):
     if found.exporter(exporters.NODE) is None:
         raise exception.ConfigurationError(
-            what='Prometheus', problem=f'it has no series {exporters.MEMORY} of node_exporter',
-            remedy='Scrape node_exporter of every compute host, or give the url of the Prometheus '
-                   'that does.')
+            what='Prometheus', problem=f'has no series {exporters.MEMORY} of node_exporter',
+            remedy='Let Prometheus scrape node_exporter on every compute host, or set '
+                   '[kronos_prometheus] url to the Prometheus that does.')
     if not any(found.exporter(kind) for kind in exporters.GUESTS):
         raise exception.ConfigurationError(
-            what='Prometheus', problem='it has no series of servers, neither of a libvirt exporter '
+            what='Prometheus', problem='has no series of servers, neither of a libvirt exporter '
             f'({exporters.GUESTS[exporters.LIBVIRT]}) nor of ceilometer '
             f'({exporters.GUESTS[exporters.CEILOMETER]})',
-            remedy='Scrape a libvirt exporter of every compute host.')
+            remedy='Let Prometheus scrape a libvirt exporter on every compute host.')
 
 
 def _unnamed(found, known):
@@ -163,8 +164,8 @@ def _chosen(recipe, found):
     if recipe in OF_CEILOMETER.values():
         return recipe
     raise exception.ConfigurationError(
-        what=f'The recipe {recipe}', problem='it needs a libvirt exporter, and Prometheus has '
-        'series of ceilometer alone', remedy=f'Use {", ".join(OF_CEILOMETER)}.')
+        what=f'The recipe {recipe}', problem='needs a libvirt exporter, but Prometheus has only '
+        'series of ceilometer', remedy=f'Use the recipe {" or ".join(OF_CEILOMETER)}.')
 
 
 def _widened(client, text):

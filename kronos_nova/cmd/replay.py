@@ -72,7 +72,7 @@ class Replay(program.Report):
         try:
             configured = _configured(parsed_args)
         except (cfg.Error, ValueError, exception.ConfigurationError) as error:
-            raise program.Refused(program.USAGE, f'configuration: {error}') from error
+            raise program.Refused(program.USAGE, f'The configuration is wrong: {error}') from error
         page, self.day = html.Page(), []
         changes = Changes(**change_arguments.changes(parsed_args))
         for folder in replay.folders(parsed_args.folder):
@@ -111,7 +111,7 @@ def _write(page, path):
             page.write(file)
     except OSError as error:
         raise program.Refused(program.USAGE,
-                              f'{path}: cannot be written: {error.strerror}') from error
+                              f'The file {path} cannot be written: {error.strerror}') from error
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

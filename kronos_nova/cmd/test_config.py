@@ -112,14 +112,15 @@ def _propose(conf, reach, parsed_args):
     """Write the proposed policies file, and make it the one that is checked."""
     if parsed_args.recipe not in proposal.recipes():
         raise program.Refused(program.USAGE, f'{NAME}: there is no recipe {parsed_args.recipe}; '
-                              f'there are {", ".join(proposal.recipes())}')
+                              f'the recipes are {", ".join(proposal.recipes())}')
     try:
         made = proposal.make(conf, prometheus.from_conf(conf), reach.read(),
                              parsed_args.recipe, parsed_args.match)
         proposal.write(parsed_args.propose, made.text)
     except Exception as error:  # libraries raise many kinds of errors for a wrong configuration
         raise program.Refused(
-            program.FAILED, f'{NAME}: no file is written: {checks.sentence(error)}') from error
+            program.FAILED,
+            f'{NAME}: no policies file is written: {checks.sentence(error)}') from error
     conf.set_override('policies_file', parsed_args.propose, group='kronos')
     return made
 

@@ -26,7 +26,7 @@ class Finite(types.Float):
     def __call__(self, value: Any) -> Any:
         number: Any = super().__call__(value)
         if not math.isfinite(number):
-            raise ValueError('Should be a finite number')
+            raise ValueError('must be a finite number')
         return number
 
 

@@ -43,7 +43,8 @@ def refuse_empty_scope(conf: cfg.ConfigOpts) -> None:
     """
     if not aggregates_in_scope(conf):
         raise exception.ConfigurationError(
-            what='[kronos] aggregates', problem='no aggregate is in scope',
+            what='[kronos] aggregates',
+            problem='names no aggregate, so that there is nothing to balance',
             remedy='Name the aggregates to balance, or set include_unassigned_hosts.')
 
 

@@ -99,7 +99,7 @@ def keep_buffers(snapshot: Snapshot, policies: PolicySet, options: EngineOptions
     wanted = [each for each in policies.buffers if each.aggregate in names]
     for each in policies.buffers:
         if each.aggregate not in {UNASSIGNED, *(known.name for known in snapshot.aggregates)}:
-            LOG.warning('Buffer %s of the policies file: there is no aggregate %s; nothing is kept '
+            LOG.warning('Buffer %s of the policies file: there is no aggregate %s; no room is kept '
                         'for it. Correct the name, or create the aggregate.', each.name,
                         each.aggregate)
     if not wanted:

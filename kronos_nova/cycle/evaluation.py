@@ -130,7 +130,7 @@ class Cycle:
             return seen
         self._make_sure_of_our_turn()
         for move in self.cycle_ports.journal.give_up(broken, now):
-            LOG.info('Move %s of instance %s from %s to %s is given up: %s', move.uuid,
+            LOG.info('Move %s of instance %s from %s to %s is abandoned: %s', move.uuid,
                      move.instance_uuid, move.source, move.destination, broken[move.uuid])
         return seen.with_moves(self.cycle_ports)
 
@@ -140,8 +140,8 @@ class Cycle:
         record the servers that use the others."""
         holds = self.cycle_ports.holds
         for each in holds.expire(now):
-            LOG.info('Room %s for %s has expired: it is kept no longer', each.uuid,
-                     each.shape.name)
+            LOG.info('Room %s for servers of flavor %s has expired, and is no longer kept',
+                     each.uuid, each.shape.name)
         for each in self._kept_here(snapshot, options):
             used = holding.used_by(each, snapshot)
             if len(used) >= each.count:
@@ -188,7 +188,7 @@ class Cycle:
         """Return the reports with plans after which losses of hosts are covered again. If making
         such plans fails, the reports are returned as they were."""
         found = [report]
-        persist.alone('Moves after which a host may be lost again', lambda: found.append(
+        persist.alone('planning moves after which a host may be lost', lambda: found.append(
             covering.with_covering_plans(report, snapshot, taken, self.policies, options,
                                          planner_ports, history)))
         return found[-1]
@@ -203,7 +203,7 @@ class Cycle:
             found.update(self.cycle_ports.loss_judge.reports(
                 snapshot, [each.name for each in report.aggregates], self.policies, options,
                 planner_ports, planner_ports.clock() - begun, self.cycle_ports.inventory))
-        persist.alone('The loss of hosts', judge_losses)
+        persist.alone('judging the loss of hosts', judge_losses)
         return dataclasses.replace(report, aggregates=tuple(
             dataclasses.replace(each, losses=figures.losses, slots=figures.slots)
             for each in report.aggregates
@@ -227,7 +227,7 @@ class Cycle:
             return found[-1]
         requests = RoomRequests(self.cycle_ports, self.policies, options, self.rules, self.utcnow)
         names = options.scopes(tuple(each.name for each in snapshot.aggregates))
-        persist.alone('Room that allocations keep', lambda: found.append(
+        persist.alone('checking allocations that keep room', lambda: found.append(
             requests.settle_allocations(snapshot, names)))
         return found[-1]
 
@@ -250,8 +250,9 @@ class Cycle:
         for name in names:
             others = sorted(units[name] - set(names))
             if others:
-                LOG.warning('Aggregate %s has hosts in common with %s since a moment ago. They are '
-                            'planned together when they are next due.', name, ', '.join(others))
+                LOG.warning('Aggregate %s is not planned in this cycle: it now has hosts in common '
+                            'with aggregate %s. These aggregates are planned together when they '
+                            'are next due.', name, ', '.join(others))
         return dataclasses.replace(options, aggregates=tuple(
             name for name in names if units[name] <= set(names)))
 
@@ -264,7 +265,7 @@ class Cycle:
             return
         requests = RoomRequests(self.cycle_ports, self.policies, options, self.rules, self.utcnow)
         names = options.scopes(tuple(each.name for each in snapshot.aggregates))
-        persist.alone('Room for servers that found no host', lambda: (
+        persist.alone('making room for servers that found no host', lambda: (
             refused_boots.choose_aggregates(requests, wanted, self.rules.automation, names,
                                             snapshot, planner_ports)))
 
@@ -277,7 +278,7 @@ class Cycle:
             requester = make(self.cycle_ports, self.policies, options, self.rules, self.utcnow)
             found = requester.wanted(options.scopes(tuple(a.name for a in snapshot.aggregates)))
             for aggregate, wanted in sorted(found.items()):
-                persist.alone(f'A request for aggregate {aggregate}', functools.partial(
+                persist.alone(f'a request for aggregate {aggregate}', functools.partial(
                     self._carry_out, requester, snapshot, planner_ports, measurements, aggregate,
                     wanted))
             options = options.without(found)
@@ -299,8 +300,8 @@ class Cycle:
 
     def _make_sure_of_our_turn(self) -> None:
         if not self.may_write():
-            raise exception.JournalError('The conductor that began this cycle is gone; the plan '
-                                         'is thrown away.')
+            raise exception.JournalError('The service that began this cycle has ended, so that '
+                                         'the cycle ends without a plan.')
 
     def _start_approved(self, seen: Observation, writer: ResultWriter, options: EngineOptions,
                         planner_ports: PlannerPorts, measurements: Measurements) -> Observation:
@@ -314,7 +315,7 @@ class Cycle:
                 continue
             start = functools.partial(self._start, record, seen, writer, options, planner_ports,
                                       measurements)
-            persist.alone(f'Plan {record.uuid} for aggregate {record.aggregate}', start)
+            persist.alone(f'starting plan {record.uuid} for aggregate {record.aggregate}', start)
             seen = seen.with_moves(self.cycle_ports)
         return seen
 

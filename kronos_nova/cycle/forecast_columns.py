@@ -143,11 +143,12 @@ def _whole(matrix: Matrix, query: MetricQuery) -> Matrix:
     source = f'policy {query.policy}, {query.kind}'
     if matrix.warnings:
         raise exception.MetricsHistoryPartial(
-            source=source, problem='the source warns of its answer: '
+            source=source, problem='the answer came with warnings: '
                                    + '; '.join(matrix.warnings))
     if len(matrix.series) > MOST_SERIES:
         raise exception.MetricsTooLarge(
-            source=source, problem=f'{len(matrix.series)} series, more than {MOST_SERIES}')
+            source=source, problem=f'the answer has {len(matrix.series)} series, more than '
+                                   f'{MOST_SERIES}')
     return matrix
 
 

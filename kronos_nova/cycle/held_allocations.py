@@ -99,8 +99,8 @@ class HeldAllocations:
                     else:
                         resume(each)
             except exception.PlacementError as error:
-                LOG.warning('Room %s: its allocations in placement could not be changed, which the '
-                            'next evaluation tries again: %s', each.uuid, error)
+                LOG.warning('Room %s: the allocations that keep the room could not be changed in '
+                            'placement; the next evaluation tries again: %s', each.uuid, error)
                 found.held |= each.consumers.keys()
         return found
 
@@ -126,9 +126,9 @@ class HeldAllocations:
         except errors.InsufficientInventory as error:
             return (f'the allocations of {len(lost)} of {len(hold.consumers)} servers were '
                     f'removed, and placement has no room for them any more: {error}')
-        LOG.warning('Room %s: the allocations of %d of %d servers had been removed, and are made '
-                    'again. "nova-manage placement audit --delete" removes them.', hold.uuid,
-                    len(lost), len(hold.consumers))
+        LOG.warning('Room %s: someone had removed %d of the %d allocations that keep the room; '
+                    'Kronos has made them again. "nova-manage placement audit --delete" removes '
+                    'such allocations.', hold.uuid, len(lost), len(hold.consumers))
         return ''
 
 

@@ -16,7 +16,7 @@ def defaults(conf: cfg.ConfigOpts) -> automation.Defaults:
         if level not in automation.LEVELS:
             raise exception.ConfigurationError(
                 what=f'[kronos] aggregate_automation, {name}',
-                problem=f'there is no level "{level}"',
+                problem=f'there is no level of automation "{level}"',
                 remedy='Set it to "off", "observe", "approve" or "auto".')
     return automation.Defaults(level=group.automation, levels=dict(group.aggregate_automation),
                                ceiling=group.max_automation, repairs=group.repair_automation)

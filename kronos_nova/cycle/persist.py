@@ -90,13 +90,13 @@ class ResultWriter:
         report = dataclasses.replace(report, aggregates=tuple(
             self._with_proposal(each, self.utcnow()) for each in report.aggregates))
         # Scores are written before the plans, whose notifications contain them.
-        alone('The names of servers', functools.partial(
+        alone('saving the names of servers', functools.partial(
             self.cycle_ports.names.save, self.seen.names, self.utcnow(),
             _aggregates(report.aggregates, snapshot)))
         loads, doubted = host_load.HostLoads(snapshot), self.cycle_ports.cycles.doubted()
         for aggregate in report.aggregates:
             still = still_doubted(aggregate, doubted.get(aggregate.name, frozenset()), snapshot)
-            alone(f'What was found of aggregate {aggregate.name}',
+            alone(f'saving the result of aggregate {aggregate.name}',
                   functools.partial(self._write_down, aggregate, loads, still))
         return report
 
@@ -133,7 +133,7 @@ class ResultWriter:
 
     def _postpone(self, record: plans.PlanRecord, why: str) -> None:
         if why != record.detail:
-            LOG.warning('Plan %s is approved and waits: %s', record.uuid, why)
+            LOG.warning('Plan %s is approved, but is not started yet: %s', record.uuid, why)
             self.cycle_ports.journal.postpone_plan(record.uuid, why)
 
     def _write_down(self, report: plans.AggregateReport, loads: host_load.HostLoads,
@@ -169,8 +169,8 @@ class ResultWriter:
         # A paused aggregate is planned as at the level observe, and keeps its own level.
         if switches.level(report.name, self.rules.automation,
                           record.purpose) in automation.WITHOUT_APPROVAL:
-            LOG.info('Plan %s for aggregate %s is void: the level is %s', record.uuid, report.name,
-                     level)
+            LOG.info('Plan %s for aggregate %s no longer waits for approval, because the level is '
+                     '%s; the plan is void', record.uuid, report.name, level)
             journal.end_plan(record.uuid, plans.PROPOSED, plans.VOID, f'the level is {level}', now)
             return report
         found = self.outlooks.get(report.name)
@@ -209,7 +209,7 @@ class ResultWriter:
                 report, state, now, now + _seconds(self.rules.stale_plan_age),
                 self.rules.start_interval, report.purpose)
         except exception.PlanPending as e:
-            LOG.info('%s Nothing new is planned before that one has ended.', e)
+            LOG.info('%s No new plan is made before that plan has ended.', e)
             return
         LOG.info('Plan %s for aggregate %s is %s (level %s): %s, %.1f GiB; %s',
                  uuid, report.name, state, level, _moves(len(report.moves)),
@@ -244,7 +244,8 @@ def alone(what: str, work: Callable[[], object]) -> None:
     except (exception.KronosException, db_exc.DBError):
         raise
     except Exception:
-        LOG.exception('%s is left out of this cycle', what)
+        LOG.exception('An unexpected error ended a part of this cycle; the cycle continues without '
+                      'that part: %s', what)
 
 
 def _moves(count: int) -> str:

@@ -60,8 +60,9 @@ def _is_chosen(requests: RoomRequests, hold: Hold, name: str, level: str, snapsh
     else:
         is_written = holds.enter(hold, states.PROPOSED, **values)
     if is_written:
-        LOG.info('Room %s for %d servers of flavor %s, for which Nova found no host: %d moves make '
-                 'it in aggregate %s%s', hold.uuid, hold.count, hold.shape.name, len(found.moves),
-                 name,
-                 '' if level == automation.AUTO else '; an operator has to approve them')
+        LOG.info('Room %s for %d servers of flavor %s, for which Nova found no host: %d moves in '
+                 'aggregate %s would make the room; %s', hold.uuid, hold.count, hold.shape.name,
+                 len(found.moves), name,
+                 'the moves begin' if level == automation.AUTO else
+                 'they begin after "kronos-manage room approve"')
     return is_written

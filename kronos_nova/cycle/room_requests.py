@@ -125,9 +125,8 @@ class RoomRequests:
         if outcome.missing:
             why = '; '.join(outcome.missing)
             if holds.enter(hold, states.FAILED, problem=why, finished_at=now):
-                LOG.warning('Room %s for %d servers of flavor %s in aggregate %s cannot be made: '
-                            '%s',
-                            hold.uuid, hold.count, hold.shape.name, aggregate, why)
+                LOG.warning('Room %s for %d servers of flavor %s cannot be made in aggregate %s: '
+                            '%s', hold.uuid, hold.count, hold.shape.name, aggregate, why)
         elif not outcome.moves:
             self._begin_keeping(hold, outcome.hosts, places, snapshot)
         elif hold.plans >= states.TRIES:
@@ -163,8 +162,8 @@ class RoomRequests:
             if taken and not self.enter_held(taken, places, snapshot, keeper):
                 allocations.give_back(taken)    # the room was released meanwhile
         except exception.PlacementError as error:
-            LOG.warning('Room %s: its allocations in placement could not be changed, which the '
-                        'next evaluation tries again: %s', hold.uuid, error)
+            LOG.warning('Room %s: the allocations that keep the room could not be changed in '
+                        'placement; the next evaluation tries again: %s', hold.uuid, error)
 
     def _allocations(self) -> HeldAllocations | None:
         found = self.cycle_ports.room_allocations
@@ -201,8 +200,9 @@ class RoomRequests:
             expires_at=self.utcnow() + datetime.timedelta(seconds=hold.hold_seconds),
             known=holding.known_in(hold, places, snapshot))
         if is_entered:
-            LOG.info('Room %s for %d of %s exists on %s, and is kept for %d s by %s', hold.uuid,
-                     hold.count, hold.shape.name, ', '.join(places), hold.hold_seconds, keeper)
+            LOG.info('Room %s for %d servers of flavor %s is free on %s, and is kept for %d s by '
+                     '%s', hold.uuid, hold.count, hold.shape.name, ', '.join(places),
+                     hold.hold_seconds, keeper)
         return is_entered
 
     def _start(self, hold: Hold, aggregate: str, snapshot: Snapshot, outcome: RoomPlan,
@@ -231,12 +231,12 @@ class RoomRequests:
                 plans.EXECUTING, now, now + datetime.timedelta(days=1),
                 purpose=automation.MAKE_ROOM, uuid=uuid)
         except exception.PlanPending as error:
-            LOG.info('%s Room %s waits for its end.', error, hold.uuid)
+            LOG.info('%s Room %s waits for the end of that plan.', error, hold.uuid)
             holds.note(dataclasses.replace(hold, state=states.MAKING), plan_uuid=hold.plan_uuid,
                        plans=hold.plans)
             return
-        LOG.info('Plan %s makes room %s for %s: %d moves, %.1f GiB', uuid, hold.uuid, what,
-                 len(moves), outcome.memory_mb / 1024)
+        LOG.info('Plan %s starts, to make room %s for %s: %d moves, %.1f GiB', uuid, hold.uuid,
+                 what, len(moves), outcome.memory_mb / 1024)
 
 
 def _within(snapshot: Snapshot, hold: Hold) -> Snapshot:

@@ -26,12 +26,13 @@ def shapes_of(names: Sequence[str], inventory: InventorySource) -> list[Shape]:
         known = {each.name: each for each in inventory.read_flavors()} if any(
             not shapes.TEXT.fullmatch(name) for name in names) else {}
     except exception.InventoryError as error:
-        LOG.warning('Slots are not counted: flavors cannot be read: %s', error)
+        LOG.warning('Slots (how many more servers of [kronos] slot_flavors fit) are not counted in '
+                    'this evaluation, because the flavors cannot be read: %s', error)
         return []
     missing = [name for name in names if name not in known and not shapes.TEXT.fullmatch(name)]
     if missing:
-        LOG.warning('[kronos] slot_flavors names flavors that Nova does not have: %s. Their slots '
-                    'are not counted; correct the option.', ', '.join(missing))
+        LOG.warning('[kronos] slot_flavors names flavors that Nova does not have: %s. Slots of '
+                    'these flavors are not counted; correct the option.', ', '.join(missing))
     return [known.get(name) or shapes.parse(name) for name in names if name not in missing]
 
 

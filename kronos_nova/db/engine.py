@@ -255,7 +255,8 @@ class ImpatientDatabase(Database):
     @contextlib.contextmanager
     def _noticed(self):
         if self._clock() < self._silent_until:
-            raise db_exc.DBConnectionError('the control database did not answer a moment ago')
+            raise db_exc.DBConnectionError('the control database did not answer the last request, '
+                                           'and is not asked again yet')
         try:
             yield
         except db_exc.DBConnectionError:

@@ -138,14 +138,14 @@ def sync(engine, history):
         config = history.config()
         config.attributes['connection'] = connection
         if found is None and _is_whole(connection, history):
-            LOG.warning('Database %s: it has the tables of revision %s but no record of its '
-                        'revision. The record is restored.', history.name, target)
+            LOG.warning('Database %s: the tables of revision %s exist, but the record of the '
+                        'revision is missing. The record is restored.', history.name, target)
             alembic.command.stamp(config, 'head', purge=True)
             return found, target
         if found != _alembic_revision(connection):
             alembic.command.stamp(config, found, purge=True)
         alembic.command.upgrade(config, 'head')
-    LOG.info('Database %(name)s: revision %(old)s to %(new)s.',
+    LOG.info('Database %(name)s: upgraded from revision %(old)s to %(new)s.',
              {'name': history.name, 'old': found, 'new': target})
     return found, target
 
@@ -171,7 +171,7 @@ def _alone(engine):
             raise exception.ConfigurationError(
                 what='the control database', problem='is being upgraded by another process, which '
                 f'has not finished in {SYNC_SECONDS} s',
-                remedy='Wait for that one, or see what it waits for.')
+                remedy='Wait for that process to end, or find out what it waits for.')
         try:
             yield
         finally:
@@ -257,8 +257,8 @@ def _unless_done(execute, construct, *args, **kwargs):
     except (sqlalchemy.exc.DBAPIError, db_exc.DBError) as error:
         if _number_of(error) not in _DONE_BEFORE:
             raise
-        LOG.info('An interrupted upgrade had made this change already; it is not repeated: %s',
-                 first_line(error))
+        LOG.info('A change of the schema is not repeated, because an interrupted upgrade had made '
+                 'it already: %s', first_line(error))
         return None
 
 

@@ -95,7 +95,8 @@ class DrainService:
             try:
                 self._step(drain)
             except exception.NovaClientError as error:
-                LOG.warning('The drain of host %s waits for Nova: %s', drain.host, error)
+                LOG.warning('The drain of host %s cannot continue now, and is tried again: %s',
+                            drain.host, error)
 
     def _step(self, drain: drains.Drain) -> None:
         if drain.state == drains.RELEASING:
@@ -190,8 +191,8 @@ class DrainService:
                 drain, (drains.BLOCKED,), stopped=stopped):
             return
         for uuid in wanted:
-            LOG.info('Server %s is stopped until host %s is released, by order of %s', uuid,
-                     drain.host, drain.requested_by)
+            LOG.info('Server %s is stopped until host %s is released, as %s requested with the '
+                     'drain', uuid, drain.host, drain.requested_by)
             self.hosts.stop(uuid)
         if drains.STOPPED in stopped.values() and stopped != drain.stopped:
             Cycles(self.drains.database).expedite(drain.aggregate)
@@ -209,15 +210,17 @@ class DrainService:
         for uuid, state in known.items():
             server = servers.get(uuid) or self.hosts.server(uuid)
             if server is not None and server.status == UNCONFIRMED:
-                LOG.warning('Server %s was stopped by the drain of host %s, and was resized or '
-                            'migrated cold since, which is not confirmed. Start it by hand.', uuid,
+                LOG.warning('Server %s, which the drain of host %s stopped, cannot be started '
+                            'again: it has a resize or cold migration that is not confirmed. '
+                            'Confirm or revert that, and start the server by hand.', uuid,
                             drain.host)
             if server is None or server.status != OFF and not server.task_state:
                 continue    # the server is deleted, or runs again
             if server.status == OFF and not server.task_state:
                 if state == drains.STARTING:
-                    LOG.warning('Server %s was to be started again after the drain of host %s '
-                                'and is %s. Start it by hand.', uuid, drain.host, server.status)
+                    LOG.warning('Server %s, which the drain of host %s stopped, is still %s after '
+                                'a request to start it. Start the server by hand.', uuid,
+                                drain.host, server.status)
                     continue
                 self.hosts.start(uuid)
                 state = drains.STARTING
@@ -231,14 +234,15 @@ class DrainService:
         self._watch_again(drain)
         new = drains.RELEASING if drain.stopped else drains.RELEASED
         if self.drains.end(drain, (drain.state,), new, now, WHO, finished_at=now):
-            LOG.info('Host %s was enabled by hand: its drain has ended', drain.host)
+            LOG.info('The drain of host %s has ended, because the host was enabled by hand',
+                     drain.host)
             Cycles(self.drains.database).expedite(drain.aggregate)
 
     def _go_on_with(self, drain: drains.Drain, left: int) -> None:
         if left and self.drains.enter(drain, (drains.EMPTY,), drains.DRAINING, left=left,
                                       finished_at=None):
-            LOG.warning('Host %s was empty and has %d servers again: its drain continues',
-                        drain.host, left)
+            LOG.warning('The drain of host %s continues, because the host was empty and has %d '
+                        'servers again', drain.host, left)
 
     def _give_up(self, drain: drains.Drain) -> None:
         now = self.utcnow()
@@ -279,7 +283,8 @@ class DrainService:
         if _is_ours(given):
             self.hosts.enable(drain.host)
         elif self.drains.get(drain.uuid).is_ours and given.startswith(tuple(self.ha_reasons())):
-            LOG.info('Host %s: its drain disabled it, and "%s" came later. It is enabled.',
+            LOG.info('Host %s is enabled, although its disabled reason is now "%s" instead of that '
+                     'of the drain: the reason is one of [kronos_executor] ha_disabled_reasons',
                      drain.host, given)
             self.hosts.enable(drain.host)
 

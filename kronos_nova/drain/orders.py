@@ -120,9 +120,9 @@ class Checker:
             self._policies(), engine_options.from_conf(self.conf), self._planner_ports())
         if not lost:
             return ''
-        more = f' and {len(lost) - 1} more' if lost[1:] else ''
-        return (f'After it {lost[0]}{more} could not be lost any more with all servers restarting '
-                'elsewhere ([kronos] failover_hosts, failover_domains).')
+        more = f'; the same holds for {len(lost) - 1} more' if lost[1:] else ''
+        return (f'After this drain, the servers of {lost[0]} could not all restart elsewhere if it '
+                f'failed{more} ([kronos] failover_hosts, failover_domains).')
 
     def _policies(self) -> policies.PolicySet:
         return policies.load_for_request(self.conf.kronos.policies_file)
@@ -149,9 +149,9 @@ def hosts_of_domain(snapshot: Snapshot, domain: str) -> list[str]:
     found = domains.hosts_in(snapshot.hosts, domain)
     if not found:
         raise exception.RequestRefused(
-            what=f'domain {domain}', problem='has no host',
-            remedy='Write it as LEVEL=NAME, such as rack=r3. [kronos] failure_domain_key names '
-                   'the levels, metadata of aggregates the domains.')
+            what=f'failure domain {domain}', problem='has no host',
+            remedy='Write a domain as LEVEL=NAME, such as rack=r3. The levels are those of '
+                   '[kronos] failure_domain_key, the names are in the metadata of aggregates.')
     return found
 
 

@@ -439,7 +439,7 @@ def in_scope(snapshot: Snapshot, scopes: Sequence[str], host: str) -> str:
     if host not in {each.name for each in snapshot.hosts}:
         raise exception.NotInScope(
             what=f'Host {host}', problem='Nova has no nova-compute with QEMU or KVM of that name',
-            remedy='"openstack compute service list" has the names.')
+            remedy='"openstack compute service list" shows the names.')
     for scope in scopes:
         try:
             hosts = snapshot.hosts_of(scope)
@@ -448,6 +448,6 @@ def in_scope(snapshot: Snapshot, scopes: Sequence[str], host: str) -> str:
         if host in hosts:
             return scope
     raise exception.NotInScope(
-        what=f'Host {host}', problem='it is in no aggregate that Kronos looks after',
-        remedy='[kronos] aggregates and include_unassigned_hosts name '
+        what=f'Host {host}', problem='is in no aggregate in scope',
+        remedy='In scope by [kronos] aggregates and include_unassigned_hosts: '
                f'{", ".join(scopes) or "none"}.')

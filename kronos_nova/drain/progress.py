@@ -116,8 +116,8 @@ class HostDrains:
                 outcome.report, plans.EXECUTING, now, now + datetime.timedelta(days=1),
                 purpose=automation.DRAIN, kinds=outcome.kinds)
         except exception.PlanPending as error:
-            LOG.info('The moves that drain %s are planned again in the next cycle: %s', hosts,
-                     error)
+            LOG.info('The drain of %s waits, and its moves are planned again in the next cycle: %s',
+                     hosts, error)
             return
         moving = outcome.report.moves
         LOG.info('Plan %s starts, to empty %s: %d moves, %.1f GiB', uuid, hosts, len(moving),
@@ -143,8 +143,8 @@ class HostDrains:
         if state == each.state:
             self.drains.note(each, (state,), **values)
         elif self.drains.enter(each, (each.state,), state, **values):
-            LOG.info('Host %s is %s: %d servers left, %d of them blocked', each.host, state, left,
-                     len(blocked))
+            LOG.info('The drain of host %s is %s: %d servers left, %d of them blocked', each.host,
+                     state, left, len(blocked))
 
     def _end(self, wanted: list[Drain], left: Mapping[str, int], outcome: planning.DrainPlan,
              aggregate: str, now: datetime.datetime) -> None:

@@ -165,8 +165,10 @@ class CycleScheduler:
             self._refused_since = now
         if now - self._refused_since < TAKING_PATIENCE:
             return False
-        LOG.warning('Another worker has been locking aggregates for %d s: it is stopped or hangs. '
-                    'Other workers plan the aggregates that it has not locked.', TAKING_PATIENCE)
+        LOG.warning('Another worker has held the lock on the list of due aggregates for %d s, so '
+                    'it is probably stopped or hangs. This worker plans without that lock; '
+                    'aggregates that the other worker has locked are not planned until it '
+                    'continues or ends.', TAKING_PATIENCE)
         return True
 
     def _due(self):
@@ -278,8 +280,9 @@ class CycleScheduler:
         status = self._process.answer()
         if status is not None:
             if status:
-                LOG.error('A planning process could not plan %s; its own log lines say why. They '
-                          'are tried again when they are due.', ', '.join(self._scopes))
+                LOG.error('A planning process could not plan aggregates %s; the log lines of that '
+                          'process have the cause. These aggregates are tried again when they are '
+                          'next due.', ', '.join(self._scopes))
             if self._process.is_leaving:
                 self._dismiss()
             self._leave()
@@ -288,7 +291,7 @@ class CycleScheduler:
         if status is None:
             self._mind_the_time()
             return
-        LOG.error('A planning process for %s ended with status %d, in the middle of its work. '
+        LOG.error('The planning process for aggregates %s ended unexpectedly, with status %d. '
                   'Each of these aggregates is tried again later, and alone.',
                   ', '.join(self._scopes), status)
         self._fail()
@@ -299,9 +302,9 @@ class CycleScheduler:
         if taken <= limit:
             self.scheduler_ports.locks.heartbeat()
             return
-        LOG.error('Planning %s was not finished after %d s, and its process is killed: [kronos] '
-                  'cycle_timeout allows %d s. For %d s of them it waited for a processor that '
-                  'others had; where that is most of the time, lower planner_niceness. Each of '
+        LOG.error('The planning process for aggregates %s is killed: after %d s it has not '
+                  'finished, and [kronos] cycle_timeout allows %d s. For %d s the process waited '
+                  'for a processor; if that is most of the time, lower planner_niceness. Each of '
                   'these aggregates is tried again later, and alone.', ', '.join(self._scopes),
                   taken, limit, self._process.waited())
         self._kill()
@@ -312,8 +315,9 @@ class CycleScheduler:
         try:
             self.child.wait(LEAVE_SECONDS)
         except subprocess.TimeoutExpired:
-            LOG.error('The planning process %d was killed and does not end: it waits for a disk or '
-                      'a file system. It will write nothing any more.', self.child.pid)
+            LOG.error('The planning process %d was killed but has not ended, probably because it '
+                      'waits for a disk or a file system. A new process plans instead; the old '
+                      'process can no longer change anything.', self.child.pid)
 
     def _fail(self):
         """Postpone the next evaluation of the aggregates that the child did not finish. The more

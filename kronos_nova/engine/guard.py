@@ -38,13 +38,13 @@ class Guard:
 
     def _miss_database(self, part, error):
         if not self._without_database:
-            LOG.error('Kronos waits for a database that does not answer: %s',
+            LOG.error('Kronos waits, because a database does not answer: %s',
                       db_engine.first_line(error))
         self._without_database.add(part)
 
     def _find_database(self, part):
         if self._without_database == {part}:
-            LOG.info('The database answers Kronos again.')
+            LOG.info('Kronos continues, because the database answers again.')
         self._without_database.discard(part)
 
     def _say(self, part, problem):

@@ -64,7 +64,8 @@ class AggregateLocks:
             if not lock.acquire(blocking=False):
                 return False
         except tooz.ToozError as e:
-            LOG.warning('The lock on %s cannot be taken now: %s', _described(aggregate),
+            LOG.warning('The lock on %s cannot be acquired now, because the lock service of '
+                        '[kronos] coordination_url fails: %s', _described(aggregate),
                         self._said(e))
             return False
         self._held[aggregate] = lock
@@ -76,7 +77,8 @@ class AggregateLocks:
             try:
                 self._coordinator.heartbeat()
             except tooz.ToozError as e:
-                LOG.warning('The locks on aggregates may expire: %s', self._said(e))
+                LOG.warning('The locks on the aggregates that are being planned cannot be renewed, '
+                            'and may expire: %s', self._said(e))
 
     def release_all(self):
         self.release(*self._held)
@@ -90,8 +92,8 @@ class AggregateLocks:
             self._held.pop(aggregate).release()
         except tooz.ToozError as e:
             # The lock has expired, or will.
-            LOG.warning('The lock on %s was not given back: %s', _described(aggregate),
-                        self._said(e))
+            LOG.warning('The lock on %s could not be released, and is free once it expires: %s',
+                        _described(aggregate), self._said(e))
 
 
 def _described(aggregate):

@@ -132,8 +132,8 @@ def _as_far_as_it_may():
     try:
         yield
     except OSError as error:
-        LOG.info('A planning process takes more of the processor than [kronos] planner_niceness '
-                 'says, for its priority cannot be set: %s', error)
+        LOG.info('The priority of a planning process cannot be set, so that the process takes more '
+                 'of the processors than [kronos] planner_niceness allows: %s', error)
 
 
 def configuration(conf):

@@ -148,11 +148,11 @@ def run(conf, dependencies, scopes, may_write):
         database, *others = dependencies()
         make_cycle(conf, database, *others, scopes, may_write).run()
     except (exception.KronosException, cfg.Error) as e:  # oslo.config checks values late
-        LOG.error('Nothing was planned for aggregate %s: %s', ', '.join(scopes), e)
+        LOG.error('Aggregates %s could not be planned: %s', ', '.join(scopes), e)
         return NOT_PLANNED
     except db_exc.DBError as e:
-        LOG.error('Nothing was planned for %s: a database does not answer: %s', ', '.join(scopes),
-                  db_engine.first_line(e))
+        LOG.error('Aggregates %s could not be planned, because a database does not answer: %s',
+                  ', '.join(scopes), db_engine.first_line(e))
         return NOT_PLANNED
     return PLANNED
 

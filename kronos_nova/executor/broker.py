@@ -76,8 +76,8 @@ class TaskSender:
             self._client.prepare(topic=topic).cast(
                 {}, 'execute_migration', task=messages.task(move))
         except messaging.MessagingException as e:
-            LOG.warning('Move %s could not be cast on %s and is cast again later: %s', move.uuid,
-                        topic, e)
+            LOG.warning('Move %s could not be sent to the executors on topic %s, and is sent again '
+                        'later: %s', move.uuid, topic, e)
 
 
 class ResultNotifier:
@@ -145,7 +145,7 @@ class TaskEndpoint:
         try:
             move_uuid = messages.move_of(task)
         except boundary.OutOfBounds as error:
-            LOG.warning('A message with a move to carry out is ignored: %s', error)
+            LOG.warning('A message that asks for a move is invalid, and is ignored: %s', error)
             return
         self._accept(move_uuid)
 
@@ -165,10 +165,10 @@ class StopEndpoint:
         try:
             found = PendingStop.from_json(stop)
         except boundary.OutOfBounds as error:
-            LOG.warning('A message with a stop is ignored: %s', error)
+            LOG.warning('A message that asks to stop moves is invalid, and is ignored: %s', error)
             return
-        LOG.warning('%s. It was sent here, as the control database does not answer.',
-                    found.sentence)
+        LOG.warning('%s. The stop was sent by message, because the control database does not '
+                    'answer.', found.sentence)
         self._change(self._stops.add, found)
 
     def resume_moves(self, _context, aggregate=None, set_by=None, **_newer):
@@ -178,8 +178,9 @@ class StopEndpoint:
         try:
             change(*what)
         except OSError as error:
-            LOG.error('The file %s of stops cannot be changed, so the change is lost when this '
-                      'process is restarted: %s', self._stops.path, error)
+            LOG.error('The file %s, which keeps stops of moves over restarts, cannot be changed. '
+                      'The change is in force, but is lost if this process is restarted: %s',
+                      self._stops.path, error)
 
 
 class ResultEndpoint:
@@ -193,11 +194,13 @@ class ResultEndpoint:
         try:
             move_uuid = messages.move_of(payload)
         except boundary.OutOfBounds as error:
-            LOG.warning('A result from %s is ignored: %s', publisher, error)
+            LOG.warning('A message from %s with the result of a move is invalid, and is ignored: '
+                        '%s', publisher, error)
             return
         version = payload.get('version')
         if not messages.is_understood(version):
-            LOG.error('A result of version %s from %s is left to a newer Kronos',
+            LOG.error('A message with the result of a move, of version %s from %s, is ignored: '
+                      'this release of Kronos is too old for it. Upgrade this service.',
                       boundary.shown(version), publisher)
             return
         LOG.debug('Received notification %s of move %s from %s', boundary.shown(event_type),
@@ -209,8 +212,8 @@ class ResultEndpoint:
         try:
             self._settle(move_uuid)
         except exception.MoveNotFound:
-            LOG.warning('A result from %s is ignored: there is no move %s', publisher,
-                        boundary.shown(move_uuid))
+            LOG.warning('A message from %s with the result of a move is ignored: there is no move '
+                        '%s', publisher, boundary.shown(move_uuid))
 
 
 class Listening:

@@ -71,8 +71,8 @@ class Deliverer:
     def _bound(self):
         dropped = self._outbox.trim(self._most())
         if dropped:
-            LOG.error('%d notifications were dropped: the broker took none for too long, see '
-                      '[kronos] notification_backlog', dropped)
+            LOG.error('%d notifications were dropped: more were waiting for the broker than '
+                      '[kronos] notification_backlog allows', dropped)
 
     def _send_some(self):
         """Send a batch. Returns whether the broker accepted all of it."""
@@ -89,13 +89,13 @@ class Deliverer:
             self._wait(refusal)
             return False
         if self._pause:
-            LOG.info('The broker takes notifications again')
+            LOG.info('The broker accepts notifications again')
         self._pause = 0
         return True
 
     def _wait(self, error):
         if not self._pause:
-            LOG.warning('Notifications wait, the broker does not take them: %s', error)
+            LOG.warning('Notifications wait, because the broker does not accept them: %s', error)
         self._pause = min(2 * self._pause or FIRST_PAUSE, LONGEST_PAUSE)
         self._not_before = self._clock() + datetime.timedelta(seconds=self._pause)
 

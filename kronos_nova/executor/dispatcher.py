@@ -46,7 +46,7 @@ class Dispatcher:
             self._ours(), self.executor_ports.utcnow())
         for move in self.executor_ports.journal.abandon(
                 self.executor_ports.utcnow(), self._before(self.options.stale_plan_age), forbidden):
-            LOG.info('Move %s of plan %s is given up before it began', move.uuid, move.plan_uuid)
+            LOG.info('Move %s of plan %s is abandoned before it began', move.uuid, move.plan_uuid)
             self.outcomes.settle_move(move)
         self._send_out(going)
 
@@ -62,8 +62,9 @@ class Dispatcher:
     def _reclaim(self):
         for move in self.executor_ports.journal.reclaim(self.executor_ports.utcnow(),
                                                           self._before(self.options.message_grace)):
-            LOG.warning('No executor accepted move %s of aggregate %s in %.0f s. Check that one '
-                        'runs for the aggregate.', move.uuid, move.aggregate,
+            LOG.warning('No executor accepted move %s of aggregate %s in %.0f s; the move is sent '
+                        'again. Check that an executor runs for the aggregate.', move.uuid,
+                        move.aggregate,
                         self.options.message_grace)
 
     def _ours(self):

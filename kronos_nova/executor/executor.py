@@ -48,12 +48,14 @@ class Executor:
         try:
             move = self.journal.claim(move_uuid, self.executor_ports.utcnow())
         except db_exc.DBError as e:
-            LOG.warning('The journal does not answer, move %s will be dispatched again: %s',
-                        move_uuid, db_engine.first_line(e))
+            LOG.warning('Move %s is not accepted now, because the control database does not '
+                        'answer; the move is sent again later: %s', move_uuid,
+                        db_engine.first_line(e))
         if move is not None:
             self.pool.submit(self._step, move_uuid, lambda _uuid: move)
             return
-        LOG.debug('Move %s belongs to another worker, or is not to be made now', move_uuid)
+        LOG.debug('Move %s is not accepted: another worker has it, or it may not start now',
+                  move_uuid)
         self._release(move_uuid)
 
     def tick(self, adopts=True):
@@ -82,9 +84,9 @@ class Executor:
             silent[None] = None
         if silent:
             for move in self.journal.adopt(now, silent, self.executor_ports.aggregates):
-                LOG.warning('Move %s of instance %s is adopted: its worker has shown no sign of '
-                            'life for %.0f s, or has ended', move.uuid, move.instance_uuid,
-                            self.options.worker_timeout)
+                LOG.warning('This worker continues move %s of instance %s: the worker that had the '
+                            'move has shown no sign of life for %.0f s, or has ended', move.uuid,
+                            move.instance_uuid, self.options.worker_timeout)
 
     def idle(self):
         """Record a sign of life of this worker, if a third of ``worker_timeout`` has passed since
@@ -128,9 +130,10 @@ class Executor:
             if move.owner == self.journal.worker and move.state in IN_FLIGHT:
                 self.runner.step(move)
         except db_exc.DBError as e:
-            LOG.warning('The journal does not answer, move %s waits: %s', move_uuid,
-                        db_engine.first_line(e))
+            LOG.warning('Move %s waits, because the control database does not answer: %s',
+                        move_uuid, db_engine.first_line(e))
         except Exception:
-            LOG.exception('A step of move %s failed; it is repeated with the next tick', move_uuid)
+            LOG.exception('A step of move %s failed by an unexpected error; the step is repeated '
+                          'soon', move_uuid)
         finally:
             self._release(move_uuid)

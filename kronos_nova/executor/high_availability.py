@@ -54,7 +54,7 @@ class Masakari:
                 with _answered(host):
                     self._cloud.instance_ha.update_host(each.uuid, segment,
                                                         on_maintenance=not is_watched)
-                LOG.info('Masakari %s host %s', 'watches' if is_watched else 'leaves alone', host)
+                LOG.info('Host %s: set on_maintenance to %s in masakari', host, not is_watched)
 
     def _hosts(self, name):
         """Return [(uuid of a segment, host in it)]."""
@@ -79,5 +79,5 @@ def _answered(host):
         yield
     except (openstack.exceptions.SDKException, ks_exc.ClientException) as error:
         raise exception.NovaClientError(
-            instance=host, reason=f'masakari does not answer, or refuses: '
+            instance=host, reason=f'masakari does not answer, or refuses a request: '
                                   f'{" ".join(str(error).split())}') from error

@@ -76,5 +76,5 @@ def move_of(message: object) -> str:
     :raises OutOfBounds: the message has no valid uuid
     """
     if not isinstance(message, Mapping):
-        raise boundary.OutOfBounds(what='the message', problem='must be an object')
+        raise boundary.OutOfBounds(what='the message', problem='must be a JSON object')
     return boundary.printable(message.get('move_uuid'), 'move_uuid', boundary.UUID_CHARACTERS)

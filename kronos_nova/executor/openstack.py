@@ -135,7 +135,8 @@ class OpenStackComputeApi:
             move.instance_uuid, method,
             f'/servers/{move.instance_uuid}/migrations/{found["id"]}{path}', **kwargs)
         if answer.status_code >= 400:
-            LOG.debug('Nova refused %(method)s of migration %(migration)s%(path)s: %(answer)s',
+            LOG.debug('Nova refused the request %(method)s for migration %(migration)s%(path)s: '
+                      '%(answer)s',
                       {'method': method, 'migration': found['uuid'], 'path': path,
                        'answer': _message(answer)})
         return answer.status_code < 400
@@ -227,4 +228,4 @@ def _answered(what):
         if outages.is_outage(e):
             raise _silent(what, reason) from e
         raise exception.NovaClientError(instance=what,
-                                        reason=f'Nova cannot be asked: {reason}') from e
+                                        reason=f'Nova cannot be reached: {reason}') from e

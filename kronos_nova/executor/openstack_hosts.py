@@ -59,8 +59,8 @@ class OpenStackHostApi(OpenStackComputeApi):
     def _act(self, server, action):
         answer = self._request(server, 'POST', f'/servers/{server}/action', json={action: None})
         if answer.status_code >= 400:
-            LOG.warning('Nova refuses the action %s for server %s: %s', action, server,
-                        answer.reason)
+            LOG.warning('Nova refused the action %s for server %s, which a drain requested: %s',
+                        action, server, answer.reason)
 
     def _update(self, host, values):
         for service in self._services(host):

@@ -55,7 +55,8 @@ class OutcomeHandler:
             return
         now = self.executor_ports.utcnow()
         if calls_for_quarantine(move):
-            LOG.info('Instance %s is put into quarantine: %s', move.instance_uuid, move.error)
+            LOG.info('Instance %s is put into quarantine, and is not moved before the quarantine '
+                     'ends: %s', move.instance_uuid, move.error)
             self.executor_ports.cooldowns.quarantine(move.instance_uuid, self.options.quarantine,
                                                      f'{move.error_type}: {move.error}', now)
         self.executor_ports.journal.settle(move.uuid, now)

@@ -55,7 +55,7 @@ class PendingStop:
         :raises OutOfBounds: the object is no stop
         """
         if not isinstance(found, Mapping):
-            raise boundary.OutOfBounds(what='the stop', problem='must be an object')
+            raise boundary.OutOfBounds(what='the stop', problem='must be a JSON object')
         try:
             set_at = clock.parsed(str(found.get('set_at')))
         except ValueError:
@@ -178,5 +178,6 @@ def settle(stops: PendingStops, database, who: str) -> None:
         try:
             stops.remove(aggregate)
         except OSError as error:
-            LOG.error('The file %s cannot be removed: %s. Remove it: it keeps all moves of this '
-                      'host from being started.', stops.path, error)
+            LOG.error('The file %s, which keeps a stop of moves, cannot be removed: %s. No move is '
+                      'started from this host while the file exists; remove the file.', stops.path,
+                      error)

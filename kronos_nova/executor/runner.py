@@ -86,7 +86,8 @@ class Runner:
         try:
             self._try(move)
         except exception.MoveLost as e:
-            LOG.warning('%s Another worker took this one for dead and has the move now.', e)
+            LOG.warning('%s Another worker regarded this worker as dead, and continues the move.',
+                        e)
 
     def _try(self, move):
         try:
@@ -136,7 +137,9 @@ class Runner:
                 self.compute.live_migrate(move)
         except exception.NovaClientError as e:
             # Nova may have accepted the request although its answer was lost: watching shows it.
-            LOG.warning('No answer to the request to move instance %s: %s', move.instance_uuid, e)
+            LOG.warning('Nova did not answer the request to move instance %s, and may have begun '
+                        'the migration nevertheless; Kronos looks for it: %s', move.instance_uuid,
+                        e)
 
     def _begin(self, move):
         """Record that a move begins, unless it may not be started now.
@@ -209,7 +212,8 @@ class Runner:
             lost = migration is None and self._is_lost(move)
         except exception.NovaClientError as e:
             # A Nova that does not answer says nothing about the migration, which still runs.
-            LOG.warning('The migration of instance %s cannot be read: %s', move.instance_uuid, e)
+            LOG.warning('The state of the migration of instance %s cannot be read now, and is read '
+                        'again soon: %s', move.instance_uuid, e)
             return
         if migration is None:
             self._wait_for_it(move, lost)
@@ -258,7 +262,7 @@ class Runner:
             return
         if lost:
             raise exception.NovaClientError(
-                instance=move.instance_uuid, reason='Nova did not begin the requested move')
+                instance=move.instance_uuid, reason='Nova did not begin the requested migration')
         if self._is_hopeless(move):
             self._fail(move.uuid, exception.MigrationTimeout.__name__,
                        'Nova marked it as migrating and never began', may_be_tried_again=False)
@@ -303,7 +307,8 @@ class Runner:
         try:
             act(move)
         except exception.NovaClientError as e:
-            LOG.warning('A request about instance %s did not reach Nova: %s', move.instance_uuid, e)
+            LOG.warning('Nova did not answer a request about the migration of instance %s, which '
+                        'is sent again: %s', move.instance_uuid, e)
             return False
         return True
 
@@ -338,7 +343,7 @@ class Runner:
         if migration.is_outage or self.journal.move(move.uuid).outage:
             raise exception.NovaUnavailable(
                 instance=move.instance_uuid,
-                reason=f'something that Nova needs did not answer: {migration.fault}')
+                reason=f'a service that Nova needs did not answer: {migration.fault}')
         if not migration.was_started:
             self._tell_refusal(move, migration)
         if self._is_overdue(move):
@@ -365,7 +370,7 @@ class Runner:
             # instance.
             raise exception.NovaClientError(
                 instance=move.instance_uuid,
-                reason='Nova gave up its migration before it began, and does not say why')
+                reason='Nova gave up its migration before it began, and reports no reason')
         self._refuse(move, f'Nova refused to begin: {migration.fault}')
 
     def _check_clocks(self, move, fault):
@@ -389,7 +394,8 @@ class Runner:
         try:
             instance = self.compute.instance(move.instance_uuid)
         except exception.NovaClientError as e:
-            LOG.warning('The host of instance %s cannot be read: %s', move.instance_uuid, e)
+            LOG.warning('The host of instance %s cannot be read after its migration, and is read '
+                        'again soon: %s', move.instance_uuid, e)
             return
         if instance is None:
             self._end(move, moves.COMPLETED, detail='moved, and deleted since')
@@ -400,10 +406,12 @@ class Runner:
         elif instance.host != move.destination:
             raise exception.MigrationFailed(
                 instance=move.instance_uuid,
-                reason=f'Nova reports its migration as completed, but it is on {instance.host}')
+                reason='Nova reports its migration as completed, but the instance is on '
+                       f'{instance.host}')
         elif instance.status not in ('ACTIVE', *STATUSES[move.kind]):
             raise exception.MigrationFailed(instance=move.instance_uuid,
-                                            reason=f'it arrived but is {instance.status}')
+                                            reason='it arrived at the destination, but its status '
+                                                   f'is {instance.status}')
         else:
             self._end(move, moves.COMPLETED)
 
@@ -423,8 +431,8 @@ class Runner:
                 retry_count=move.retry_count + 1, error_type=error_type, error=error,
                 not_before=self._in(wait)))
             return
-        LOG.error('Moving instance %s from %s to %s failed for good: %s', move.instance_uuid,
-                  move.source, move.destination, error)
+        LOG.error('Move %s of instance %s from %s to %s failed for good: %s', move.uuid,
+                  move.instance_uuid, move.source, move.destination, error)
         self._end(move, moves.FAILED, detail=detail, error_type=error_type, error=error)
 
     def _postpone(self, move_uuid, outage):

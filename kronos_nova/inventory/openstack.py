@@ -190,7 +190,8 @@ class OpenStackInventory:
             last = page[key][-1]
             marker = f'&marker={last.get("uuid") or last["id"]}'  # of migrations the uuid
         raise exception.InventoryError(
-            problem=f'Nova\'s list {path} does not end: each page has a link to another one')
+            problem=f'Nova\'s list {path} does not end: each of its pages has a link to a next '
+                    'page')
 
     def _migrations_under_way(self) -> Iterator[dict]:
         """Yield the migrations in progress. Each status is a query of its own, because Nova filters
@@ -222,7 +223,7 @@ def _answered():
         raise exception.InventoryError(problem=_cause(error)) from error
     except (KeyError, TypeError, ValueError, AttributeError, boundary.OutOfBounds) as error:
         raise exception.InventoryError(
-            problem='an answer lacks what its API version promises: '
+            problem='an answer of Nova does not have the form that its API version promises: '
                     f'{boundary.shown(repr(error))}') from error
 
 

@@ -107,7 +107,8 @@ class ProviderCache:
             raise exception.InventoryError(problem=str(error)) from error
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise exception.InventoryError(
-                problem=f'placement\'s answer lacks what its API promises: {error!r}') from error
+                problem='an answer of placement does not have the form that its API promises: '
+                        f'{error!r}') from error
 
     def _read(self, client, instances):
         if self._readings % self._every == 0:
@@ -193,9 +194,9 @@ def _tell_missing(roots, known):
     missing = sorted(roots - known)
     if not missing:
         return
-    told = (f'placement knows no resource provider {", ".join(missing[:5])}'
-            f'{" and others" if len(missing) > 5 else ""} that Nova has a hypervisor for; has its '
-            'nova-compute ever reported?')
+    told = (f'placement has no resource provider for the hypervisor '
+            f'{", ".join(missing[:5])}{" and others" if len(missing) > 5 else ""} of Nova; check '
+            'that nova-compute runs there and can reach placement')
     if not known:
         raise exception.InventoryError(problem=told)
-    LOG.warning('%d hosts are left out: %s', len(missing), told)
+    LOG.warning('%d hosts are not considered in this evaluation: %s', len(missing), told)

@@ -46,10 +46,11 @@ def install() -> None:
     replaced."""
     for name, method in _REPLACED.items():
         if _parameters(getattr(_SEMAPHORE, name, None)) != _parameters(method):
-            LOG.warning('keystoneauth keeps its own clock for requests: Kronos replaces '
-                        '%(class)s.%(method)s, but the method of this keystoneauth has other '
-                        'parameters. If the clock of this host is set back, requests to other '
-                        'services may be delayed: restart this service then.',
+            LOG.warning('The fix request_clock is not active, because it does not fit the '
+                        'installed keystoneauth: %(class)s.%(method)s has other parameters than '
+                        'expected. If the clock of this host is ever set back, restart this '
+                        'service; otherwise it may send no request to other services for as long '
+                        'as the clock was set back.',
                         {'class': _SEMAPHORE.__name__, 'method': name})
             return
     for name, method in _REPLACED.items():

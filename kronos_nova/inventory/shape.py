@@ -87,7 +87,7 @@ def refuse_silent_cells(services: Iterable[dict]):
     if unread:
         raise exception.InventoryError(
             problem=f'the cell of the hosts {", ".join(unread[:5])} is down, and Nova\'s API lists '
-                    'no hypervisors until it is up again')
+                    'no hypervisors until the cell is up again')
 
 
 def refuse_gaps(servers: Iterable[dict]):
@@ -99,7 +99,7 @@ def refuse_gaps(servers: Iterable[dict]):
     bare = [server['id'] for server in servers if HOST not in server]
     if bare:
         raise exception.InventoryError(
-            problem=f'Nova does not say on which hosts {len(bare)} servers run ({bare[0]} is one): '
+            problem=f'Nova does not report the hosts of {len(bare)} servers (such as {bare[0]}): '
                     'either their cell is down, or the user of [kronos_nova] lacks the admin role')
 
 

@@ -41,7 +41,8 @@ class AllocatedSource:
         :raises MetricsQueryRefused: always, because past allocations are not known
         """
         raise exception.MetricsQueryRefused(
-            source=query.policy, problem='what was allocated in the past is not known')
+            source=query.policy, problem='past allocations are not known, so that a policy by '
+            'allocations can have no forecast')
 
     def _samples(self, query: MetricQuery) -> Iterator[Sample]:
         shares = {server.uuid: self._share(server) for server in self._snapshot.instances}

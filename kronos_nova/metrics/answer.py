@@ -108,8 +108,8 @@ def read_answer(body: bytes, source: str) -> dict:
                                    f'{error}') from error
     if not isinstance(answer, dict) or answer.get('status') not in ('success', 'error'):
         raise exception.MetricsNotUnderstood(
-            source=source, problem='JSON, but not of a Prometheus API: it has no "status"; '
-                                   f'it says "{first_line(body)}"')
+            source=source, problem='the answer is JSON, but not that of a Prometheus API, because '
+                                   f'it has no "status": "{first_line(body)}"')
     if answer['status'] == 'error':
         raise exception.MetricsQueryRefused(
             source=source, problem=f'{boundary.shown(answer.get("errorType"))}: '
@@ -145,7 +145,8 @@ def _warnings_of(answer, source):
     ``isPartial`` of VictoriaMetrics. ``infos`` are about the query, and are ignored."""
     warnings = answer.get('warnings') or []
     if not isinstance(warnings, list):
-        raise exception.MetricsNotUnderstood(source=source, problem='"warnings" is no list')
+        raise exception.MetricsNotUnderstood(
+            source=source, problem='"warnings" of the answer is not a list')
     # Prometheus 2.48 to 2.53 list these among the warnings, and only their text distinguishes them.
     warnings = [each for each in warnings if not str(each).startswith('PromQL info:')]
     if answer.get('isPartial') is True:
@@ -164,7 +165,8 @@ def _result_of(answer, wanted, source):
                                    f'{_REMEDY.get(kind, "it must be a range query")}')
     if kind != wanted or not isinstance(data.get('result'), list):
         raise exception.MetricsNotUnderstood(
-            source=source, problem=f'data has no "resultType": "{wanted}" with a list "result"')
+            source=source, problem='"data" of the answer must have the "resultType" '
+                                   f'"{wanted}" and a list "result"')
     return data['result']
 
 
@@ -197,7 +199,8 @@ def _series(series, source):
     points = series.get('values')
     if not isinstance(points, list):
         raise exception.MetricsNotAVector(
-            source=source, problem=f'series {boundary.shown(labels)} has no plain values')
+            source=source, problem=f'series {boundary.shown(labels)} has no plain numbers as '
+                                   'values (a native histogram?)')
     return Series(labels=labels, points=tuple(_point(point, labels, source) for point in points))
 
 
@@ -206,7 +209,7 @@ def _labels(series, source):
     if not isinstance(labels, dict) or not all(
             isinstance(value, str) for value in labels.values()):
         raise exception.MetricsNotUnderstood(
-            source=source, problem='a series of the result has no "metric" with text labels')
+            source=source, problem='a series of the answer has no "metric" with labels as text')
     if len(labels) > MOST_LABELS:
         raise exception.MetricsNotUnderstood(
             source=source, problem=f'a series has {len(labels)} labels, more than {MOST_LABELS}')

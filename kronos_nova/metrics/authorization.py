@@ -48,5 +48,6 @@ def _read_token(path):
     if not re.fullmatch(r'[\x21-\x7e]+', token):
         raise exception.MetricsMisconfigured(
             option='bearer_token_file',
-            problem=f'{path} must hold one line of printable characters without spaces')
+            problem=f'the file {path} must contain a token: one line of printable ASCII characters '
+                    'without spaces')
     return token

@@ -56,8 +56,8 @@ class KeystoneTokens:
         except exceptions.ClientException as error:
             raise self._error(exception.MetricsUnreachable, 'gives no token for', error) from error
         if not token:
-            raise self._error(exception.MetricsDenied, 'gives no token for', 'it is of a kind '
-                              'without tokens')
+            raise self._error(exception.MetricsDenied, 'gives no token for', 'its auth_type is '
+                              'one without tokens')
         return token
 
     def renew(self) -> None:

@@ -102,7 +102,8 @@ class PrometheusClient:
         if left <= 0.0:
             raise exception.MetricsTimeout(
                 source=self._transport.source,
-                problem=f'the answers of this cycle took longer than {self._patience:g} s together')
+                problem='all answers of this cycle together took longer than the '
+                        f'{self._patience:g} s of total_timeout')
         return self._transport.fetch(path, parameters, left)
 
     def _seconds_left(self):
@@ -122,7 +123,8 @@ class PrometheusClient:
 
 
 def _log_retry(state):
-    LOG.warning('%(error)s; attempt %(number)d, the next in %(seconds).1f s',
+    LOG.warning('Attempt %(number)d of a query failed, and is repeated in %(seconds).1f s: '
+                '%(error)s',
                 {'error': state.outcome.exception(), 'number': state.attempt_number,
                  'seconds': state.next_action.sleep})
 
@@ -163,7 +165,8 @@ def _refuse_invalid(conf):
              if key[0] == GROUP}
     if wrong:
         raise exception.ConfigurationError(
-            what='nova.conf', problem=invalid_values.described(wrong), remedy='Correct it.')
+            what='nova.conf', problem=invalid_values.described(wrong),
+            remedy='Correct the value.')
 
 
 def _check(group):

@@ -119,14 +119,14 @@ class Transport:
             raise self._timeout() from error
         except urllib3.exceptions.DecodeError as error:
             raise self._error(exception.MetricsNotUnderstood,
-                              f'a damaged answer: {error}') from error
+                              f'the answer is damaged: {error}') from error
         except (requests.exceptions.RequestException, urllib3.exceptions.HTTPError) as error:
             raise self._error(*http_errors.of_connection(
                 _cause(error), self.endpoint, self._proxy())) from error
         except (http.client.HTTPException, ValueError) as error:
             # An answer that neither library expects, such as a negative length.
             raise self._error(exception.MetricsUnreachable,
-                              f'the answer is no HTTP: {error}') from error
+                              f'the answer is not HTTP: {error}') from error
         except OSError as error:
             # Raised by requests itself for files that are not there.
             raise exception.MetricsMisconfigured(
@@ -143,7 +143,7 @@ class Transport:
         if encoding not in _ENCODINGS:
             raise self._error(
                 exception.MetricsNotUnderstood,
-                f'the answer is compressed with "{encoding}", which was not asked for')
+                f'the answer is compressed with "{encoding}", which the request did not permit')
 
     def _read(self, response):
         """Return the body. At most one chunk more than the limit is kept in memory."""

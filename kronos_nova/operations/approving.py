@@ -26,8 +26,8 @@ def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.da
     if skip and only:
         raise exception.RequestRefused(
             what='The selection of moves',
-            problem='has both moves to skip and the only ones to make',
-            remedy='Give one of the two.')
+            problem='has both "skip" and "only"',
+            remedy='Give either the moves to skip, or the only moves to make.')
     # Only a finished plan has no report, and it is refused below.
     moves = plans.AggregateReport.from_json(plan.report).moves if plan.report else ()
     if plan.state in plans.APPROVABLE:
@@ -35,7 +35,7 @@ def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.da
         if skip and not chosen:
             raise exception.RequestRefused(
                 what=f'Plan {plan.uuid}', problem='would have no move left',
-                remedy='"plan reject" ends it.')
+                remedy='To make none of its moves, use "plan reject".')
     else:
         chosen = ()
     journal.approve_plan(plan.uuid, chosen, who, now)
@@ -87,4 +87,4 @@ def _refuse_unknown(word, numbers, moves):
     if unknown:
         raise exception.RequestRefused(
             what=f'To {word} move {unknown[0]}', problem='the plan has no such move',
-            remedy='"plan show" numbers its moves.')
+            remedy='"plan show" shows the numbers of its moves.')

@@ -29,8 +29,8 @@ def refuse_unknown(conf, aggregate: str, is_single: bool = False) -> None:
     is_every = aggregate == automation.EVERY and not is_single
     if not is_every and aggregate not in known:
         raise exception.NotInScope(
-            what=f'Aggregate {aggregate}', problem='Kronos does not look after such an aggregate',
-            remedy='[kronos] aggregates and include_unassigned_hosts name '
+            what=f'Aggregate {aggregate}', problem='is not in scope',
+            remedy='In scope by [kronos] aggregates and include_unassigned_hosts: '
                    f'{", ".join(known) or "none"}.')
 
 
@@ -47,7 +47,8 @@ def set_level(conf, database, switch: automation.Switch) -> None:
         raise exception.RequestRefused(
             what=f'Level {switch.value}',
             problem=f'[kronos] max_automation permits no level above {ceiling}',
-            remedy='Raise it in the nova.conf of every controller, or set a lower level.')
+            remedy='Raise max_automation in the nova.conf of every controller, or set a lower '
+                   'level.')
     dated = _dated(database, switch)
     switches.SwitchBoard(database).set(dated)
     if switch.value in automation.WITHOUT_APPROVAL:
@@ -124,8 +125,8 @@ def stop_without_database(conf, switch: automation.Switch, let_finish: bool) -> 
     problems = [*_try(stops.add, stop), *_fan_out(conf, 'stop_moves', stop=stop.to_json())]
     if len(problems) > 1 or (problems and stops.path is None):
         raise exception.ConfigurationError(
-            what='the stop', problem=f'reached no one: {" ".join(problems)}',
-            remedy='End nova-conductor (or kronos-executor) on every controller.')
+            what='the stop', problem=f'reached no executor: {" ".join(problems)}',
+            remedy='To stop moves, stop nova-conductor (or kronos-executor) on every controller.')
     return problems
 
 

@@ -83,7 +83,8 @@ def _load(path):
     if not isinstance(body, dict) or not all(
             isinstance(held, dict) and 'allocations' in held for held in body.values()):
         raise exceptions.CommandError(
-            f'{path}: not a body of POST /allocations: {{consumer uuid: {{"allocations": '
+            f'{path} is not a body of POST /allocations, which has the form {{consumer uuid: '
+            f'{{"allocations": '
             f'{{provider uuid: {{"resources": {{class: amount}}}}}}}}}}')
     return body
 

@@ -54,7 +54,7 @@ def _understood(method):
             return method(*args, **kwargs)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise errors.AnswerNotUnderstood(
-                problem='an answer lacks what its API version promises: '
+                problem='an answer does not have the form that its API version promises: '
                         f'{boundary.shown(repr(error))}') from error
     return checked
 

@@ -40,8 +40,8 @@ class PlacementDryRun:
         try:
             return self._ask(instance, destination, before)
         except exception.PlacementError as error:
-            LOG.warning('Placement could not be asked about moving instance %s: %s',
-                        instance.uuid, error)
+            LOG.warning('The move of instance %s could not be checked with placement before it was '
+                        'planned: %s', instance.uuid, error)
             return Verdict(unasked=f'placement could not be asked: {error}')
 
     def _ask(self, instance, destination, before):

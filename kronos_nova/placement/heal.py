@@ -128,7 +128,8 @@ class Healer:
         if read is None:
             read = self._nova.histories({uuid: frozenset(holders)}).get(uuid)
         if read is None:
-            raise exception.InventoryError(problem=f'the cell of instance {uuid} does not answer')
+            raise exception.InventoryError(
+                problem=f'the database of the cell of instance {uuid} does not answer')
         case = audit.AuditCase(
             uuid=uuid, instance=read.instance, held=held,
             migrations=tuple((migration, self._client.consumer(migration.uuid).allocations)
@@ -145,7 +146,8 @@ class Healer:
             case.uuid: case.held}
         consumer = self._client.consumer(uuid)
         if consumer.allocations != judged[uuid]:
-            raise errors.ConsumerChanged(problem=f'consumer {uuid} changed while it was judged')
+            raise errors.ConsumerChanged(
+                problem=f'the allocations of consumer {uuid} changed while they were checked')
         owner = {}
         if consumer.project_id is None and case.instance is not None:
             owner = {'project_id': case.instance.project_id, 'user_id': case.instance.user_id}
@@ -198,13 +200,15 @@ def undo(client: PlacementClient, journal: RepairJournal, uuid: str) -> None:
     """
     repair = journal.get(uuid)
     if repair is None:
-        raise errors.NothingToMove(problem=f'there is no repair {uuid} that could be undone')
+        raise errors.NothingToMove(problem=f'there is no repair {uuid} to undo: it does not exist, '
+                                           'or is undone already')
     before, after = (AllocationSet.from_body(body) for body in (repair.before, repair.after))
     now = {consumer.uuid: client.consumer(consumer.uuid) for consumer in after.consumers}
     for consumer in after.consumers:
         if now[consumer.uuid].allocations != consumer.allocations:
             raise errors.NothingToMove(
-                problem=f'consumer {consumer.uuid} changed since the repair {uuid}')
+                problem=f'the allocations of consumer {consumer.uuid} have changed since the '
+                        f'repair {uuid}')
     restored = [_as_of(now[consumer.uuid], consumer) for consumer in before.consumers]
     client.post(AllocationSet(tuple(restored)).changed_from(now.values()))
     journal.close(uuid, repairs.UNDONE)

@@ -155,8 +155,8 @@ def _restored(move, held, source, sharing):
     on_source = migration or on(instance, source)
     if not on_source:
         raise errors.NothingToMove(
-            problem=f'neither instance {move.instance} nor migration {move.migration} holds '
-                    f'anything on {move.source}')
+            problem=f'neither instance {move.instance} nor migration {move.migration} has '
+                    f'allocations on {move.source}')
     return ownership.before_move(instance, on_source, sharing)
 
 
@@ -168,5 +168,6 @@ def _parties(move: Parties, held: Mapping[str, Consumer]) -> tuple[Consumer, Con
 
 def _warn_of_leftovers(move: Parties, allocations: Allocations) -> None:
     if allocations:
-        LOG.warning('Instance %s held allocations that belong neither to its host nor to a sharing '
-                    'provider; they are removed with its move: %s', move.instance, allocations)
+        LOG.warning('Instance %s: removed leftover allocations during its migration, which belong '
+                    'neither to its host nor to a sharing provider: %s', move.instance,
+                    allocations)

@@ -139,7 +139,8 @@ class Reconciler:
         except errors.PlacementUnavailable:
             raise  # after an outage, the service would not answer for the other instances either
         except exception.KronosException as error:
-            LOG.warning('Instance %s could not be reconciled; this is tried again: %s', uuid, error)
+            LOG.warning('The allocations of instance %s could not be checked after its migration, '
+                        'and are checked again later: %s', uuid, error)
         return None
 
     def _end_dead_tasks(self):
@@ -151,8 +152,8 @@ class Reconciler:
                 self._end_dead_task(task)
             except exception.InventoryError as error:
                 LOG.warning('The live migration of instance %s, whose conductor worker died, '
-                            'cannot be ended now; this is tried again: %s', task.instance_uuid,
-                            error)
+                            'cannot be ended now, and is tried again later: %s',
+                            task.instance_uuid, error)
 
     def _find_forgotten_tasks(self):
         """Find tasks of workers that died before they recorded anything. Such a task is recognised

@@ -102,8 +102,8 @@ class _HostRoom:
                     for name, amount in amounts.items():
                         self._left[uuid][name] -= amount
                 return way
-        raise NoCandidate(problem=f'no candidate for another server of {self._shape.name} on '
-                                  f'resource provider {self._root}')
+        raise NoCandidate(problem='there is no allocation candidate for another server of flavor '
+                                  f'{self._shape.name} on resource provider {self._root}')
 
 
 def _left_on(client: PlacementClient, provider: str) -> dict[str, float]:

@@ -162,7 +162,8 @@ class ClaimingScheduler:
             reason = f'host {selection.service_host} has no room left for instance {uuid}'
             if target:
                 raise nova_exception.NoValidHost(reason=reason)
-            LOG.info('Live migration: %s; the next one is tried.', reason)
+            LOG.info('Live migration of instance %s: %s; the scheduler is asked for another host.',
+                     uuid, reason)
             self._full.append(selection.service_host)
             self._task._check_not_over_max_retries([*attempted, *self._full])
 

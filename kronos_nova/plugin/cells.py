@@ -69,7 +69,7 @@ def ask(context, wanted, read, patience=PATIENCE):
     silent = [cell for cell in wanted
               if nova_context.is_cell_failure_sentinel(answers[cell.uuid])]
     if silent:
-        LOG.warning('The database of %s does not answer: what is there is left out.',
+        LOG.warning('The database of %s does not answer; hosts and instances there are left out.',
                     ', '.join(f'cell {name(cell)}' for cell in silent))
     return {cell.uuid: answers[cell.uuid] for cell in wanted if cell not in silent}, silent
 

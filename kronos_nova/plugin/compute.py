@@ -82,7 +82,8 @@ class KronosComputeManager(interrupted_migrations.EndsInterruptedMigrations,
         try:
             tracker = self._build_tracker()
         except Exception as error:  # nova-compute has to start after any error
-            LOG.error('Claims are not kept and this nova-compute goes on as plain Nova: %s', error)
+            LOG.error('The claims of this host cannot be kept, and this nova-compute runs as '
+                      'without Kronos until it is restarted: %s', error)
             return
         self.rt = tracker
         self.additional_endpoints.append(claim_rpc.ClaimsEndpoint(two_phase.TwoPhaseClaims(tracker)))
@@ -114,5 +115,5 @@ def _serve_metrics(address, port):
     try:
         prometheus_client.start_http_server(port, addr=address)
     except OSError as error:
-        LOG.error('The metrics of the claims are not served at %s port %d: %s', address, port,
-                  error)
+        LOG.error('The metrics of the claims cannot be served at %s port %d ([kronos_claims] '
+                  'metrics_address and metrics_port): %s', address, port, error)

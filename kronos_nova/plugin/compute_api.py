@@ -98,8 +98,8 @@ class InProcessComputeApi:
             cells.target_host(context, move.destination)
             release(context, move.destination, claim_id)
         except (messaging.MessagingException, db_exc.DBError) as e:
-            LOG.warning('Host %s still holds room for instance %s, until the claim expires: %s',
-                        move.destination, move.instance_uuid, e)
+            LOG.warning('The claim of instance %s on host %s could not be released, and keeps room '
+                        'there until it expires: %s', move.instance_uuid, move.destination, e)
 
     def live_migrate(self, move):
         self._migrate(move, lambda context, instance: self.api.live_migrate(
@@ -119,7 +119,7 @@ class InProcessComputeApi:
             context = cells.request_context(None, request_id(move.uuid))
             instance = self._instance(context, move.instance_uuid)
             if instance is None:
-                raise _outdated(move, 'it does not exist any more')
+                raise _outdated(move, 'the instance does not exist any more')
             context.project_id = instance.project_id
             self._requested.about_to_ask(move, self._listed(context, move))
             try:
@@ -143,7 +143,8 @@ class InProcessComputeApi:
             except nova_exception.NovaException as e:
                 if outages.is_outage(e):
                     raise
-                LOG.debug('Cannot confirm the migration of instance %s: %s', instance.uuid, e)
+                LOG.debug('Nova refused to confirm the cold migration of instance %s: %s',
+                          instance.uuid, e)
 
     def migration(self, move):
         with answered(move.instance_uuid):
@@ -172,8 +173,8 @@ class InProcessComputeApi:
                 instance.save(expected_task_state=[task_states.MIGRATING])
             except (nova_exception.UnexpectedTaskStateError, nova_exception.InstanceNotFound):
                 return False
-            LOG.warning('Instance %s: cleared task_state "migrating" that Nova had left',
-                        move.instance_uuid)
+            LOG.warning('Instance %s: cleared stale task_state "migrating" (no migration was '
+                        'begun).', move.instance_uuid)
             return True
 
     def abort(self, move):
@@ -199,7 +200,7 @@ class InProcessComputeApi:
             try:
                 act(context, instance, migration.id)
             except nova_exception.NovaException as e:
-                LOG.debug('Cannot %s migration %s: %s', verb, migration.uuid, e)
+                LOG.debug('Nova refused to %s migration %s: %s', verb, migration.uuid, e)
                 return False
             return True
 

@@ -147,8 +147,8 @@ class KronosComputeTaskManager(manager.ComputeTaskManager):
         with registration.Registration(
                 _tasks, lambda: _note_outage(context), instance.uuid) as registered:
             if not _is_marked(context, instance):
-                LOG.warning('Instance %s is not marked as migrating any more: the request is out '
-                            'of date and dropped', instance.uuid)
+                LOG.warning('Instance %s: dropped an outdated request for a live migration (its '
+                            'task_state is not "migrating" any more).', instance.uuid)
                 return
             token = _registered.set(registered)
             try:
@@ -229,8 +229,9 @@ def _is_of_a_plan(context):
     try:
         return journal.Journal(_impatient_database(), worker.name(CONF.host)).knows(move_uuid)
     except (db_exc.DBError, exception.KronosException) as e:
-        LOG.warning('It is not known whether request %s is of a plan, so it counts as '
-                    'one of a user: %s', context.global_request_id, db_engine.first_line(e))
+        LOG.warning('Request %s for a live migration is treated as a request of a user, because '
+                    'the control database cannot be read to find out whether it is of a plan: %s',
+                    context.global_request_id, db_engine.first_line(e))
         return False
 
 
@@ -383,7 +384,8 @@ class Kronos:
         aggregates.refuse_empty_scope(conf)
         problems = unknown_options.unknown_keys(conf)
         if problems:
-            LOG.error('Unknown options are ignored: %s', '; '.join(problems))
+            LOG.error('Unknown options of Kronos in nova.conf are ignored. Correct their names: %s',
+                      '; '.join(problems))
         loader.load(conf.kronos.policies_file)
         migrate.check(_database().engine, migrate.CONTROL)
         return cycle_scheduler.CycleScheduler(

@@ -23,8 +23,8 @@ def configured():
     try:
         found = pci_request.get_alias_from_config()
     except nova_exception.PciInvalidAlias as error:
-        LOG.warning('[pci] alias cannot be read, so that devices are counted only for the aliases '
-                    'of servers. Correct it: %s', error)
+        LOG.warning('[pci] alias of this nova.conf is invalid, so that PCI devices are counted '
+                    'only for the aliases that servers have. Correct the option: %s', error)
         return {}
     return {name: json.dumps(spec, sort_keys=True) for name, (_policy, spec) in found.items()
             if devices.is_counted(spec)}
@@ -71,8 +71,8 @@ def pools_of(host, text, held, servers, aliases):
     try:
         free = [pool.to_dict() for pool in pci_device_pool.from_pci_stats(text)]
     except Exception as error:  # Nova's objects raise whatever a faulty record leads to
-        LOG.warning('The PCI devices of %s in Nova\'s records cannot be read; whether it has '
-                    'enough is left to Nova: %r', host, error)
+        LOG.warning('Host %s: Nova\'s record of its PCI devices cannot be read, so that only Nova '
+                    'checks whether the host has the devices that a server needs: %r', host, error)
         return None
     used = _used(held, servers, aliases)
     found = []

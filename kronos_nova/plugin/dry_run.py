@@ -66,8 +66,8 @@ class SchedulerDryRun:
         try:
             return self._ask(move, before)
         except (exception.PlacementError, messaging.MessagingException, db_exc.DBError) as e:
-            LOG.warning('The scheduler could not be asked about moving instance %s: %s',
-                        move.instance_uuid, e)
+            LOG.warning('The move of instance %s could not be checked with the scheduler before it '
+                        'was planned: %s', move.instance_uuid, e)
             return Verdict(unasked=f'the scheduler could not be asked: {first_line(e)}')
 
     def _ask(self, move, before):

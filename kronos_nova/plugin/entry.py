@@ -56,7 +56,7 @@ def _is_usable():
     constructs a driver for each of its notifiers."""
     problem = compat.version_problem()
     if problem:
-        LOG.error('Kronos is not loaded and this service runs as plain Nova: %s', problem)
+        LOG.error('Kronos is not loaded, and this service runs as plain Nova: %s', problem)
     return not problem
 
 
@@ -69,6 +69,7 @@ def _refuse_mistyped(conf):
     wrong = invalid_values.values(conf)
     if wrong:
         invalid_values.use_defaults(conf, wrong)
-        LOG.error('Kronos is not loaded and this service runs as plain Nova until this is '
-                  'corrected and it is started again: %s', invalid_values.described(wrong))
+        LOG.error('Kronos is not loaded, and this service runs as plain Nova until these options '
+                  'are corrected and the service is restarted: %s',
+                  invalid_values.described(wrong))
     return bool(wrong)

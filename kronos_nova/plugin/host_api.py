@@ -78,11 +78,12 @@ class InProcessHostApi:
                 getattr(api.API(), action)(context, instance)
             except nova_exception.InstanceInvalidState as e:
                 # Another worker or the server's owner has done it already.
-                LOG.info('Server %s need not %s any more: %s', server, action, e)
+                LOG.info('Server %s needs no request to %s it any more: %s', server, action, e)
             except nova_exception.NovaException as e:
                 if outages.is_outage(e):
                     raise
-                LOG.warning('Nova refuses to %s server %s: %s', action, server, e)
+                LOG.warning('Nova refused to %s server %s, as a drain requested: %s', action,
+                            server, e)
 
     @staticmethod
     def _update(host, values):

@@ -184,7 +184,8 @@ class InProcessInventory:
             try:
                 parts.append(self._read_cell(context, cell, wanted))
             except (db_exc.DBError, nova_exception.NovaException) as error:
-                LOG.warning('Cell %s is left out: %s', cells.name(cell), first_line(error))
+                LOG.warning('Cell %s is left out of this evaluation, because its records cannot be '
+                            'read: %s', cells.name(cell), first_line(error))
                 silent.append(cell)
         self._silent = bool(silent)
         if silent and not parts:

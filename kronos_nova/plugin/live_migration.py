@@ -104,8 +104,9 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         elif isinstance(error, REFUSALS):
             return error
         else:
-            LOG.warning('Live migration %s ends before it began: %s: %s', self.migration.uuid,
-                        error.__class__.__name__, error, instance=self.instance)
+            LOG.warning('Live migration %s failed before the request reached the source host: %s: '
+                        '%s', self.migration.uuid, error.__class__.__name__, error,
+                        instance=self.instance)
         return nova_exception.MigrationPreCheckError(
             reason=first_line(error), code=outages.CODE if is_outage else 500)
 
@@ -138,16 +139,17 @@ class AtomicLiveMigrationTask(live_migrate.LiveMigrationTask):
         may be moving, and then needs its allocations at the destination.
         """
         if self._may_be_told:
-            LOG.warning('It is not known whether %s received the request for live migration %s. '
-                        'Its allocations are kept until that is known.', self.source,
-                        self.migration.uuid)
+            LOG.warning('Host %s did not confirm the request for live migration %s, and may have '
+                        'begun it. The allocations of the migration are kept until the outcome is '
+                        'known.', self.source, self.migration.uuid)
             return
         try:
             if self._claim is not None:
                 self._claim.release(lambda: reverts.is_gone(self.context, self.instance))
         except exception.PlacementError:
-            LOG.exception('The allocations of migration %s could not be given back to its instance '
-                          'yet.', self.migration.uuid, instance=self.instance)
+            LOG.exception('The allocations of migration %s could not be returned to its instance; '
+                          'nova-conductor tries again later.', self.migration.uuid,
+                          instance=self.instance)
 
     def _call_livem_checks_on_host(self, destination, provider_mapping):
         """Call Nova's method, and record why the host refuses.

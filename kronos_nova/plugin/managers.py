@@ -49,7 +49,7 @@ def __getattr__(name):
         raise AttributeError(name)
     manager, problems = resolve(name)
     if problems:
-        LOG.error('Kronos is not loaded and this service runs as plain Nova: %s',
+        LOG.error('Kronos is not loaded, and this service runs as plain Nova: %s',
                   '; '.join(problems))
     globals()[name] = manager
     return manager

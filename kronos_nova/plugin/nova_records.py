@@ -86,7 +86,8 @@ class CellRecords:
             try:
                 parts = self._read_cell(context, mapping)
             except (db_exc.DBError, nova_exception.NovaException) as error:
-                LOG.warning('Cell %s is left out: %s', cells.name(mapping), first_line(error))
+                LOG.warning('Cell %s is left out of the audit of allocations, because its records '
+                            'cannot be read: %s', cells.name(mapping), first_line(error))
                 silent.append(mapping)
                 continue
             for all_of_them, part in zip((hosts, instances, migrations), parts, strict=True):
@@ -144,7 +145,8 @@ class CellRecords:
             try:
                 found.update(self._histories(target, cell, {uuid: wanted[uuid] for uuid in uuids}))
             except (db_exc.DBError, nova_exception.NovaException) as error:
-                LOG.warning('Cell %s is left out: %s', cell, first_line(error))
+                LOG.warning('Cell %s is left out of the check of allocations, because its records '
+                            'cannot be read: %s', cell, first_line(error))
                 for uuid in uuids:
                     del found[uuid]
         return found
@@ -338,17 +340,18 @@ def _is_left_over(context, migration):
 
 
 def _end_left_over(migration):
-    LOG.warning('Live migration %s of instance %s is ended: the instance is at neither of its '
-                'ends, %s and %s.', migration.uuid, migration.instance_uuid,
-                migration.source_compute, migration.dest_compute)
+    LOG.warning('Live migration %s of instance %s: set the status to error (the instance is '
+                'deleted, or is neither on the source %s nor on the destination %s).',
+                migration.uuid, migration.instance_uuid, migration.source_compute,
+                migration.dest_compute)
     migration.status = migration_status.ERROR
     migration.save()
     return True
 
 
 def _end(migration):
-    LOG.warning('Live migration %s is given up: the conductor worker that prepared it has died.',
-                migration.uuid)
+    LOG.warning('Live migration %s: set the status to error (the conductor worker that prepared '
+                'the migration has died).', migration.uuid)
     migration.status = migration_status.ERROR
     migration.save()
 
@@ -371,7 +374,8 @@ def _set_free(context, instance_uuid):
         instance.task_state = None
         instance.save(expected_task_state=[task_states.MIGRATING])
     except (nova_exception.InstanceNotFound, nova_exception.UnexpectedTaskStateError):
-        LOG.info('Instance %s is gone or busy with something else.', instance_uuid)
+        LOG.info('Instance %s: task_state "migrating" need not be cleared any more (the instance '
+                 'was deleted, or is busy with something else).', instance_uuid)
 
 
 def _is_building(context, uuid):

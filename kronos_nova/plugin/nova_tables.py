@@ -199,8 +199,8 @@ def _cells(host, text):
     try:
         return numa.host_cells(json.loads(text or 'null'))
     except (ValueError, TypeError, boundary.OutOfBounds) as error:
-        LOG.warning('The NUMA topology of %s in Nova\'s records cannot be read; which servers fit '
-                    'into its cells is left to Nova: %r', host, error)
+        LOG.warning('Host %s: Nova\'s record of its NUMA topology cannot be read, so that only '
+                    'Nova checks whether a server fits into its NUMA cells: %r', host, error)
         return None
 
 
@@ -210,7 +210,8 @@ def _cpu(text):
     try:
         return shape.cpu(json.loads(text or 'null'))
     except (ValueError, TypeError, boundary.OutOfBounds) as error:
-        LOG.warning('A CPU description in Nova\'s records cannot be read and is ignored: %r', error)
+        LOG.warning('Nova\'s record of the processors of a host cannot be read, so that only Nova '
+                    'checks whether servers can run on them: %r', error)
         return None
 
 
@@ -294,8 +295,8 @@ class InstanceReader:
         try:
             size = self._sizes[flavor] = parse_flavor(flavor)
         except (TypeError, ValueError, KeyError) as error:
-            LOG.warning('Instance %s is left out: its flavor in Nova\'s records cannot be '
-                        'read: %r', uuid, error)
+            LOG.warning('Instance %s is not considered in this evaluation, because Nova\'s record '
+                        'of its flavor cannot be read: %r', uuid, error)
             return None
         return size
 

@@ -34,9 +34,9 @@ def note(database, request_spec, hold_seconds):
         if not _names_host(request_spec):
             _note(holds.Holds(database), request_spec, hold_seconds, database.utcnow())
     except (db_exc.DBError, exception.KronosException) as e:
-        LOG.warning('No room is made for servers of flavor %s, which found no host: the control '
-                    'database does not accept the request: %s', request_spec.flavor.name,
-                    db_engine.first_line(e))
+        LOG.warning('No room is made for servers of flavor %s for which Nova found no host, '
+                    'because the request cannot be recorded in the control database: %s',
+                    request_spec.flavor.name, db_engine.first_line(e))
 
 
 def _note(store, request_spec, hold_seconds, now):

@@ -41,8 +41,9 @@ class Registration:
             tasks = self._make_tasks()
             tasks.announce(self._uuids[0], self._instance_uuid)
         except Exception as error:  # no error of the record is a reason not to migrate
-            LOG.warning('The live migration of instance %s is not recorded as a task: %s',
-                        self._instance_uuid, first_line(error))
+            LOG.warning('The live migration of instance %s cannot be recorded in the control '
+                        'database. If this conductor worker dies meanwhile, the migration is not '
+                        'ended: %s', self._instance_uuid, first_line(error))
         else:
             self._tasks = tasks
         return self
@@ -51,15 +52,16 @@ class Registration:
         if self._tasks is None:
             return
         if not self._is_written_down(error):
-            LOG.warning('Nova could not write down how the live migration of instance %s failed; '
-                        'the reconciler will do that.', self._instance_uuid)
+            LOG.warning('Nova could not record that the live migration of instance %s failed; '
+                        'nova-conductor ends the migration later.', self._instance_uuid)
             self._tasks.leave(*self._uuids)
             return
         try:
             self._tasks.end(*self._uuids)
         except db_exc.DBError as e:
-            LOG.warning('The task of the live migration of instance %s could not be deleted: %s',
-                        self._instance_uuid, first_line(e))
+            LOG.warning('The record of the live migration of instance %s in the control database '
+                        'could not be deleted, and is deleted later: %s', self._instance_uuid,
+                        first_line(e))
             self._tasks.leave(*self._uuids)
 
     def fail(self, error: Exception) -> None:
@@ -91,8 +93,9 @@ class Registration:
         try:
             self._note_outage()
         except (db_exc.DBError, exception.KronosException) as error:
-            LOG.warning('It could not be recorded that an outage ended the live migration of '
-                        'instance %s: %s', self._instance_uuid, first_line(error))
+            LOG.warning('The live migration of instance %s was ended by an outage, which could not '
+                        'be recorded in the control database: %s', self._instance_uuid,
+                        first_line(error))
 
     def _go_on(self, step):
         if self._tasks is not None and not step(self._tasks):

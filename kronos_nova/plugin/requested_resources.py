@@ -42,7 +42,7 @@ class Counter:
         try:
             return self._count(asking)
         except UNREADABLE as error:
-            LOG.debug('The resources that instance %s asks for cannot be determined: %s',
+            LOG.debug('The resources that instance %s requests cannot be computed: %s',
                       asking.row.uuid, error)
             return None
 

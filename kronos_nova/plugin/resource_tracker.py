@@ -187,8 +187,9 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         try:
             claim_usage.check_cells(self.compute_nodes[claim.node], claim.amount)
         except Exception as error:  # Nova's objects have no error of their own for a wrong content
-            LOG.warning('Instance %s: the NUMA topology of its claim on node %s cannot be counted '
-                        '(%s). The claim holds vCPUs, memory and disk, and no cells.',
+            LOG.warning('Instance %s: the NUMA topology of its claim on node %s does not fit the '
+                        'node (%s). The claim counts for vCPUs, memory and disk, but not for NUMA '
+                        'cells.',
                         claim.instance_uuid, claim.node, boundary.shown(error))
             return dataclasses.replace(
                 claim, amount=dataclasses.replace(claim.amount, numa_topology=None))
@@ -209,9 +210,9 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
                if migration.instance_uuid == claim.instance_uuid):
             return True
         if self._is_expired(claim):
-            LOG.warning('Releasing the claim of instance %s on node %s: made %s, and there is '
-                        'neither instance nor migration for it.', claim.instance_uuid, claim.node,
-                        claim.created_at.isoformat(timespec='seconds'))
+            LOG.warning('Released the claim of instance %s on node %s, which was made at %s (there '
+                        'is neither an instance nor a migration for it).', claim.instance_uuid,
+                        claim.node, claim.created_at.isoformat(timespec='seconds'))
             ledgers.ORPHANS.inc()
             return False
         return self._is_awaited(context, claim)
@@ -296,8 +297,8 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
         try:
             return self._restore_node(context, resources)
         except Exception as error:
-            LOG.exception('Node %s: the usage could not be taken from the claims (%s). Nova\'s own '
-                          'audit counts instances and migrations instead.',
+            LOG.exception('Node %s: the usage could not be computed from the claims (%s). Nova\'s '
+                          'own audit computes it from instances and migrations instead.',
                           resources['hypervisor_hostname'], boundary.shown(error))
             return False
 
@@ -324,14 +325,15 @@ class KronosResourceTracker(resource_tracker.ResourceTracker):
             return True
         here = self._instances_of(context, nodename)
         if not self._are_current(context, rows, here):
-            LOG.info('Node %s: the claims are not those of its instances. Nova\'s own audit counts '
-                     'instances and migrations.', nodename)
+            LOG.info('Node %s: the claims do not match its instances. Nova\'s own audit computes '
+                     'the usage from instances and migrations instead.', nodename)
             return False
         self._restore(context, nodename, rows, here)
         node = self.compute_nodes[nodename]
         if claim_usage.used(node) != self._recorded.get(nodename):
-            LOG.info('Node %s: the claims are not what it last reported. Nova\'s own audit counts '
-                     'instances and migrations.', nodename)
+            LOG.info('Node %s: the claims do not add up to the usage that the node last reported. '
+                     'Nova\'s own audit computes the usage from instances and migrations instead.',
+                     nodename)
             return False
         node.metrics = jsonutils.dumps(self._get_host_metrics(context, nodename))
         self._update(context, node, startup=True)

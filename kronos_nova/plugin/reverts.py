@@ -61,8 +61,8 @@ class RevertsAtomically:
             held = placement.client().consumer(migration.uuid).allocations
             moves.revert(placement.client(), parties, lambda: is_gone(context, instance))
         except exception.PlacementError:
-            LOG.exception('The allocations of migration %s could not be given back to its instance '
-                          'yet.', migration.uuid, instance=instance)
+            LOG.exception('The allocations of migration %s could not be returned to its instance; '
+                          'nova-conductor tries again later.', migration.uuid, instance=instance)
         return {uuid: {'resources': dict(amounts)} for uuid, amounts in held.items()} or False
 
 

@@ -40,8 +40,8 @@ LOG = logging.getLogger(__name__)
 _wrong = invalid_values.values(CONF)
 if _wrong:  # they are read with every request
     invalid_values.use_defaults(CONF, _wrong)
-    LOG.error('These options are invalid, and their defaults are used until they are corrected '
-              'and the service is started again: %s', invalid_values.described(_wrong))
+    LOG.error('Options of Kronos in nova.conf are invalid, and their defaults are used until they '
+              'are corrected and this service is restarted: %s', invalid_values.described(_wrong))
 
 EXPECTED = {
     **held_room.EXPECTED,
@@ -208,9 +208,9 @@ def _leaves_room(host_state, spec_obj):
     try:
         return VIEW.held.leaves_room(host_state, spec_obj)
     except Exception:
-        LOG.exception('Host %s: room that is held there cannot be compared with the request; the '
-                      'host is not refused. "kronos-manage room list" has the room.',
-                      host_state.host)
+        LOG.exception('Host %s: KronosFilter could not check whether a new server leaves the room '
+                      'that is kept there; the host is accepted. "kronos-manage room list" shows '
+                      'kept room.', host_state.host)
         return True
 
 

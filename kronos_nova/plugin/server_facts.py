@@ -123,8 +123,8 @@ def _requested(uuid, requests):
     try:
         return devices.requested(requests)
     except (TypeError, boundary.OutOfBounds) as error:
-        LOG.warning('Instance %s: its PCI requests in Nova\'s records cannot be read and '
-                    'count as none: %r', uuid, error)
+        LOG.warning('Instance %s: Nova\'s record of its PCI requests cannot be read; Kronos treats '
+                    'the instance as one without PCI devices: %r', uuid, error)
         return devices.NOTHING
 
 
@@ -145,8 +145,8 @@ def _topology(uuid, text):
     try:
         return numa.topology(_parsed(uuid, text, 'NUMA topology'))
     except (TypeError, ValueError, boundary.OutOfBounds) as error:
-        LOG.warning('Instance %s: its NUMA topology in Nova\'s records cannot be read and '
-                    'counts as none: %r', uuid, error)
+        LOG.warning('Instance %s: Nova\'s record of its NUMA topology cannot be read; Kronos '
+                    'treats the instance as one without a NUMA topology: %r', uuid, error)
         return numa.NO_TOPOLOGY
 
 
@@ -154,8 +154,8 @@ def _parsed(uuid, text, what):
     try:
         return json.loads(text or 'null')
     except ValueError as error:
-        LOG.warning('Instance %s: its %s in Nova\'s records cannot be read and count as none: %r',
-                    uuid, what, error)
+        LOG.warning('Instance %s: Nova\'s record of its %s cannot be read; Kronos treats the '
+                    'instance as one without: %r', uuid, what, error)
         return None
 
 

@@ -26,7 +26,8 @@ class _WithoutEventlet:
     @staticmethod
     def find_spec(name, path=None, target=None):
         if name.partition('.')[0] == 'eventlet':
-            raise ModuleNotFoundError('the commands of Kronos run in threads', name=name)
+            raise ModuleNotFoundError('eventlet is not available in the commands of Kronos, which '
+                                      'use native threads', name=name)
 
 
 def hide_eventlet():

@@ -48,7 +48,8 @@ class Buffer(pydantic.BaseModel):
             return value
         found = PERCENT.fullmatch(value) if isinstance(value, str) else None
         if found is None or not 1 <= int(found[1]) <= 100:
-            raise ValueError('give a number of servers, 1 or more, or a part such as "10%"')
+            raise ValueError('must be a number of servers, 1 or more, or a percentage such as '
+                             '"10%"')
         return value
 
     @property

@@ -47,17 +47,19 @@ class _Loader(yaml.SafeLoader):
             return super().construct_object(node, deep)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             # PyYAML's constructors raise these errors for a value that does not match its tag.
-            raise yaml.YAMLError(f'line {node.start_mark.line + 1}: this is no value of '
-                                 f'{node.tag}') from error
+            raise yaml.YAMLError(f'line {node.start_mark.line + 1}: the value does not fit its '
+                                 f'tag {node.tag}') from error
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key_node, _value in node.value:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str):
-                raise yaml.YAMLError(f'line {key_node.start_mark.line + 1}: {key!r} is not a name')
+                raise yaml.YAMLError(f'line {key_node.start_mark.line + 1}: the key {key!r} is not '
+                                     'text')
             if key in seen:
-                raise yaml.YAMLError(f'line {key_node.start_mark.line + 1}: "{key}" is given twice')
+                raise yaml.YAMLError(f'line {key_node.start_mark.line + 1}: the key "{key}" is '
+                                     'given twice')
             seen.add(key)
         return super().construct_mapping(node, deep)
 

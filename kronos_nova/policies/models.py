@@ -78,11 +78,12 @@ class Forecast(pydantic.BaseModel):
     @pydantic.model_validator(mode='after')
     def _check_queries(self) -> Self:
         if self.vm_query and self.host_query:
-            raise ValueError('vm_query and host_query are not given together: hosts follow from '
-                             'what is on them')
+            raise ValueError('vm_query and host_query must not be given together, because the '
+                             'loads of hosts follow from those of their instances: remove one of '
+                             'the two')
         if self.has_own_query and self.quantile != 0.5:
-            raise ValueError('quantile is of no use with a query of your own: write the spread '
-                             'into the query')
+            raise ValueError('quantile has no effect with vm_query or host_query: remove it, and '
+                             'compute the quantile in the query')
         return self
 
     @property
@@ -192,25 +193,27 @@ class Policy(pydantic.BaseModel):
     @pydantic.model_validator(mode='after')
     def _check_profile(self) -> Self:
         if self.vm_profile_query is None and self.vm_profile_fallback == 'skip':
-            raise ValueError('without vm_profile_query and with vm_profile_fallback "skip" no '
-                             'instance could ever move: give one of the two')
+            raise ValueError('without vm_profile_query, and with vm_profile_fallback "skip", no '
+                             'instance could ever be moved: give vm_profile_query, or another '
+                             'vm_profile_fallback')
         return self
 
     @pydantic.model_validator(mode='after')
     def _check_unit(self) -> Self:
         unit, sized = self.vm_profile_unit, self.host_capacity_query is not None
         if sized and unit not in (None, ABSOLUTE):
-            raise ValueError(f'vm_profile_unit is {unit}, but with host_capacity_query the profile '
-                             'is absolute: remove one of the two')
+            raise ValueError(f'vm_profile_unit is {unit}, but host_capacity_query needs a profile '
+                             'in absolute units: remove one of the two')
         if sized and self.vm_profile_resource:
-            raise ValueError('host_capacity_query and vm_profile_resource both say how big hosts '
-                             'are: remove one of the two')
+            raise ValueError('host_capacity_query and vm_profile_resource both give the capacity '
+                             'of hosts: remove one of the two')
         if unit == ABSOLUTE and not (sized or self.vm_profile_resource):
             raise ValueError('vm_profile_unit absolute needs host_capacity_query or '
-                             'vm_profile_resource: one of them says how big hosts are')
+                             'vm_profile_resource, which give the capacity of hosts: add one of '
+                             'the two')
         if unit == SCORE and self.vm_profile_resource:
-            raise ValueError('vm_profile_resource is of no use with vm_profile_unit score, which '
-                             'does not depend on the size of hosts: remove one of the two')
+            raise ValueError('vm_profile_resource has no effect with vm_profile_unit score, which '
+                             'does not depend on the capacity of hosts: remove one of the two')
         return self
 
     @property
@@ -223,8 +226,8 @@ class Policy(pydantic.BaseModel):
     @pydantic.model_validator(mode='after')
     def _check_forecast(self) -> Self:
         if self.forecast and self.forecast.vm_query and self.vm_profile_query is None:
-            raise ValueError('forecast.vm_query needs vm_profile_query: its answer is compared '
-                             'with that')
+            raise ValueError('forecast.vm_query needs vm_profile_query, with which its answer is '
+                             'compared: add vm_profile_query')
         return self
 
     @property
@@ -238,17 +241,18 @@ class Policy(pydantic.BaseModel):
     def _check_marks(self) -> Self:
         if self.mode == 'relieve':
             if self.high is None:
-                raise ValueError('high is needed in relieve mode: it is the load above which '
-                                 'hosts are relieved')
+                raise ValueError('mode relieve needs high, the load above which hosts are '
+                                 'relieved: add it')
         elif 'threshold' not in self.model_fields_set:
-            raise ValueError('threshold is needed in spread and pack mode')
+            raise ValueError('modes spread and pack need threshold: add it')
         if self.mode == 'pack' and self.high is not None:
-            raise ValueError('high is of no use in pack mode: capacity_threshold says how full a '
-                             'host may get')
+            raise ValueError('high has no effect in mode pack, where capacity_threshold limits how '
+                             'full a host may get: remove it')
         if (self.high is None) != (self.target is None):
-            raise ValueError('high and target are given together or not at all')
+            raise ValueError('high and target must be given together: add or remove one of the '
+                             'two')
         if self.high is None and self.vm_high is not None:
-            raise ValueError('vm_high is given only together with high and target')
+            raise ValueError('vm_high needs high and target: add both, or remove vm_high')
         if self.high is not None and self.target is not None and self.target >= self.high:
             raise ValueError(f'target must be below high, but {self.target:g} is not below '
                              f'{self.high:g}')
@@ -257,7 +261,7 @@ class Policy(pydantic.BaseModel):
     @pydantic.model_validator(mode='after')
     def _check_imbalance(self) -> Self:
         if self.mode != 'spread' and self.imbalance_over != 1.0:
-            raise ValueError('imbalance_over is given only in spread mode: remove it')
+            raise ValueError('imbalance_over has no effect in other modes than spread: remove it')
         return self
 
     def left_out(self, hosts: int) -> int:
@@ -271,10 +275,11 @@ class Policy(pydantic.BaseModel):
     @pydantic.model_validator(mode='after')
     def _check_capacity(self) -> Self:
         if self.mode == 'pack' and self.capacity_query is None:
-            raise ValueError('capacity_query is needed in pack mode: it says how full a host is')
+            raise ValueError('mode pack needs capacity_query, which measures how full a host is: '
+                             'add it')
         if (self.capacity_query is None) != (self.capacity_threshold is None):
-            raise ValueError('capacity_query and capacity_threshold are given together or not at '
-                             'all')
+            raise ValueError('capacity_query and capacity_threshold must be given together: add or '
+                             'remove one of the two')
         return self
 
 

@@ -95,12 +95,12 @@ class ServerSelector(_Strict):
     @pydantic.model_validator(mode='after')
     def _check(self) -> Self:
         if not self.model_dump(exclude_none=True):
-            raise ValueError('selects nothing: give one key at least')
+            raise ValueError('selects no servers: give at least one key')
         for key in self.metadata or ():
             if not key.startswith(OWN_METADATA):
                 raise ValueError(f'metadata: {boundary.shown(key, 63)} does not begin with '
-                                 f'{OWN_METADATA}, and no other keys are read: use such a key, or '
-                                 'a tag')
+                                 f'{OWN_METADATA}, and other metadata is not read: use a key that '
+                                 'does, or a tag')
         return self
 
     @property
@@ -129,7 +129,7 @@ class Places(_Strict):
     @pydantic.model_validator(mode='after')
     def _check(self) -> Self:
         if not self.model_dump(exclude_none=True):
-            raise ValueError('names no host: give one key at least')
+            raise ValueError('names no hosts: give at least one key')
         return self
 
 
@@ -193,10 +193,10 @@ class OperatorRule(_Strict):
     def _check(self) -> Self:
         given = [name for name in RELATIONS if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError(f'has {len(given)} relations{_listed(given)}: give one of '
-                             f'{", ".join(RELATIONS)}; for several, write several rules')
+            raise ValueError(f'has {len(given)} relations{_listed(given)}: give exactly one of '
+                             f'{", ".join(RELATIONS)}; for several relations, write several rules')
         if self.cost is not None and self.relation not in (SHOULD, SHOULD_NOT):
-            raise ValueError(f'cost is given only with {SHOULD} or {SHOULD_NOT}: remove it')
+            raise ValueError(f'cost has an effect only with {SHOULD} or {SHOULD_NOT}: remove it')
         try:
             windows.parse(self.move_only or ())
         except exception.ConfigurationError as error:

@@ -199,7 +199,7 @@ def parse(lines: Iterable[str]) -> Windows:
 def _window(line: str) -> Window:
     parts = [part.strip() for part in line.split(';')]
     if len(parts) not in (3, 4) or not all(parts):
-        raise ValueError(f'is not {FORM}')
+        raise ValueError(f'does not have the form {FORM}')
     aggregate, cron, minutes, *zone = parts
     if not re.fullmatch('[0-9]{1,6}', minutes) or not 0 < int(minutes) <= LONGEST_MINUTES:
         raise ValueError(f'{minutes} is not a number of minutes from 1 to {LONGEST_MINUTES}')
@@ -217,7 +217,7 @@ def _check_cron(cron: str) -> None:
     try:
         croniter.croniter(cron, _BEFORE, max_years_between_matches=_YEARS).get_next()
     except croniter.CroniterBadDateError as error:
-        raise ValueError(f'{cron} never comes: no year has such a day') from error
+        raise ValueError(f'{cron} never occurs: no year has such a day') from error
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f'{cron} is not a cron expression of five fields') from error
 

@@ -119,8 +119,8 @@ def write(taken: Taken, folder: pathlib.Path):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise exception.SnapshotError(
-                path=folder, problems='is not empty; name a new folder, a snapshot is never '
-                                      'overwritten')
+                path=folder, problems='the folder is not empty. Name a new folder, because a '
+                                      'snapshot is never overwritten')
         for name, content in _files(taken):
             path = folder / name
             for parent in reversed(path.relative_to(folder).parents[:-1]):

@@ -127,7 +127,7 @@ class Failover:
         if name not in self._host:
             raise exception.HostNotFound(
                 what=f'Host {name}', problem='Nova has no host of that name with QEMU/KVM',
-                remedy='"openstack hypervisor list" has the names of hosts.')
+                remedy='"openstack hypervisor list" shows the names of hosts.')
         return self._host[name]
 
     def is_local(self, uuid: str) -> bool:

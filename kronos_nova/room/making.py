@@ -107,7 +107,7 @@ def within(snapshot: Snapshot, aggregate: str) -> Snapshot:
     except KeyError as error:
         raise exception.NotInScope(
             what=f'Aggregate {aggregate}', problem='there is no aggregate of that name',
-            remedy='"openstack aggregate list" has the names.') from error
+            remedy='"openstack aggregate list" shows the names.') from error
     return dataclasses.replace(snapshot, hosts=tuple(
         host for host in snapshot.hosts if host.name in names))
 

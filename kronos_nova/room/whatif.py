@@ -103,13 +103,13 @@ def _refuse_many(texts: Iterable[str], pattern: re.Pattern[str], what: str) -> N
     if count > MOST_NEW:
         raise exception.RequestRefused(
             what=f'{count} new {what}', problem=f'one request may add {MOST_NEW} at most',
-            remedy='Ask for fewer.')
+            remedy=f'Ask for fewer {what}.')
 
 
 def _parsed(pattern: re.Pattern[str], text: str, what: str, form: str) -> re.Match[str]:
     found = pattern.fullmatch(text)
     if not found:
-        raise exception.RequestRefused(what=f'{what} {text}', problem='it cannot be read',
+        raise exception.RequestRefused(what=f'{what} {text}', problem='has the wrong form',
                                        remedy=f'Write it as {form}.')
     return found
 
@@ -120,9 +120,9 @@ def _with_ratio(snapshot: Snapshot, text: str) -> Snapshot:
     if not any(name in host.inventory for host in snapshot.hosts):
         raise exception.RequestRefused(
             what=f'ratio {text}', problem=f'no host has the resource class {name}',
-            remedy='"openstack resource class list" has the names.')
+            remedy='"openstack resource class list" shows the names.')
     if not ratio:
-        raise exception.RequestRefused(what=f'ratio {text}', problem='it must be more than 0',
+        raise exception.RequestRefused(what=f'ratio {text}', problem='must be more than 0',
                                        remedy='Write it as CLASS=RATIO, such as VCPU=8.')
     return dataclasses.replace(snapshot, hosts=tuple(dataclasses.replace(host, inventory={
         key: dataclasses.replace(each, allocation_ratio=ratio) if key == name else each
@@ -153,8 +153,8 @@ def _named(snapshot: Snapshot, name: str) -> Host:
     for host in snapshot.hosts:
         if host.name == name:
             return host
-    raise exception.HostNotFound(what=f'Host {name}', problem='there is none of that name',
-                                 remedy='"openstack hypervisor list" has the names of hosts.')
+    raise exception.HostNotFound(what=f'Host {name}', problem='there is no host of that name',
+                                 remedy='"openstack hypervisor list" shows the names of hosts.')
 
 
 def hosts_of(snapshot: Snapshot, names: Iterable[str]) -> list[str]:

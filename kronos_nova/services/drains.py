@@ -50,7 +50,7 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
         snapshot = context.read_cloud()
         hosts += orders.hosts_of_domain(snapshot, request.domain)
     if not hosts:
-        raise exception.RequestRefused(what='hosts', problem='names no host',
+        raise exception.RequestRefused(what='the request', problem='names no host',
                                        remedy='Name hosts, or a failure domain.')
     snapshot, checked = checker.check([wish.to_drain(host) for host in dict.fromkeys(hosts)],
                                       snapshot)
@@ -91,7 +91,7 @@ def occupied(context: Context, request: OneHost) -> contract.Occupancy:
     if service is None:
         raise exception.HostNotFound(
             what=f'Host {request.host}', problem='Nova has no nova-compute of that name',
-            remedy='"openstack compute service list" has the names.')
+            remedy='"openstack compute service list" shows the names.')
     servers = api.servers_on(request.host)
     drain = db_drains.Drains(context.database).latest(request.host)
     state = _occupancy(service, servers, drain)

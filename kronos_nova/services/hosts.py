@@ -33,8 +33,9 @@ def show(context: Context, request: OneHost) -> contract.Host:
     scored = scores.Scores(context.database).of_hosts([request.host]).get(request.host, [])
     if not loads and not scored:
         raise exception.HostNotFound(
-            what=f'Host {request.host}', problem='it was in no aggregate in scope at the last '
-            'evaluations', remedy='"openstack compute service list" has the names that Nova knows.')
+            what=f'Host {request.host}', problem='was in no aggregate in scope at the last '
+            'evaluations',
+            remedy='"openstack compute service list" shows the names that Nova knows.')
     return _view(request.host, loads, scored)
 
 

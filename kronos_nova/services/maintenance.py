@@ -53,8 +53,8 @@ def done(context: Context, request: OneHost) -> contract.Maintenance:
     found, host = maintenances.open(), request.host
     if is_run(context, found) and found.options.hook and found.hosts.get(host) == m.HOOK:
         raise exception.HostInService(
-            what=f'Host {host}', problem='its hook runs',
-            remedy='Wait for it: once the hook ends with 0, the host counts as serviced.')
+            what=f'Host {host}', problem='is being serviced by a hook that still runs',
+            remedy='Wait for the hook: once it ends with 0, the host counts as serviced.')
     if not maintenances.set_host(found.uuid, host, m.RETURNING, (m.HOOK, m.FAILED)):
         raise exception.HostInService(
             what=f'Host {host}',

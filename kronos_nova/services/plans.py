@@ -52,8 +52,9 @@ def approve(context: Context, request: contract.ApprovePlan) -> contract.Approve
         plan.aggregate, levels.defaults(context.conf), plan.purpose, is_approved=True)
     if plan.state in plans.APPROVABLE and refused:
         raise exception.RequestRefused(
-            what=f'Plan {plan.uuid}', problem=f'{refused}, which permits no plan',
-            remedy='"automation set approve" or "automation set auto" permits it.')
+            what=f'Plan {plan.uuid}', problem=f'cannot be approved: {refused}, which permits no '
+                                              'plan',
+            remedy='"automation set approve" or "automation set auto" permits plans.')
     return approving.approve(journal, plan, context.who, context.utcnow(), skip=request.skip,
                              only=request.only)
 

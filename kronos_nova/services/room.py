@@ -385,8 +385,8 @@ def _refuse_lowering(context: Context, moves: Sequence[contract.RoomMove],
         memory_mb=each.memory_mb) for each in moves], ''))
     for why in lowering.values():
         raise exception.RequestRefused(
-            what='room', problem=f'after the moves that make it {why}',
-            remedy='"--force" makes it all the same.')
+            what='the request for room', problem=f'after the moves that make the room, {why}',
+            remedy='"--force" makes the room nevertheless.')
 
 
 def _aggregate(name: str | None, in_scope: Sequence[str]) -> str:
@@ -399,12 +399,12 @@ def _aggregate(name: str | None, in_scope: Sequence[str]) -> str:
         return in_scope[0]
     if name is None:
         raise exception.RequestRefused(
-            what='aggregate', problem='names none, and several are in scope',
+            what='the request for room', problem='names no aggregate, and several are in scope',
             remedy=f'Name one of {", ".join(in_scope)}.')
     if name not in in_scope:
         raise exception.NotInScope(
-            what=f'Aggregate {name}', problem='Kronos does not look after it',
-            remedy='Name it in [kronos] aggregates.')
+            what=f'Aggregate {name}', problem='is not in scope',
+            remedy='Add it to [kronos] aggregates.')
     return name
 
 
@@ -432,7 +432,7 @@ def approve(context: Context, request: contract.OneRoom) -> contract.Hold:
     found = store.get(request.room)
     if found.state != hold.PROPOSED or not store.enter(found, hold.REQUESTED, problem=''):
         raise exception.HoldNotWaiting(hold=request.room, state=store.get(request.room).state,
-                                       problem='only proposed room can be approved')
+                                       problem='only a proposed room can be approved')
     cycles.Cycles(context.database).expedite(found.aggregate)
     return _view(store.get(request.room))
 
@@ -448,7 +448,7 @@ def release(context: Context, request: contract.OneRoom) -> contract.Hold:
         found = store.get(request.room)
         if found.state not in hold.OPEN:
             raise exception.HoldNotWaiting(hold=request.room, state=found.state,
-                                           problem='its room is no longer kept')
+                                           problem='the room is no longer kept')
         if store.enter(found, hold.RELEASED, finished_at=context.utcnow()):
             break
     _give_back(context, store.get(request.room))

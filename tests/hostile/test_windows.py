@@ -31,7 +31,7 @@ class MistypedWindowTest(testtools.TestCase):
     def test_one_that_can_never_open_is_said_to_be_so(self):
         error = self.assertRaises(exception.ConfigurationError, windows.parse,
                                   ['gpu; 0 0 30 2 *; 60'])
-        self.assertIn('never comes', str(error))
+        self.assertIn('never occurs', str(error))
 
     def test_a_leap_day_comes(self):
         found = windows.parse(['gpu; 0 0 29 2 *; 60'])

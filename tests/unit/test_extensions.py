@@ -24,8 +24,8 @@ class BrokenTest(testtools.TestCase):
             error = self.assertRaises(exception.ConfigurationError, ask)
         self.assertEqual(
             f'entry point "mine = no_such_module:Thing" of {namespace}: cannot be imported: '
-            "ModuleNotFoundError: No module named 'no_such_module'. Repair the package that it "
-            'comes from, or remove it', str(error))
+            "ModuleNotFoundError: No module named 'no_such_module'. Repair or remove the "
+            'package that installed it', str(error))
 
     def test_one_planner_that_cannot_be_imported_is_one_error(self):
         self.assert_refused(planners.NAMESPACE, lambda: planners.load('spread'))

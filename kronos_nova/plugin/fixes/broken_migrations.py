@@ -206,7 +206,8 @@ class SettlesBrokenMigrations:
                 migrate_data, attempt.source_bdms)
         except post_migration_retry.Unanswered as error:
             # Nova has recorded the instance at the destination and removed it from this host.
-            LOG.warning('The live migration is completed without %s, which is to start: %s',
+            LOG.warning('The live migration is completed, because the guest has arrived at %s; '
+                        'nova-compute there does not answer, and has to be started: %s',
                         attempt.dest, error, instance=attempt.instance)
             self._set_migration_status(attempt.migration, migration_status.COMPLETED)
             self._delete_allocation_after_move(attempt.context, attempt.instance,
@@ -223,10 +224,10 @@ class SettlesBrokenMigrations:
                     isinstance(error, nova_exception.AllocationDeleteFailed)
                     or outages.is_outage(error)):
                 raise
-            LOG.warning('The allocation of migration %s could not be deleted: %s. The guest has '
-                        'arrived. The reconciler of nova-conductor deletes the allocation, as does '
-                        '"kronos-manage allocations heal".', migration.uuid, first_line(error),
-                        instance=instance)
+            LOG.warning('The guest of live migration %s has arrived, but the allocation of the '
+                        'migration could not be deleted: %s. nova-conductor deletes it later; '
+                        '"kronos-manage allocations heal" deletes it at once.', migration.uuid,
+                        first_line(error), instance=instance)
 
     def _has_left(self):
         return self._attempt is not None and self._attempt.has_left
@@ -282,8 +283,9 @@ class SettlesBrokenMigrations:
         try:
             tries(self._follow_guest if attempt.is_prepared else self._roll_back, attempt)
         except Exception:  # after any error, Nova's own verdict holds
-            LOG.exception('The state of the guest cannot be determined; Nova\'s own verdict on the '
-                          'live migration holds.', instance=attempt.instance)
+            LOG.exception('The broken live migration could not be settled by the state of the '
+                          'guest; Nova\'s own handling of the failure applies.',
+                          instance=attempt.instance)
             attempt.status = attempt.status or migration_status.ERROR
 
     def _follow_guest(self, attempt):
@@ -300,7 +302,8 @@ class SettlesBrokenMigrations:
         try:
             self.driver.live_migration_abort(attempt.instance)
         except Exception as error:  # each driver has errors of its own
-            LOG.debug('There is no copy to be aborted: %s', error, instance=attempt.instance)
+            LOG.debug('The copying of the guest could not be aborted, probably because it has '
+                      'ended: %s', error, instance=attempt.instance)
 
     def _has_pages_here(self, attempt):
         """Wait for the memory pages of a guest that runs at the destination already (post-copy).
@@ -320,8 +323,8 @@ class SettlesBrokenMigrations:
     def _take_leave(self, attempt, here):
         """Complete the migration of a guest that runs at the destination, and power off the rest of
         the guest on this host."""
-        LOG.warning('The guest runs at %s: its live migration is completed.', attempt.dest,
-                    instance=attempt.instance)
+        LOG.warning('The guest runs at destination %s after the live migration broke off, so that '
+                    'the live migration is completed.', attempt.dest, instance=attempt.instance)
         if here == power_state.PAUSED:
             self.driver.power_off(attempt.instance)
         self._complete(attempt, attempt.migrate_data)
@@ -331,7 +334,8 @@ class SettlesBrokenMigrations:
         try:
             here = self._get_power_state(attempt.instance)
         except Exception as error:  # after any error, the guest is not known to be dead
-            LOG.debug('The state of the guest cannot be read: %s', error, instance=attempt.instance)
+            LOG.debug('The state of the guest on the source host cannot be read: %s', error,
+                      instance=attempt.instance)
             return False
         if here not in DEAD:
             return False
@@ -352,12 +356,14 @@ class SettlesBrokenMigrations:
     def _resume(self, instance):
         """Resume a guest, which Nova pauses to complete its live migration by force. Returns its
         power state."""
-        LOG.info('The guest is paused and resumed.', instance=instance)
+        LOG.info('The guest was left paused when its live migration broke off; resuming the '
+                 'guest.', instance=instance)
         try:
             self.driver.unpause(instance)
             return self._get_power_state(instance)
         except Exception:  # after any error, Nova's own verdict holds
-            LOG.exception('The guest stays paused.', instance=instance)
+            LOG.exception('The guest could not be resumed after its live migration broke off, and '
+                          'stays paused. Unpause the server.', instance=instance)
             return power_state.PAUSED
 
     def _state_here(self, attempt):
@@ -397,8 +403,8 @@ def _ask_patiently(seconds, attempt, ask, *args, still=lambda state: False):
     try:
         return tries(ask, *args)
     except Exception as error:  # each driver has errors of its own
-        LOG.error('No hypervisor reports the state of the guest: %s', error,
-                  instance=attempt.instance)
+        LOG.error('The state of a guest whose live migration broke off could not be read from the '
+                  'hypervisor: %s', error, instance=attempt.instance)
         return None
 
 
@@ -415,5 +421,5 @@ def _tell(attempt):
         compute_utils.add_instance_fault_from_exc(
             attempt.context, attempt.instance, fault, sys.exc_info())
     except Exception as e:  # after any error, the migration has to be ended
-        LOG.warning('The cause of the failure could not be recorded: %s', e,
-                    instance=attempt.instance)
+        LOG.warning('The failure of the live migration could not be recorded as a fault of the '
+                    'server: %s', e, instance=attempt.instance)

@@ -50,5 +50,6 @@ class RevertingMigrationTask(migrate.MigrationTask):
                 lambda: reverts.is_gone(self.context, self.instance),
                 before={uuid: dict(each['resources']) for uuid, each in held.items()})
         except exception.PlacementError:
-            LOG.exception('The allocations of migration %s could not be given back to its instance '
-                          'yet.', self._migration.uuid, instance=self.instance)
+            LOG.exception('The allocations of migration %s could not be returned to its instance; '
+                          'nova-conductor tries again later.', self._migration.uuid,
+                          instance=self.instance)

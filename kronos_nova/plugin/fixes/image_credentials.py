@@ -47,5 +47,7 @@ def _as_nova(context):
             context.user_auth_plugin = service_auth.get_service_auth_plugin(
                 service_token.SERVICE_USER_GROUP)
         except exceptions.AuthPluginException as error:
-            LOG.warning('Images cannot be requested from Glance as [service_user]: %s', error)
+            LOG.warning('Images cannot be fetched from Glance with the credentials of '
+                        '[service_user]; moves that need an image fail. Correct that group: %s',
+                        error)
     return context

@@ -31,7 +31,7 @@ EXPECTED = {
 
 
 class Restarted(nova_exception.NovaException):
-    msg_fmt = 'nova-compute was restarted in the middle of it'
+    msg_fmt = 'nova-compute was restarted during the live migration'
 
 
 class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
@@ -65,9 +65,9 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
         try:
             self._checkpoints.write(instance.uuid, **facts)
         except OSError as error:
-            LOG.warning('The checkpoint of the live migration cannot be written. If nova-compute '
-                        'restarts now, the migration is not completed or rolled back: %s', error,
-                        instance=instance)
+            LOG.warning('The file that describes the live migration for a restart cannot be '
+                        'written. If nova-compute is restarted during the migration, Nova\'s own '
+                        'handling applies: %s', error, instance=instance)
 
     def _conclude(self, attempt):
         super()._conclude(attempt)
@@ -83,14 +83,14 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
             super()._reset_live_migration(context, instance)
             return
         if _is_being_prepared(context, instance):
-            LOG.info('Its live migration is being prepared and is left to the conductor.',
-                     instance=instance)
+            LOG.info('The live migration of the instance is still being prepared by '
+                     'nova-conductor, which continues it.', instance=instance)
             return
         try:
             attempt = self._load(context, instance)
         except Exception:  # the service has to start after any error
-            LOG.exception('The records that are needed to end the live migration cannot be read.',
-                          instance=instance)
+            LOG.exception('The file that describes the interrupted live migration cannot be read; '
+                          'Nova\'s own handling of the interruption applies.', instance=instance)
             attempt = None
         self._end_others(context, instance, attempt)
         if attempt is None:
@@ -108,7 +108,9 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
                 'status': [*migration_status.NOT_COPIED,
                            *(migration_status.COPIED if attempt else ())]}):
             if attempt is None or migration.uuid != attempt.migration.uuid:
-                LOG.info('Live migration %s is not continued.', migration.uuid, instance=instance)
+                LOG.info('Live migration %s, which waited when nova-compute was stopped, is not '
+                         'continued and ends with the status error.', migration.uuid,
+                         instance=instance)
                 self._set_migration_status(migration, migration_status.ERROR)
 
     def _load(self, context, instance):
@@ -134,7 +136,8 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
         try:
             self._checkpoints.remove_all_but(instance_uuids)
         except OSError as error:
-            LOG.warning('Checkpoints of earlier live migrations could not be removed: %s', error)
+            LOG.warning('Files that describe earlier live migrations could not be removed: %s',
+                        error)
 
     def _end_interrupted(self):
         while self._interrupted:
@@ -142,12 +145,13 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
             try:
                 self._go_on(attempt)
             except Exception:  # the others have to be ended too
-                LOG.exception('The live migration could not be completed or rolled back.',
+                LOG.exception('The live migration that was in progress when nova-compute was '
+                              'stopped could neither be completed nor rolled back.',
                               instance=attempt.instance)
 
     def _go_on(self, attempt):
-        LOG.info('Ending live migration %s, which was in progress when nova-compute was '
-                 'stopped.', attempt.migration.uuid, instance=attempt.instance)
+        LOG.info('Completing or rolling back live migration %s, which was in progress when '
+                 'nova-compute was stopped.', attempt.migration.uuid, instance=attempt.instance)
         self._thread.attempt = attempt
         attempt.is_error, attempt.status = True, migration_status.ERROR
         try:

@@ -42,8 +42,8 @@ class PatientComputeAPI(compute_rpcapi.ComputeAPI):
             super().post_live_migration_at_destination(*asked)
             return
         except messaging.MessagingTimeout as error:
-            LOG.warning('%s did not answer the request to complete the live migration, which is '
-                        'repeated: %s', host, error, instance=instance)
+            LOG.warning('nova-compute on %s did not answer the request to complete the live '
+                        'migration; the request is repeated: %s', host, error, instance=instance)
         if _is_done(ctxt, instance, host):
             return
         try:
@@ -53,7 +53,7 @@ class PatientComputeAPI(compute_rpcapi.ComputeAPI):
             if _is_done(ctxt, instance, host):
                 return
             if isinstance(error, messaging.MessagingTimeout):
-                raise Unanswered(f'{host} does not answer: {error}') from error
+                raise Unanswered(f'nova-compute on {host} does not answer: {error}') from error
             raise
 
 

@@ -55,7 +55,7 @@ class RetriesStatus:
 
 
 def _tell(state):
-    LOG.warning('The status of a migration could not be saved, which is tried again: %s',
+    LOG.warning('The new status of a migration could not be saved; nova-compute tries again: %s',
                 state.outcome.exception())
 
 

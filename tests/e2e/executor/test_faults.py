@@ -101,7 +101,8 @@ class FaultsTest(base.ExecutorTestCase):
         self.assertEqual(moves.FAILED, move.state)
         self.assertIn(liar, self.cooldowns.quarantined(clock.utcnow()))
         self.assertTrue(any(
-            detail.startswith('MigrationFailed') and 'completed, but it is on compute1' in detail
+            detail.startswith('MigrationFailed')
+            and 'completed, but the instance is on compute1' in detail
             for *_when, detail in self.journal.events(move.uuid)))
 
     def test_a_move_and_a_plan_are_aborted(self):

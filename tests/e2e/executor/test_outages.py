@@ -66,6 +66,6 @@ class OutagesTest(base.ExecutorTestCase):
             with daemon.process.log.open(errors='replace') as log:
                 log.seek(seen[daemon.name])
                 text = log.read()
-            self.assertEqual(1, text.count('Kronos waits for a database that does not answer'))
-            self.assertEqual(1, text.count('The database answers Kronos again'))
+            self.assertEqual(1, text.count('Kronos waits, because a database does not answer'))
+            self.assertEqual(1, text.count('Kronos continues, because the database answers again'))
             self.assertNotIn('DB exceeded retry limit', text)

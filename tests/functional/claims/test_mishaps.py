@@ -31,7 +31,7 @@ class MishapTestCase(base.ClaimsTestCase):
         self.audit()
         self.assertClaimsAreUsage()
         self.assertEqual(0, self.unsaved())
-        self.assertEqual(1, self.stdlog.logger.output.count('are kept again'))
+        self.assertEqual(1, self.stdlog.logger.output.count('can be saved again'))
         self.assertSurvivesRestart()
 
 

@@ -128,7 +128,7 @@ class TwoPhaseTest(TwoPhaseTestCase):
         tracker.ledger.clock = lambda: later
         self.audit('host2')
         self.assertEqual(((0, 0, 0), []), (self.usage('host2'), self.rows('host2')))
-        self.assertIn(f'Releasing the claim of instance {self.server["id"]}',
+        self.assertIn(f'Released the claim of instance {self.server["id"]}',
                       self.stdlog.logger.output)
 
     def test_an_operator_who_removes_the_row_releases_it(self):

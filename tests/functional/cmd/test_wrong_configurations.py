@@ -17,8 +17,8 @@ TRACES = 'Traceback', 'EventletDeprecationWarning', 'Background on this error'
 WRONG = {
     'broker password': (
         'guest:guest@', 'guest:gues@', 'broker',
-        r'^\[DEFAULT\] transport_url: 127.0.0.1:\d+: .*ACCESS_REFUSED.* Compare it with the other '
-        r"services'\.$"),
+        r'^\[DEFAULT\] transport_url: 127.0.0.1:\d+: .*ACCESS_REFUSED.* Compare the option with '
+        r'that of the other services of Nova\.$'),
     'broker that is not there': (
         r'@127.0.0.1', '@127.0.0.2', 'broker',
         r'^\[DEFAULT\] transport_url: 127.0.0.2:\d+: .*[Cc]onnection refused.*\. Compare'),
@@ -36,7 +36,8 @@ WRONG = {
         r"^\[kronos\] automation: Valid values are \[off, .*\], but found 'sometimes'$"),
     'aggregate': (
         'aggregates = gpu', 'aggregates = gpus', 'scope',
-        r'^\[kronos\] aggregates, gpus: there is no such aggregate\. .*openstack aggregate list'),
+        r'^\[kronos\] aggregates, gpus: there is no aggregate of that name\. .*'
+        'openstack aggregate list'),
     'path of the policies': (
         'policies.yaml', 'policy.yaml', 'policies', r'policy\.yaml: .*No such file'),
     'address of Prometheus': (

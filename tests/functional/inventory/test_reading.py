@@ -336,8 +336,7 @@ class ProviderCacheTest(test_two_ways.QemuTestCase):
         log = self.useFixture(fixtures.FakeLogger())
         found = self.inventory.read()
         self.assertEqual(['host1'], [host.name for host in found.hosts])
-        self.assertIn(f'1 hosts are left out: placement knows no resource provider {gone}',
-                      log.output)
+        self.assertIn(f'placement has no resource provider for the hypervisor {gone}', log.output)
 
     def test_a_deleted_allocation_hides_room_until_all_is_read_and_never_makes_any(self):
         self.inventory._providers = providers.ProviderCache(read_all_every=2)

@@ -46,7 +46,7 @@ class PolicyFileTest(testtools.TestCase):
                          str(self.load().rules['kronos:plans:approve']))
 
     def test_a_file_that_is_named_and_missing_is_refused(self):
-        self.assertRefused('is not there', 'Correct the path')
+        self.assertRefused('the file does not exist', 'Correct the path')
 
     def test_an_empty_file_is_refused(self):
         self.path.write_text('')
@@ -56,7 +56,7 @@ class PolicyFileTest(testtools.TestCase):
         whole = '"kronos:plans:approve": "role:admin"\n"kronos:plans:reject": "rule:kronos_admin"\n'
         for end in (len(whole), 0):
             self.path.write_text(f'{whole[:end]}"kronos:plans:list":')
-            self.assertRefused('has no rule for "kronos:plans:list"')
+            self.assertRefused('the rule "kronos:plans:list" is empty')
         for end in (len(whole) - 2, len(whole) - 9, 20, 4):
             self.path.write_text(whole[:end])
             self.assertRefused()
@@ -67,7 +67,7 @@ class PolicyFileTest(testtools.TestCase):
 
     def test_a_reference_to_no_rule_is_refused(self):
         self.path.write_text('"kronos:plans:approve": "rule:kronos_admn"\n')
-        self.assertRefused('refer to no rule', 'kronos:plans:approve')
+        self.assertRefused('refer to a rule that does not exist', 'kronos:plans:approve')
 
     def test_references_in_a_circle_are_refused(self):
         self.path.write_text('"kronos_admin": "rule:kronos_operator"\n')

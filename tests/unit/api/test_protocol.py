@@ -100,7 +100,7 @@ class TextTest(base.ApiTestCase):
                              ('GET', '/v1/servers/\U0001f525/explanation'),
                              ('POST', '/v1/hosts/\U0001f525/release')):
             error = self.refuse(path, 400, method=method, token=base.OPERATOR)
-            self.assertIn('no name in Nova has', error['detail'])
+            self.assertIn('no name in Nova may have', error['detail'])
         self.refuse('/v1/resume', 400, method='POST', token=base.OPERATOR,
                     json={'aggregate': '\U0001f525'})
 

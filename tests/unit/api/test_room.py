@@ -213,7 +213,7 @@ class WhatIfTest(LoadTestCase):
     def test_nothing_is_said_of_room_while_the_rules_of_operators_are_not_known(self):
         self.conf.set_override('policies_file', str(self.folder / 'none.yaml'), 'kronos')
         for path in ('/v1/capacity', '/v1/failover', '/v1/what-if'):
-            self.assertIn('the rules of operators are not known', self.refuse(path, 400)['detail'])
+            self.assertIn('its rules are therefore not known', self.refuse(path, 400)['detail'])
 
 
 class LossRuleTest(RoomTestCase):

@@ -147,7 +147,7 @@ class CheckTest(HostTestCase):
         self.assertNotIn('b: ', said)
         said = self.manage('host', 'drain', '--domain', 'room=x, rack=r1', '--check')
         self.assertNotIn('c: ', said)
-        self.assertIn('domain rack=r9: has no host. Write it as LEVEL=NAME', self.manage(
+        self.assertIn('domain rack=r9: has no host. Write a domain as LEVEL=NAME', self.manage(
             'host', 'drain', '--domain', 'rack=r9', '--check', expected=1))
         self.assertIn('names no host', self.manage('host', 'drain', '--check', expected=1))
 
@@ -158,9 +158,9 @@ class CheckTest(HostTestCase):
         for words in (('host', 'drain', 'a', '--check'), ('host', 'drain', 'a'),
                       ('host', 'drain', 'a', '--force'), ('maintenance', 'run', 'a', 'b')):
             said = self.manage(*words, expected=1)
-            self.assertIn('the rules of operators are not known', said)
+            self.assertIn('its rules are therefore not known', said)
             self.assertIn('neutral-policies.yaml: is not YAML', said)
-            self.assertIn('kronos-test-config checks it', said)
+            self.assertIn('kronos-test-config checks the file', said)
         self.assertEqual([], self.drains.in_states(drains.ACTIVE))
 
     def test_all_hosts_of_an_aggregate_are_not_drained(self):
@@ -168,7 +168,7 @@ class CheckTest(HostTestCase):
         self.assertIn('blocked: db1 (db1): every other host of the aggregate is being emptied, '
                       'disabled or down', said)
         self.assertIn('Aggregate gpu would have no host left that takes servers. Nothing was '
-                      'changed; "host drain --force" drains all the same.', said)
+                      'changed; "host drain --force" drains nevertheless.', said)
         self.assertEqual([], self.drains.in_states(drains.ACTIVE))
 
     def test_the_last_host_that_takes_servers_is_not_drained(self):
@@ -189,8 +189,9 @@ class CheckTest(HostTestCase):
         self.configure('aggregates = gpu\nfailover_hosts = 1')
         for check in ((), ('--check',)):
             said = self.manage('host', 'drain', 'a', *check, expected=host.BLOCKED)
-            self.assertIn('After it b and 1 more could not be lost any more with all servers '
-                          'restarting elsewhere ([kronos] failover_hosts, failover_domains).', said)
+            self.assertIn('After this drain, the servers of b could not all restart elsewhere if '
+                          'it failed; the same holds for 1 more ([kronos] failover_hosts, '
+                          'failover_domains).', said)
         self.assertEqual([], self.drains.in_states(drains.ACTIVE))
         self.manage('host', 'drain', 'a', '--force')
         self.assertEqual(drains.REQUESTED, self.drains.latest('a').state)
@@ -252,7 +253,7 @@ class CheckTest(HostTestCase):
     def test_a_host_that_is_down(self):
         self.cloud.services['a'] = DOWN
         said = self.manage('host', 'drain', 'a', expected=host.DOWN)
-        self.assertIn('a: nova-compute is down. Nothing can be migrated off it', said)
+        self.assertIn('nova-compute on a is down, so that no server can be migrated', said)
         self.assertEqual([], self.drains.in_states(drains.ACTIVE))
 
     def test_a_host_that_is_down_and_has_nothing_on_it(self):
@@ -265,7 +266,7 @@ class CheckTest(HostTestCase):
         self.assertIn('Host x: Nova has no nova-compute',
                       self.manage('host', 'drain', 'x', '--check', expected=1))
         self.configure('aggregates = db')
-        self.assertIn('it is in no aggregate that Kronos looks after',
+        self.assertIn('is in no aggregate in scope',
                       self.manage('host', 'drain', 'a', '--check', expected=1))
 
 

@@ -148,7 +148,7 @@ class PlansTest(testtools.TestCase):
         with contextlib.redirect_stderr(err):
             status = manage.main([f'--config-file={self.config}', 'plan', 'approve', number])
         self.assertEqual(1, status)
-        self.assertIn('cannot be decided on: it is rejected since', err.getvalue())
+        self.assertIn('does not wait for approval: its state is rejected since', err.getvalue())
 
     def test_what_an_operator_left_out_is_reported_and_what_comes_of_the_rest_is_not_known(self):
         uuid = self.propose(('vm1', 'a', 'b'), ('vm2', 'b', 'a'))

@@ -88,7 +88,7 @@ class StopWithoutDatabaseTest(test_automation.OperatorTestCase):
         (self.directory / pending_stops.FILE).unlink()
         (self.directory / pending_stops.FILE).mkdir()
         said = self.manage('stop', expected=1)
-        self.assertIn('End nova-conductor', said)
+        self.assertIn('stop nova-conductor', said)
 
 
 class ProgramTest(test_automation.OperatorTestCase):

@@ -115,7 +115,7 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.assertIn('Set auth_type, auth_url', detail)
         state, detail = self.api_check('[kronos_api]\nport = 9790\n')
         self.assertEqual('failed', state)
-        self.assertIn('[keystone_authtoken]: has no address and user for keystone', detail)
+        self.assertIn('[keystone_authtoken]: has no address of keystone or no user', detail)
         self.assertIn('Set auth_type, auth_url', detail)
 
     def test_an_api_whose_keystone_does_not_answer_is_reported(self):
@@ -524,12 +524,12 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.series['node_memory_MemTotal_bytes'] = self.series['libvirt_up'] = []
         status, _proposal, err, path = self.proposed()
         self.assertEqual((1, False), (status, path.exists()))
-        self.assertIn('no file is written: Prometheus: it has no series node_memory_MemTotal_bytes '
-                      'of node_exporter', err)
+        self.assertIn('no policies file is written: Prometheus: has no series '
+                      'node_memory_MemTotal_bytes of node_exporter', err)
         self.exporters()
         for name in ('libvirt_up', 'libvirt_domain_info_virtual_cpus', 'ceilometer_memory_usage'):
             self.series[name] = []
-        self.assertIn('it has no series of servers', self.proposed()[2])
+        self.assertIn('has no series of servers', self.proposed()[2])
 
     def test_a_query_that_counts_scrapes_by_two_jobs_twice_is_a_warning(self):
         """Its answer differs with one job alone; a query that takes the maximum is right."""

@@ -105,12 +105,12 @@ class MarksTest(testtools.TestCase):
         return str(error)
 
     def test_marks_that_make_no_sense_are_refused(self):
-        self.assertIn('high is needed in relieve mode', self.refused(high=..., target=...))
+        self.assertIn('mode relieve needs high', self.refused(high=..., target=...))
         self.assertIn('given together', self.refused(target=...))
         self.assertIn('target must be below high', self.refused(target=.8))
-        self.assertIn('threshold is needed', self.refused(mode='spread'))
-        self.assertIn('of no use in pack mode', self.refused(mode='pack', threshold=.1))
-        self.assertIn('vm_high is given only', self.refused(
+        self.assertIn('need threshold', self.refused(mode='spread'))
+        self.assertIn('has no effect in mode pack', self.refused(mode='pack', threshold=.1))
+        self.assertIn('vm_high needs high and target', self.refused(
             mode='spread', threshold=.1, high=..., target=..., vm_high=.1))
 
     def test_one_file_has_one_mode(self):

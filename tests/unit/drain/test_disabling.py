@@ -473,7 +473,8 @@ class StoppingTest(DrainTestCase):
         self.release()
         log = self.useFixture(testfixtures.FakeLogger())
         self.assertEqual(({}, drains.RELEASED), (self.look(), self.state()))
-        self.assertIn('Server vm1 was stopped by the drain of host a', log.output)
+        self.assertIn('Server vm1, which the drain of host a stopped, cannot be started again',
+                      log.output)
 
     def test_servers_start_again_on_a_host_that_is_enabled_by_hand(self):
         self.stop_all()

@@ -216,7 +216,8 @@ class PlanningTest(testtools.TestCase):
         worker = self.worker('one')
         worker.tick()
         self.assertIsNone(worker.child.poll())
-        self.assertIn('its priority cannot be set: [Errno 1] Operation not permitted', log.output)
+        self.assertIn('The priority of a planning process cannot be set', log.output)
+        self.assertIn('[Errno 1] Operation not permitted', log.output)
 
     def test_a_child_on_a_busy_controller_may_be_given_more(self):
         self.conf.set_override('planner_niceness', 3, 'kronos')

@@ -33,12 +33,13 @@ class GuardTest(testtools.TestCase):
                 f'(2003, "Can\'t connect, attempt {attempt}")\n[SQL: SELECT 1]')
             self.run_parts('executor', 'planner', 'reconciler')
         [line] = self.lines()
-        self.assertEqual('Kronos waits for a database that does not answer: '
+        self.assertEqual('Kronos waits, because a database does not answer: '
                          '(2003, "Can\'t connect, attempt 0")', line)
         self.problem = None
         for _ in range(5):
             self.run_parts('executor', 'planner', 'reconciler')
-        self.assertEqual([line, 'The database answers Kronos again.'], self.lines())
+        self.assertEqual([line, 'Kronos continues, because the database answers again.'],
+                         self.lines())
 
     def test_the_next_outage_is_reported_too(self):
         for problem in (db_exc.DBConnectionError('gone'), None) * 2:

@@ -102,7 +102,7 @@ class WarmTest(testtools.TestCase):
             self.go(INTERVAL)
         self.assertEqual(1, len(set(self.processes())))
         self.assertEqual(['a,b'] * 3, [scopes for _process, scopes in self.readings()])
-        self.assertIn('could not plan a, b', self.log.output)
+        self.assertIn('could not plan aggregates a, b', self.log.output)
         self.assertEqual(0, len(worker.scheduler_ports.cycles.failed()))
 
     def test_a_service_that_is_to_read_its_configuration_again_keeps_it(self):
@@ -114,7 +114,7 @@ class WarmTest(testtools.TestCase):
         self.go(INTERVAL)
         self.cycle(worker)
         self.assertEqual(1, len(set(self.processes())))
-        self.assertNotIn('ended with status', self.log.output)
+        self.assertNotIn('ended unexpectedly', self.log.output)
 
     def test_it_gives_the_locks_back_between_two_cycles(self):
         worker = self.worker()

@@ -64,7 +64,7 @@ class DeliveryTest(testtools.TestCase):
         deliverer.deliver()
         self.assertEqual([1, 2, 3, 4, 5], self.broker.taken)
         self.assertEqual(1, self.log.output.count('connection refused'))
-        self.assertEqual(1, self.log.output.count('takes notifications again'))
+        self.assertEqual(1, self.log.output.count('accepts notifications again'))
 
     def test_it_is_not_asked_without_an_end_nor_given_up(self):
         self.write(1)

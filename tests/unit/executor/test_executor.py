@@ -348,7 +348,7 @@ class ExecutorTest(ExecutorTestCase):
         self.nova.says('completed')
         self.to_the_end()
         self.assertEqual(('MigrationFailed', 'Instance vm1: Nova reports its migration as '
-                          'completed, but it is on a'),
+                          'completed, but the instance is on a'),
                          (self.move().error_type, self.move().error))
 
     def test_a_migration_that_hangs_is_aborted_and_told_as_a_timeout(self):

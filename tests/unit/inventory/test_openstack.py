@@ -94,7 +94,7 @@ class OpenStackInventoryTest(testtools.TestCase):
               {'cpu_info': {'arch': 'x86_64', 'model': 'm', 'features': [['aes']]}})
     def test_a_description_that_is_none_is_refused(self, changes):
         self.cloud.hypervisors[0] |= changes
-        self.assertIn('lacks what its API version promises', self.refused())
+        self.assertIn('does not have the form that its API version promises', self.refused())
 
     def test_servers_of_every_page_and_project_on_these_hosts(self):
         instances = {instance.uuid[-1]: instance for instance in self.read().instances}
@@ -257,7 +257,7 @@ class OpenStackInventoryTest(testtools.TestCase):
         found = self.read()
         self.assertEqual(['cmp1', 'cmp3'], [host.name for host in found.hosts])
         self.assertNotIn('cmp2', {instance.host for instance in found.instances})
-        self.assertIn('nova-compute ever reported', log.output)
+        self.assertIn('has no resource provider', log.output)
 
     @ddt.data('/compute/v2.1/os-services', '/compute/v2.1/servers/detail', '/placement/'
               'resource_providers', '/placement/resource_providers/numa0/allocations')

@@ -97,8 +97,8 @@ class RequestClockTest(testtools.TestCase):
         request_clock.install()
         self.assertIs(advance, self.stock._advance_timer)
         self.assertIs(wait, self.stock._wait_for_execution)
-        self.assertIn('Kronos replaces FairSemaphore._advance_timer, but the method of this '
-                      'keystoneauth has other parameters', log.output)
+        self.assertIn('The fix request_clock is not active', log.output)
+        self.assertIn('FairSemaphore._advance_timer has other parameters', log.output)
 
 
 class InstalledTest(testtools.TestCase):

@@ -71,10 +71,12 @@ class SizesTest(testtools.TestCase):
 
 @ddt.ddt
 class KeysTest(testtools.TestCase):
-    @ddt.data(({'host_capacity_query': 'q', 'vm_profile_unit': 'host_fraction'}, 'is absolute'),
-              ({'host_capacity_query': 'q', 'vm_profile_resource': 'VCPU'}, 'both say how big'),
+    @ddt.data(({'host_capacity_query': 'q', 'vm_profile_unit': 'host_fraction'},
+               'in absolute units'),
+              ({'host_capacity_query': 'q', 'vm_profile_resource': 'VCPU'},
+               'both give the capacity'),
               ({'vm_profile_unit': 'absolute'}, 'needs host_capacity_query or'),
-              ({'vm_profile_unit': 'score', 'vm_profile_resource': 'VCPU'}, 'is of no use'))
+              ({'vm_profile_unit': 'score', 'vm_profile_resource': 'VCPU'}, 'has no effect'))
     @ddt.unpack
     def test_keys_that_contradict_each_other_are_refused(self, keys, said):
         self.assertIn(said, str(self.assertRaises(ValueError, policy, **keys)))

@@ -146,8 +146,8 @@ class BadAnswerTest(ClientTestCase):
         (body_of([{'metric': {'host': 'cmp1'}, 'value': [1, 0.5]}]), "{'host': 'cmp1'}"),
         (body_of([{'metric': {'host': 'cmp1'}, 'value': ['x', '1']}]), "{'host': 'cmp1'}"),
         (body_of([{'metric': {'host': 'cmp1'}, 'value': [1, 'much']}]), "{'host': 'cmp1'}"),
-        (body_of([{'metric': {'host': 1}, 'value': [1, '1']}]), 'text labels'),
-        (body_of(['up']), 'text labels'),
+        (body_of([{'metric': {'host': 1}, 'value': [1, '1']}]), 'labels as text'),
+        (body_of(['up']), 'labels as text'),
     )
     @ddt.unpack
     def test_status_200_without_a_prometheus_answer(self, body, said):

@@ -174,7 +174,7 @@ class ActingTest(CommandsTestCase):
         self.assertIn('1 of 3', self.do('plan', 'approve', uuid, '--skip', '1'))
         self.assertEqual(WHO, self.journal.plan(uuid).approved_by)
         self.do('plan', 'approve', uuid, expected=1)
-        self.assertIn('cannot be decided on: it is approved', self.err.getvalue())
+        self.assertIn('does not wait for approval: its state is approved', self.err.getvalue())
 
     def test_a_plan_is_rejected(self):
         uuid = self.plan(('vm1', 'a', 'b'))

@@ -45,4 +45,5 @@ class TextsTest(testtools.TestCase):
                                            server_facts._parsed('i7', '[{', 'PCI requests'))))
         self.assertEqual(numa.NO_TOPOLOGY, server_facts._topology('i7', '{"nova_object.data": 3}'))
         for what in ('CPU model', 'PCI requests', 'NUMA topology'):
-            self.assertIn(f"Instance i7: its {what} in Nova's records cannot", self.log.output)
+            self.assertIn(f"Instance i7: Nova's record of its {what} cannot be read",
+                          self.log.output)

@@ -66,14 +66,14 @@ class LoaderTest(testtools.TestCase):
         for bad in ('0.5', '1.01', 'much'):
             self.assertIn('imbalance_over', problems_of('policies:' + one + bad))
         pack = one.replace('spread', 'pack') + '0.9\n  capacity_query: c\n  capacity_threshold: 0.8'
-        self.assertIn('only in spread mode', problems_of('policies:' + pack))
+        self.assertIn('imbalance_over has no effect', problems_of('policies:' + pack))
 
     def test_names_are_unique(self):
         self.assertIn('repeated: cpu', problems_of('policies:' + CPU + CPU))
 
     def test_pack_needs_to_know_how_full_hosts_are(self):
         pack = CPU.replace('spread', 'pack').replace('0.5', '1')
-        self.assertIn('capacity_query is needed', problems_of('policies:' + pack))
+        self.assertIn('mode pack needs capacity_query', problems_of('policies:' + pack))
 
     def test_figures_must_be_figures(self):
         for bad in ('.nan', '.inf', '-0.1', 'much'):

@@ -54,7 +54,7 @@ CLOUD = objects.Snapshot(
 class RulesTest(testtools.TestCase):
     @ddt.data(
         ('{name: A, servers: {tag: x}, never_move: true}', 'rules[0] (A).name'),
-        ('{name: a, servers: {}, never_move: true}', 'selects nothing'),
+        ('{name: a, servers: {}, never_move: true}', 'selects no servers'),
         ('{name: a, servers: {colour: red}, never_move: true}', 'servers.colour'),
         ('{name: a, servers: {tag: []}, never_move: true}', 'servers.tag'),
         ('{name: a, servers: {metadata: {role: db}}, never_move: true}', 'begin with kronos:'),
@@ -65,7 +65,7 @@ class RulesTest(testtools.TestCase):
         ('{name: a, servers: {tag: x}, at_most_hosts: 0}', 'at_most_hosts'),
         ('{name: a, servers: {tag: x}, at_most_hosts: "3"}', 'at_most_hosts'),
         ('{name: a, servers: {tag: x}, must_run_on: {}}', 'names no host'),
-        ('{name: a, servers: {tag: x}, must_run_on: {hosts: a1}, cost: 0.1}', 'cost is given only'),
+        ('{name: a, servers: {tag: x}, must_run_on: {hosts: a1}, cost: 0.1}', 'cost has an effect'),
         ('{name: a, servers: {tag: x}, should_run_on: {hosts: a1}, cost: 2}', 'cost'),
         ('{name: a, servers: {tag: x}, move_only: "gpu; 99 * * * *; 5"}', 'not a cron expression'),
     )
