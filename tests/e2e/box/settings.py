@@ -69,15 +69,17 @@ class Settings:
 
 
 def installed(package, name):
-    """Path of a file that a package installed outside its modules: ``bin/...``, ``etc/...``.
+    """Return the path of a file that a package installed outside its modules, such as ``bin/...``.
+
+    A build leaves an ``egg-info`` folder in the checkout, which is a second distribution of the
+    package and lists no such files.
 
     :raises BoxError: when the package or the file is not there
     """
-    try:
-        files = importlib.metadata.files(package) or []
-    except importlib.metadata.PackageNotFoundError as error:
-        raise BoxError(f'{package} is not installed in {sys.prefix}') from error
-    for file in files:
+    found = [*importlib.metadata.distributions(name=package)]
+    if not found:
+        raise BoxError(f'{package} is not installed in {sys.prefix}')
+    for file in (file for each in found for file in each.files or []):
         if str(file).endswith(f'../{name}'):
             return file.locate().resolve()
     raise BoxError(f'{package} installed no {name}')
