@@ -47,9 +47,9 @@ SURE = 0.98
 from the third plan on. Raised to 1, one or two moves are late again, because the next plan has
 other moves; lowered, time is left unused. Not measured."""
 LARGER = 1.04
-"""Factor by which a plan must be permitted to have more moves for another search, where there is
-time for more moves. Raised, more moves that could start in time are left out; lowered, searches are
-made for a few moves more. Not measured."""
+"""Least factor by which the number of permitted moves must grow for another search. Such a search
+is made where a plan leaves time unused. Raised, more moves that could start in time are left out;
+lowered, searches are made for a few moves more. Not measured."""
 SAMPLED = 256
 """Number of instances whose migration times are predicted to estimate how many moves fit into a
 time. Raised, the estimate takes longer; lowered, it is less exact. Not measured."""

@@ -19,18 +19,18 @@ from kronos_nova.planners.base import Step
 from kronos_nova.planners.evacuate import waiting
 
 PAIRS = 20_000
-"""Maximum number of pairs of an instance size and a host in the integer program that plans moves.
-Raised, more hosts are considered, and plans take longer; lowered, only the hosts with most free
-room are considered, and a few servers fewer fit. Not measured."""
+"""Maximum number of pairs of an instance size and a host in the integer program that joins free
+room for new servers. Raised, more hosts are considered, and plans take longer; lowered, only the
+hosts with most free room are considered, and a few servers fewer fit. Not measured."""
 GAP = 0.03
-"""Part of its cost by which the solution of the integer program may be worse than the best. Raised,
-plans take less time; lowered, a few more servers fit. Measured in ten published mappings of 279
-hosts: with .012, one more server fits in two of them (of 147 and of 172), and plans take up to 6.2
-s instead of 4.8 (``bench fragments``)."""
+"""Part of the least cost by which the solution of the integer program may be worse. The program
+plans moves that join free room for new servers. Raised, plans take less time; lowered, a few more
+servers fit. Measured in ten published mappings of 279 hosts: with .012, one more server fits in two
+of them (of 147 and of 172), and plans take up to 6.2 s instead of 4.8 (``bench fragments``)."""
 NODES = 200
-"""Maximum number of branch-and-bound nodes of the integer program that plans moves. Raised, a few
-more servers fit, and plans take longer; lowered, fewer servers fit. Measured with this value: 50
-moves in 279 hosts take 2.5 to 4.8 s of a processor (``bench fragments``)."""
+"""Maximum number of branch-and-bound nodes of the integer program that joins free room for new
+servers. Raised, a few more servers fit, and plans take longer; lowered, fewer servers fit. Measured
+with this value: 50 moves in 279 hosts take 2.5 to 4.8 s of a processor (``bench fragments``)."""
 MOVE_MB = 64.0
 """Cost of a move in MiB, in addition to the memory that the move copies. Raised, plans have fewer
 moves of larger instances; lowered, plans have more moves of smaller instances. Not measured."""

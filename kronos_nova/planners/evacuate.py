@@ -35,26 +35,26 @@ from kronos_nova.planners.best_move import least_harmful
 BY_ROOM = '; its load is not known, so room alone decides where it goes'
 BY_ROOM_THERE = '; of no host with room is the load known, so room alone decides where it goes'
 AHEAD = 400
-"""Number of moves that are planned when hosts are emptied, even if one plan may have fewer. The
-first moves then leave room for later ones. Raised, plans for many hosts take longer; lowered, the
-first moves take room that later moves need. Not measured."""
+"""Least number of moves that are searched ahead when hosts are emptied. One plan may have fewer;
+then the first moves leave room for later ones. Raised, plans for many hosts take longer; lowered,
+the first moves take room that later moves need. Not measured."""
 PAIRS = 2_000, 6_000, 20_000
 """Maximum numbers of pairs of a kind of instances and a host in the integer program that empties
 hosts. They are tried in this order until all instances can leave. Raised, more hosts are
 considered, and plans take longer; lowered, only the hosts with most free room are considered, and
 more instances stay. Not measured."""
 GAP = 0.01
-"""Part of its cost by which the solution of the integer program that empties hosts may be worse
-than the best. Raised, large programs take less time; lowered, plans copy a few GiB less of the
-instances that make room. Not measured."""
+"""Part of the least cost by which the solution of the integer program may be worse. The program
+chooses destinations when hosts are emptied. Raised, large programs take less time; lowered, plans
+copy a few GiB less of the instances that make room. Not measured."""
 NODES = 200
 """Maximum number of branch-and-bound nodes of the integer program that empties hosts. Raised, plans
 take longer; lowered, more plans are not the best. Chosen above the 1 to 50 nodes that programs of
 ten hosts need."""
 CHECKED = 20_000
-"""Number of moves that may be repeated on a copy of the cluster to find moves without which the
-plan works too. Each takes some 0.1 ms. Raised, large plans take longer; lowered, only small plans
-are free of such moves. Not measured."""
+"""Number of moves that may be repeated on a copy of the cluster to find needless ones. Each takes
+some 0.1 ms. Raised, large plans take longer; lowered, only small plans are free of needless moves.
+Not measured."""
 ROUNDS = 6
 """Maximum number of end states that are tried to empty hosts. An end state says which instance ends
 on which host. The next one is tried if its moves cannot be made one after the other. If none can be

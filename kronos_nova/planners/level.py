@@ -39,9 +39,9 @@ from kronos_nova.units import MIB_PER_GIB
 
 MOVE_PARTS = (0.5, 0.1)
 """Costs of a move in addition to the memory that it copies, as parts of the mean memory of an
-instance. The first is used to find moves that bring the load of all hosts within the target, the
-second also to improve them. Raised, plans have fewer moves of larger instances; lowered, they have
-more moves of smaller ones, and are worse after the same time. Chosen by ``bench installed``."""
+instance. Moves are found with the first cost, and then improved with each of the two. Raised, plans
+have fewer moves of larger instances; lowered, they have more moves of smaller ones, and are worse
+after the same time. Chosen by ``bench installed``."""
 FEWER_MOVES = (1.0, 2.0, 4.0, 8.0)
 """Costs of a move as in :data:`MOVE_PARTS`, to find other solutions with fewer moves of larger
 instances. They are tried where the moves of the cheapest solution do not fit into one plan. Raised,

@@ -41,8 +41,9 @@ LONGER = 2.5
 plan. Raised, searches last longer after an improvement; lowered, searches stop while plans still
 become better. Not measured."""
 WORTHWHILE = 0.01
-"""Part of its cost by which the best plan must become better to prolong the search. Raised,
-searches end sooner; lowered, improvements that do not matter prolong searches. Not measured."""
+"""Part of its cost by which the best plan must become cheaper to prolong the search. The cost is
+mostly the imbalance that is left. Raised, searches end sooner; lowered, improvements that do not
+matter prolong searches. Not measured."""
 CHANCY = range(3, 27)
 """Numbers of moves of a plan for which the search in a small cluster is repeated from the start.
 With the upper end raised, more plans take longer without being better; with it lowered, the best

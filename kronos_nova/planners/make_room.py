@@ -25,8 +25,9 @@ for new servers. They are tried in this order until all new servers fit. Raised,
 considered, and plans take longer; lowered, only the hosts with most free room are considered, and
 room is found less often. Not measured."""
 GAP = 0.002
-"""Part of its cost by which the solution of the integer program that makes room may be worse than
-the best. Raised, plans take less time; lowered, a few MiB less are copied. Not measured."""
+"""Part of the least cost by which the solution of the integer program may be worse. The program
+chooses moves that make room for new servers. Raised, plans take less time; lowered, a few MiB less
+are copied. Not measured."""
 NODES = 2_000
 """Maximum number of branch-and-bound nodes of the integer program that makes room. Raised, plans
 take longer; lowered, more plans are not the best. Chosen above the 1 to 300 nodes that clouds of 15

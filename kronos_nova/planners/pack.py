@@ -32,19 +32,20 @@ MOVE_MB = 4096
 """Cost of a move in MiB, in addition to the memory that the move copies. Raised, plans have fewer
 moves and copy more memory; lowered, plans have more moves and copy less memory. Not measured."""
 EFFORT = 6e8
-"""Maximum number of pairs of an instance and a host that one plan rates. Raised, plans for large
-clusters take longer; lowered, fewer hosts are freed there. Not measured."""
+"""Maximum number of pairs of an instance and a host that are rated for one plan to empty hosts.
+Raised, plans for large clusters take longer; lowered, fewer hosts are freed there. Not measured."""
 EXACT_PAIRS = 5000
-"""Largest number of pairs of an instance and a host for which an integer program computes the best
-plan. Raised, more clusters get the best plan, and plans take longer; lowered, fewer clusters get
-the best plan. Not measured."""
+"""Largest number of pairs of an instance and a host for which an integer program chooses the hosts
+to be emptied. Raised, more clusters get the best plan, and plans take longer; lowered, fewer
+clusters get the best plan. Not measured."""
 NODES = 30
-"""Maximum number of branch-and-bound nodes of the integer program, some 40 ms each. Raised, plans
-take longer; lowered, more plans are not the best. Not measured."""
+"""Maximum number of branch-and-bound nodes of the integer program, some 40 ms each. The program
+chooses the hosts to be emptied in small clusters. Raised, plans take longer; lowered, more plans
+are not the best. Not measured."""
 GAP = 1e-4
-"""Part of its value by which the solution of the integer program may be worse than the best.
-Raised, plans take less time and copy more memory; lowered, plans take longer and copy less memory.
-Not measured."""
+"""Part of the best value by which the solution of the integer program may be worse. The program
+chooses the hosts to be emptied in small clusters. Raised, plans take less time and copy more
+memory; lowered, plans take longer and copy less memory. Not measured."""
 BY_MOVES = (1.0, 0.5, 0.0)
 """Weights [0, 1] of the number of moves against the memory to copy, when the next host to empty is
 chosen. One search is made with each weight. Raised, hosts with few instances are emptied first,

@@ -40,9 +40,9 @@ NODES = 20
 """Maximum number of branch-and-bound nodes of the integer program that relieves hot hosts. Raised,
 plans take longer; lowered, more plans are not the best. Not measured."""
 GAP = 1e-4
-"""Part of its value by which the solution of the integer program that relieves hot hosts may be
-worse than the best. Raised, plans copy more memory; lowered, plans take longer. Chosen small
-because the memory to copy is a small part of the value."""
+"""Part of the best value by which the solution of the integer program may be worse. The program
+chooses moves that relieve hot hosts. Raised, plans copy more memory; lowered, plans take longer.
+Chosen small because the memory to copy is a small part of the value."""
 
 
 class Relieve:

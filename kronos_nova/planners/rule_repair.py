@@ -37,11 +37,11 @@ A move of the second stage can use room that the first stage freed. Raised, a pl
 often where hosts are full; lowered, a search without a result ends sooner. Not measured."""
 
 GAP, NODES = 1e-6, 2000
-"""Limits of the integer program that repairs rules. The first is the part of its cost by which a
-solution may be worse than the best, the second the maximum number of branch-and-bound nodes. Nearly
-all of the cost is that of violated rules. With the part raised, plans copy more memory; lowered,
-plans take longer. With the number raised, plans take longer; lowered, more plans are not the best.
-Chosen so that other values change no plan in the clouds of the tests."""
+"""Limits of the integer program that repairs rules. The first is the part of the least cost by
+which a solution may be worse, the second the maximum number of branch-and-bound nodes. Nearly all
+of the cost is that of violated rules. With the part raised, plans copy more memory; lowered, plans
+take longer. With the number raised, plans take longer; lowered, more plans are not the best. Chosen
+so that other values change no plan in the clouds of the tests."""
 
 GIVES_WAY = 'makes room for what a rule would have elsewhere'
 

@@ -44,9 +44,9 @@ moves of such a plan cannot be made one after the other. Each further plan may h
 Raised, fewer moves are left for instances that have to wait on a third host; lowered, plans do less
 than they can. Not measured."""
 SEARCHES = 3
-"""Maximum number of searches for one plan. Each search starts where the moves of the last one end,
-with the moves that are left. Raised, plans for full hosts take longer; lowered, they are worse. Not
-measured."""
+"""Maximum number of searches for one plan. Each search starts from the end of the last one, and may
+use the rest of the permitted moves. Raised, plans for full hosts take longer; lowered, they are
+worse. Not measured."""
 ENDS = 50
 """Least numbers of the most loaded and of the least loaded hosts between which moves are searched.
 They count for each policy, and grow with the number of moves that a plan may have. Raised, plans
@@ -67,18 +67,18 @@ cannot be made one by one. Raised, plans take longer, 1 to 5 s of a processor fo
 lowered, plans for full hosts are worse. Measured: without the last number, one plan of 12 was 9 %
 worse (``bench optimum``)."""
 NEAR = 0.02
-"""Part of its cost by which a plan may be worse than the best end state to be accepted. Otherwise
-the integer program is solved again with more stages of moves. Raised, plans for full clusters take
-less time and are worse; lowered, plans for full clusters take longer and are better. Not
-measured."""
+"""Part of the least possible imbalance by which a plan may be worse and still be accepted.
+Otherwise the integer program is solved again with more stages of moves. Raised, plans for full
+clusters take less time and are worse; lowered, plans for full clusters take longer and are better.
+Not measured."""
 TIGHT = 0.5
 """Share of all moves that must be possible at first for the search to come before the integer
 program. A move is a pair of an instance and a host. Raised, the program comes first in more
 clusters, which takes longer where the search finds equally good plans; lowered, plans that the
 search does not find are missed more often. Not measured."""
 GAP = 1e-3
-"""Part of the remaining imbalance by which the solution of the integer program may be worse than
-the best. Raised, plans take less time and are worse; lowered, plans take longer. Not measured."""
+"""Part of the remaining imbalance by which an integer program's solution may be worse than the
+best. Raised, plans take less time and are worse; lowered, plans take longer. Not measured."""
 TRIED_WHEN_LATE = 8
 """Number of end states that are tried even after the time limit. The search tries them until the
 moves to one can be made one after the other. Raised, evaluations exceed their time limit by more;
