@@ -14,7 +14,7 @@ LOG = logging.getLogger(__name__)
 
 
 class CentralStore:
-    """The store's side in nova-compute, which calls the conductor."""
+    """The part of the claim store ``central`` in nova-compute, which calls nova-conductor."""
 
     def __init__(self, conf, host, call):
         if call is None:
@@ -51,8 +51,8 @@ class CentralStore:
 
 
 class CentralTable:
-    """The store's side in the conductor. Its methods take and return values that a message can
-    carry.
+    """The part of the claim store ``central`` in nova-conductor. Its methods take and return values
+    that a message can carry.
 
     :param database: kronos_nova.db.engine.Database of the control database
     :raises DatabaseVersionError: the database is not at the revision of this code

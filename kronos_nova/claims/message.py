@@ -14,10 +14,10 @@ from kronos_nova.objects.claim import PREPARED
 from kronos_nova.objects.claim import Claim
 
 MOST_ROWS = 2000
-"""Maximum number of claims (resources that a moving instance reserves on a host) in one message.
-Raised, a faulty host takes more memory; lowered, the messages of hosts with many instances are
-refused. Chosen as several times the instances of the largest hosts, because an instance has up to
-two claims."""
+"""Maximum number of claims (resources that a host reserves for an instance) in one message. Raised,
+a faulty host takes more memory; lowered, the messages of hosts with many instances are refused.
+Chosen as several times the instances of the largest hosts, because an instance has up to two
+claims."""
 
 _AMOUNTS = {'vcpus': 1 << 20, 'memory_mb': 1 << 40, 'disk_gb': 1 << 40}
 """Largest amounts of a claim that are accepted, in VCPUs, MiB and GiB. Raised, the sum of some

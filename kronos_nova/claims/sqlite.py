@@ -34,9 +34,10 @@ ERRORS = (db_exc.DBError, sa_exc.DBAPIError, sqlite3.Error)
 """Errors of a database call. oslo.db passes most errors of SQLite on unchanged."""
 
 BUSY_TIMEOUT_MS = 250
-"""Milliseconds to wait while another process locks the SQLite file of claims. Raised, all other
-claims of the host wait longer; lowered, more claims are not stored. Chosen short, because a claim
-that is not stored costs less than a nova-compute that stops responding; not measured."""
+"""Milliseconds to wait while another process locks the SQLite file of claims. A claim is what a
+host reserves for an instance. Raised, all other claims of the host wait longer; lowered, more
+claims are not stored. Chosen short, because a claim that is not stored costs less than a
+nova-compute that stops responding; not measured."""
 
 MOST_SECONDS = 1.0
 """Maximum seconds that SQLite may work to open the file of claims; a file that takes longer counts

@@ -55,9 +55,9 @@ progress. Raised, clients wait longer than they must; lowered, clients are refus
 measured."""
 
 LARGER = 10
-"""Factor of ``max_request_body_size`` from which a request is cut off while its body still arrives.
-A smaller body over that limit gets an error with an explanation. Raised, clients without a token
-can use more memory; lowered, more clients get no explanation. Not measured."""
+"""Factor of ``max_request_body_size`` above which a request is cut off while its body arrives. A
+smaller body over that limit gets an error with an explanation. Raised, clients without a token can
+use more memory; lowered, more clients get no explanation. Not measured."""
 
 ANSWER_SECONDS = 5
 """Seconds that the control database has to accept a connection, and to answer a query. Raised,

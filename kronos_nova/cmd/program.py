@@ -37,7 +37,7 @@ class Program:
 
 
 class Refused(Exception):  # noqa: N818 - ends a program, as SystemExit does
-    """An error that ends a program with a message and an exit code other than 1."""
+    """The end of a program with a message and an exit code other than 1."""
 
     def __init__(self, code, message):
         super().__init__(message)

@@ -25,7 +25,7 @@ so that an operator may double the option on one host after the other."""
 
 
 class Leases:
-    """The leases of one process.
+    """The leases of one process, each of which is the right to do some work for all processes.
 
     :param worker: name of this process
     :param clock: returns the time

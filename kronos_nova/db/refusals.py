@@ -11,7 +11,7 @@ from kronos_nova.objects.plan import Refusal
 
 
 class Refusals:
-    """The refusals in the control database."""
+    """The table of instances for which Nova refused several hosts."""
 
     def __init__(self, database):
         self.database = database

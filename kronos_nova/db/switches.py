@@ -16,7 +16,7 @@ CLEARED = ''
 
 
 class SwitchBoard:
-    """The switches in the control database."""
+    """The tables of levels and pauses that commands set."""
 
     def __init__(self, database):
         self.database = database

@@ -32,7 +32,8 @@ notifications are later after a long outage; lowered, the log has more lines. No
 
 
 class Deliverer:
-    """The delivery in one worker. Any number of workers may run it at the same time.
+    """The delivery of notifications in one worker. Any number of workers may run it at the same
+    time.
 
     :param send: function that sends a Notification, and raises an error where the broker did not
         accept it

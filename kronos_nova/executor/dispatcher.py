@@ -12,7 +12,8 @@ LOG = logging.getLogger(__name__)
 
 
 class Dispatcher:
-    """The dispatcher in one worker. Any number of workers may run it at the same time.
+    """The dispatcher in one worker, which sends moves to executors when they may start. Any number
+    of workers may run it at the same time.
 
     :param executor_ports: ExecutorPorts
     :param sender: object whose ``cast(move)`` sends a task to the executors

@@ -20,7 +20,7 @@ it is dead."""
 
 
 class Executor:
-    """The moves of one worker.
+    """The executor of one worker, which accepts moves and carries out their steps.
 
     :param executor_ports: ExecutorPorts
     :param runner: Runner

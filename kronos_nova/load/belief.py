@@ -77,7 +77,7 @@ class Servers:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Belief:
-    """The measurements of some hosts that one policy believes.
+    """The measurements of some hosts that passed the checks for one policy.
 
     scores, profiles : bool (H,), whether the load of each host (its score), and the loads of its
         instances (their profiles), are used

@@ -25,8 +25,8 @@ named, because Thanos warns once for each. Not measured."""
 MOST_LABELS = 100
 """Maximum number of labels of one series in an answer of Prometheus; an answer with more is
 refused. Raised, a faulty exporter can take more memory; lowered, answers with richly labelled
-series are refused. Chosen above the limits that operators usually set in Prometheus, which has none
-by default; not measured."""
+series are refused. Chosen as more than ``label_limit`` permits where it is set in Prometheus; not
+measured."""
 
 HEAD = 4096
 """Number of bytes at the start of a foreign HTTP body that are searched for a title or message to

@@ -107,12 +107,12 @@ the query. Raised, the search takes longer; lowered, clouds with hosts of many d
 advice. Not measured."""
 
 _SERIES = 20_000
-"""Maximum number of series that are searched for labels with host names when a query finds too few
-hosts. Raised, a faulty exporter can slow evaluations down; lowered, the series of some hosts of
-large clouds are not seen. Chosen as twice the series of a cloud of 10,000 hosts, with one series
-for each host."""
+"""Maximum number of series in which a label with host names is searched. The search is made when a
+query finds too few hosts. Raised, a faulty exporter can slow evaluations down; lowered, the series
+of some hosts of large clouds are not seen. Chosen as twice the series of a cloud of 10,000 hosts,
+with one series for each host."""
 _LABELS = 16
-"""Maximum number of labels, the most frequent first, that are tried as the one with host names.
+"""Maximum number of labels that are tried to find the one with host names, the most frequent first.
 Raised, the diagnosis takes longer; lowered, the right label may be missed. Not measured."""
 LONGEST_NAME = 255
 """Maximum number of characters of a label's value that may be a host name. Fixed by RFC 1035."""

@@ -21,9 +21,10 @@ VDPA_SERVICE = 63
 VTPM_SERVICE = 72
 COLD_WITH_SHARES_SERVICE = 74
 """Lowest versions of the nova-compute service (no unit) with which Nova moves servers with special
-needs. In this order: live with NUMA; live with persistent memory; live with vDPA ports; live with a
-vTPM; cold with shares. They are compared with the oldest nova-compute of the cell. Fixed by
-``nova.compute.api`` and ``nova.conductor.tasks.live_migrate`` of Nova 34."""
+needs. ``NUMA_SERVICE``, ``VPMEM_SERVICE`` (persistent memory), ``VDPA_SERVICE`` and
+``VTPM_SERVICE`` are for live migrations, ``COLD_WITH_SHARES_SERVICE`` is for cold migrations. They
+are compared with the oldest nova-compute of the cell. Fixed by ``nova.compute.api`` and
+``nova.conductor.tasks.live_migrate`` of Nova 34."""
 
 MEDIATED_QEMU = 8_001_000
 """Lowest version of QEMU (no unit), as Nova counts versions, with which Nova migrates servers with

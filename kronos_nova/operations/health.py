@@ -17,10 +17,11 @@ HOT = 25.0
 DRAINS = 15.0
 GROUPS = 10.0
 DATA = 10.0
-"""Maximum points that one kind of problem takes from the health score of an aggregate. In this
-order: imbalance, hot hosts, hosts that cannot be emptied, violated server groups, policies without
-data. The sum is :data:`BEST`, so that an aggregate with all problems has a score of 0. With one of
-them raised, that problem hides the others; lowered, the others hide it. Not measured."""
+"""Maximum points that one kind of problem takes from the health score of an aggregate.
+``IMBALANCE`` is for imbalance, ``HOT`` for hot hosts, ``DRAINS`` for hosts that cannot be emptied,
+``GROUPS`` for violated server groups, and ``DATA`` for policies without data. The sum is
+:data:`BEST`, so that an aggregate with all problems has a score of 0. With one of them raised, that
+problem hides the others; lowered, the others hide it. Not measured."""
 
 MANY = 0.25
 """Part of the hosts of an aggregate that must be hot to take all points of hot hosts from its

@@ -120,9 +120,10 @@ TRIES = 8
 forbid some. Raised, plans for hosts with many groups take longer; lowered, no instance leaves such
 a host although a move is allowed. Not measured."""
 SPARE = 0.96
-"""Part of the moves of all its plans that a solution with fewer plans may use. A solution is the
-set of all moves to the targets. Raised, no moves are left for instances that have to wait on a
-third host until there is room; lowered, fewer solutions are short enough. Not measured."""
+"""Part of the moves permitted in its plans that a solution with fewer plans may have. A solution is
+the set of all moves to the targets. The rest is for instances that have to wait on a third host
+until there is room. Raised, such instances get no moves; lowered, fewer solutions are short enough.
+Not measured."""
 BEYOND = 4.0
 """Additional cost of each move by which a solution is too long for the wanted number of plans. It
 is a multiple of the mean memory of an instance. A solution is the set of all moves to the targets.

@@ -89,9 +89,9 @@ fewer candidate plans are improved at the same time. Raised, there are fewer can
 candidates with many moves get too few swaps. Not measured."""
 COOLED = 0.8
 """Ratio of two temperatures below which the tables that rate swaps are computed again (no unit).
-The temperature says how far lower loads than the highest count in the rating, as in simulated
-annealing. Raised, plans take longer without being better; lowered, swaps are rated less exactly.
-Chosen because smaller changes of the temperature do not affect plans."""
+The temperature says how much hosts count whose load is neither the highest nor the lowest. Raised,
+plans take longer without being better; lowered, swaps are rated less exactly. Chosen because
+smaller changes of the temperature do not affect plans."""
 POOL = 16
 """Maximum number of best plans from which new candidate plans are made, at most one for every two
 candidates. Raised, good plans are improved less; lowered to half, all candidates of a small cluster

@@ -68,9 +68,10 @@ class Incumbents:
 
 
 COLDEST = 1e-4
-"""Lowest temperature, as a fraction of a host, of the smooth approximation of the imbalance by
-which swaps are rated. Raised, the approximation is less exact; lowered, its numbers overflow. Fixed
-by the range of single precision."""
+"""Lowest temperature, as a fraction of a host, of the smooth approximation of the imbalance that
+rates swaps. The temperature says how much hosts count whose load is neither the highest nor the
+lowest. Raised, the approximation is less exact; lowered, its numbers overflow. Fixed by the range
+of single precision."""
 STEEPEST = 80.0
 """Largest exponent in the smooth approximation of the imbalance by which swaps are rated (no unit).
 Raised, numbers overflow; lowered, large changes of load have equal ratings. Fixed by the range of

@@ -34,10 +34,10 @@ TRIED = 2
 number of these plans grows exponentially; lowered, the best plan is missed where each of its moves
 alone makes the imbalance worse. Fixed by the number of plans that can be tried in time."""
 STUCK = 1e-3
-"""Largest difference of the combined imbalance between the best end state and the best plan, with
-which no other plan is searched. The best end state may be impossible to reach by moves one after
-the other. Raised, plans for full hosts are worse; lowered, they take longer for gains that cannot
-be noticed. Not measured."""
+"""Difference of the combined imbalance between the best plan and the best end state that is
+ignored. The best end state may be impossible to reach by moves one after the other. Where the
+difference is larger, other plans are searched. Raised, plans for full hosts are worse; lowered,
+they take longer for gains that cannot be noticed. Not measured."""
 SLACK = 0.9
 """Part of the permitted moves that the next plan may have after one that cannot be carried out. The
 moves of such a plan cannot be made one after the other. Each further plan may have half as many.

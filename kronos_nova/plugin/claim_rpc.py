@@ -22,9 +22,9 @@ STORE_NAMESPACE = 'kronos_claim_store'
 VERSION = '1.0'
 
 TIMEOUT_SECONDS = 10
-"""Seconds that a nova-compute has to answer a request about a claim (resources that a moving
-instance reserves on a host). Raised, a host that has just failed stops the executor for longer;
-lowered, a busy one counts as failed. Not measured."""
+"""Seconds that a nova-compute has to answer a request about a claim (resources that it reserves for
+an instance). Raised, a host that has just failed stops the executor for longer; lowered, a busy one
+counts as failed. Not measured."""
 
 STORE_TIMEOUT_SECONDS = 5
 """Seconds that nova-conductor has to store a claim of a nova-compute. Raised, other claims of the

@@ -38,7 +38,8 @@ Not measured."""
 
 
 class Reconciling:
-    """The reconciliation in one conductor worker. :meth:`tick` is called every BEAT_SECONDS."""
+    """The repair of allocations that moves left behind, in one conductor worker. :meth:`tick` is
+    called every BEAT_SECONDS."""
 
     def __init__(self, conf, client, journal, tasks, leases):
         """:raises PlacementError: placement cannot be reached, or is too old"""

@@ -36,10 +36,10 @@ LOG = logging.getLogger(__name__)
 MARK = 'kronos_claims'
 
 MOST_MOVES = 10
-"""Maximum number of claims of moving instances that nova-compute checks one by one when it starts.
-With more of them, it counts its usage as Nova does. Raised, a start makes more calls to
-nova-conductor; lowered, Nova's own count, which takes a handful of calls, is made more often.
-Chosen at about the cost of that count."""
+"""Maximum number of moving instances for which nova-compute checks its reserved resources one by
+one when it starts. With more of them, it counts all resources as Nova does. Raised, a start makes
+more calls to nova-conductor; lowered, Nova's own count, which takes a handful of calls, is made
+more often. Chosen at about the cost of that count."""
 
 synchronized = utils.synchronized(resource_tracker.COMPUTE_RESOURCE_SEMAPHORE, fair=True)
 

@@ -31,7 +31,7 @@ class Errors(msgspec.Struct):
 
 
 class Refused(Exception):  # noqa: N818 - named as what happened
-    """An error that Kronos refused an operation. ``code`` is the code of the error."""
+    """A refusal of an operation by Kronos. ``code`` is the code of the error."""
 
     def __init__(self, text: str, code: str):
         super().__init__(text)
@@ -39,13 +39,13 @@ class Refused(Exception):  # noqa: N818 - named as what happened
 
 
 class Unreachable(Exception):  # noqa: N818 - named as what happened
-    """An error that kronos-api or the control database did not answer, or another program answered
-    in the place of kronos-api."""
+    """The lack of an answer from kronos-api or the control database, or an answer from another
+    program in the place of kronos-api."""
 
 
 class StopPending(Exception):  # noqa: N818 - named as what happened
-    """An error that Kronos was stopped while the control database did not answer. The stop is
-    recorded there when it answers again."""
+    """A stop of Kronos that the control database does not have yet, because it did not answer. The
+    stop is recorded there when it answers again."""
 
 
 def from_answer(error: Error) -> Exception:
