@@ -39,10 +39,10 @@ from kronos_nova.room.making import RoomPlan
 LOG = logging.getLogger(__name__)
 
 REFUSALS = 5
-"""Maximum number of plans that one evaluation makes for a request for room, each without the moves
-that Nova's scheduler refused before. Raised, room is found more often where few hosts take a
-server, with more requests to the scheduler; lowered, the request waits for the next evaluation
-sooner. Chosen as the number of plans for balancing load; not measured."""
+"""Maximum number of plans that one evaluation makes for a request for room. Each is made without
+the moves that Nova's scheduler refused before. Raised, room is found more often where few hosts
+take a server, with more requests to the scheduler; lowered, the request waits for the next
+evaluation sooner. Chosen as the maximum number of plans for balancing load; not measured."""
 
 
 class RoomRequests:

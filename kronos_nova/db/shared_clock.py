@@ -24,9 +24,9 @@ LOG = logging.getLogger(__name__)
 
 MOST_SKEW_SECONDS = 5.0
 """Maximum difference in seconds between the clocks of a host and of the control database. With a
-larger one, the host neither plans nor starts moves. Raised, samples of Prometheus may be older than
-they seem by as much; lowered, a slow answer of the database counts as a wrong clock. Chosen far
-above the milliseconds by which synchronised clocks differ."""
+larger one, the host neither plans nor takes over moves of other workers. Raised, samples of
+Prometheus may be older than they seem by as much; lowered, a slow answer of the database counts as
+a wrong clock. Chosen far above the milliseconds by which synchronised clocks differ."""
 
 INTERVAL_SECONDS = 10.0
 """Seconds between two comparisons of the host's clock with that of the control database. Raised, a

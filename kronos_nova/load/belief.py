@@ -27,9 +27,9 @@ the loads of the servers are scaled down to fit. Raised, moves of servers that s
 seem to gain too much; lowered, the loads of servers are changed only because servers and hosts are
 measured at different times. Chosen as the usual difference of two averages over different times."""
 NOTHING = 0.01
-"""Share of a host that its servers together must use for a measured host load of 0 to count as an
-error. Raised, hosts with few small servers are believed to be without load; lowered, rounding
-errors make a correct 0 count as an error. Chosen as less than the load of one idle server."""
+"""Summed load of a host's servers, as a share of the host, above which a measured 0 is an error.
+Raised, hosts with few small servers are believed to be without load; lowered, rounding errors make
+a correct 0 count as an error. Chosen as less than the load of one idle server."""
 LEAST_BELIEVED = 0.5
 """Part of the measured hosts whose load must pass all checks for a policy to be used in plans.
 Raised, one broken exporter stops planning in a small aggregate; lowered, plans are made for the few

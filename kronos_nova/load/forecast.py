@@ -21,9 +21,9 @@ import dataclasses
 import numpy as np
 
 ORIGINS = 24
-"""Number of past hours for which a forecast is repeated and compared with the actual load: those of
-the last day. Raised, a change in the daily course of loads is noticed later; lowered, some hours of
-the day are not compared at all. Fixed by the day."""
+"""Number of past hours for which a forecast is repeated and compared with the actual load. They are
+the hours of the last day. Raised, a change in the daily course of loads is noticed later; lowered,
+some hours of the day are not compared at all. Fixed by the day."""
 DAYS = 2 * ORIGINS + 1
 """Number of past hours whose mean loads a forecast from the day before needs. They are the 24 hours
 of :data:`ORIGINS`, the day before the first of these, and one hour more. Fixed by
@@ -33,8 +33,8 @@ WEEK_AGO = 7 * 24 + ORIGINS + 1
 24 hours of :data:`ORIGINS`, and one hour more. Fixed by :data:`ORIGINS` and the length of a
 week."""
 LEAST_KNOWN = 3
-"""Least number of hours for which the error of a simple forecast (such as "as yesterday") must be
-known to use it. The simple forecasts are combined, the better ones with larger weights. Raised,
+"""Least number of hours with a known error that a simple forecast needs to be used. Simple
+forecasts, such as "as yesterday", are combined, the better ones with larger weights. Raised,
 forecasts are used later after a start; lowered, a simple forecast gets a large weight for one hour
 in which it was right by chance. Not measured."""
 LEAST_ORIGINS = 12

@@ -22,9 +22,10 @@ import numpy as np
 from kronos_nova.units import DAY
 
 SOON = 900.0
-"""Seconds in which the weight of a sample in the short-term mean of an instance's load falls to
-1/e, about a third. Raised, new load is seen later; lowered, noise counts as load. Chosen of 5, 10,
-15 and 30 minutes as the best one on a generated week and days of PlanetLab together."""
+"""Seconds of the time constant of the short-term mean of an instance's load. After this time the
+weight of a sample has fallen to 1/e, about a third. Raised, new load is seen later; lowered, noise
+counts as load. Chosen of 5, 10, 15 and 30 minutes as the best one on a generated week and days of
+PlanetLab together."""
 AT_FIRST = 0.5
 """Part of a new instance's deviation from its mean load that is expected to last [0, 1]. Later this
 part is learnt from the samples of the instance. Raised, the present load of new instances is
@@ -39,9 +40,10 @@ FORGOTTEN = 6 * 3600.0
 old loads count as present ones after an outage; lowered, a short outage of Prometheus discards all
 statistics. Not measured."""
 LEAST_VARIANCE = 1e-10
-"""Variance of an instance's load, as the square of a fraction of a host, below which the load
-counts as constant. Raised, the loads of more instances count as constant; lowered, rounding errors
-of samples count as changes of load. Fixed as the square of 0.00001 of a host."""
+"""Variance of an instance's load, as the square of a fraction, below which the load counts as
+constant. The load is a fraction of its host. Raised, the loads of more instances count as constant;
+lowered, rounding errors of samples count as changes of load. Fixed as the square of 0.00001 of a
+host."""
 FIGURES = 5
 """Number of columns in the array of an instance's load statistics. Fixed by :class:`LoadStats`,
 which describes each column."""

@@ -36,9 +36,9 @@ KINDS = ('name', 'uuid', 'display_name')
 """Attributes of an instance that the values of a label may be. Of attributes that match equally
 many servers, the first is used."""
 MOST_VALUES = 20
-"""Maximum number of values of a label that is tried as the name of a cloud, where one Prometheus
-scrapes several clouds. Raised, queries are also sent for labels that name racks or hosts; lowered,
-a cloud among many regions is not recognised. Not measured."""
+"""Maximum number of values of a label that is tried as the name of a cloud. Such a label is
+searched where one Prometheus scrapes several clouds. Raised, queries are also sent for labels that
+name racks or hosts; lowered, a cloud among many regions is not recognised. Not measured."""
 MOST_ADDRESSES = 5
 """Maximum number of addresses that a query excludes to find out whether machines are scraped at
 several addresses. Raised, the query and the message are longer; lowered, fewer machines are

@@ -15,16 +15,16 @@ from kronos_nova import exception
 from kronos_nova.objects.metrics import Vector
 
 ENOUGH = 4
-"""Number of samples that should be in the range of a rate, such as ``[5m]``, when a longer range is
-advised. Raised, rates follow changes of load more slowly; lowered, a rate has no value after one
-lost scrape. Chosen because a rate needs two samples, one sample may be missing, and another may be
-late."""
+"""Number of samples that a query's range, such as ``[5m]``, should contain. A warning advises a
+range with this number. Raised, rates follow changes of load more slowly; lowered, a rate has no
+value after one lost scrape. Chosen because a rate needs two samples, one sample may be missing, and
+another may be late."""
 
 LONGER = (2, 3, 4, 6, 8, 12, 24)
-"""Multiples (no unit) of the range of a rate, such as ``[5m]``, in which samples are counted to
-find the scrape interval. Raised or extended, there are more queries; lowered, a long scrape
-interval is not found. Chosen because 24 times five minutes are two hours, longer than any usual
-scrape interval."""
+"""Multiples (no unit) of a query's range, such as ``[5m]``, that are tried to find the scrape
+interval. Samples are counted in each until there are enough. Raised or extended, there are more
+queries; lowered, a long scrape interval is not found. Chosen because 24 times five minutes are two
+hours, longer than any usual scrape interval."""
 
 _NEED_TWO = {'rate', 'irate', 'increase', 'delta', 'idelta', 'deriv', 'predict_linear'}
 _UNITS = {'ms': 0.001, 's': 1, 'm': 60, 'h': 3600, 'd': 86400, 'w': 604800, 'y': 31536000}

@@ -24,9 +24,9 @@ DATA = 10.0
 problem hides the others; lowered, the others hide it. Not measured."""
 
 MANY = 0.25
-"""Part of the hosts of an aggregate that must be hot to take all points of hot hosts from its
-health score. Raised, a few hot hosts cost fewer points; lowered, a few hot hosts cost more points.
-Chosen because balancing does not help where a quarter of the hosts is hot."""
+"""Part of an aggregate's hosts that must be hot to take all points for hot hosts. The points are
+taken from its health score. Raised, a few hot hosts cost fewer points; lowered, a few hot hosts
+cost more points. Chosen because balancing does not help where a quarter of the hosts is hot."""
 
 
 def score(aggregate: Aggregate, hosts: Mapping[str, int],

@@ -97,9 +97,9 @@ POOL = 16
 candidates. Raised, good plans are improved less; lowered to half, all candidates of a small cluster
 soon descend from one plan, and a long search finds no better one. Not measured in a bench."""
 TAKEN_BACK = 5
-"""Number of moves below which a random number of them is removed from a good plan, to make a new
-candidate plan. Raised, a plan is changed more than the search can repair; lowered, the search finds
-the same plan again. Not measured."""
+"""Number of moves below which so many, drawn at random, are removed from a good plan. The rest is a
+new candidate plan. Raised, a plan is changed more than the search can repair; lowered, the search
+finds the same plan again. Not measured."""
 PARTS = (0.05, 0.15, 0.02)
 """Shares of a plan's moves that are removed in addition to :data:`TAKEN_BACK` to make a new
 candidate plan. They are used one after the other. Raised, candidates differ more from known plans;

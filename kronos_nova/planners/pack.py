@@ -47,10 +47,10 @@ GAP = 1e-4
 chooses the hosts to be emptied in small clusters. Raised, plans take less time and copy more
 memory; lowered, plans take longer and copy less memory. Not measured."""
 BY_MOVES = (1.0, 0.5, 0.0)
-"""Weights [0, 1] of the number of moves against the memory to copy, when the next host to empty is
-chosen. One search is made with each weight. Raised, hosts with few instances are emptied first,
-which suits plans with few moves; lowered, hosts with little memory to copy are emptied first. Not
-measured."""
+"""Weights [0, 1] of the number of moves in the choice of the next host to empty. The rest of 1 is
+the weight of the memory to copy. One search is made with each weight. Raised, hosts with few
+instances are emptied first, which suits plans with few moves; lowered, hosts with little memory to
+copy are emptied first. Not measured."""
 
 
 class Pack:

@@ -26,10 +26,10 @@ from kronos_nova.planners.hot_hosts import LEAST_TOGETHER
 from kronos_nova.planners.hot_hosts import Marks
 
 PATIENCE = 2000
-"""Maximum number of sets of instances, those with the least memory first, that are tried to relieve
-one hot host. Raised, plans for hosts with many small instances take longer; lowered, the set with
-the least memory to copy is missed more often. Chosen because so many sets prove which three of a
-hundred instances are the best, and most hosts need no more."""
+"""Maximum number of sets of instances that are tried to relieve one hot host, those with the least
+memory first. Raised, plans for hosts with many small instances take longer; lowered, the set with
+the least memory to copy is missed more often. Chosen because so many sets are enough to prove which
+three of a hundred instances are the best, and most hosts need no more."""
 
 
 EXACT_PAIRS = 5000

@@ -50,16 +50,17 @@ NODES = 2_000
 of a lost host can restart. Raised, the check of a full cloud takes longer; lowered, more checks end
 without a result. Not measured."""
 SECONDS = 10.0
-"""Maximum seconds of the integer program that checks whether the servers of a lost host can
-restart, on an idle machine. It limits checks whose branch-and-bound nodes are slow. Raised, more of
-these checks have a result; lowered, more end without one. Not measured: other checks are limited by
+"""Maximum seconds of the integer program that checks restarts of a lost host's servers. They count
+on an idle machine, and limit checks whose branch-and-bound nodes are slow. Raised, more of these
+checks have a result; lowered, more end without one. Not measured: other checks are limited by
 :data:`NODES` first."""
 
 
 CUTS = 8
-"""Maximum number of solutions that are tried to restart servers, where Nova would choose other NUMA
-cells than the integer program. Raised, a check takes longer where cells are nearly full; lowered,
-more checks end without a result there. Not measured."""
+"""Maximum number of solutions of the integer program that are tried to restart servers. The next
+one is tried where Nova would choose other NUMA cells than the last one. Raised, a check takes
+longer where cells are nearly full; lowered, more checks end without a result there. Not
+measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

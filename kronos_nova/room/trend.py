@@ -7,13 +7,14 @@ import statistics
 from collections.abc import Iterable
 
 LEAST_DAYS = 7
-"""Least number of days with a known number of slots (further servers that fit) to compute when an
-aggregate will be full. Raised, the trend is reported later; lowered, a weekend counts as a trend.
-Chosen as a week."""
+"""Least number of days with data to predict when an aggregate will be full. The data is the number
+of slots (further servers that fit). Raised, the prediction is reported later; lowered, a weekend
+counts as a trend. Chosen as a week."""
 SURE = 2.0
-"""Least slope of a trend of slots (further servers that fit) that is reported, as a factor of its
-standard error. Raised, fewer trends are reported; lowered, changes by chance are reported as
-trends. Chosen so that for a cloud without a trend, one is reported in one of twenty cases."""
+"""Least slope of a trend that is reported, as a factor of its standard error. The trend is that of
+slots (further servers that fit). Raised, fewer trends are reported; lowered, changes by chance are
+reported as trends. Chosen so that for a cloud without a trend, one is reported in one of twenty
+cases."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
