@@ -55,7 +55,7 @@ def main(argv=None):
     except db_exc.DBError as error:
         print(f'{NAME}: {databases.does_not_answer(error)}', file=sys.stderr)
         return 1
-    LOG.info('Metrics at http://%s:%d/metrics', *server.server_address[:2])
+    LOG.info('The metrics are served at http://%s:%d/metrics', *server.server_address[:2])
     try:
         thread.join()
     except KeyboardInterrupt:

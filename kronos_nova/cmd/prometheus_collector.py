@@ -54,7 +54,7 @@ class Collector:
         try:
             found = list(self._families())
         except (db_exc.DBError, exception.KronosException) as error:
-            LOG.error('The metrics cannot be read: %s', error)
+            LOG.error('The metrics of Kronos cannot be read from the control database: %s', error)
             found = []
         yield _gauge(DATABASE_UP, 'Whether the control database could be read for this scrape.', (),
                      {(): bool(found)})

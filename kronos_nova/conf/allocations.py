@@ -18,8 +18,8 @@ and another takes over when it dies. Nothing is checked where ``[kronos] atomic_
 
 By default, a minute. 0 turns the checks off.
 
-Raise it where the database is busy. Lower it where room that a broken migration holds is needed
-sooner.
+Raise it where the database is busy. Lower it where the room that a broken migration occupies is
+needed sooner.
 
 Related options: ``reconcile_window``, ``grace``, ``[kronos] atomic_moves``.
 """),
@@ -36,12 +36,13 @@ without an operator. With a larger value, checks that go back so far take longer
 Related options: ``reconcile_interval``.
 """),
     cfg.FloatOpt('grace', default=60.0, min=0.0, help="""
-Seconds for which a migration and its instance must not have changed before they are repaired.
+Seconds that must have passed since the last change of a migration and of its instance before their
+allocations are repaired.
 
 By default, a minute.
 
-Raise it above the slowest of Nova's steps at the end of a migration. Lower it in tests only: a
-migration that is still in progress would be repaired.
+Raise it where Nova takes longer for a step at the end of a migration. Lower it in tests only: the
+allocations of a migration that is still in progress would be repaired.
 
 Related options: ``reconcile_interval``.
 """),
@@ -52,8 +53,8 @@ wrongly counted as dead stops before it starts the migration.
 
 By default, a minute.
 
-Raise it above the longest delay of your conductors and the difference between their clocks. Lower
-it where instances should be free sooner after a crash.
+Raise it where conductors are delayed for longer, or where their clocks differ by more. Lower it
+where instances should be movable again sooner after a crash.
 """),
 ]
 

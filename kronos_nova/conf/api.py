@@ -32,9 +32,9 @@ Change it where a proxy on another host ends TLS. Never let tokens cross a netwo
 Related options: ``port``.
 """),
     cfg.IntOpt('threads', default=8, min=1, help="""
-Maximum number of requests that are answered at the same time. Each may hold a connection to the
-control database. Two operations that take seconds (drains, which read the cloud first, and
-snapshots) run in addition; a third one is refused with 503 and a time to try again.
+Maximum number of requests that are answered at the same time. Each request may use a connection to
+the control database. Two slow operations, such as drains and snapshots, may run in addition; a
+third slow operation is refused with 503 and a time to try again.
 
 By default, eight.
 
@@ -44,15 +44,15 @@ database has few connections left.
 Related options: ``listeners``.
 """),
     cfg.IntOpt('listeners', default=128, min=1, help="""
-Maximum number of clients that listen to events at the same time; others are refused with 429. Each
-has a thread in addition to ``threads``, but no connection to the control database, which is read
-once a second for all of them.
+Maximum number of clients that listen to events at the same time; further clients are refused with
+429. Each listening client takes a thread in addition to ``threads``, but no connection to the
+control database, which is read once a second for all of these clients.
 
 By default, 128.
 
 Raise it where more pages are open at a time. Lower it to save the memory of threads. A web server
-that loads ``kronos_nova.cmd.wsgi`` must have more threads in a process than this number, or no
-other request is answered while so many listen.
+that loads ``kronos_nova.cmd.wsgi`` must have more threads in a process than this number; otherwise
+no other request is answered while this many clients listen.
 
 Related options: ``threads``.
 """),
@@ -88,21 +88,22 @@ where replays take processors from other services.
 Related options: ``snapshots_path``, ``replay_memory``.
 """),
     cfg.IntOpt('replay_memory', default=2048, min=256, help="""
-Address space in MiB that a replay may use.
+Maximum address space, in MiB, of the process that replays a snapshot.
 
-By default, 2048; 30,000 servers need about 512.
+By default, 2048. A snapshot of 30,000 servers needs about 512.
 
-Raise it where a replay is refused for its size. Lower it where the host is short of memory.
+Raise it where a replay is refused because it needs more. Lower it where the host is short of
+memory.
 
 Related options: ``snapshots_path``, ``replay_seconds``.
 """),
     cfg.BoolOpt('password_login', default=True, help="""
-Whether the page takes user names and passwords. ``kronos-api`` then asks keystone for a token, at
-the ``auth_url`` of ``[keystone_authtoken]``.
+Whether people can log in to the page with a user name and a password. ``kronos-api`` then requests
+a token from keystone, at the ``auth_url`` of ``[keystone_authtoken]``.
 
-By default, it does.
+By default, they can.
 
-Turn it off where keystone wants more than a password, or where passwords must not pass through
+Turn it off where keystone requires more than a password, or where passwords must not pass through
 ``kronos-api``. People then paste a token ("openstack token issue").
 
 Related options: ``login_tries``, ``login_lockout``.
@@ -115,7 +116,7 @@ address. Four times as many from one address lock the address out, and ten times
 from all addresses lock the user out. 0 sets no limit. Each process counts for itself, and
 keystone's own limits hold in addition.
 
-Raise it where many people share the address of a proxy that does not report theirs
+Raise it where many people use the page through one proxy that does not report their addresses
 (``[oslo_middleware] enable_proxy_headers_parsing``). Lower it where passwords are attacked.
 
 Related options: ``login_lockout``, ``password_login``.
@@ -131,8 +132,8 @@ Raise it where passwords are attacked. Lower it where people lock themselves out
 Related options: ``login_tries``.
 """),
     cfg.StrOpt('policy_file', default='kronos-policy.yaml', help="""
-File of rules for oslo.policy: a path relative to the folder of nova.conf, or an absolute one. It is
-read again when it changes. Nova's own policy file is not used.
+Path of the file with the policy rules of the API (oslo.policy), absolute or relative to the folder
+of nova.conf. The file is read again when it changes. Nova's own policy file is not used.
 
 By default, the file need not exist. Without it the role ``admin`` may do everything,
 ``kronos_operator`` everything except setting levels, and ``kronos_reader`` and a reader of the

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup('kronos_claims', title='Persistent claims', help="""
-The resource claims of a compute node, kept so that they survive a restart of nova-compute.
+Resource claims of instances on a compute host. nova-compute stores the claims, so that they survive
+a restart.
 """)
 
 OPTS = [
@@ -43,9 +44,9 @@ where room that a crash left claimed should be free sooner.
     cfg.PortOpt('metrics_port', help="""
 TCP port at which nova-compute serves the metrics of its claims to Prometheus.
 
-By default, none is served.
+By default, no metrics are served.
 
-Set it where claims are to be watched.
+Set it where Prometheus should watch the claims.
 
 Related options: ``metrics_address``.
 """),

@@ -7,11 +7,11 @@ from oslo_config import cfg
 from oslo_db import options
 
 GROUP = cfg.OptGroup('kronos_database', title='Control database', help="""
-Where plans, moves, cooldowns and quarantines are kept. Unset, ``connection`` is an SQLite file
-under ``[DEFAULT] state_path``, which serves one controller; with several controllers use
-MySQL/MariaDB or PostgreSQL. Of oslo.db's options ``max_retries`` and ``retry_interval`` are for
-``kronos-manage db sync`` alone: all other requests fail at once where the database does not
-answer, and the services ask again.
+The control database, which has plans, moves, cooldowns and quarantines. Where ``connection`` is not
+set, the database is an SQLite file in ``[DEFAULT] state_path``, which serves one controller; with
+several controllers, use MySQL/MariaDB or PostgreSQL. oslo.db's options ``max_retries`` and
+``retry_interval`` have an effect on ``kronos-manage db sync`` only: all other requests fail at once
+while the database does not answer, and the services try again.
 """)
 
 OPTS = [
@@ -97,8 +97,8 @@ Raise it where an audit looks further back. Lower it to save room in the control
 Days for which a notification is kept, sent or not. One that no broker accepted in that time is
 dropped.
 
-By default, 7 days. 0 keeps those that were sent for ever; the others are limited by ``[kronos]
-notification_backlog``.
+By default, 7 days. 0 keeps sent notifications for ever; the number of unsent notifications is
+limited by ``[kronos] notification_backlog``.
 
 Raise it where a broker may be down for longer. Lower it to save room in the control database.
 

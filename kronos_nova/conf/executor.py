@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup('kronos_executor', title='Executor', help="""
-How fast and how carefully the moves of a plan are carried out.
+Options for carrying out the moves of plans: limits on concurrent moves, time limits, and retries.
 """)
 
 OPTS = [
@@ -55,7 +55,7 @@ Related options: ``stream_mbps``.
 Largest bandwidth of one live migration on an idle link, in megabits per second. One thread of QEMU
 copies some 8000 to 10000.
 
-By default, 0: it is learnt from moves that ended.
+By default, 0: Kronos learns the bandwidth from moves that have ended.
 
 Set it where one migration gets less than ``link_mbps``: to your ``[libvirt]
 live_migration_bandwidth`` (in MiB) times 8.4. Raise it where
@@ -64,7 +64,8 @@ live_migration_bandwidth`` (in MiB) times 8.4. Raise it where
 Related options: ``link_mbps``, ``[libvirt] live_migration_bandwidth``.
 """),
     cfg.IntOpt('downtime_ms', mutable=True, default=500, min=1, max=600_000, help="""
-Milliseconds for which a guest may be stopped at the end of its live migration.
+Milliseconds for which a guest may be stopped at the end of its live migration, as configured in
+Nova. Kronos uses the value to predict how long moves take, and does not change it in Nova.
 
 By default, 500, as in Nova.
 
@@ -78,11 +79,12 @@ Whether instances have disks on their hosts that live migration copies (block mi
 
 By default, only memory is expected to be copied.
 
-Set it where disks are local. Leave it off where they are on Ceph, NFS or volumes: their data stays
-in place, whatever ``DISK_GB`` placement reports.
+Turn it on where the disks of instances are on their hosts. Leave it off where disks are on Ceph,
+NFS or volumes: their data stays in place, whatever ``DISK_GB`` placement reports.
 """),
     cfg.IntOpt('migration_timeout', mutable=True, default=1800, min=1, help="""
-Seconds after which a live migration that has not ended is treated as ``timeout_action`` says.
+Maximum duration of a live migration, in seconds. ``timeout_action`` says what happens to a live
+migration that takes longer.
 
 By default, half an hour.
 
@@ -93,13 +95,13 @@ make room for others sooner.
 Related options: ``timeout_action``.
 """),
     cfg.StrOpt('timeout_action', mutable=True, default='abort', choices=[
-        ('abort', 'End it; the instance stays where it is.'),
-        ('force_complete', 'Let Nova pause the instance until it is over. If it is not over '
-                           'after as much time again, end it.'),
+        ('abort', 'Abort the migration; the instance stays on its host.'),
+        ('force_complete', 'Let Nova pause the instance until the migration is complete. If it is '
+                           'not complete after the same time again, abort it.'),
     ], help="""
-Treatment of a live migration that takes longer than ``migration_timeout``.
+Action on a live migration that takes longer than ``migration_timeout``.
 
-By default, it is ended and counts as failed.
+By default, ``abort``: the migration is aborted and counts as failed.
 
 Set it to ``force_complete`` where a move must end although the guest writes faster than the network
 copies. The guest then stops for as long as the rest of its memory takes to copy.
@@ -108,7 +110,7 @@ Related options: ``migration_timeout``.
 """),
     cfg.FloatOpt('start_interval', deprecated_name='stagger', mutable=True, default=0.0, min=0.0,
                  max=3600.0, help="""
-Seconds between the times at which two successive moves of a plan may start at the earliest.
+Minimum number of seconds between the starts of two successive moves of a plan.
 
 By default, 0: moves start as soon as the limits on concurrent moves permit it.
 
@@ -149,7 +151,7 @@ Related options: ``retry_interval``, ``[kronos] instance_quarantine_seconds``.
 """),
     cfg.FloatOpt('retry_interval', mutable=True, default=30.0, min=1.0, help="""
 Seconds before a failed move is tried again. Each further try waits twice as long, up to ten
-minutes, and a random part more.
+minutes, plus a random time.
 
 By default, half a minute.
 
@@ -178,13 +180,13 @@ Raise it where executors take longer to answer. Lower it where a broker loses me
 Related options: ``request_grace``.
 """),
     cfg.FloatOpt('worker_timeout', mutable=True, default=60.0, min=5.0, help="""
-Seconds without a sign of life after which a worker counts as dead and others adopt its moves. Each
-worker measures them by its own monotonic clock.
+Seconds without a sign of life after which a worker counts as dead and other workers adopt its
+moves. Each worker measures this time by its own monotonic clock.
 
 By default, a minute.
 
-Raise it where workers stand still for long under load. Lower it for moves to be adopted sooner. An
-initial value is several times ``poll_interval``.
+Raise it where busy workers are delayed for long. Lower it where other workers should adopt moves
+sooner. An initial value is several times ``poll_interval``.
 
 Related options: ``poll_interval``.
 """),
@@ -214,8 +216,8 @@ was set before the drain stays.
 
 By default, off: masakari then regards a host that is rebooted during a drain as failed.
 
-Set it where masakari watches the hosts of the aggregates. ``[kronos_nova]`` then has to name a user
-who may update hosts of masakari, also where Kronos runs in nova-conductor.
+Turn it on where masakari watches the hosts of the aggregates. ``[kronos_nova]`` then has to name a
+user who may update hosts of masakari, also where Kronos runs in nova-conductor.
 
 Related options: ``[kronos_nova]``, ``ha_disabled_reasons``.
 """),

@@ -6,7 +6,7 @@ from oslo_config import cfg
 
 GROUP = cfg.OptGroup('kronos_exporter', title='Exporter', help="""
 ``kronos-exporter`` reads the control database and serves metrics of what Kronos does to Prometheus.
-One is enough; where several run, scrape one of them.
+One exporter is enough; where several run, scrape one of them.
 """)
 
 OPTS = [

@@ -18,14 +18,15 @@ LEVELS = [
 ]
 
 GROUP = cfg.OptGroup('kronos', title='Rebalancing', help="""
-What Kronos balances, when, and which steps it takes without being asked by an operator.
+Main options of Kronos: the hosts that it balances, the times at which it does so, and the steps
+that it takes without being asked by an operator.
 """)
 
 OPTS = [
     cfg.StrOpt('automation', mutable=True, default='observe', choices=LEVELS, help="""
-Level of automation: the steps that Kronos takes without being asked by an operator. It applies
-where no level was set by "kronos-manage automation set". That command needs no restart, and every
-worker obeys it within seconds.
+Level of automation: the steps that Kronos takes without being asked by an operator. This level
+applies where no level was set by "kronos-manage automation set". A level that was set by that
+command is used by every worker within seconds, without a restart.
 
 By default, ``observe``: plans are made and reported, and nothing is moved.
 
@@ -46,16 +47,17 @@ Lower it to ``approve`` where nothing may ever be moved without an approval.
 Related options: ``automation``, ``aggregate_automation``.
 """),
     cfg.StrOpt('run_in', default='conductor', choices=[
-        ('conductor', 'nova-conductor plans and carries out, in its own process.'),
-        ('daemons', 'kronos-engine plans and kronos-executor carries out, through the public API; '
-                    'nova-conductor only makes live migrations atomic.'),
+        ('conductor', 'nova-conductor plans, and carries out moves.'),
+        ('daemons', 'kronos-engine plans, and kronos-executor carries out moves through Nova\'s '
+                    'public API; Kronos in nova-conductor only makes live migrations atomic.'),
     ], help="""
 Processes that plan and carry out moves.
 
-By default, those of nova-conductor.
+By default, the processes of nova-conductor.
 
-Set it to ``daemons`` to keep this work out of the processes of the control plane. The daemons need
-the credentials of ``[kronos_nova]``. The value must be the same for conductors and daemons.
+Set it to ``daemons`` to keep this work out of the processes of the control plane; then run
+``kronos-engine`` and ``kronos-executor``, which need the credentials of ``[kronos_nova]``. The
+value must be the same for conductors and daemons.
 
 Related options: ``[kronos_nova]``.
 """),
@@ -76,8 +78,8 @@ Related options: ``automation``, ``max_automation``, ``aggregates``.
 Names of the host aggregates to balance, separated by commas. Each is planned separately, and no
 instance ever leaves its aggregate.
 
-By default, none. Where ``include_unassigned_hosts`` is off too there is nothing to do, which Kronos
-reports as an error when it starts.
+By default, no aggregate. If ``include_unassigned_hosts`` is off too, there is nothing to balance,
+which Kronos reports as an error when it starts.
 
 Add an aggregate once its policies are right; ``aggregate_automation`` gives each one a level of its
 own.
@@ -85,7 +87,7 @@ own.
 Related options: ``include_unassigned_hosts``, ``aggregate_automation``.
 """),
     cfg.BoolOpt('include_unassigned_hosts', default=False, help="""
-Balance the hosts that are in no aggregate, as one more pool.
+Whether Kronos also balances the hosts that are in no aggregate, as one more pool.
 
 By default, these hosts are left alone.
 
@@ -108,8 +110,8 @@ Seconds between two evaluations of an aggregate.
 
 By default, five minutes.
 
-Lower it where hot hosts should be relieved sooner; below the scrape interval of your Prometheus it
-is of no use. Raise it where evaluations take much of a controller's time.
+Lower it where hot hosts should be relieved sooner, but not below the scrape interval of your
+Prometheus. Raise it where evaluations take much of a controller's time.
 
 Related options: ``cooldown``, ``cycle_timeout``.
 """),
@@ -119,14 +121,15 @@ to other workers, which plan them at the same time.
 
 By default, 0: one worker plans all that are due together.
 
-Set it where planning takes longer than reading, because each worker reads the whole cloud. Lower
-it, to 1 at least, to use more workers.
+Set it where planning takes longer than reading the cloud, which each worker does for itself. A
+lower value, such as 1, uses more workers.
 
 Related options: ``cycle_timeout``.
 """),
     cfg.IntOpt('cycle_timeout', mutable=True, default=900, min=10, help="""
-Seconds that a planning process may take to read, plan and save. One that takes longer is killed and
-logged, and each of its aggregates is tried again alone, after pauses that grow to an hour.
+Seconds that a planning process may take to read the cloud, plan and save the plans. A process that
+takes longer is killed, which is logged, and each of its aggregates is tried again alone, after
+pauses that grow to an hour.
 
 By default, a quarter of an hour.
 
@@ -149,29 +152,30 @@ initial value is then 10.
 Related options: ``cycle_timeout``.
 """),
     cfg.IntOpt('planner_idle_time', mutable=True, default=900, min=0, help="""
-Seconds for which a planning process waits after a cycle to plan the next one. A new process would
-have to load Nova, which takes seconds of a processor, and to ask placement for everything again. A
-waiting process uses no processor, and some 150 MiB of memory plus 1 KiB for every instance.
+Seconds for which a planning process waits after a cycle, in order to plan the next cycle too. A new
+process has to load Nova, which takes seconds of a processor, and to read everything from placement
+again. A waiting process uses no processor, and some 150 MiB of memory plus 1 KiB for every
+instance.
 
-By default, a quarter of an hour. 0 ends it after each cycle.
+By default, a quarter of an hour. With 0, the process ends after each cycle.
 
-Raise it above ``evaluation_interval``; otherwise it has always ended before the next cycle. Lower
-it where controllers are short of memory.
+Raise it above ``evaluation_interval``; otherwise the process always ends before the next cycle.
+Lower it where controllers are short of memory.
 
 Related options: ``evaluation_interval``, ``planner_max_memory``.
 """),
     cfg.IntOpt('planner_max_cycles', mutable=True, default=200, min=1, help="""
-Cycles after which a planning process ends and the next one starts.
+Number of cycles after which a planning process ends and a new one starts.
 
 By default, 200.
 
-Lower it if the process should ever grow from cycle to cycle. There is no need to raise it.
+Lower it if the memory of the process ever grows from cycle to cycle. There is no need to raise it.
 
 Related options: ``planner_max_memory``.
 """),
     cfg.IntOpt('planner_max_memory', mutable=True, default=2048, min=64, help="""
-MiB of memory that a planning process may have after a cycle. With more it ends, and the next cycle
-begins in a new process.
+Memory, in MiB, that a planning process may have after a cycle. If the process has more memory, it
+ends, and the next cycle begins in a new process.
 
 By default, 2048 MiB.
 
@@ -181,8 +185,8 @@ short of memory. An initial value is twice what the process has after a cycle.
 Related options: ``planner_idle_time``, ``planner_max_cycles``.
 """),
     cfg.IntOpt('cooldown', mutable=True, default=600, min=0, help="""
-Seconds for which an aggregate is left alone after a plan for it was carried out, so that the next
-plan is made from the load that the moves lead to.
+Seconds for which no plan is made for an aggregate after a plan for it was carried out, so that the
+next plan is made from the load after these moves.
 
 By default, ten minutes.
 
@@ -212,44 +216,45 @@ soon.
 Related options: ``rejection_backoff_cycles``, ``[kronos_executor] max_retries``.
 """),
     cfg.BoolOpt('evacuate_disabled_hosts', mutable=True, default=False, help="""
-Live migrate all instances off hosts whose nova-compute service is disabled but up, before any
-balancing.
+Whether Kronos live migrates all instances off hosts whose nova-compute service is disabled but up,
+before any balancing.
 
 By default, such hosts keep their instances.
 
-Set it where a host is disabled only in order to be serviced.
+Turn it on where a host is disabled only in order to be serviced.
 
 Related options: ``reserve_hosts``.
 """),
     cfg.BoolOpt('enforce_hard_affinity', mutable=True, default=False, help="""
-Repair violations of ``affinity`` and ``anti-affinity`` server groups, before any balancing.
+Whether Kronos repairs violations of ``affinity`` and ``anti-affinity`` server groups by moves,
+before any balancing.
 
 By default, existing violations stay; no move makes new ones.
 
-Set it where evacuations or resizes have left groups broken.
+Turn it on where evacuations or resizes have left groups that violate their policies.
 
 Related options: ``enforce_soft_affinity``.
 """),
     cfg.BoolOpt('enforce_soft_affinity', mutable=True, default=False, help="""
-Repair violations of ``soft-affinity`` and ``soft-anti-affinity`` server groups, before any
-balancing.
+Whether Kronos repairs violations of ``soft-affinity`` and ``soft-anti-affinity`` server groups by
+moves, before any balancing.
 
 By default, existing violations stay.
 
-Set it where soft groups should hold whenever there is room.
+Turn it on where the policies of soft groups should hold whenever there is room.
 
 Related options: ``enforce_hard_affinity``, ``soft_group_cost``.
 """),
     cfg.StrOpt('repair_rules', mutable=True, default='all', choices=[
-        ('off', 'Keep moves to the rules, and move nothing because of them.'),
-        ('must', 'Move servers that are where a rule must not have them.'),
-        ('all', 'Move also servers that should be elsewhere, where that pays.'),
+        ('off', 'Repair no violations; moves for other reasons obey the rules.'),
+        ('must', 'Repair violations of strict rules only.'),
+        ('all', 'Repair violations of strict rules, and of preferences where that pays.'),
     ], help="""
 Violations of the policies file's ``rules`` that Kronos repairs by moves, before any balancing.
 Repairs are carried out at the level of ``repair_automation``.
 
-By default, ``all``. A preference is repaired where the ``cost`` of the rule is more than the move
-costs and adds to the imbalance.
+By default, ``all``. A violated preference is repaired only where the ``cost`` of the rule is higher
+than the cost of the move plus the imbalance that the move adds.
 
 Set it to ``off`` where rules are introduced in a cloud that violates them, and raise it step by
 step.
@@ -257,14 +262,15 @@ step.
 Related options: ``repair_automation``, ``max_rule_repairs_per_cycle``.
 """),
     cfg.StrOpt('repair_automation', mutable=True, choices=LEVELS, help="""
-Level of automation of two kinds of repairs: of violated ``rules``, and of ``failover_hosts``, that
-is of moves after which the servers of a lost host could restart elsewhere again. "kronos-manage
+Level of automation of repairs. Repairs are moves that end violations of ``rules``, and moves after
+which the servers of a lost host could restart elsewhere again (``failover_hosts``). "kronos-manage
 automation set --repairs" takes precedence, for all aggregates or for one; ``max_automation`` limits
 both. In an aggregate whose level is ``off`` nothing is repaired.
 
-By default, repairs have the level of their aggregate, and are part of its plans. With another level
-they get plans of their own, with the purpose ``repair``: with a higher level, rules are repaired
-before anything else is planned; with a lower one, once nothing else is to be moved.
+By default, repairs have the level of their aggregate, and are part of its plans. With another
+level, repairs get plans of their own, with the purpose ``repair``. With a level higher than that of
+the aggregate, rules are repaired before anything else is planned; with a lower level, rules are
+repaired once no other moves are needed.
 
 Set it to ``approve`` where load may be balanced without approval, but a new rule should not move
 servers before an operator has seen which servers those are. Set it to ``auto`` where only rules
@@ -278,8 +284,8 @@ Maximum number of moves of a plan that repair violated ``rules``.
 By default, 0: every move of the plan may repair rules. The policies' ``max_migrations_per_cycle``
 limits the moves of a plan.
 
-Set it where a new rule concerns many servers; 2 is an initial value. Raise it once the repairs are
-what you expect.
+Set it where a new rule concerns many servers; an initial value is 2. Raise it once the repairs are
+as you expect.
 
 Related options: ``repair_rules``, ``repair_automation``.
 """),
@@ -289,28 +295,28 @@ whole. Name the largest domains first, separated by commas: with ``room, rack`` 
 its room. A host has the values of all its aggregates; where two aggregates have different values of
 a key, the value that sorts first holds.
 
-By default, none, and no domain is known.
+By default, no key, so that Kronos knows no failure domains.
 
-Set it where rules are to keep servers inside a rack, outside a rack, or in different racks.
+Set it where rules should keep servers inside a rack, outside a rack, or in different racks, or
+where ``failover_domains`` is set.
 
 Example: ``failure_domain_key = room, rack``, with ``openstack aggregate set --property rack=r3``
 
 Related options: ``policies_file``, ``failover_domains``.
 """),
     cfg.BoolOpt('restrict_to_az', mutable=True, default=False, help="""
-Never move an instance to a host of another availability zone.
+Whether instances stay in their availability zone: no instance is moved to a host of another one.
 
 By default, an instance may go to any host of its aggregate that Nova permits.
 
-Set it where an aggregate spans several zones that should keep their instances.
+Turn it on where an aggregate spans several zones, and each zone should keep its instances.
 
 Related options: ``host_checks``.
 """),
     cfg.ListOpt('host_checks', mutable=True, default=list(CHECKS),
                 item_type=types.String(choices=CHECKS), help="""
-Properties of which Kronos checks, before it plans a move, that the host has what the server needs.
-Moves that Nova would refuse are then not planned. Nova is asked about the moves of a plan in any
-case.
+Requirements of servers that Kronos checks itself before it plans a move to a host, so that it does
+not plan moves that Nova would refuse. Nova checks the moves of every plan in any case.
 
 * ``traits``: required and forbidden traits of the flavor and the image
 * ``aggregates``: the availability zone that a server is pinned to, and aggregates with the metadata
@@ -321,7 +327,8 @@ case.
   of the guest's
 * ``numa``: NUMA cells with free CPUs, memory and pages for a server that needs cells
 
-By default, everything is checked. A property that is left out is checked by Nova alone.
+By default, all of these are checked. A requirement that is left out of the list is checked only by
+Nova.
 
 Leave ``hypervisor`` out where ``[workarounds] skip_hypervisor_version_check_on_lm`` is set. Leave
 ``cpu`` out where ``[workarounds] skip_cpu_compare_on_dest`` is set, where guests are emulated
@@ -332,7 +339,7 @@ Related options: ``rejection_backoff_cycles``.
 """),
     cfg.StrOpt('spread_planner', mutable=True, default='spread', help="""
 Planner that spreads load: ``spread`` looks for the best plan within the budget, ``greedy`` takes
-the best single move again and again. Others may be installed as entry points of
+the best single move again and again. Other planners may be installed as entry points of
 ``kronos_nova.planners``.
 
 By default, ``spread``.
@@ -343,7 +350,8 @@ Related options: ``pack_planner``, ``planning_time_limit``.
 """),
     cfg.StrOpt('pack_planner', mutable=True, default='pack', help="""
 Planner that frees hosts: ``pack`` frees the most hosts within the budget, ``ffd`` is the simple
-first fit decreasing. Others may be installed as entry points of ``kronos_nova.planners``.
+algorithm "first fit decreasing". Other planners may be installed as entry points of
+``kronos_nova.planners``.
 
 By default, ``pack``.
 
@@ -377,7 +385,7 @@ Related options: ``policies_file``.
 """),
     cfg.FloatOpt('min_coverage', mutable=True, default=1.0, min=0.0, max=1.0, help="""
 Part (0 to 1) of an aggregate's available hosts that must have a sample of a policy's query for the
-policy to be used in a cycle. Below it the policy has no data.
+policy to be used in a cycle. With fewer samples, the policy counts as one without data.
 
 By default, all hosts need a sample. With less than 1, hosts without a sample are neither sources
 nor destinations.
@@ -426,22 +434,23 @@ measured load of hosts with new servers is not used.
 Related options: ``min_known_servers``.
 """),
     cfg.BoolOpt('accept_partial_metrics', mutable=True, default=False, help="""
-Plan with query answers that are marked as incomplete: those with warnings (Thanos names the stores
-that did not answer, Prometheus the remote storage), and those marked as partial (VictoriaMetrics).
-The sums in such an answer may lack a part of the load although no host is missing.
+Whether Kronos plans with answers of queries that are marked as incomplete. These are answers with
+warnings (Thanos names the stores that did not answer, Prometheus the remote storage), and answers
+marked as partial (VictoriaMetrics). The sums in such an answer may lack a part of the load although
+no host is missing.
 
 By default, a policy has no data where the answer for its hosts is incomplete. Where the answer for
 its instances is incomplete, the policy's ``vm_profile_fallback`` is used.
 
-Set it only where a store that never answers holds nothing that the policies ask for.
+Turn it on only where a store that never answers has no data that the policies need.
 
 Related options: ``min_coverage``.
 """),
     cfg.FloatOpt('max_sample_age', mutable=True, default=300.0, min=1.0, help="""
 Maximum age of a sample in seconds, by its timestamp. An older sample is ignored. Samples whose
 timestamps are further in the future than this are used with a warning, because their age is not
-known. Prometheus stamps an answer with the time at which the answer was computed. So this option
-finds caches that serve old answers, and clocks that differ.
+known. Prometheus stamps an answer with the time at which the answer was computed. This option
+therefore detects caches that serve old answers, and clocks that differ.
 
 By default, five minutes.
 
@@ -452,43 +461,44 @@ Related options: ``evaluation_interval``.
 """),
     cfg.IntOpt('stabilization_cycles', deprecated_name='hold_cycles', mutable=True, default=1,
                min=1, help="""
-Evaluations in a row that must find an aggregate imbalanced before its load is spread. Packing, the
-evacuation of disabled hosts and the repair of server groups do not wait for it.
+Number of evaluations in a row that must find an aggregate imbalanced before its load is spread.
+Packing, the evacuation of disabled hosts and the repair of server groups are not delayed.
 
 By default, one: load is spread at once.
 
-Raise it to let short peaks pass; an initial value is 3.
+Raise it where short peaks of load should not lead to moves; an initial value is 3.
 
 Related options: ``evaluation_interval``, ``restraint``.
 """),
     cfg.IntOpt('spread_interval', mutable=True, default=0, min=0, max=31536000, help="""
-Seconds for which the load of an aggregate is not spread again after a plan did so. Meanwhile hosts
-above the ``high`` of a policy are relieved, disabled hosts are emptied and groups repaired, after
-``cooldown``.
+Seconds for which the load of an aggregate is not spread again after a plan has spread it. In this
+time, hosts above the ``high`` of a policy are still relieved, disabled hosts are emptied and server
+groups are repaired, after ``cooldown``.
 
 By default, 0: load is spread whenever there is an imbalance.
 
-Set it where hot hosts should be relieved at once and evenness can wait: 21600 spreads at most four
-times a day. It is of use only where policies have ``high``; otherwise ``cooldown`` does the same.
+Set it where hot hosts should be relieved at once, but an even load can wait: with 21600, load is
+spread at most four times a day. It is useful only where policies have ``high``; otherwise
+``cooldown`` has the same effect.
 
 Related options: ``cooldown``.
 """),
     cfg.FloatOpt('restraint', mutable=True, default=1.0, min=0.0, max=100.0, help="""
-Reluctance to move instances in order to spread load (no unit). With 0, a plan is for the present
-load and evens it out as far as the planner can. With more, a plan is for the load that is likely in
-the next half hour, judged by the load of each instance in the last day (its habits).
+Reluctance to move instances in order to spread load (no unit). With 0, a plan spreads the present
+load as evenly as the planner can. With a higher value, a plan spreads the load that is likely in
+the next half hour, predicted from the load of each instance in the last day (its habits).
 
-By default, 1. A plan is then made once the imbalance of that load is above the threshold of a
-policy by more than random variation explains. The plan copies the least memory that brings the
-policy to its threshold; no single move of it need pay for itself. Optional moves, which make a host
-less likely to become full (above 0.9), are made only if they save more core-hours than their copy
-costs. No instance returns within a day to a host that it left. Compared with 0, far fewer moves are
-made, and fewer hosts become full.
+By default, 1. A plan is then made once the imbalance of the predicted load is above the threshold
+of a policy by more than random variation explains. The plan copies as little memory as needed to
+bring the policy to its threshold. Optional moves, which make a host less likely to become full
+(above 0.9), are made only if they save more core-hours than copying the instance costs. No instance
+returns within a day to a host that it left. Compared with 0, far fewer moves are made, and fewer
+hosts become full.
 
-Raise it where migrations are expensive: expected load then looks further ahead, and optional moves
-have to save as many times more. Lower it to 0 where evenness is all that counts, such as in tests.
+Raise it where migrations are expensive: the prediction then looks further ahead, and optional moves
+have to save that many times more. Lower it to 0 where only an even load counts, such as in tests.
 
-It is fully effective some hours after Kronos was started for the first time, when the habits of
+The option has its full effect some hours after the first start of Kronos, when the habits of
 instances are known. A replay uses the habits in its snapshot.
 
 Related options: ``stabilization_cycles``, ``min_gain``, ``no_return_window``,
@@ -496,9 +506,9 @@ Related options: ``stabilization_cycles``, ``min_gain``, ``no_return_window``,
 """),
     cfg.FloatOpt('min_gain', mutable=True, default=0.0, min=0.0, max=1.0, help="""
 Amount (0 to 1) by which every move of a spread plan must lower the combined imbalance. With
-``restraint`` it is the amount by which the move must bring its two hosts closer to their target.
-The planner ``spread`` weighs each move against it; plans of other planners lose their last moves,
-which gain less on average.
+``restraint``, it is the amount by which the move must bring its two hosts closer to their target
+load. The planner ``spread`` applies it to each move; from plans of other planners, Kronos removes
+the last moves if they gain less on average.
 
 By default, 0: every gain counts.
 
@@ -543,8 +553,8 @@ Seconds for which a move that has ended counts in the expected cost of later mov
 
 By default, 30 days.
 
-Raise it where few moves are made; longer than the journal keeps moves it is of no use. Lower it
-where hosts or networks were changed.
+Raise it where few moves are made; a value above ``moves_retention_days`` has no effect. Lower it
+after hosts or networks were changed.
 
 Related options: ``min_gain_per_minute``, ``min_gain_per_failure``, ``[kronos_database]
 moves_retention_days``.
@@ -608,8 +618,8 @@ others. An instance that moves back and forth is a sign of two conflicting rules
 
 By default, six hours. 0 permits every return.
 
-Raise it where instances move back and forth; longer than Nova keeps migrations it is of no use.
-Lower it where an aggregate has few hosts.
+Raise it where instances move back and forth, but not above the time for which Nova keeps
+migrations. Lower it where an aggregate has few hosts.
 
 Related options: ``restraint``, ``instance_cooldown``.
 """),
@@ -672,9 +682,9 @@ Set it where users notice migrations; an initial value is 1.
 Related options: ``max_moves_per_instance_and_week``, ``instance_cooldown``.
 """),
     cfg.IntOpt('reserve_hosts', mutable=True, default=0, min=0, help="""
-Number of hosts for whose instances room is kept free in an aggregate. With N, as much room of every
-resource class stays free on the hosts that have instances as the N largest hosts can take. Packing
-leaves that much free, and a disabled host is not emptied into it.
+Number of hosts for whose instances room is kept free in an aggregate. With N, the hosts that have
+instances keep as much of every resource class free as the N largest hosts can hold. Packing
+leaves this room free, and a disabled host is not emptied into it.
 
 By default, 0: no room is reserved.
 
@@ -727,8 +737,9 @@ fail together.
 Related options: ``failover_domains``, ``planning_time_limit``, ``repair_automation``.
 """),
     cfg.IntOpt('failover_domains', mutable=True, default=0, min=0, max=3, help="""
-Number of failure domains of the same key in ``failure_domain_key`` that may fail together without
-harm, as ``failover_hosts`` for hosts.
+Number of failure domains, such as racks, that may fail together without harm: no plan makes the
+consequences of their loss worse. The domains of each key in ``failure_domain_key`` are considered
+separately. ``failover_hosts`` is the same for single hosts, and explains the effects.
 
 By default, 0: plans do not consider losses of failure domains.
 
@@ -737,11 +748,12 @@ Set it to 1 where racks fail as a whole.
 Related options: ``failure_domain_key``, ``failover_hosts``.
 """),
     cfg.IntOpt('failover_check_percent', mutable=True, default=5, min=0, max=100, help="""
-Part of the time of evaluations, in percent, for judging which hosts and failure domains may be
-lost: whether all of their servers could restart elsewhere. Unused time accumulates. Where judging
-takes longer than one evaluation allows, some evaluations show the results of an earlier one.
+Part of the time of evaluations, in percent, that may be spent on checking which hosts and failure
+domains may be lost: whether all of their servers could restart elsewhere. Time that is not used is
+available to later evaluations. Where a check takes longer than one evaluation allows, some
+evaluations show the results of an earlier one.
 
-By default, 5. 0 judges nothing.
+By default, 5. With 0, no losses are checked.
 
 Raise it where ``kronos_failover_hosts`` counts hosts that were not judged, or
 ``kronos_failover_judged_timestamp_seconds`` is old. Lower it where controllers are busy.
@@ -843,8 +855,9 @@ Related options: ``notification_topics``, ``[kronos_database] notifications_rete
 """),
     cfg.StrOpt('atomic_moves', mutable=True, default='all', choices=[
         ('all', 'Every live migration in this cloud changes its allocations in one transaction.'),
-        ('kronos', 'Only those that Kronos asks for; others take the way of Nova.'),
-        ('off', 'None; Nova\'s own task does all of them.'),
+        ('kronos', 'Only the live migrations that Kronos requests; Nova\'s own task carries out '
+                   'the others.'),
+        ('off', 'No live migration; Nova\'s own task carries out all of them.'),
     ], help="""
 Live migrations that nova-conductor carries out by the atomic task of Kronos. It gives the
 allocation at the source to the migration, and the allocation at the destination to the instance, in

@@ -7,9 +7,9 @@ OPTS = [
     cfg.StrOpt('state_path', help="""
 Directory of Nova's state, as in Nova itself. The SQLite files of Kronos are kept there.
 
-By default, Nova's own.
+By default, the directory that Nova uses by default.
 
-Change it where Nova's is changed.
+Change it where it is changed for Nova.
 """),
 ]
 

@@ -7,8 +7,8 @@ from oslo_config import cfg
 from kronos_nova.conf import urls
 
 GROUP = cfg.OptGroup('kronos_prometheus', title='Metrics', help="""
-Where Kronos reads the load of hosts and instances: Prometheus or anything with its HTTP API
-(Thanos, Mimir, VictoriaMetrics).
+Source of the load of hosts and instances: Prometheus, or another program with the HTTP API of
+Prometheus (Thanos, Mimir, VictoriaMetrics).
 """)
 
 OPTS = [
@@ -24,8 +24,8 @@ Set it to your Prometheus, Thanos, Mimir or VictoriaMetrics.
 Related options: ``bearer_token_file``, ``username``, ``auth_section``, ``ca_file``, ``tenant``.
 """),
     cfg.FloatOpt('timeout', default=10.0, min=0.1, help="""
-Seconds that one answer may take, from looking up the name in ``url`` to the last byte. The
-connection is then closed.
+Seconds that one answer may take, from looking up the name in ``url`` to the last byte. If it takes
+longer, the connection is closed and the query counts as failed.
 
 By default, ten seconds.
 
@@ -69,18 +69,19 @@ Related options: ``timeout``, ``total_timeout``.
     cfg.StrOpt('bearer_token', secret=True, help="""
 Token for the ``Authorization: Bearer`` header.
 
-By default, none is sent.
+By default, no token is sent.
 
-Set it where a proxy asks for a token that does not expire. Use ``bearer_token_file`` for one that
-does.
+Set it where a proxy asks for a token that does not expire. For a token that expires, use
+``bearer_token_file``.
 
 Related options: ``bearer_token_file``.
 """),
     cfg.StrOpt('bearer_token_file', help="""
-File with a token for the ``Authorization: Bearer`` header. It is read for every request, so that a
-renewed token is used without a restart. It excludes ``bearer_token`` and ``username``.
+File with a token for the ``Authorization: Bearer`` header. The file is read for every request, so
+that a renewed token is used without a restart. The option must not be set together with
+``bearer_token`` or ``username``.
 
-By default, none is sent.
+By default, no token is sent.
 
 Set it where a proxy asks for a token that expires.
 
@@ -89,16 +90,16 @@ Related options: ``bearer_token``, ``username``.
     cfg.StrOpt('username', help="""
 User name for basic authentication at a reverse proxy in front of Prometheus.
 
-By default, none is sent.
+By default, no user name is sent.
 
-Set it where a proxy asks for a user.
+Set it where a proxy asks for a user name and a password.
 
 Related options: ``password``.
 """),
     cfg.StrOpt('password', secret=True, help="""
 Password of ``username``.
 
-By default, none is sent.
+By default, no password is sent.
 
 Set it together with ``username``.
 
@@ -108,9 +109,9 @@ Related options: ``username``.
 Group of this file with keystone credentials, for a Prometheus behind keystone, such as Aetos. The
 group has the options of keystoneauth (``auth_type``, ``auth_url``, ``username``, ``password``,
 ``project_name``, ``user_domain_name``, ``project_domain_name``; ``cafile``). The token of its user
-is sent as ``X-Auth-Token``; it is renewed before it expires, and when it is refused. It excludes
-``bearer_token``, ``bearer_token_file`` and ``username``. ``ca_file`` is for ``url``; keystone's own
-is ``cafile`` in the group.
+is sent as ``X-Auth-Token``; the token is renewed before it expires, and when Prometheus refuses it.
+The option must not be set together with ``bearer_token``, ``bearer_token_file`` or ``username``.
+``ca_file`` is for ``url``; the certificate authority of keystone is ``cafile`` in the group.
 
 By default, no token of keystone is sent.
 
@@ -134,7 +135,7 @@ Related options: ``url``.
     cfg.StrOpt('cert_file', help="""
 PEM file of the client certificate. It may contain the key.
 
-By default, none is shown.
+By default, no client certificate is sent.
 
 Set it where Prometheus asks for a client certificate.
 
@@ -150,8 +151,8 @@ Set it where the key is in a file of its own.
 Related options: ``cert_file``.
 """),
     cfg.StrOpt('tenant', help="""
-Tenant whose series are read, where several share a Mimir, a Cortex or a Thanos. It is sent as
-``tenant_header``.
+Name of the tenant whose series are read, where several tenants share a Mimir, a Cortex or a Thanos.
+The name is sent in the header ``tenant_header``.
 
 By default, no tenant is named.
 

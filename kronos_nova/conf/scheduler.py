@@ -31,16 +31,18 @@ Set it to several times ``[kronos] evaluation_interval``. Lower it where load ch
 Related options: ``weight_multiplier``, ``[kronos] evaluation_interval``.
 """),
     cfg.BoolOpt('heed_rules', default=False, help="""
-Heed the ``rules`` of ``[kronos] policies_file`` when Nova chooses a host for a boot, a resize or an
-evacuation. KronosFilter then refuses hosts on which a rule forbids the server, and KronosWeigher
-prefers the hosts that the preferences among the rules favour. Rules that select servers by
-``name``, ``tag`` or ``metadata``, rules that name hosts by ``trait``, and rules about several
-servers that do not select them by ``server_group`` are left to evaluations.
+Whether Nova obeys the ``rules`` of ``[kronos] policies_file`` when it chooses a host for a boot, a
+resize or an evacuation. KronosFilter then refuses hosts on which a rule forbids the server, and
+KronosWeigher prefers hosts by the rules that are preferences. Some rules cannot be checked at that
+time, and are obeyed by evaluations only: rules that select servers by ``name``, ``tag`` or
+``metadata``, rules that name hosts by ``trait``, and rules about several servers that do not select
+them by ``server_group``.
 
-By default, off: evaluations alone heed rules.
+By default, off: only evaluations obey rules.
 
-Set it where rules must hold from the beginning; a server for which no host is left is not booted.
-The file and ``failure_domain_key`` have to be the same on the hosts of nova-scheduler.
+Turn it on where rules must hold from the start of a server; a server for which no host is left is
+then not booted. The policies file and ``failure_domain_key`` have to be the same on the hosts of
+nova-scheduler.
 
 Related options: ``[kronos] policies_file``, ``[kronos] failure_domain_key``.
 """),

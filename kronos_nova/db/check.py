@@ -132,7 +132,8 @@ class _Rows:
         with rows.serialized(self.database, *names) as session:
             for check in self._checks():
                 for wrong in list(check.find(session)) if check.fix else ():
-                    LOG.warning('Table %(table)s, %(problem)s: %(row)s; %(remedy)s.',
+                    LOG.warning('Table %(table)s: fixed the row %(row)s. Problem: %(problem)s. '
+                                'Change: %(remedy)s.',
                                 {'table': check.table, 'problem': check.problem,
                                  'row': _name(wrong), 'remedy': check.remedy})
                     check.fix(session, wrong)

@@ -236,7 +236,7 @@ class CycleScheduler:
 
     def _begin(self, ours):
         try:
-            LOG.debug('Planning %s', ', '.join(ours))
+            LOG.debug('Planning aggregates %s', ', '.join(ours))
             self.child = self._started_child(ours)
         finally:
             if self.child is None:

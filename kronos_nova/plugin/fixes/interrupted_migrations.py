@@ -108,8 +108,8 @@ class EndsInterruptedMigrations(broken_migrations.SettlesBrokenMigrations):
                 'status': [*migration_status.NOT_COPIED,
                            *(migration_status.COPIED if attempt else ())]}):
             if attempt is None or migration.uuid != attempt.migration.uuid:
-                LOG.info('Live migration %s, which waited when nova-compute was stopped, is not '
-                         'continued and ends with the status error.', migration.uuid,
+                LOG.info('Live migration %s, which had not ended when nova-compute was stopped, is '
+                         'not continued, and gets the status error.', migration.uuid,
                          instance=instance)
                 self._set_migration_status(migration, migration_status.ERROR)
 

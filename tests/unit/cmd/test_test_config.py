@@ -563,7 +563,7 @@ class TestConfigTest(configured.ConfiguredTestCase):
     def test_a_recipe_that_is_not_there(self):
         status, _proposal, err, path = self.proposed('--recipe', 'memory')
         self.assertEqual((2, False), (status, path.exists()))
-        self.assertIn('there are count, cpu-memory', err)
+        self.assertIn('the recipes are count, cpu-memory', err)
 
     def test_what_is_asked_for_moves_is_looked_at_too(self):
         path = self.folder / 'policies.yaml'
@@ -624,7 +624,8 @@ class TestConfigTest(configured.ConfiguredTestCase):
         self.write()
         status, checks, _queries = self.report()
         self.assertEqual((1, 'failed'), (status, checks['names'][0]))
-        self.assertIn(f'[kronos] {option}, gpus: there is no such aggregate', checks['names'][1])
+        self.assertIn(f'[kronos] {option}, gpus: there is no aggregate of that name',
+                      checks['names'][1])
 
     def test_the_window_of_the_documentation_is_a_warning_with_the_days(self):
         self.kronos += '\nmaintenance_window = gpu; 0 22 * * sat; 360; Europe/Berlin'

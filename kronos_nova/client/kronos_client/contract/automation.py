@@ -137,14 +137,14 @@ SET = Operation(
 PAUSE = Operation(
     name='automation:pause', command='pause', method='POST', path='/v1/pause', request=Scope,
     response=Automation, audience=OPERATOR, refusals=(404,),
-    summary='Start no move; those in progress continue to their end.')
+    summary='Start no further move; moves in progress continue to their end.')
 RESUME = Operation(
     name='automation:resume', command='resume', method='POST', path='/v1/resume', request=Resume,
     response=Resumed, audience=OPERATOR, refusals=(404,),
-    summary="End the caller's pauses and stops, or everyone's.")
+    summary="End the caller's pauses and stops, or those of all users.")
 STOP = Operation(
     name='automation:stop', command='stop', method='POST', path='/v1/stop', request=Stop,
     response=Stopped, audience=OPERATOR, refusals=(404,),
-    summary='Start no move, abandon those that wait, and abort those in progress.')
+    summary='Start no move, abandon the moves that wait, and abort the moves in progress.')
 
 OPERATIONS = (SHOW, HISTORY, SET, PAUSE, RESUME, STOP)

@@ -45,11 +45,11 @@ SHOW = Operation(
 STOP = Operation(
     name='maintenance:stop', method='POST', path='/v1/maintenance/stop', response=Maintenance,
     command='maintenance stop', audience=OPERATOR, refusals=(404,),
-    summary='Begin to service no further host. Hosts that are being serviced are finished.')
+    summary='Stop the maintenance after the hosts that are being serviced.')
 END = Operation(
     name='maintenance:end', method='POST', path='/v1/maintenance/end', response=Maintenance,
     command='maintenance end', audience=OPERATOR, refusals=(404,),
-    summary='End a maintenance. Its hosts that still wait are not serviced.')
+    summary='End the maintenance for good; hosts that are not begun are not serviced.')
 DONE = Operation(
     name='maintenance:done', method='POST', path='/v1/maintenance/hosts/{host}/done',
     request=OneHost, response=Maintenance, command='maintenance done', audience=OPERATOR,

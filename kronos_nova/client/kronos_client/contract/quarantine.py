@@ -31,7 +31,8 @@ class RemoveQuarantine(Request):
 
 LIST = Operation(
     name='quarantine:list', command='quarantine list', method='GET', path='/v1/quarantine',
-    response=Quarantine, summary='Servers that are left alone because a move of theirs failed.')
+    response=Quarantine,
+    summary='Servers that are not moved for some time, because a move of theirs failed.')
 REMOVE = Operation(
     name='quarantine:end', command='quarantine remove', method='DELETE',
     path='/v1/quarantine/{server}', request=RemoveQuarantine, audience=OPERATOR, status=204,

@@ -104,6 +104,6 @@ class ShowReport(Request):
 SHOW = Operation(
     name='report:show', command='report', method='GET', path='/v1/report', request=ShowReport,
     response=Report, is_slow=True, refusals=(404,),
-    summary='Sums of moves and loads by month, project and aggregate, before and after.')
+    summary='Totals of moves and of loads by month, project and aggregate.')
 
 OPERATIONS = (SHOW,)

@@ -344,7 +344,7 @@ CAPACITY = Operation(
 FAILOVER = Operation(
     name='room:failover', command='failover', method='GET', path='/v1/failover',
     request=CheckFailover, response=Failover, is_slow=True, refusals=(404,),
-    summary='Whether the servers of each host restart on the others if it fails.')
+    summary='Whether all servers of each host can restart on other hosts if that host fails.')
 CHECK = Operation(
     name='room:check', command='room check', method='GET', path='/v1/room', request=CheckRoom,
     response=Room, is_slow=True, refusals=(404,),
@@ -361,7 +361,7 @@ WHAT_IF = Operation(
 MAKE = Operation(
     name='room:make', command='room make', method='POST', path='/v1/rooms', request=MakeRoom,
     response=RoomMade, audience=OPERATOR, status=202, is_slow=True, refusals=(404,),
-    summary='Make room for new servers by moving others, and keep it for them.')
+    summary='Make room for new servers by moving other servers, and keep the room for them.')
 LIST = Operation(
     name='room:list', command='room list', method='GET', path='/v1/rooms', request=ListRooms,
     response=Holds, summary='The rooms that are being made or kept for new servers.')
