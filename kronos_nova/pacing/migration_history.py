@@ -92,8 +92,8 @@ SPREAD = 0.2
 """Relative error (no unit) that is assumed for the duration of one past migration. Durations are
 predicted from past ones and from :data:`FIXED` and :data:`BANDWIDTH`, which have a relative error
 of 1. Raised, more migrations are needed to replace these values; lowered, single migrations decide
-on predictions. Chosen just above the median error of predicted durations, which is 10 to 18 %
-(``bench makespan``)."""
+on predictions. Measured by ``bench makespan``: the median error of predicted durations is 10 to 18
+%."""
 SURE = 0.1
 """Relative error (no unit) that is assumed for a bandwidth that the operator has configured.
 Durations are predicted from this bandwidth and past migrations. Raised, past migrations correct the
