@@ -323,8 +323,8 @@ not plan moves that Nova would refuse. Nova checks the moves of every plan in an
   ``trait:NAME=required`` (``[scheduler] enable_isolated_aggregate_filtering``)
 * ``image``: architecture, hypervisor and hypervisor version that the image asks for
 * ``hypervisor``: a destination has the hypervisor of the source, and no older version
-* ``cpu``: a destination's processors have all features of the source's, unless Nova knows the model
-  of the guest's
+* ``cpu``: a destination's processors have all features of the source's processors, unless Nova
+  knows the CPU model of the guest
 * ``numa``: NUMA cells with free CPUs, memory and pages for a server that needs cells
 
 By default, all of these are checked. A requirement that is left out of the list is checked only by
@@ -409,11 +409,11 @@ moves.
 Related options: ``server_grace``, ``min_coverage``.
 """),
     cfg.FloatOpt('profile_tolerance', mutable=True, default=0.1, min=0.0, help="""
-Tolerance, as a part of a host's whole capacity, of two comparisons between the host's score and the
-profiles of its servers. The sum of the profiles may exceed 1.5 times the score by this tolerance.
-Where all profiles are 0, the score may exceed 0 by this tolerance. Beyond the tolerance, the
-servers of the host are not moved to spread load, while the score still protects the host from
-becoming overloaded as a destination.
+Tolerance, as a fraction of a host, with which the load of the host (score) is compared with the
+loads of its servers (profiles). The loads do not agree if the profiles add up to more than 1.5
+times the score plus the tolerance, or if all profiles are 0 and the score is above the tolerance.
+If the loads do not agree, the servers of the host are not moved to spread load. The score still
+limits moves to the host.
 
 By default, 0.1.
 
@@ -762,9 +762,10 @@ Related options: ``failure_domain_key``, ``evaluation_interval``, ``slot_flavors
 """),
     cfg.ListOpt('never_move_projects', mutable=True, default=[], help="""
 IDs of projects whose instances are never moved, separated by commas, not even off hosts that are
-disabled or drained. A single instance is excluded by server metadata or flavor extra spec
-``kronos:move`` with ``never``, ``only-evacuate`` or ``always``. The strictest value counts, so that
-metadata and extra specs cannot permit what this list forbids.
+disabled or drained. For single instances, set the server metadata or the flavor extra spec
+``kronos:move`` to ``never``, to ``only-evacuate`` (moved only off disabled or drained hosts) or to
+``always`` (as without the key). The strictest value counts, so that metadata and extra specs cannot
+permit what this list forbids.
 
 By default, none.
 

@@ -56,8 +56,9 @@ By default, 64 MiB.
 Raise it for clouds of more than 100,000 instances. Lower it where controllers are short of memory.
 """),
     cfg.IntOpt('max_retries', default=3, min=0, help="""
-Number of times that a query which was refused or not answered is sent again, with growing pauses.
-The cycle then continues without its answer. A query that is wrong or not permitted is not repeated.
+Number of times that a query is sent again, with growing pauses, if Prometheus is busy or does not
+answer. After the last try, the cycle continues without the answer. A query that is wrong or not
+permitted is not sent again.
 
 By default, three.
 

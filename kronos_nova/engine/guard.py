@@ -53,5 +53,5 @@ class Guard:
         if problem:
             LOG.error('The %s of Kronos waits until this is corrected: %s', part, problem)
         elif self._said.get(part):
-            LOG.info('The %s of Kronos continues.', part)
+            LOG.info('The %s of Kronos works again.', part)
         self._said[part] = problem

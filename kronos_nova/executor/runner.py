@@ -385,8 +385,9 @@ class Runner:
             name, skew = wrong[0]
             raise exception.NovaUnavailable(
                 instance=move.instance_uuid,
-                reason=f'Nova refused to begin while the clock of {name} is {abs(skew):.0f} s '
-                       f'{"ahead" if skew > 0 else "behind"}: {fault}')
+                reason=f'Nova refused to begin, probably because the clock of {name} is '
+                       f'{abs(skew):.0f} s {"ahead of" if skew > 0 else "behind"} that of the '
+                       f'control database: {fault}')
 
     def _verify(self, move):
         """Check the instance itself: it has to be on the destination and in the right status,

@@ -49,8 +49,8 @@ class KeystoneTokens:
         except exceptions.Unauthorized as error:
             raise self._error(exception.MetricsDenied, 'refuses the user of', error) from error
         except exceptions.SSLError as error:
-            raise self._error(exception.MetricsUntrusted, 'is not trusted with the cafile of',
-                              error) from error
+            raise self._error(exception.MetricsUntrusted, 'has a certificate that is not signed '
+                              'by the cafile of', error) from error
         except exceptions.MissingAuthPlugin as error:
             raise self._error(exception.MetricsDenied, 'gives no token for', error) from error
         except exceptions.ClientException as error:

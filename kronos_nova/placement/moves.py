@@ -168,6 +168,5 @@ def _parties(move: Parties, held: Mapping[str, Consumer]) -> tuple[Consumer, Con
 
 def _warn_of_leftovers(move: Parties, allocations: Allocations) -> None:
     if allocations:
-        LOG.warning('Instance %s: removed leftover allocations during its migration, which belong '
-                    'neither to its host nor to a sharing provider: %s', move.instance,
-                    allocations)
+        LOG.warning('Instance %s: its migration removed leftover allocations that belong neither '
+                    'to the source host nor to a sharing provider: %s', move.instance, allocations)

@@ -23,8 +23,8 @@ def configured():
     try:
         found = pci_request.get_alias_from_config()
     except nova_exception.PciInvalidAlias as error:
-        LOG.warning('[pci] alias of this nova.conf is invalid, so that PCI devices are counted '
-                    'only for the aliases that servers have. Correct the option: %s', error)
+        LOG.warning('[pci] alias of this nova.conf is invalid. PCI devices are counted only for '
+                    'aliases that existing servers use. Correct the option: %s', error)
         return {}
     return {name: json.dumps(spec, sort_keys=True) for name, (_policy, spec) in found.items()
             if devices.is_counted(spec)}

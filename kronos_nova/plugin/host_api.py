@@ -82,7 +82,7 @@ class InProcessHostApi:
             except nova_exception.NovaException as e:
                 if outages.is_outage(e):
                     raise
-                LOG.warning('Nova refused to %s server %s, as a drain requested: %s', action,
+                LOG.warning('A drain requested Nova to %s server %s, and Nova refused: %s', action,
                             server, e)
 
     @staticmethod

@@ -153,7 +153,7 @@ class KronosSchedulerManager(manager.SchedulerManager):
     def _say(self, problems):
         for problem in problems:
             if problem not in self._kronos_problems:
-                LOG.warning('%s', problem)
+                LOG.warning('Kronos in nova-scheduler: %s', problem)
         self._kronos_problems = problems
 
 

@@ -55,7 +55,7 @@ class GuardTest(testtools.TestCase):
         self.assertEqual(
             ['The executor of Kronos waits until this is corrected: Placement: out of order',
              'The planner of Kronos waits until this is corrected: Placement: out of order',
-             'The executor of Kronos continues.'], self.lines())
+             'The executor of Kronos works again.'], self.lines())
 
     def test_a_value_that_oslo_config_refuses_when_it_is_read_is_to_be_fixed(self):
         self.problem = cfg.ConfigFileValueError('Value for option cooldown is not valid')

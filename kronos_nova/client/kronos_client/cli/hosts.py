@@ -49,10 +49,10 @@ def add_drain_arguments(parser):
                              'stay on the host.')
     parser.add_argument('--unmovable', choices=('leave', 'cold', 'stop'), default='leave',
                         help='What to do with running servers that Nova cannot migrate live: '
-                             '"leave" them on the host (default), migrate them "cold", or "stop" '
-                             'them until the host is released. A server that was running is '
-                             'started again afterwards. Locked servers stay on the host; outside '
-                             'maintenance windows all of these servers stay.')
+                             '"leave" them on the host (default), migrate them "cold" and start '
+                             'them again, or "stop" them until the host is released. Locked '
+                             'servers always stay. "cold" and "stop" take effect only within '
+                             'maintenance windows.')
     parser.add_argument('--parallel', type=arguments.POSITIVE, metavar='<n>',
                         help='Maximum number of moves that leave a host at the same time; '
                              'default: [kronos_executor] max_concurrent_per_source.')
