@@ -52,6 +52,8 @@ class _Stopwatch:
     requested_at: datetime.datetime
     began_at: float
     forced_at: float | None = None
+    is_unanswered: bool = False
+    """Whether the request met an outage, so that Nova may not have received it."""
 
 
 class Runner:
@@ -137,6 +139,7 @@ class Runner:
                 self.compute.live_migrate(move)
         except exception.NovaClientError as e:
             # Nova may have accepted the request although its answer was lost: watching shows it.
+            self._clock(move).is_unanswered = isinstance(e, exception.NovaUnavailable)
             LOG.warning('Nova did not answer the request to move instance %s, and may have begun '
                         'the migration nevertheless; Kronos looks for it: %s', move.instance_uuid,
                         e)
@@ -260,6 +263,10 @@ class Runner:
         if lost and move.abort_requested:
             self._end(move, moves.ABANDONED, detail='aborted by an operator; Nova had no migration')
             return
+        if lost and self._clock(move).is_unanswered:
+            raise exception.NovaUnavailable(
+                instance=move.instance_uuid,
+                reason='Nova did not answer the request, and did not begin the migration')
         if lost:
             raise exception.NovaClientError(
                 instance=move.instance_uuid, reason='Nova did not begin the requested migration')

@@ -44,6 +44,7 @@ class RecordedNova:
         self.requests, self.aborts, self.forced = [], [], []
         self.cold, self.confirmed = [], []
         self.silent = self.is_full = False
+        self.silence = exception.NovaClientError
         self.aborts_now = True
         self.sets_free = True
         self.on_hold_room = lambda: None
@@ -71,7 +72,7 @@ class RecordedNova:
     def live_migrate(self, move):
         self.requests.append(move)
         if self.silent:
-            raise exception.NovaClientError(instance=move.instance_uuid, reason='timed out')
+            raise self.silence(instance=move.instance_uuid, reason='timed out')
 
     def cold_migrate(self, move):
         self.cold.append(move.instance_uuid)
@@ -89,13 +90,13 @@ class RecordedNova:
 
     def abort(self, move):
         if self.silent:
-            raise exception.NovaClientError(instance=move.instance_uuid, reason='timed out')
+            raise self.silence(instance=move.instance_uuid, reason='timed out')
         self.aborts.append(move.instance_uuid)
         return self.aborts_now
 
     def force_complete(self, move):
         if self.silent:
-            raise exception.NovaClientError(instance=move.instance_uuid, reason='timed out')
+            raise self.silence(instance=move.instance_uuid, reason='timed out')
         self.forced.append(move.instance_uuid)
 
     def puts(self, host, status='ACTIVE', **what):
@@ -394,6 +395,19 @@ class ExecutorTest(ExecutorTestCase):
         self.assertEqual(moves.MIGRATING, self.tick(29))
         self.assertEqual(moves.FAILED, self.to_the_end())
         self.assert_no_fault_of_the_instance()
+
+    def test_a_request_that_met_an_outage_uses_no_try_however_long_the_outage_lasts(self):
+        self.plan()
+        self.nova.silent, self.nova.silence = True, exception.NovaUnavailable
+        for number in range(1, 7):
+            self.assertEqual(moves.MIGRATING, self.tick(15))
+            self.assertEqual(moves.PLANNED, self.tick(31))
+            self.assertEqual((number, 0), (len(self.nova.requests), self.move().retry_count))
+        self.nova.silent = False
+        self.assertEqual(moves.MIGRATING, self.tick(15))
+        self.nova.says('completed')
+        self.nova.puts('b')
+        self.assertEqual(moves.COMPLETED, self.tick())
 
     def test_a_request_that_nova_lost_half_way_is_made_again(self):
         self.plan()
