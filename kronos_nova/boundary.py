@@ -104,7 +104,7 @@ def number(value: object, what: str) -> float:
         raise OutOfBounds(
             what=what, problem='is larger than any number that is accepted') from error
     if not math.isfinite(found):
-        raise OutOfBounds(what=what, problem='must be finite')
+        raise OutOfBounds(what=what, problem='must be a finite number')
     return found
 
 

@@ -48,7 +48,7 @@ def requested(raw: Any) -> Requested:
     found, specs = [], []
     for each in boundary.sized(raw or (), 'PCI requests', MOST):
         if not isinstance(each, Mapping):
-            raise boundary.OutOfBounds(what='a PCI request', problem='must be an object')
+            raise boundary.OutOfBounds(what='a PCI request', problem='must be a JSON object')
         alias, spec = each.get('alias_name'), each.get('spec')
         if alias is None or not is_counted(spec):
             continue

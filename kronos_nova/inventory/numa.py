@@ -108,7 +108,7 @@ def _cells(raw: Any) -> list[Mapping[str, Any]]:
 def _data(raw: Any) -> Mapping[str, Any]:
     data = raw.get('nova_object.data', raw) if isinstance(raw, Mapping) else None
     if not isinstance(data, Mapping):
-        raise boundary.OutOfBounds(what='a NUMA topology', problem='must be an object')
+        raise boundary.OutOfBounds(what='a NUMA topology', problem='must be a JSON object')
     return data
 
 

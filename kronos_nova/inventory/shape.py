@@ -185,7 +185,7 @@ def amounts(resources: Mapping[str, int]) -> dict[str, int]:
     :raises OutOfBounds: the resources are not in the form in which placement reports them
     """
     if not isinstance(resources, Mapping):
-        raise boundary.OutOfBounds(what='an allocation', problem='must be an object')
+        raise boundary.OutOfBounds(what='an allocation', problem='must be a JSON object')
     return {name: boundary.integer(amount, f'an allocation of {boundary.shown(name, 80)}', 0, MOST)
             for name, amount in sorted(resources.items())}
 

@@ -75,4 +75,5 @@ def _refuse_outside_calendar(time, what):
     try:
         time.astimezone(datetime.UTC)
     except OverflowError as error:
-        raise boundary.OutOfBounds(what=what, problem='is outside the calendar in UTC') from error
+        raise boundary.OutOfBounds(
+            what=what, problem='is outside the years 1 to 9999 (UTC)') from error

@@ -130,7 +130,7 @@ def _later(deadline, now):
     found = deadline.astimezone(datetime.UTC)
     if found <= now:
         raise exception.RequestRefused(what='deadline',
-                                       problem='has passed, or is outside the calendar',
+                                       problem='has passed already',
                                        remedy='Give a time in the future.')
     return found
 

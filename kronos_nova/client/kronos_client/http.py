@@ -36,8 +36,8 @@ class HttpClient:
             answer = self._adapter.request(path, method, raise_exc=False, **arguments)
         except ks_exceptions.EndpointNotFound as error:
             raise errors.Unreachable(
-                'There is no service of type "kronos" in the catalogue of keystone; '
-                '--os-kronos-endpoint gives an address.') from error
+                'There is no service of type "kronos" in the catalogue of keystone. Give the URL '
+                'of kronos-api with --os-kronos-endpoint.') from error
         except ks_exceptions.ClientException as error:
             raise errors.Unreachable(sanitize.shown(error)) from error
         if answer.status_code >= 400:
@@ -50,8 +50,8 @@ def _decoded(answer, response):
         return response and msgspec.json.decode(answer.content, type=response)
     except msgspec.MsgspecError as error:
         raise errors.Unreachable(
-            f'{sanitize.shown(answer.url)} is not answered by a kronos-api of this release: '
-            f'{sanitize.shown(error)}') from error
+            f'The answer of {sanitize.shown(answer.url)} is not that of a kronos-api of this '
+            f'release: {sanitize.shown(error)}') from error
 
 
 def _refusal(answer):
