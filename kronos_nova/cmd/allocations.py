@@ -29,12 +29,13 @@ from kronos_nova.placement.room_allocations import RoomAllocations
 from kronos_nova.plugin import standalone
 
 CLEAN, ERROR, FOUND, LEFT = 0, 1, 3, 4
-"""Exit codes (no unit) of ``kronos-manage allocations``. In this order: no allocation is wrong; an
-error; some are wrong; some are still wrong after a repair. They are documented in allocations.rst.
-Fixed: scripts depend on them."""
+"""Exit codes (no unit) of ``kronos-manage allocations``. In this order: no allocation is wrong; the
+audit could not be done; some allocations are wrong; some allocations are still wrong after a
+repair. They are documented in allocations.rst. Fixed: scripts depend on them."""
 
 SILENT = 'silent_cell'
-"""Kind of finding by which monitoring counts cells that could not be judged."""
+"""Kind of finding under which the audit counts cells that could not be audited, for monitoring.
+Such a cell's database did not answer."""
 
 
 class Cloud:
@@ -50,9 +51,10 @@ class Cloud:
         self.nova = nova_records.CellRecords(self.placement)
 
     def audit(self, limits, stderr, rooms):
-        """Return (Holdings, Audit). On a terminal, show the progress.
+        """Audit the allocations. On a terminal, the progress is shown.
 
         :param rooms: callable that returns the consumers that keep room for future servers
+        :returns: (Holdings, the allocations as they were read; Audit, the result)
         """
         with _progress(stderr) as progress:
             held = holdings.read(self.placement, progress.track)
@@ -66,8 +68,8 @@ def _progress(stream):
 
 
 class _Auditing(command.Lister):
-    """The common part of "audit" and "heal": the arguments for the limits, the audit, and the exit
-    code."""
+    """The common part of the commands "audit" and "heal": the arguments for the limits, the audit,
+    and the exit code."""
 
     exit_code = CLEAN
 
@@ -102,8 +104,8 @@ class _Auditing(command.Lister):
         return held, result
 
     def _rooms(self):
-        """Return the consumers that keep room for future servers; None where the control database
-        does not answer."""
+        """Return {uuid: KeptRoom} for the consumers in placement that keep room for future servers;
+        None if the control database does not answer."""
         try:
             found = holds.Holds(database.control_database(self.app.conf)).consumers()
         except (db_exc.DBError, exception.KronosException) as error:
@@ -134,7 +136,8 @@ class Audit(_Auditing):
                  for each in findings])
 
     def _note(self, result):
-        """Save the result for monitoring. A failure does not change the result of the audit."""
+        """Record the number of findings of each kind for monitoring. If that fails, the command
+        prints a message, and its exit code does not change."""
         found = collections.Counter(each.kind for each in result.findings)
         try:
             counters.Counters(database.control_database(self.app.conf)).note_audit(

@@ -40,14 +40,15 @@ STUCK_SECONDS = 30
 lines lose their connections. Not measured."""
 
 WAITING = 4
-"""Requests that may be in progress or wait, as a multiple of ``[kronos_api] threads``. Further
-requests are refused at once with 503. Raised, more threads are held while keystone or the control
-database does not answer; lowered, short bursts of requests are refused. Not measured."""
+"""Maximum number of requests that are in progress or wait, as a multiple of ``[kronos_api]
+threads``. Further requests are refused at once with 503. Raised, more threads are held while
+keystone or the control database does not answer; lowered, short bursts of requests are refused. Not
+measured."""
 
 SPARE = 2
-"""Threads in addition to those for requests that are in progress or wait. They answer health checks
-and refuse requests. Raised, a process takes more memory; lowered, health checks get no answer while
-keystone does not answer. Not measured."""
+"""Number of threads in addition to one for each request that is in progress or waits. These threads
+answer health checks and refuse requests. Raised, a process takes more memory; lowered, health
+checks get no answer while keystone does not answer. Not measured."""
 
 AGAIN_SECONDS = 5
 """Seconds in the ``Retry-After`` header of a request that was refused because too many are in
@@ -55,14 +56,17 @@ progress. Raised, clients wait longer than they must; lowered, clients are refus
 measured."""
 
 LARGER = 10
-"""Factor of ``max_request_body_size`` above which a request is cut off while its body arrives. A
-smaller body over that limit gets an error with an explanation. Raised, clients without a token can
-use more memory; lowered, more clients get no explanation. Not measured."""
+"""Largest body of a request that is received to its end, as a multiple of
+``max_request_body_size``. A larger body is cut off while it arrives. A smaller body that is above
+``max_request_body_size`` is received, and answered with an error that explains the limit. Raised,
+clients without a token can use more memory; lowered, more clients get no explanation. Not
+measured."""
 
 ANSWER_SECONDS = 5
 """Seconds that the control database has to accept a connection, and to answer a query. Raised,
-threads wait longer for a database that is down; lowered, a busy one counts as down. Chosen between
-the slowest answer, which takes a hundredth of this time, and the 20 s that the web page waits."""
+threads wait longer for a database that is down; lowered, a busy database counts as down. Chosen
+between the slowest answer, which takes a hundredth of this time, and the 20 s that the web page
+waits."""
 
 SILENT_SECONDS = 5
 """Seconds for which kronos-api sends no queries to a control database that did not answer. Raised,
@@ -81,7 +85,7 @@ class _App:
 
 
 def services(conf) -> Services:
-    """Return the services that the operations of kronos-api need.
+    """Return the Services that the operations of kronos-api use.
 
     :raises DatabaseVersionError: the control database is not at the revision of this code
     :raises DBError: the control database does not answer
@@ -104,7 +108,7 @@ def services(conf) -> Services:
 
 
 def make(conf):
-    """Return the WSGI application.
+    """Make the WSGI application.
 
     :raises DatabaseVersionError: the control database is not at the revision of this code
     """
@@ -137,8 +141,9 @@ def serve(made, conf):
 
 
 class AdmissionLimit:
-    """A middleware that refuses requests while as many as ``most`` are in progress. Each may wait
-    for keystone, whose time limit is longer than that of a load balancer's health check."""
+    """A middleware that refuses further requests while ``most`` requests are in progress. Health
+    checks are never refused. The limit is needed because a request waits longer for keystone than a
+    load balancer waits for a health check."""
 
     def __init__(self, application, most: int):
         self._application = application
@@ -169,9 +174,9 @@ def _refuse(start_response):
 
 
 def ask_keystone_once(conf):
-    """Let requests to keystone be sent once by default (``[keystone_authtoken]
-    http_request_max_retries = 0``). With the default of keystonemiddleware, a thread waits 22 s for
-    a keystone that is frozen."""
+    """Set the default of ``[keystone_authtoken] http_request_max_retries`` to 0, so that a request
+    to keystone is not repeated. With the default of keystonemiddleware, a thread waits 22 s for a
+    keystone that is frozen."""
     for group, options in auth_token.list_opts():
         conf.register_opts(options, group=group)
     conf.set_default('http_request_max_retries', 0, 'keystone_authtoken')

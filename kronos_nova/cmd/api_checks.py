@@ -13,7 +13,8 @@ from kronos_nova.api import policies
 from kronos_nova.conf import unknown_options
 
 GROUPS = ('kronos_api', login.KEYSTONE)
-"""Groups of nova.conf of which a host that runs kronos-api has at least one."""
+"""Groups of options in nova.conf. A host that runs kronos-api sets options of at least one of these
+groups."""
 
 REMEDY = ('Set auth_type, auth_url, username, password, project_name and the domains in '
           '[keystone_authtoken], as for the API of Nova.')

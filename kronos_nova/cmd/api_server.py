@@ -1,9 +1,9 @@
 """The HTTP server of ``kronos-api``: waitress with time limits for sending a request and for
 reading an answer.
 
-waitress accepts a limited number of connections. It closes silent connections, but no connections
-that send or read a byte now and then. So without these time limits, a few hundred slow connections
-would make the server unreachable.
+waitress accepts a limited number of connections. It closes silent connections, but not connections
+that send or read a byte now and then. Without the time limits, a few hundred slow connections would
+make the server unreachable.
 """
 
 import resource
@@ -15,22 +15,23 @@ from waitress import server
 from waitress import task
 
 HEAD_SECONDS = 10
-"""Seconds in which the headers of an HTTP request have to arrive, from the connection or the first
-byte on. Raised, clients that send nothing hold their connections longer; lowered, clients on slow
-lines lose their connections. Chosen because the headers are one packet, and TCP repeats a lost
-packet three times within seven seconds."""
+"""Seconds in which the headers of an HTTP request have to arrive. They are counted from the start
+of the connection or, for a later request, from the first byte of this request. Raised, clients that
+send nothing hold their connections longer; lowered, clients on slow lines lose their connections.
+Chosen because the headers are one packet, and TCP repeats a lost packet three times within seven
+seconds."""
 
 WHOLE_SECONDS = 60
-"""Seconds in which a whole HTTP request with its body has to arrive. After the same time, a client
-must have read an answer at the rate :data:`SLOWEST_BYTES`. Raised, slow clients hold their
+"""Seconds in which a whole HTTP request with its body has to arrive. The same number of seconds
+passes after an answer before :data:`SLOWEST_BYTES` is enforced. Raised, slow clients hold their
 connections longer; lowered, a snapshot of many MiB cannot be sent over a slow line. Not
 measured."""
 
 SLOWEST_BYTES = 1024
-"""Lowest rate in bytes per second at which a client has to read an answer. It is checked
-:data:`WHOLE_SECONDS` after the answer was finished. Raised, downloads over slow lines are cut off;
-lowered, slow clients hold their connections longer. Chosen because even a modem reads several times
-as many."""
+"""Lowest rate in bytes per second at which a client has to read an answer. The rate is first
+checked :data:`WHOLE_SECONDS` after the server has produced the whole answer; a slower client is cut
+off. Raised, downloads over slow lines are cut off; lowered, slow clients hold their connections
+longer. Chosen because even a modem is several times as fast."""
 
 MOST_CONNECTIONS = 1000
 """Maximum number of open connections to kronos-api, in addition to those of event streams. When
@@ -40,14 +41,15 @@ again. Measured with 1,100 connections that send or read a byte now and then: th
 less than a second on a loaded machine with two cores."""
 
 PATIENCE_SECONDS = 1.0
-"""Seconds for which a new connection to kronos-api is not closed to make room for another. Raised,
-new clients wait longer while all connections are in use; lowered, a client loses its connection
-before its request arrives. Not measured."""
+"""Seconds for which a connection must have been silent before it may be closed to make room for a
+new connection. Raised, new clients wait longer while all connections are in use; lowered, a client
+loses its connection before its request arrives. Not measured."""
 
 MARGIN = 100
-"""Number of connections above the limit that are accepted until others are closed. The limit of
-open files is higher by the same number, for the database, keystone and the log. Raised, the process
-needs more file descriptors; lowered, it runs out of them. Not measured."""
+"""Number of connections that are accepted above the limit while older connections are being closed.
+The limit of open files is higher by the same number, for the database, keystone and the log.
+Raised, the process needs more file descriptors; lowered, the process runs out of them. Not
+measured."""
 
 
 class Channel(channel.HTTPChannel):
@@ -73,8 +75,9 @@ class Channel(channel.HTTPChannel):
 
     @property
     def stalled_since(self) -> float | None:
-        """Return the time since which the client has to send the rest of a request or to read its
-        answer; None while there is no request, or while the server works on one."""
+        """Return the time at which the client began to stall. A client stalls while it has to send
+        the rest of a request, or to read an answer. None while there is no request, or while the
+        server works on one."""
         if self.requests:
             return None
         if self.total_outbufs_len:
@@ -82,16 +85,16 @@ class Channel(channel.HTTPChannel):
         return self.waiting_since
 
     def note_untaken(self, now: float) -> None:
-        """Record the time since which a finished answer waits to be read by the client. Called
-        about once a second."""
+        """Record the time since which a finished answer waits to be read by the client. The server
+        calls this about once a second."""
         if self.requests or not self.total_outbufs_len:
             self._untaken = None
         elif self._untaken is None:
             self._untaken = (now, self.total_outbufs_len)
 
     def pass_over(self, seconds: float) -> None:
-        """Add ``seconds``, in which the server served no connection, to the times since which the
-        client counts as stalled."""
+        """Move the time at which the client began to stall ``seconds`` later. The server served no
+        connection during these seconds, so they are not the client's fault."""
         self.last_activity += seconds
         if self.waiting_since is not None:
             self.waiting_since += seconds
@@ -100,7 +103,8 @@ class Channel(channel.HTTPChannel):
             self._untaken = since + seconds, size
 
     def is_overdue(self, now: float) -> bool:
-        """Return whether the client sends a request or reads an answer too slowly."""
+        """Return true if the client sends a request or reads an answer too slowly; false if it is
+        fast enough, or while the server works on its request."""
         if self._untaken is not None:
             since, size = self._untaken
             taken = size - self.total_outbufs_len
@@ -112,8 +116,8 @@ class Channel(channel.HTTPChannel):
 
 
 class Server(server.TcpWSGIServer):
-    """A server that accepts every connection, and closes those whose clients send requests or read
-    answers too slowly."""
+    """A server that accepts every connection, and closes connections whose clients send requests or
+    read answers too slowly."""
 
     channel_class = Channel
     _looked_at: float | None = None
@@ -147,8 +151,9 @@ class Server(server.TcpWSGIServer):
         return len(self.active_channels) - (self.adj.connection_limit - MARGIN) + 1
 
     def _make_room(self, now):
-        """Close the connection whose client has stalled longest, or has rested longest where none
-        has stalled. A new one gets PATIENCE_SECONDS for its request."""
+        """Close the connection whose client has stalled longest. If no client has stalled, close
+        the connection that has been silent longest. Connections that were silent for less than
+        PATIENCE_SECONDS are kept."""
         idle = [each for each in self.active_channels.values() if not each.requests
                 and now - (each.stalled_since or each.last_activity) > PATIENCE_SECONDS]
         if idle:
@@ -159,7 +164,7 @@ class Server(server.TcpWSGIServer):
 def create(application, listeners: int, **given) -> Server:
     """Return a server that listens.
 
-    :param listeners: number of listeners to events, whose connections may be open in addition
+    :param listeners: maximum number of event streams; as many connections are permitted in addition
     :param given: arguments of waitress
     :raises OSError: the server cannot listen at the address
     """
@@ -175,8 +180,8 @@ def create(application, listeners: int, **given) -> Server:
 
 
 def _permit_files(count):
-    """Raise the limit of open files of this process to ``count``, or to its hard limit where that
-    is lower."""
+    """Raise the limit of open files of this process to ``count``, or to the hard limit if that is
+    lower than ``count``."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

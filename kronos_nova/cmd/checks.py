@@ -1,4 +1,4 @@
-"""The checks of ``kronos-test-config``. All of them run, also after one has failed."""
+"""The checks of ``kronos-test-config``. All checks run, even if one of them fails."""
 
 import dataclasses
 import os
@@ -53,9 +53,9 @@ class Finding:
 
 
 class CheckWarning(Exception):  # noqa: N818 - no error
-    """A check that passes with a warning, which is the message.
+    """The outcome of a check that passes with a warning. The message is the warning.
 
-    :param value: result of the check that other checks need
+    :param value: result of the check, for other checks that need it
     """
 
     def __init__(self, detail, value=None):
@@ -78,8 +78,8 @@ class Report:
 
     @property
     def state(self) -> str:
-        """The worst state of all findings. "not checked" is left out: the host does not need the
-        check, or the check that failed before it is counted."""
+        """Return the worst state of all findings. "not checked" does not count: either the host
+        does not need such a check, or the earlier check that prevented it has failed and counts."""
         found = [row.state for row in (*self.findings, *self.queries) if row.state != NOT_CHECKED]
         return max(found, key=_WORST_LAST.index, default=OK)
 
@@ -95,11 +95,12 @@ class _Checks:
         self._skips = skips
 
     def check(self, name: str, function: Callable, *needed):
-        """Run a check, whose ``function`` returns (text of the finding, value for other checks).
-        Returns the value; None when the check failed or was not made.
+        """Run a check and record its finding. ``function`` returns (text of the finding, value that
+        other checks need).
 
-        :param needed: pairs (name of something that the check needs, its value or None); without a
-            value, the check is not made
+        :param needed: pairs (name of something that the check needs, its value or None); if a value
+            is None, the check is not made
+        :returns: the value; None if the check failed or was not made
         """
         missing = [what for what, value in needed if value is None]
         if name in self._skips or missing:
@@ -123,7 +124,7 @@ class _Checks:
 
 
 def examine(conf, role: roles.Role, reach: 'Reach') -> Report:
-    """Run the checks of a host of a role on everything that ``conf`` names.
+    """Run all checks that a host of this role needs.
 
     :param reach: access to Nova and placement for the role
     """
@@ -171,7 +172,8 @@ def _queries(conf, policy_set, answers, snapshot):
 
 
 def sentence(error: Exception) -> str:
-    """Return an error for a person, in one line."""
+    """Return the text of an error for people. Errors of other libraries begin with the name of
+    their class."""
     if isinstance(error, exception.KronosException | cfg.Error | ValueError):
         return str(error)
     if isinstance(error, db_exception.DBError):
@@ -245,9 +247,9 @@ def _windows(conf, now):
 
 
 def _clock_changes(window, now):
-    """Yield a sentence about the days on which the clock of a window's time zone is changed while
-    the window is open, and one about the days on which the window opens later because its hour is
-    left out."""
+    """Yield up to two sentences about changes of the clock in a window's time zone. The first names
+    the days on which the clock changes while the window is open. The second names the days on which
+    the window opens later, because the clock skips its opening hour."""
     days = [_day(window, change) for change in window.clock_changes(now)]
     if days:
         yield (f'"{window.cron}" of {window.aggregate} lasts {window.minutes} minutes also while '
@@ -260,8 +262,8 @@ def _clock_changes(window, now):
 
 
 def _day(window, change):
-    """Return a text with the day of a clock change, and by how many minutes a window ends later or
-    earlier then."""
+    """Return a text about a clock change: its date, and by how many minutes a window ends later or
+    earlier on that day."""
     before, after = window.clock_around(change)
     return (f'on {after.date()} it ends {_minutes(abs(after - before))} minutes '
             f'{"later" if after > before else "earlier"} by the clock')
@@ -292,8 +294,8 @@ def _policies(conf):
 
 
 def _readable(conf, group):
-    """Return a pair for ``needed`` of a check: the name of an option group, and the group or, where
-    some of its values are invalid, None."""
+    """Return (name of an option group, the group) as ``needed`` of a check takes it. Instead of the
+    group, the pair has None if some value of the group is invalid."""
     is_wrong = any(each == group for each, _option in invalid_values.values(conf))
     return f'[{group}]', None if is_wrong else group
 
@@ -359,7 +361,8 @@ def _database(conf):
 
 
 def _noise(database):
-    """Compare the thresholds with the noise of loads that evaluations have measured."""
+    """Check that the thresholds of policies are above the noise of loads. Past evaluations have
+    measured the noise."""
     found = [(name, policy) for name, report in overview.reports(Cycles(database).last()).items()
              for policy in report.policies if policy.noise is not None]
     below = [f'{policy.name} in {name}: the threshold {policy.threshold:g} is below what noise '
@@ -373,7 +376,7 @@ def _noise(database):
 
 
 def _loads(conf, policy_set, answers, snapshot):
-    """Check the answers to all queries together, as a cycle does."""
+    """Check that the answers to all queries fit Nova and each other, as a cycle does."""
     planner_ports = PlannerPorts(source=answers, clock=time.monotonic, now=time.time())
     found = list(steps.measured(snapshot, policy_set, engine_options.from_conf(conf),
                                 planner_ports))
@@ -390,7 +393,7 @@ def _loads(conf, policy_set, answers, snapshot):
 
 
 def _exporters(answers, snapshot):
-    """Check whether exporters report that they leave something out."""
+    """Check that no exporter reports that its series are incomplete."""
     wrong = list(exporter_checks.problems(answers.instant, snapshot))
     if wrong:
         raise CheckWarning('; '.join(wrong))
@@ -408,7 +411,8 @@ def _rules(conf, policy_set, snapshot):
 
 
 def _buffers(conf, policy_set, reach):
-    """Check the aggregates and the flavors that buffers name."""
+    """Check that Kronos balances the aggregates that buffers name, and that Nova has the flavors
+    that buffers name."""
     in_scope = set(aggregates.aggregates_in_scope(conf))
     wrong = [f'buffer {each.name}: Kronos does not look after aggregate {each.aggregate}; nothing '
              'is kept' for each in policy_set.buffers if each.aggregate not in in_scope]
@@ -422,8 +426,8 @@ def _buffers(conf, policy_set, reach):
 
 
 def _broker(conf):
-    """Check every host of ``transport_url`` separately, because oslo.messaging would continue with
-    the next one."""
+    """Check every broker of ``transport_url`` separately. oslo.messaging itself would hide a broker
+    that is down, because it continues with the next broker."""
     url = oslo_messaging.TransportURL.parse(conf)
     if url.transport.partition('+')[0] not in ('rabbit', 'kombu'):
         raise CheckWarning(f'[DEFAULT] transport_url is of the kind {url.transport}, for which '
@@ -441,7 +445,7 @@ def _broker(conf):
 
 
 def _unreachable(conf, url, host):
-    """Return why a broker cannot be used, or None."""
+    """Return the reason why a broker cannot be used; None if it can be used."""
     connection = kombu.Connection(
         hostname=host.hostname, port=host.port or 5672, userid=host.username,
         password=host.password, virtual_host=url.virtual_host or '/',
@@ -456,8 +460,8 @@ def _unreachable(conf, url, host):
 
 
 def _claims(conf):
-    """Check the claims of this host: nova-compute makes the file when it starts, so its folder has
-    to be there."""
+    """Check that the folder of the claims database of this host exists. nova-compute makes the
+    database itself when it starts."""
     if conf.kronos_claims.store != 'sqlite':
         raise CheckWarning(f'[kronos_claims] store is "{conf.kronos_claims.store}", for which '
                            'there is no check: nova-compute uses it through nova-conductor')

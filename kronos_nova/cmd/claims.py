@@ -1,5 +1,5 @@
-"""``kronos-manage claims``: the claims that are stored on a compute host, or centrally for all of
-them."""
+"""``kronos-manage claims``: the claims that are stored on a compute host, or centrally for all
+compute hosts."""
 
 import datetime
 import json

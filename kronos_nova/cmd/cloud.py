@@ -1,4 +1,4 @@
-"""The cloud, for commands: read in-process or by the public API, as ``[kronos] run_in`` says."""
+"""Access of commands to the cloud: in-process or by the public API, as ``[kronos] run_in`` says."""
 
 import dataclasses
 import time
@@ -28,7 +28,7 @@ class Cloud:
     read_flavors : returns Nova's flavors
     hosts : the HostApi
     room_allocations : returns the RoomAllocations of placement
-    dry_run : asks Nova's scheduler whether a move is possible; outside Nova, placement
+    dry_run : asks whether a move is possible: in-process Nova's scheduler, otherwise placement
     """
 
     read: Callable[[], Snapshot]
@@ -39,7 +39,7 @@ class Cloud:
 
 
 def open_cloud(app) -> Cloud:
-    """Open the cloud that the command's configuration describes.
+    """Return the access to the cloud that the command's configuration describes.
 
     :param app: the kronos-manage that runs, with ``conf`` and ``options``
     :raises ConfigurationError: options for reaching the cloud are missing
@@ -62,9 +62,9 @@ def open_cloud(app) -> Cloud:
 
 
 def planner_ports(conf, asked: DryRun) -> PlannerPorts:
-    """Make the PlannerPorts of a command that plans.
+    """Return the PlannerPorts (metrics source, clock and dry run) of a command that plans.
 
-    :param asked: the dry run of the open cloud
+    :param asked: the dry run of the :class:`Cloud`
     """
     return PlannerPorts(source=prometheus.for_cycle(conf), clock=time.monotonic, now=time.time(),
                         dry_run=asked)

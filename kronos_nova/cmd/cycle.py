@@ -14,7 +14,7 @@ from kronos_nova.placement.room_allocations import RoomAllocations
 
 
 def main(argv=None):
-    """Run the planning process of the daemons.
+    """Run the planning worker.
 
     :returns: the exit status
     """

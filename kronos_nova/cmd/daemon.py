@@ -1,7 +1,8 @@
-"""The common part of daemons: configuration, and a process that ticks until a signal ends it.
+"""The common part of daemons: the configuration, and a process that works in short steps until a
+signal ends it.
 
-Signals: SIGTERM ends in an orderly way, a second one at once; SIGHUP reads the options that are
-mutable again. Policies are read again with every cycle.
+SIGTERM ends the daemon in an orderly way; a second SIGTERM ends it at once. SIGHUP makes it read
+again the options that may change while it runs. Policies are read again with every cycle.
 """
 
 from oslo_service import backend  # isort: skip
@@ -44,9 +45,8 @@ Not measured."""
 
 
 def load_config(prog, arguments):
-    """Return Nova's configuration.
-
-    It is the process-wide ConfigOpts, because oslo.messaging reads some options only from that.
+    """Read Nova's configuration into the process-wide ConfigOpts, and return it. oslo.messaging
+    reads some options only from the process-wide one.
 
     :param arguments: the command line
     """
@@ -55,9 +55,9 @@ def load_config(prog, arguments):
 
 
 def refuse_unless_wanted(conf):
-    """Refuse to start where ``[kronos] run_in`` says that the conductors do this work.
+    """Refuse to start if ``[kronos] run_in`` gives the work of daemons to nova-conductor.
 
-    :raises ConfigurationError: the conductors do this work
+    :raises ConfigurationError: nova-conductor does the work
     """
     if conf.kronos.run_in != 'daemons':
         raise exception.ConfigurationError(
@@ -68,7 +68,8 @@ def refuse_unless_wanted(conf):
 
 
 def make_context(conf, aggregates):
-    """Make the dependencies of a daemon's services, after it has forked.
+    """Return the ServiceContext, the dependencies of a daemon's services. Call this after the
+    daemon has forked.
 
     :raises DatabaseVersionError: the control database is not at the revision of this code
     """
@@ -87,10 +88,10 @@ def make_context(conf, aggregates):
 
 
 class Daemon(cotyledon.Service):
-    """A process that calls ``tick()`` of its parts again and again.
+    """A process that calls ``tick()`` of an object every ``poll_interval`` until it is terminated.
 
-    :param make_parts: called after the fork; returns an object with ``tick()``, which is called
-        again and again, and ``drain()``, which is called before the end
+    :param make_parts: callable that returns the object; called after the fork. The object's
+        ``drain()`` is called before the process ends
     """
 
     def __init__(self, worker_id, conf, name, make_parts):
@@ -128,7 +129,7 @@ class Daemon(cotyledon.Service):
 
 
 def serve(conf, name, make_parts):
-    """Run the daemon ``name`` until a signal ends it."""
+    """Run the daemon with this name until a signal ends it."""
     manager = cotyledon.ServiceManager(
         graceful_shutdown_timeout=int(conf.kronos_executor.drain_timeout) + LAST_SECONDS)
     manager.add(Daemon, workers=1, args=(conf, name, make_parts))

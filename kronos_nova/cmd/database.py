@@ -1,4 +1,4 @@
-"""The control database, for commands."""
+"""Access of commands to the control database."""
 
 import socket
 
@@ -10,12 +10,12 @@ from kronos_nova.db import server_names as db_names
 
 
 def operator():
-    """Return the user who runs the command and the host, as ``user@host``."""
+    """Return the user who runs the command and the name of this host, as ``user@host``."""
     return f'{login.user()}@{socket.gethostname()}'
 
 
 def control_database(conf):
-    """Open the control database of a command, after a check of its version.
+    """Open the control database for a command, and check its revision.
 
     :raises DatabaseVersionError: the database is not at the revision of this code
     """
@@ -25,10 +25,11 @@ def control_database(conf):
 
 
 def impatient_database(conf, seconds=1, pause=10):
-    """Return the control database of a service whose clients wait.
+    """Return the control database for a service whose clients wait. A query fails soon if the
+    database does not answer.
 
     :param seconds: seconds that the database has to answer
-    :param pause: seconds for which it is not queried again after it did not answer
+    :param pause: seconds for which no query is sent after the database did not answer
     :raises DatabaseVersionError: the database is not at the revision of this code
     :raises DBError: the database does not answer
     """
@@ -40,7 +41,8 @@ def impatient_database(conf, seconds=1, pause=10):
 
 
 def does_not_answer(error):
-    """Return a line about a DBError for the operator who started a service."""
+    """Return a line that says that the control database does not answer, with the DBError. It is
+    meant for the operator who started a service."""
     return f'the control database does not answer: {db_engine.first_line(error)}'
 
 

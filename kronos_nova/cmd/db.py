@@ -20,19 +20,23 @@ them."""
 
 ANSWER_SECONDS = 5
 """Seconds that a database has to answer a command that reads its schema version. Raised, a database
-that is down is reported later; lowered, a slow one counts as down. Not measured."""
+that is down is reported later; lowered, a slow database counts as down. Not measured."""
 
 
 def open_engine(conf, name, control_engine=db_engine.control_engine):
-    """Return an engine of the database ``name``, 'control' or 'claims', as ``conf`` has it."""
+    """Return an SQLAlchemy engine for a database.
+
+    :param name: 'control' or 'claims'
+    :param control_engine: function that makes the engine of the control database
+    """
     if name == migrate.CONTROL.name:
         return control_engine(conf)
     return db_engine.create_engine(db_engine.claims_url(conf))
 
 
 def _impatient(conf):
-    """Return the engine of a command that reads the version of the database, with a short time
-    limit."""
+    """Return an engine of the control database with a short time limit, for a command that reads
+    the revision of the schema."""
     return db_engine.impatient_control_engine(conf, ANSWER_SECONDS)
 
 

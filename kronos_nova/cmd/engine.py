@@ -25,7 +25,8 @@ CHILD = 'kronos_nova.cmd.cycle'
 
 
 class Engine:
-    """Planning in child processes, and the dispatch of planned moves."""
+    """The parts of kronos-engine: planning in child processes, and sending planned moves to
+    executors."""
 
     def __init__(self, conf, arguments):
         context = daemon.make_context(conf, aggregates.aggregates_in_scope(conf))

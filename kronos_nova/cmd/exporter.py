@@ -1,4 +1,4 @@
-"""``kronos-exporter``: what Kronos does, as metrics for Prometheus."""
+"""``kronos-exporter``: the service that gives Prometheus the metrics of Kronos."""
 
 import sys
 
@@ -18,7 +18,7 @@ LOG = logging.getLogger(__name__)
 
 
 def serve(conf):
-    """Answer scrapes, from a thread of its own.
+    """Start an HTTP server that answers the scrapes of Prometheus, in a thread of its own.
 
     :returns: the server and its thread
     :raises DatabaseVersionError: the control database is not at the revision of this code

@@ -17,15 +17,14 @@ are longer; lowered, an operator sees fewer examples. Chosen to fit into a line.
 STOPPED = 'libvirt_up == 0'
 OTHER_PAGES = ('(node_memory_Hugetlb_bytes '
                '- node_memory_HugePages_Total * node_memory_Hugepagesize_bytes) > 0')
-"""Bytes in huge pages of other sizes than the default one. The number of such pages is not in the
-series of node_exporter."""
+"""PromQL for the bytes of a host in huge pages of other sizes than the default size. node_exporter
+does not say how many of these bytes are free."""
 
 
 def problems(instant: Callable[[str], Vector], snapshot: Snapshot) -> Iterator[str]:
-    """Yield what exporters leave out, with the remedy.
+    """Yield a sentence, with the remedy, for each kind of data that exporters leave out.
 
-    :param instant: function that sends an instant query; a query that fails is no problem of
-        exporters
+    :param instant: function that sends an instant query; a query that fails yields no sentence
     """
     answers = [_by_instance(instant, promql) for promql in (STOPPED, OTHER_PAGES)]
     if not any(answers):
@@ -47,8 +46,8 @@ def problems(instant: Callable[[str], Vector], snapshot: Snapshot) -> Iterator[s
 
 
 def _of_cloud(instant, snapshot):
-    """Return the labels "instance" of exporters whose host Nova has; None where the series of some
-    exporter name no host of Nova."""
+    """Return the labels "instance" of the exporters on Nova's hosts, as messages show them. None if
+    Prometheus does not answer, or if the series of some exporter name no host of Nova."""
     hosts = [host.name for host in snapshot.hosts]
     try:
         found = exporters.find(instant, hosts, hosts, snapshot.instances)
@@ -65,8 +64,8 @@ def _shown(labels):
 
 
 def _by_instance(instant, promql):
-    """Return {shown name of a target: value} of the answer to an instant query; empty where there
-    is no answer."""
+    """Return {label "instance" of a series, as messages show it: value} of the answer to an instant
+    query; empty if there is no answer."""
     try:
         samples = instant(promql).samples
     except exception.MetricsError:

@@ -1,5 +1,5 @@
-"""The user who gives a command, as the kernel knows it. The environment could be set by any
-user."""
+"""The user who runs a command. The kernel is asked, because any user could change the
+environment."""
 
 import os
 import pathlib
@@ -12,8 +12,8 @@ started. Fixed by Linux."""
 
 
 def user() -> str:
-    """Return the user of this process, such as "root". Where the machine records another login,
-    return both, such as "alice as root"."""
+    """Return the user of this process, such as "root". If another user has logged in, return both,
+    such as "alice as root"."""
     running = _name_of(os.getuid())
     login = _login_uid()
     if login is None or login == os.getuid():
@@ -22,8 +22,8 @@ def user() -> str:
 
 
 def _login_uid():
-    """Return the user id with which the user logged in. sudo and su keep it, and users cannot
-    change it. None where there was no login, as in a service or a container."""
+    """Return the id of the user who has logged in. sudo and su do not change this id, and users
+    cannot change it. None if there was no login, as in a service or a container."""
     try:
         uid = int(LOGIN_UID.read_text())
     except (OSError, ValueError):

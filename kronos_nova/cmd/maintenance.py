@@ -27,23 +27,25 @@ from kronos_nova.objects import maintenance as m
 from kronos_nova.services.maintenance import SILENT
 
 DONE, STOPPED, FAILED = 0, 3, 4
-"""Exit codes (no unit) of ``kronos-manage maintenance``. In this order: all hosts are done; it was
-stopped, or hosts were left out; a hook has failed. They are documented in maintenance.rst. Fixed:
-scripts depend on them."""
+"""Exit codes (no unit) of ``kronos-manage maintenance``. In this order: all hosts are serviced; the
+maintenance was stopped or ended, or hosts were left out; a hook has failed. They are documented in
+maintenance.rst. Fixed: scripts depend on them."""
 
 LOOK_SECONDS = 2.0
-"""Seconds between two steps of a command that carries out a maintenance, each of which queries the
-database. Raised, each next host is begun later; lowered, the database has more queries. Not
+"""Seconds between two steps of a maintenance. Each step queries the control database. Raised, a
+host is begun later after the host before it; lowered, the database has more queries. Not
 measured."""
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
-"""Signals that end a run in an orderly way: its hooks are ended, and it may be resumed at once."""
+"""Signals that end the process of a maintenance in an orderly way. The process ends its hooks, and
+the maintenance may be resumed at once."""
 
 
 @contextlib.contextmanager
 def _signals():
-    """Yield an Event that the signals in ENDING set. A second signal of the same kind has its
-    former effect. A signal that is ignored, as by nohup, stays ignored."""
+    """Yield an Event that is set by the signals in ENDING. A second signal of the same kind has the
+    effect that it had before. A signal that the process ignores, as under nohup, is still
+    ignored."""
     ended = threading.Event()
     before = {number: signal.getsignal(number) for number in ENDING}
 
@@ -64,7 +66,7 @@ class _Running(command.Command):
     """The common part of the commands that run a maintenance."""
 
     def carry_on(self, uuid, checker):
-        """Run a maintenance until it is done or stopped, or a hook has failed. Returns the exit
+        """Run a maintenance until it is done or stopped, or a hook has failed. Return the exit
         code."""
         maintenances = Maintenances(databases.control_database(self.app.conf))
         work = maintenance_runner.MaintenanceRunner(
@@ -103,8 +105,8 @@ class _Running(command.Command):
                 maintenances.give_back(uuid, runner())
 
     def _advance(self, maintenances, work):
-        """Advance the maintenance by one step. Returns the exit code, or None while it
-        continues."""
+        """Carry out the next step of the maintenance. Return the exit code if the maintenance has
+        ended or stopped, and None if it continues."""
         found = work.advance()
         if found.state == m.DONE:
             self._say('The maintenance was ended by "kronos-manage maintenance end".')
@@ -152,9 +154,10 @@ class _Running(command.Command):
 
 def fitting(check, options, wanted, later):
     """Return the first hosts of ``wanted``, as many as can be empty at the same time. At least one
-    is returned: if it cannot be emptied, its drain shows why.
+    host is returned; if it cannot be emptied, its drain shows the reason.
 
     :param check: function that returns [(aggregate, its Drains, DrainPlan)] for some Drains
+    :param later: hosts that are serviced later; drains avoid them as destinations
     """
     for count in range(len(wanted), 1, -1):
         with contextlib.suppress(exception.DrainRefused):
@@ -175,11 +178,12 @@ def _keep_a_host(snapshot, checked, drained):
 
 
 def _refuse_losses(checker, options, snapshot, checked, drained):
-    """Refuse drains after which an aggregate has no host left that takes servers, or the servers of
-    other hosts would no longer all restart elsewhere if their host were lost.
+    """Refuse drains that leave an aggregate too little room. Without ``force``, that includes
+    drains after which the servers of another host could no longer all restart if that host were
+    lost.
 
-    :raises DrainRefused: an aggregate would have no host left that takes servers; or, if the
-        maintenance is not forced, servers of other hosts would no longer all restart after a loss
+    :raises DrainRefused: an aggregate would have no host left that takes servers; or, without
+        ``force``, the servers of another host could no longer all restart after a loss
     """
     _keep_a_host(snapshot, checked, drained)
     reason = '' if options.force else checker.lowered_failover(snapshot, checked)
@@ -196,7 +200,7 @@ def _request(options, host, avoid):
 
 
 class Checker(orders.Checker):
-    """The check of a command whether hosts can be emptied."""
+    """A check whether hosts can be emptied, for the commands that run a maintenance."""
 
     def __init__(self, app):
         self.cloud = cloud.open_cloud(app)
@@ -255,13 +259,13 @@ class Run(_Running):
         return self.carry_on(uuid, checker)
 
     def _in_order(self, checker, options, snapshot, hosts):
-        """Return the hosts in order, those with the fewest servers first, and print what is
-        expected.
+        """Return the hosts in the order of service, the host with the fewest servers first. Print
+        the number of hosts, the number of servers to move, and the expected duration.
 
         :raises ConfigurationError: a host is in no aggregate that Kronos balances
         :raises DrainRefused: a host that is not drained yet is the last one of its aggregate; or,
-            after the drain of the first host, servers of other hosts would no longer all restart
-            after a loss
+            after the drain of the first host, the servers of another host could no longer all
+            restart after a loss
         """
         sizes = {host: sum(server.host == host for server in snapshot.instances)
                  for host in hosts}
@@ -285,11 +289,11 @@ class Run(_Running):
 
 
 def hosts_of(parsed_args, snapshot) -> list[str]:
-    """Return the hosts that the command line names, or those of the aggregate or failure domain
+    """Return the hosts that the command line names, or the hosts of the aggregate or failure domain
     that it names.
 
-    :raises ConfigurationError: the command line names none or several of these, or there is no such
-        aggregate
+    :raises ConfigurationError: the command line does not name exactly one of these: hosts, an
+        aggregate, a failure domain; or the aggregate does not exist
     :raises RequestRefused: there is no such failure domain
     """
     if sum(map(bool, (parsed_args.hosts, parsed_args.aggregate, parsed_args.domain))) != 1:
@@ -342,7 +346,7 @@ def runner():
 def acquire(maintenances, uuid):
     """Record this process as the runner of a maintenance.
 
-    :raises MaintenanceRunning: another process runs it, and has given a sign of life lately
+    :raises MaintenanceRunning: another process runs the maintenance, and has reported lately
     """
     now = maintenances.database.utcnow()
     if not maintenances.acquire(uuid, runner(), now, now - SILENT):

@@ -1,7 +1,8 @@
 """The runner of a maintenance, which empties hosts, runs the hook for empty hosts, and releases
 serviced hosts.
 
-The state is only in the control database, so a run whose process died continues where it ended.
+All state is in the control database. So if the process of a maintenance dies, another process can
+continue where it ended.
 """
 
 import contextlib
@@ -20,20 +21,20 @@ from kronos_nova.executor.hosts import HostApi
 from kronos_nova.objects import maintenance as m
 
 HOST_VARIABLE = 'KRONOS_HOST'
-"""Variable in the environment of a hook that has the name of the empty host."""
+"""Name of the environment variable in which a hook finds the name of the empty host."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
-    """The dependencies of a run.
+    """The dependencies of a MaintenanceRunner.
 
     maintenances, drains : stores in the control database
     hosts : HostApi
-    fits : returns the first of some hosts, as many as can be empty at once; called with these hosts
-        and with later ones, which get no servers
-    drain : makes the Drain of a host; called with host and the hosts to avoid
+    fits : called with hosts and with later hosts; returns the first of ``hosts``, as many as can be
+        empty at the same time, if drains avoid the later hosts as destinations
+    drain : called with a host and the hosts to avoid; makes the Drain of the host
     say : prints a line
-    run_hook : starts a hook for a host, and returns its process
+    run_hook : called with a hook and a host; starts the hook, and returns its process
     """
 
     maintenances: object
@@ -46,14 +47,14 @@ class Dependencies:
 
 
 def start_hook(command, host):
-    """Start a hook, a command of the shell, in a session of its own."""
+    """Start a hook for an empty host. A hook is a shell command; it gets a session of its own."""
     return subprocess.Popen(  # noqa: S602  # nosec B602 - the operator's own
         command, shell=True, env={**os.environ, HOST_VARIABLE: host}, start_new_session=True,
         stdin=subprocess.DEVNULL)
 
 
 class MaintenanceRunner:
-    """One maintenance; each call of :meth:`advance` carries out its next step."""
+    """The runner of one maintenance. Each call of :meth:`advance` carries out the next steps."""
 
     def __init__(self, dependencies: Dependencies, uuid):
         self.dependencies = dependencies
@@ -126,8 +127,8 @@ class MaintenanceRunner:
             self._tell(host, f'{columns.count(drain.left, "server")} left{waits}')
 
     def _is_empty(self, host):
-        """Return whether Nova confirms that the host is empty. Nova is asked, because servers would
-        not survive the hook."""
+        """Return true if Nova confirms that the host is disabled and has no servers, except servers
+        that its drain has stopped. Nova is asked, because servers would not survive the hook."""
         service = self.dependencies.hosts.service(host)
         if service is None or service.status != 'disabled':
             return False
@@ -180,7 +181,8 @@ class MaintenanceRunner:
 
     @contextlib.contextmanager
     def _report_errors(self, host):
-        """Print an error of the block; the next :meth:`advance` tries again."""
+        """Print an error of Kronos that the block raises, instead of raising it. The next
+        :meth:`advance` tries again."""
         try:
             yield
         except exception.KronosException as error:

@@ -1,7 +1,7 @@
 """``kronos-manage``: the commands of operators.
 
-Every command is a cliff command in the entry point namespace ``kronos_nova.manage``; its ``app``
-carries the configuration as ``app.conf``. Commands that ``openstack kronos`` has too are in
+Every command is a cliff command in the entry point namespace ``kronos_nova.manage``; its
+``app.conf`` is the configuration. Commands that ``openstack kronos`` shares are in
 :mod:`kronos_client.cli`.
 """
 
@@ -29,7 +29,8 @@ DESCRIPTION = ('Operate Kronos: plans and moves, levels of automation, drains an
                'hosts, claims, allocations, and the databases.')
 
 CHATTY = ('alembic', 'nova', 'oslo_service')
-"""Libraries that log their own setup with every command."""
+"""Loggers of libraries that report their own setup with every command. Without --verbose, only
+their warnings and errors are logged."""
 
 
 def add_config_arguments(parser):
@@ -42,7 +43,7 @@ def add_config_arguments(parser):
 
 
 def load_service_config(conf, prog, arguments):
-    """Read Nova's configuration into ``conf``, and set up logging by it.
+    """Read Nova's configuration into ``conf``, and set up logging by its options.
 
     :param arguments: the command line
     :returns: ``conf``
@@ -70,15 +71,16 @@ def load_config(options):
 
 
 class ClientManager:
-    """A client manager that provides commands with a client, as osc-lib's does in ``openstack``."""
+    """A client manager that provides commands with a client, as osc-lib's client manager does in
+    ``openstack``."""
 
     def __init__(self, app):
         self._app = app
 
     @functools.cached_property
     def rebalancing(self):
-        """The client on the control database; while the database does not answer, a client that
-        works without it.
+        """Return a client that uses the control database. If the database does not answer, return a
+        client that works without it.
 
         :raises DatabaseVersionError: the database is not at the revision of this code
         """
@@ -110,9 +112,9 @@ class ClientManager:
 
 
 class Commands(commandmanager.CommandManager):
-    """The commands by name. Only the command that is run is imported, because cliff's own manager
-    imports all commands, which takes most of the start. Only commands of this distribution are
-    found, because a search for others reads the metadata of every installed package."""
+    """A command manager that imports only the command that is run. cliff's own manager imports all
+    commands, which takes most of the start. Only commands of this distribution are found, because a
+    search for others reads the metadata of every installed package."""
 
     def load_commands(self, namespace):
         self.group_list.append(namespace)
@@ -122,15 +124,15 @@ class Commands(commandmanager.CommandManager):
 
 
 def _say_what_a_database_says(record):
-    """Replace an error of SQLAlchemy in a log record, which has the statement and its values, by
-    its cause."""
+    """Replace a database error in a log record by its cause. The error itself has the SQL statement
+    and its values. Return true, so that the record is logged."""
     if isinstance(record.msg, db_exc.DBError):
         record.msg = error_text(record.msg)
     return True
 
 
 class Manage(app.App):
-    """The application ``kronos-manage``. ``conf`` is ready before any command runs."""
+    """The application ``kronos-manage``. ``conf`` is set before any command runs."""
 
     def __init__(self):
         super().__init__(description=DESCRIPTION, version=version_string(), deferred_help=True,
@@ -153,9 +155,9 @@ class Manage(app.App):
                 else logging.WARNING)
 
     def get_fuzzy_matches(self, cmd):
-        """Return the commands whose first word begins like ``cmd`` or is spelt nearly so. The
-        method of cliff suggests the nearest command at any distance, such as ``stop`` for
-        ``foo``."""
+        """Return the commands that begin with ``cmd``, or whose first word is spelt nearly like
+        ``cmd``. cliff's own method suggests the nearest command at any distance, such as ``stop``
+        for ``foo``."""
         names = sorted(self.command_manager.commands)
         near = difflib.get_close_matches(cmd, {name.partition(' ')[0] for name in names})
         return [name for name in names
@@ -165,7 +167,8 @@ class Manage(app.App):
         self.conf = load_config(self.options)
 
     def print_help_if_requested(self):
-        """Show the commands after ``--help``. cliff's own method imports all of them."""
+        """Print the help and end, if ``--help`` was given. cliff's own method would import all
+        commands."""
         if self.options.deferred_help:
             self.print_commands()
             raise cliff_help.HelpExit
@@ -184,6 +187,7 @@ def version_string():
 def main(argv=None):
     """Run kronos-manage.
 
-    :returns: the exit code: that of the command, 1 when it raised, 2 for a wrong argument
+    :returns: the exit code: that of the command; 1 if the command raised an error; 2 if an argument
+        is wrong
     """
     return Manage().run(sys.argv[1:] if argv is None else argv)

@@ -22,18 +22,19 @@ from kronos_nova.policies import Policy
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyRow:
-    """Loads of hosts and of their instances, as fractions of the host.
+    """Loads of hosts and of their instances in one policy, as fractions of the host.
 
-    hosts, instances : (number of those with a series, number of those that need one)
+    hosts, instances : (number with a series, number that need a series)
     load : mean of the scores of the hosts; None = no host has a score
-    instances_load : mean over the same hosts of the sum of their instances' profiles; None = the
-        policy has no profile that can be compared
-    farthest_host : the host whose sum is farthest from its score, with both
+    instances_load : mean, over these hosts, of the sum of the profiles (loads of single instances);
+        None = the policy has no profile that can be compared
+    farthest_host : the host whose sum of profiles differs most from its score
+    farthest_load, farthest_instances_load : score and sum of profiles of this host
     sizes : sizes of the smallest and the biggest host, in the unit of host_capacity_query, in CPUs
-        or in bytes; as fractions of the biggest host where profiles are fractions. None = not known
+        or in bytes; if profiles are fractions, as fractions of the biggest host. None = not known
         or not used
-    sizes_from : ``host_capacity_query``, a resource class, ``not known`` where hosts differ in size
-        and nothing says what the profile is a share of, or '' where sizes are not used
+    sizes_from : source of the sizes: ``host_capacity_query`` or a resource class; ``not known`` if
+        hosts differ in size and nothing says which size profiles refer to; '' if sizes are not used
     age : seconds since the oldest sample
     duplicates : number of hosts and instances that have several series
     """
@@ -118,8 +119,8 @@ def _placed(answers, policy, scores, snapshot) -> tuple[PlacedInstances, Sizes]:
 
 def _sums(policy, profile: Vector, placed: PlacedInstances, names: Sequence[str]
           ) -> dict[str, float]:
-    """Return the sum of the profiles of each host's instances, as a fraction of the host; NaN where
-    the size of the host is not known."""
+    """Return {host: sum of the profiles (loads) of its instances, as a fraction of the host}; NaN
+    if the size of the host is not known."""
     samples = instance_weights.by_label(profile, policy.vm_profile_label, policy.host_label, names)
     share, _seen, _repeated = instance_weights.shares(policy, samples, placed)
     sums = np.bincount(placed.vm_host, weights=np.nan_to_num(share), minlength=len(names))

@@ -1,7 +1,8 @@
-"""Commands that are separate programs, with the options and output of the commands of
+"""Commands that are programs of their own, such as ``kronos-record``, and not commands of
 kronos-manage.
 
-They are cliff commands too and have the same formats, columns, messages and exit codes.
+Such a program is also written as a cliff command. So it has the options, output formats and exit
+codes of the commands of kronos-manage.
 """
 
 import logging
@@ -27,7 +28,8 @@ Not measured."""
 
 
 class Program:
-    """The ``app`` of a command that is a program of its own; ``options`` are its arguments."""
+    """The ``app`` of a command that is a program of its own. ``options`` are the parsed
+    arguments."""
 
     interactive_mode = False
 
@@ -60,11 +62,10 @@ def parser(command, name):
 
 
 def run(command, name, argv=None):
-    """Run a command as a program.
+    """Run a command as a program. Wrong arguments end the process with exit code 2.
 
     :param command: a cliff command's class
-    :returns: the exit code: that of the command, or 1 when it could not be done; wrong arguments
-        exit with 2
+    :returns: the exit code of the command; 1 if the command failed
     """
     options = parser(command, name).parse_args(argv)
     _configure_logging(options.debug)
@@ -91,7 +92,7 @@ def _configure_logging(is_debugging):
 
 
 def console(app, width=0):
-    """Make a console of rich for tables on a command's output.
+    """Return a rich console that prints tables to a command's output.
 
     :param width: number of characters; 0 for the width of the terminal, or for unlimited lines if
         the output is no terminal
@@ -101,10 +102,9 @@ def console(app, width=0):
 
 
 class Report(command.ShowOne):
-    """A command whose result is one object, which people are shown as several tables.
+    """A command whose result is one object. For people, the object is printed as several tables.
 
-    ``take_action`` returns names and values as that of any ShowOne, and may set ``code``, the exit
-    code.
+    ``take_action`` returns names and values, as in any ShowOne. It may set ``code``, the exit code.
     """
 
     code = 0

@@ -1,9 +1,9 @@
 """The facts of the control database as metrics of Prometheus.
 
-Names and units follow https://prometheus.io/docs/practices/naming/. There are series of aggregates,
-policies, hosts and states, and none of instances. A problem (a pause, a policy without data,
-evaluations that fail) has a series only while it lasts, so that aggregates without problems add no
-series.
+Names and units follow https://prometheus.io/docs/practices/naming/. Series have labels for
+aggregates, policies, hosts and states, but no labels for instances. A problem (a pause, a policy
+without data, evaluations that fail) has a series only while it lasts, so that aggregates without
+problems add no series.
 """
 
 import collections
@@ -29,16 +29,18 @@ LOG = logging.getLogger(__name__)
 DATABASE_UP = 'kronos_control_database_up'
 
 LOSS_VERDICTS = ('fits', 'does_not_fit', 'not_found', 'not_judged')
-"""The counts of a LossReport that add up to all of its losses."""
+"""Fields of a LossReport that count losses by their verdict. Their sum is the number of all
+losses."""
 
 BUCKETS = (30, 120, 600, float('inf'))
-"""Upper bounds, in seconds, of the histogram of durations of moves. Fixed: some of the bounds that
-are counted, for small guests, most guests and large ones."""
+"""Upper bounds, in seconds, of the histogram of durations of moves. They separate small guests,
+most guests and large guests. Fixed: a subset of the bounds by which the control database counts
+moves."""
 
 
 class Collector:
-    """A collector for a ``prometheus_client`` registry, which reads everything again for every
-    scrape."""
+    """A collector for a ``prometheus_client`` registry. It reads the control database again for
+    every scrape."""
 
     def __init__(self, conf, database, utcnow):
         self.conf = conf
@@ -47,7 +49,8 @@ class Collector:
         self.observer = overview.Observer(conf, database, utcnow)
 
     def describe(self):
-        """Describe nothing, because a description would read the database."""
+        """Return no descriptions of metrics, because they could be found only by reading the
+        database."""
         return ()
 
     def collect(self):
@@ -159,7 +162,7 @@ def _policies(seen, reports):
 
 
 def _forecasts(reports):
-    """Yield the metrics of forecasts, for the policies that have a forecast."""
+    """Yield the metrics of forecasts, for each policy that has a forecast."""
     found = {(name, policy.name): policy.forecast for name, report in reports.items()
              for policy in report.policies if policy.forecast}
     yield _gauge('kronos_forecast_used', '1 where plans consider the forecast of the next hours, 0 '
@@ -208,7 +211,8 @@ def _hosts(seen, hosts, reports):
 
 
 def _losses(reports):
-    """Yield the verdicts on the loss of hosts and failure domains, where they were judged."""
+    """Yield the numbers of hosts and failure domains by the verdict on their loss. The verdict says
+    whether all of their servers would restart elsewhere."""
     found = [(name, each) for name, report in reports.items() for each in report.losses]
     hosts = [(name, each) for name, each in found if not each.level]
     yield _gauge('kronos_failover_hosts', 'Hosts by the result of judging their loss: whether '
@@ -232,8 +236,8 @@ def _losses(reports):
 
 
 def _slots(reports):
-    """Yield the metrics of the flavors that are watched; states that are not known have no
-    series."""
+    """Yield the numbers of further servers of each watched flavor that fit, now and after the loss
+    of a host. A number that is not known has no series."""
     counts = {(each.flavor, name, state): getattr(each, state)
               for name, report in reports.items() for each in report.slots
               for state in ('now', 'after_loss')}
@@ -359,13 +363,15 @@ def _durations(by_name):
 
 
 def _any(count):
-    """Return the values of a gauge that has a series only where there is something to count."""
+    """Return the values of a gauge without labels: one series with ``count``, or no series if
+    ``count`` is 0."""
     return {(): count} if count else {}
 
 
 def _gauge(name, text, labels, values):
-    """Make a gauge with a series for each of some label values.
+    """Return a gauge with one series for each key of ``values``.
 
+    :param labels: names of the labels
     :param values: {label values: figure}
     """
     family = GaugeMetricFamily(name, text, labels=labels)

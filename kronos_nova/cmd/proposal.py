@@ -1,4 +1,4 @@
-"""``kronos-test-config --propose``: a policies file that fits the exporters that are found."""
+"""``kronos-test-config --propose``: write a policies file that fits the exporters of a cloud."""
 
 import dataclasses
 import math
@@ -23,16 +23,17 @@ from kronos_nova.units import MIB
 
 DEFAULT_RECIPE = 'cpu-memory'
 OF_CEILOMETER = {'cpu-memory': 'cpu-memory-ceilometer'}
-"""{recipe: the one that is used instead where series of servers come from ceilometer alone}."""
+"""Recipes (example policies files) for clouds whose series of servers come from ceilometer alone:
+{recipe: the recipe that replaces it}."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class HostRow:
-    """A host as its exporters describe it, and as Nova does.
+    """One host, as Nova and its exporters describe it.
 
     state : ok, or warning where a figure is missing or differs
-    found_as : the labels of its series by exporter
-    cpus, memory_mb, servers : (by Nova, by the exporters); None = not known
+    found_as : exporters that have series of the host, each with its label "instance"
+    cpus, memory_mb, servers : (figure of Nova, figure of the exporters); None = not known
     """
 
     host: str
@@ -47,10 +48,11 @@ class HostRow:
 class Proposal:
     """A proposed policies file, with the recipe and the exporters that it was made from.
 
-    recipe : name of the recipe
+    recipe : name of the recipe, the example policies file that was adapted
     namings : {exporter: how its series name hosts}
-    selector : label matcher of this cloud's series, or ''
-    problems : sentences on what a person has to decide
+    selector : label matcher that selects the series of this cloud; '' if all series are of this
+        cloud
+    problems : sentences about questions that a person has to decide
     """
 
     recipe: str
@@ -62,7 +64,8 @@ class Proposal:
 
 
 def recipes() -> dict[str, pathlib.Path]:
-    """Return the recipes that are installed, or those of the source tree, by name."""
+    """Return {name: path} of the installed recipes (example policies files), or of those in the
+    source tree if none are installed."""
     for folder in (pathlib.Path(sysconfig.get_path('data')) / 'share/kronos/policies',
                    pathlib.Path(__file__).parents[2] / 'etc/kronos/policies'):
         if folder.is_dir():
@@ -72,10 +75,10 @@ def recipes() -> dict[str, pathlib.Path]:
 
 def make(conf, client: PrometheusClient, snapshot: Snapshot, recipe: str, selector: str = ''
          ) -> Proposal:
-    """Find the exporters, and adapt a recipe to them.
+    """Find the exporters, and adapt a recipe (an example policies file) to them.
 
-    :param selector: label matcher of this cloud's series, such as ``region="one"``; '' finds one
-        where it is needed
+    :param selector: label matcher of this cloud's series, such as ``region="one"``; if '', a
+        matcher is searched for, and used only where series of other clouds exist
     :raises MetricsError: Prometheus does not answer
     :raises ConfigurationError: Prometheus has no series that the recipe needs
     """
@@ -99,7 +102,7 @@ def make(conf, client: PrometheusClient, snapshot: Snapshot, recipe: str, select
 
 
 def scoped(snapshot: Snapshot, options: engine_options.EngineOptions) -> set[str]:
-    """Return the names of the hosts in scope."""
+    """Return the names of the hosts that Kronos balances."""
     known = {UNASSIGNED, *(aggregate.name for aggregate in snapshot.aggregates)}
     return {host for scope in options.scopes(()) if scope in known
             for host in snapshot.hosts_of(scope)}
@@ -148,7 +151,7 @@ def _unnamed(found, known):
 
 
 def _shared(found):
-    """Yield a sentence for each host whose name several machines may have."""
+    """Yield a sentence for each host name that several machines have."""
     for each in found.exporters:
         for host, addresses in sorted(each.shared.items()):
             yield (f'{each.kind}: {host} is the name of {" and ".join(addresses)}, which are not '
@@ -169,7 +172,7 @@ def _chosen(recipe, found):
 
 
 def _widened(client, text):
-    """Return the text of policies, with the ranges of queries widened until they have enough
+    """Return the text of a policies file, with ranges of queries made long enough to have enough
     samples."""
     windows = {}
     for promql in _queries(policies.parse(text)):
@@ -194,7 +197,7 @@ def _header(recipe, found):
 
 
 def _rows(client, snapshot, needed, found):
-    """Yield a row of each host that needs series."""
+    """Yield a HostRow for each host in ``needed``."""
     node = found.exporter(exporters.NODE)
     cpus = _by_labels(client.instant(exporters.CPUS).samples)
     memory = _by_labels(client.instant(exporters.MEMORY).samples)
@@ -221,8 +224,8 @@ def _row(name, found_as, cpus, memory_mb, servers):
 
 
 def _seen(found, snapshot, host):
-    """Return the number of active servers of a host that have a series; None where the series of
-    servers name no host."""
+    """Return the number of active servers of a host that have a series. With a libvirt exporter,
+    only the series of this host's exporter count."""
     active = {each.uuid for each in snapshot.instances
               if each.host == host and each.status == 'ACTIVE'}
     if found.exporter(exporters.LIBVIRT) is None:

@@ -28,16 +28,17 @@ from kronos_nova.policies.models import ABSOLUTE
 from kronos_nova.record import writer
 
 DOUBLED = 0.1
-"""Least difference that a second series of a target must make for a warning that it is scraped
-twice. The difference is a part of the largest value of the answer. Raised, a target that is scraped
-twice is missed where it affects only small servers; lowered, a difference of scrape times causes a
-warning. Chosen between two cases. A CPU that is counted twice changes a value by half, and has to
-be found. On a busy machine whose largest load was .57, the two values of a host with a load of .04
-differed by more than .01 without a fault."""
+"""Smallest change of a value for which a check warns about extra series, as a fraction of the
+largest value of the answer. Extra series come from a target that is scraped twice, or from another
+cloud. The change is the difference between the values with and without them. Raised, extra series
+are missed that affect only small servers; lowered, a difference of scrape times causes a warning.
+Chosen between two cases. A CPU that is counted twice changes a value by half, and has to be found.
+On a busy machine whose largest load was .57, the two values of a host with a load of .04 differed
+by more than .01 without a fault."""
 IOWAIT = 0.05
-"""Share of a host's CPU time in iowait from which a check warns that a query counts iowait as load.
-Raised, hosts with slow disks seem busy without a warning; lowered, hosts with ordinary disks cause
-a warning. Chosen as a third of the threshold in the example policies."""
+"""Share of a host's CPU time in iowait above which a check warns. The check warns if a query counts
+iowait as load. Raised, hosts with slow disks seem busy without a warning; lowered, hosts with
+ordinary disks cause a warning. Chosen as a third of the threshold in the example policies."""
 _IDLE = re.compile(r'node_cpu_seconds_total.*\bmode\s*(?:=|!=|=~|!~)\s*"[^"]*\bidle\b')
 _IOWAIT = ('max by (instance) (avg by (instance, job) (rate('
            f'node_cpu_seconds_total{{{{mode="iowait"}}}}[{{window}}]))) > {IOWAIT}')
@@ -54,10 +55,11 @@ class QueryFinding:
     :ivar state: ok, not checked, warning or failed
     :ivar health: healthy, partial, stale or unreachable
     :ivar matched: number of the expected hosts (instances for a vm_profile) that have a series
-    :ivar expected: number of those that should have one; None, like ``matched``, where nothing can
-        be compared
+    :ivar expected: number of hosts or instances that should have a series; None, like ``matched``,
+        where nothing can be compared
     :ivar missing, unknown, repeated, out_of_range: names
-    :ivar proposal: change of the policy with which more would match; None where there is none
+    :ivar proposal: change of the policy with which more hosts or instances would have a series;
+        None where there is none
     """
 
     policy: str
@@ -113,8 +115,9 @@ def examine(source: 'Answers', policy_set: PolicySet, snapshot: Snapshot | None,
 
 
 def _of_migration(source, query, cloud, queries):
-    """Check a query for predictions of moves, which belongs to no policy. For servers without a
-    series, predictions use past moves."""
+    """Return the finding on a query by which durations of moves are predicted. Such a query belongs
+    to no policy. Series that are missing cause only a warning, because predictions then use past
+    moves."""
     expected = (cloud.expected_hosts(queries.host_label) if query.kind == metrics.LINK
                 else cloud.expected_instances(queries.label, 'uuid'))
     if not expected.names:
@@ -155,7 +158,7 @@ class Answers:
         return answer
 
     def has_label(self, query, label):
-        """Return whether each series of an answer has a label; True where there is no answer."""
+        """Return whether each series of an answer has a label; true also if there is no answer."""
         try:
             return all(label in sample.labels for sample in self.query(query).samples)
         except exception.MetricsError:
@@ -163,7 +166,7 @@ class Answers:
 
 
 class _WithoutForeign:
-    """A source whose answers have no series of another cloud's hosts, as a cycle reads them."""
+    """A metrics source that leaves out series of another cloud's hosts, as a cycle does."""
 
     def __init__(self, source, host_label, hosts):
         self._source, self._host_label, self._hosts = source, host_label, hosts
@@ -177,8 +180,8 @@ class _WithoutForeign:
 
 
 def _with_label(source, query, policy, instances, finding):
-    """Return the finding with a proposal of the label that names servers, where the policy's label
-    names none."""
+    """Return the finding. If no series matches a server by the policy's label, the finding gets a
+    proposal of a label by which series match."""
     if finding.matched or not finding.expected:
         return finding
     label, attribute = exporters.guest_label(source.query(query).samples, instances)
@@ -194,8 +197,8 @@ def _with_label(source, query, policy, instances, finding):
 
 
 def _with_file(finding, found):
-    """Return the finding with a hint at the command that writes queries, where more hosts would
-    match only with a join that cannot be put around the query.
+    """Return the finding. If a join would let more hosts match, but cannot be put around the query,
+    the finding gets a hint at the command that writes such queries.
 
     :param found: the exporters; None where they are not known
     """
@@ -208,8 +211,8 @@ def _with_file(finding, found):
 
 
 def _with_iowait(source, query, finding):
-    """Return the finding with hosts whose CPUs wait for disks, where the query counts that as
-    load."""
+    """Return the finding. If the query counts iowait as load, and CPUs of a host wait for disks,
+    the finding gets a warning that names the host."""
     if query.kind not in (metrics.IMBALANCE, metrics.CAPACITY) or 'iowait' in query.promql:
         return finding
     windows = [each.window for each in ranges.ranges(query.promql)
@@ -237,10 +240,11 @@ def _worse(finding, before, after=''):
 
 
 def _with_join(source, query, expected, finding, others):
-    """Return the finding with a join by ``node_uname_info`` as its proposal. A proposal of another
-    kind is kept, and so is one of a label that the queries of all policies have.
+    """Return the finding. If hosts have no series, a join by ``node_uname_info`` becomes its
+    proposal. An earlier proposal is kept instead, unless it names a label that some of the other
+    queries lack.
 
-    :param others: the queries of all policies that have a series for each host
+    :param others: the queries of all policies that should have a series for each host
     """
     label = finding.proposal and _plain_label(finding.proposal)
     is_dropped = label and not all(source.has_label(each, label) for each in others)
@@ -263,8 +267,8 @@ def _plain_label(proposal):
 
 
 def _doubled(source):
-    """Yield (exporters, label matcher without the extra series, sentence, remedy) of machines that
-    are scraped several times."""
+    """Yield a tuple for each exporter that is scraped several times on one machine: (exporters,
+    label matcher that leaves out the extra series, sentence, remedy)."""
     for kind, (how, selector) in exporters.doubled(source.instant).items():
         yield ((kind,), selector, f'{kind} is scraped {how}, and the query counts each',
                'Take "max by ({label}, ...)" of the series before they are counted or added up')
@@ -279,14 +283,15 @@ def _exporters(source, cloud):
 
 
 def _foreign(found):
-    """Yield tuples as :func:`_doubled` does, for series of another cloud."""
+    """Yield a tuple, of the same form as those of :func:`_doubled`, if there are series of another
+    cloud."""
     if found is not None and found.selector:
         yield (tuple(exporters.TARGETS), found.selector, 'series of another cloud count',
                f'Add {found.selector} to the selector of each metric')
 
 
 def _with_extra(source, query, expected, finding, extra):
-    """Return the finding with a warning for values that change when extra series are left out.
+    """Return the finding, with a warning if values change when extra series are left out.
 
     :param extra: tuples of :func:`_doubled` and :func:`_foreign`
     """
@@ -303,8 +308,8 @@ def _with_extra(source, query, expected, finding, extra):
 
 
 def _changed(source, query, promql, expected):
-    """Return the first host or instance whose value differs between two queries; None where there
-    is none."""
+    """Return the first host or instance whose value differs between ``query`` and ``promql`` by
+    more than DOUBLED permits; None if there is none."""
     try:
         values, others = (
             {sample.labels.get(expected.label): sample.value for sample in vector.samples}
@@ -318,7 +323,7 @@ def _changed(source, query, promql, expected):
 
 
 def _with_ranges(source, query, finding):
-    """Return the finding with a warning about ranges of its query that are too short for the scrape
+    """Return the finding, with a warning if ranges of its query are too short for the scrape
     interval."""
     short = tuple(ranges.too_short(source.instant, query.promql))
     return _worse(finding, '; '.join(short)) if short else finding
@@ -366,16 +371,16 @@ class _Cloud:
 
 
 def _is_of_instances(policy, kind):
-    """Return whether a query of this kind should have a series for each instance, and not for each
-    host."""
+    """Return true if a query of this kind should have a series for each instance, and false if it
+    should have one for each host."""
     if kind in OF_FORECASTS:
         return policy.is_forecast_by_vm
     return kind == metrics.VM_PROFILE
 
 
 def _uncompared(source, query, expected, is_unread):
-    """Check only that a query is answered, because it is not known which names the answer should
-    have."""
+    """Return a finding that says only whether the query is answered. The names in the answer cannot
+    be compared, because it is not known which names the answer should have."""
     try:
         found = len(source.query(query).samples)
     except exception.MetricsError as error:
@@ -413,8 +418,8 @@ def _finding(policy, kind, expected, found, options):
 
 
 def _state(policy, kind, expected, found, out_of_range, options):
-    """Return ``ok``, ``warning`` or ``failed``. A query has failed where the policy is left without
-    data, or cannot move anything."""
+    """Return ``ok``, ``warning`` or ``failed``. ``failed`` means that the policy gets no data, that
+    it cannot move anything, or that values are out of range."""
     diagnosis = found.diagnosis
     coverage = len(diagnosis.matched) / len(expected.names)
     is_used = found.is_whole or options.accept_partial_metrics

@@ -1,4 +1,4 @@
-"""``kronos-manage refusal``: instances that Nova would not let go anywhere."""
+"""``kronos-manage refusal``: instances for which Nova refused every host that was tried."""
 
 
 from kronos_client.cli import columns

@@ -1,4 +1,4 @@
-"""``kronos-replay``: what Kronos would do, or would have done, with a recorded cloud."""
+"""``kronos-replay``: plan a recorded cloud, without moving anything."""
 
 import dataclasses
 import gc
@@ -30,7 +30,7 @@ NAME = 'kronos-replay'
 RECORDED, CONFIG_FILE, DEFAULTS = 'recorded', 'config-file', 'defaults'
 WORDS = {RECORDED: 'Options as recorded', CONFIG_FILE: 'Options of --config-file',
          DEFAULTS: 'Options by default'}
-"""{source of the options of a replay: text about it for people}"""
+"""Texts for people about the source of a replay's options: {source: text}."""
 
 
 class Replay(program.Report):
@@ -130,8 +130,10 @@ class ChosenOptions:
 
 def _replayed(name: str, recording: Recording, policies: PolicySet, chosen: ChosenOptions,
               changes: Changes) -> tuple[render.Replayed, Snapshot]:
-    """Replay a snapshot. Returns the result, and the Snapshot for which the plan was made: the
-    recorded one with ``changes``."""
+    """Replay a snapshot.
+
+    :returns: (result, Snapshot for which the plan was made: the recorded one with ``changes``)
+    """
     if changes == Changes(**dict.fromkeys(contract.Changes.__struct_fields__, [])):
         report = replay.replay(recording, policies, chosen.options, chosen.durations)
         return (render.Replayed(name, report, chosen.source, chosen.note), recording.snapshot)
@@ -203,5 +205,5 @@ def _engine_options(conf, arguments):
 
 
 def _is_set(conf, option):
-    """Return whether a file sets an option of ``[kronos]``."""
+    """Return true if an option of ``[kronos]`` is set, and false if it has its default."""
     return conf.get_location(option, 'kronos').location.is_user_controlled

@@ -1,4 +1,4 @@
-"""Roles of hosts: the parts of the configuration that they need, and how they reach Nova."""
+"""Roles of hosts: the parts of the configuration that each role needs, and its access to Nova."""
 
 import dataclasses
 import importlib.util
@@ -14,10 +14,10 @@ CONDUCTOR, COMPUTE, DAEMON = 'conductor', 'compute', 'daemon'
 ROLES = (CONDUCTOR, COMPUTE, DAEMON)
 
 PLANNING = ('windows', 'policies', 'prometheus', 'scope', 'names', 'rules', 'buffers')
-"""Names of the checks that only hosts that plan need."""
+"""Names of the checks that are needed only on hosts that plan."""
 
 REACHED = ('placement', 'nova', 'database')
-"""Names of the checks that only hosts that plan or move servers need."""
+"""Names of the checks that are needed only on hosts that plan or move servers."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +25,10 @@ class Role:
     """The role of a host.
 
     name : conductor, compute or daemon
-    plans : whether hosts of the role plan, and need options and policies for that
+    plans : true if hosts of the role plan, and so need policies and the options of planning
     skips : {name of a check: the reason why it is not made on such a host}
-    managers : names of the managers of Nova's services on such a host that Kronos extends
+    managers : names of the managers in Nova's services on such a host; Kronos extends these
+        managers
     connect : prepares for reading Nova; returns three functions, which read the cloud, make a
         placement client, and read the flavors
     """
@@ -42,8 +43,8 @@ class Role:
 def guess(conf) -> str:
     """Guess the role of this host from its configuration.
 
-    Only hosts that plan in Nova reach the API database. Only daemons have options of the public
-    API.
+    A host with a connection to Nova's API database is a conductor. A host with options of the
+    public API, or with ``run_in = daemons``, is for daemons. Any other host is a compute host.
     """
     found = unknown_options.sections(conf)
     if found.get('api_database', {}).get('connection'):
@@ -52,7 +53,7 @@ def guess(conf) -> str:
 
 
 def role(name: str, conf, options) -> Role:
-    """Make the role with a name.
+    """Return the Role with this name.
 
     :param options: parsed arguments with ``config_file`` and ``config_dir``
     """

@@ -1,5 +1,4 @@
-"""The servers and hosts that operators' rules select in the present cloud, one row for each
-rule."""
+"""The rules of operators, and the servers and hosts that each rule selects in the present cloud."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -14,15 +13,15 @@ from kronos_nova.policies.selection import Selections
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RuleRow:
-    """A rule, and what it selects in the present cloud.
+    """A rule, with numbers of the servers and hosts that it selects in the present cloud.
 
-    servers : number of servers that it selects
-    yields : whether the rule may be violated where a host could not be emptied otherwise, because
-        it selects servers by what their owners set
-    hosts : number of hosts that its relation names; None where it names none
-    violated : number of these servers whose hosts violate the rule
-    example : name of one of these; None for none
-    conflicts : sentences about what is wrong with the rule here
+    servers : number of servers that the rule selects
+    yields : true if the rule may be violated to empty a host that could not be emptied otherwise;
+        such a rule selects servers by what their owners set
+    hosts : number of hosts that the rule's relation names; None if it names none
+    violated : number of the selected servers whose hosts violate the rule
+    example : name of a server whose host violates the rule; None if there is none
+    conflicts : sentences about problems of the rule in this cloud
     """
 
     rule: str

@@ -34,8 +34,8 @@ def _main(module):
 
 
 def _main_in_threads(module):
-    """Run a program that uses oslo.messaging. It gets threads, because oslo.messaging would use
-    eventlet where that is installed."""
+    """Run a program that uses oslo.messaging. oslo.messaging is set up to use threads; otherwise it
+    would use eventlet if that is installed."""
     standalone.hide_eventlet()
     # Imported late: it looks for eventlet too.
     from oslo_service import backend
@@ -44,7 +44,7 @@ def _main_in_threads(module):
 
 
 def _main_beside_nova(module):
-    """Run a program that uses Nova's code if Nova is installed."""
+    """Run a program that uses Nova's code, if Nova is installed."""
     if importlib.util.find_spec('nova') is None:
         return _main_in_threads(module)
     standalone.hide_eventlet()

@@ -1,7 +1,7 @@
-"""``kronos-status upgrade check``: whether this installation may be (re)started.
+"""``kronos-status upgrade check``: check whether Kronos may be started or restarted here.
 
-Exit codes are oslo.upgradecheck's: 0 all is well, 1 a warning, 2 something must be done first, 255
-the check itself broke.
+Exit codes are oslo.upgradecheck's: 0 all checks passed, 1 a warning, 2 something must be done
+first, 255 the command itself failed.
 """
 
 import importlib.util
@@ -35,8 +35,8 @@ class Checks(upgradecheck.UpgradeCommands):
         return upgradecheck.Result(upgradecheck.Code.SUCCESS)
 
     def _nova(self):
-        """Check that each part supports the installed Nova. Where no Nova is installed, there is
-        nothing to check."""
+        """Check that the installed Nova is one that all parts of Kronos support. If no Nova is
+        installed, the result is a warning."""
         if importlib.util.find_spec('nova') is None:
             return upgradecheck.Result(upgradecheck.Code.WARNING, 'Nova is not installed here.')
         from kronos_nova.plugin import compat

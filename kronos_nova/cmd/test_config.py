@@ -73,7 +73,8 @@ class TestConfig(program.Report):
             'proposal': self.proposal and _shown(self.proposal, parsed_args.propose)})
 
     def print_tables(self, console, data):
-        """Print the hosts of a proposal, and four tables: checks, rules, queries, and policies."""
+        """Print the results as tables: the hosts of a proposed policies file, if there is one; then
+        the checks, the rules, the queries, and the policies."""
         if self.proposal is not None:
             _print_proposal(console, self.proposal)
         console.print(f'A {self.report.role} host')
@@ -109,7 +110,8 @@ def main(argv=None):
 
 
 def _propose(conf, reach, parsed_args):
-    """Write the proposed policies file, and make it the one that is checked."""
+    """Write the proposed policies file, and set it as the file that is checked. Return the
+    Proposal."""
     if parsed_args.recipe not in proposal.recipes():
         raise program.Refused(program.USAGE, f'{NAME}: there is no recipe {parsed_args.recipe}; '
                               f'the recipes are {", ".join(proposal.recipes())}')
@@ -172,7 +174,7 @@ def _policy_cells(row):
 
 
 def _sizes(row):
-    """Return the sizes of hosts, such as 16 to 128 (VCPU)."""
+    """Return the sizes of hosts as a text, such as "16 to 128 (VCPU)"."""
     if row.sizes is None:
         return row.sizes_from
     least, most = (f'{size:.4g}' for size in row.sizes)

@@ -1,7 +1,7 @@
 """The API for a web server that loads WSGI applications: ``kronos_nova.cmd.wsgi:application``.
 
-It reads the files that Nova's own services read; ``OS_KRONOS_CONFIG_FILES`` names others, separated
-by colons.
+It reads the files that Nova's own services read; the variable ``OS_KRONOS_CONFIG_FILES`` names
+other files, separated by colons.
 """
 
 import os
