@@ -1,4 +1,4 @@
-"""Adaptation of a recipe's queries to the labels that a Prometheus has.
+"""Adaptation of a recipe (an example policies file) to the labels that a Prometheus has.
 
 A recipe takes the host from ``instance``: each of its metrics is in a ``label_replace()`` with
 :data:`RENAMED` as its last arguments. Only these arguments, the selectors of metrics, the label of
@@ -19,7 +19,7 @@ from kronos_nova.metrics.exporters import Naming
 
 HOST = 'host'
 PREFIXES = {NODE: 'node_', LIBVIRT: 'libvirt_', CEILOMETER: 'ceilometer_'}
-"""Prefix of the names of each exporter's metrics."""
+"""Prefix of the names of metrics, by exporter."""
 
 _CALL = 'label_replace('
 _METRIC = re.compile(r'(?<![\w:"])((?:node|libvirt|ceilometer)_\w+)(\{[^{}]*\})?')
@@ -49,14 +49,18 @@ def adapted(recipe: str, found: Found) -> str:
 
 
 def restricted(promql: str, kind: str, selector: str) -> str:
-    """Return a query with a label matcher at each metric of an exporter."""
+    """Return a query in which each metric of an exporter has a further label matcher.
+
+    :param kind: the exporter
+    :param selector: the label matcher
+    """
     return _METRIC.sub(
         lambda metric: _selected(metric[1], metric[2], selector)
         if metric[1].startswith(PREFIXES[kind]) else metric[0], promql)
 
 
 def with_windows(text: str, windows: Mapping[str, str]) -> str:
-    """Return the text of policies with other windows.
+    """Return the text of a policies file with other windows of range selectors.
 
     :param windows: {window: window that replaces it}, such as 5m and 20m
     """
@@ -65,8 +69,8 @@ def with_windows(text: str, windows: Mapping[str, str]) -> str:
 
 
 def _renamed(text: str, found: Found) -> Iterator[str]:
-    """Yield the pieces of a text, with the arguments of each ``label_replace()`` that names hosts
-    replaced by those for the exporter's own label."""
+    """Yield the pieces of a recipe's text. Each ``label_replace()`` that names hosts gets the
+    arguments for the exporter's own label."""
     while True:
         before, call, rest = text.partition(_CALL)
         yield before
@@ -82,7 +86,7 @@ def _renamed(text: str, found: Found) -> Iterator[str]:
 
 
 def _closing(text: str) -> int:
-    """Return the position of the parenthesis that closes the one that was opened just before the
+    """Return the position of the closing parenthesis that matches an opening one just before the
     text."""
     depth = 1
     for found in re.finditer(r'"(?:\\.|[^"\\])*"|[()]', text):
@@ -93,8 +97,8 @@ def _closing(text: str) -> int:
 
 
 def _naming(series: str, found: Found) -> Naming:
-    """Return the Naming of the hosts in an expression: that of the exporter which serves its first
-    metric, or the default one."""
+    """Return the Naming of hosts in an expression. It is the Naming of the exporter that has the
+    first metric of the expression, or DEFAULT if no such exporter was found."""
     metric = _METRIC.search(series)
     for kind, prefix in PREFIXES.items():
         exporter = found.exporter(kind)
@@ -104,7 +108,7 @@ def _naming(series: str, found: Found) -> Naming:
 
 
 def _named(series: str, gap: str, naming: Naming) -> str:
-    """Return the expression that gives series the names of hosts.
+    """Return the expression in which the label :data:`HOST` of the series has the names of hosts.
 
     :param gap: white space before the arguments of ``label_replace()``
     """
@@ -118,7 +122,8 @@ def _named(series: str, gap: str, naming: Naming) -> str:
 
 
 def _in_line(line: str, found: Found) -> str:
-    """Return a line of a recipe with the installation's selectors and label of servers."""
+    """Return a line of a recipe with the selector and the label of servers that the installation
+    has."""
     if found.selector:
         line = _METRIC.sub(lambda metric: _selected(metric[1], metric[2], found.selector), line)
     if found.guest_label:
@@ -134,6 +139,7 @@ def _selected(metric: str, matchers: str | None, selector: str) -> str:
 
 
 def _with_label(names: str, label: str) -> str:
-    """Return the names of a grouping with the label of servers in place of the recipe's."""
+    """Return the label names of a ``by (...)``, with ``label`` in place of the recipe's label of
+    servers."""
     return ', '.join(label if name in ('domain', 'resource') else name
                      for name in re.split(r',\s*', names))

@@ -1,5 +1,5 @@
-"""A metrics source that answers with allocations instead of measured load. Its answers are never
-missing."""
+"""A metrics source that answers with allocations instead of measured load. It always has an
+answer."""
 
 import collections
 from collections.abc import Iterator
@@ -16,10 +16,12 @@ from kronos_nova.objects.snapshot import Snapshot
 
 
 class AllocatedSource:
-    """A metrics source that answers each query with allocated shares of hosts in place of measured
-    load. A query for hosts gets the sum of the shares of each host's instances, at most 1. A query
-    for a profile gets the share of each instance. The share of an instance is its part of the host
-    in the resource class in which this part is largest.
+    """A metrics source that returns allocated resources in place of measured load.
+
+    The share of an instance is the part of its host that is allocated to it, in the resource class
+    in which this part is largest. A query for hosts gets the sum of the shares of each host's
+    instances, at most 1. A query for a profile (load of each instance) gets the share of each
+    instance.
 
     :param now: Unix seconds, the time of the samples
     """
@@ -32,7 +34,8 @@ class AllocatedSource:
                           for host in snapshot.hosts}
 
     def query(self, query: MetricQuery) -> Vector:
-        """Return the samples: labelled ``uuid`` for a profile, and ``host`` otherwise."""
+        """Return the samples. Samples of instances, for a profile, have the label ``uuid``; samples
+        of hosts, for any other query, have the label ``host``."""
         return Vector(tuple(self._samples(query)))
 
     def query_range(self, query: MetricQuery, times: Times) -> Matrix:

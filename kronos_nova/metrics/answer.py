@@ -18,14 +18,14 @@ from kronos_nova.objects.metrics import Series
 from kronos_nova.objects.metrics import Vector
 
 MOST_WARNINGS = 20
-"""Maximum number of warnings from one answer of Prometheus that a message quotes; the others are
-only counted. Raised, messages are longer; lowered, a store of Thanos that did not answer may not be
-named, because Thanos warns once for each. Not measured."""
+"""Maximum number of warnings from one answer of Prometheus that a message quotes. Further warnings
+are only counted. Raised, messages are longer; lowered, a store of Thanos that did not answer may
+not be named, because Thanos warns once for each such store. Not measured."""
 
 MOST_LABELS = 100
-"""Maximum number of labels of one series in an answer of Prometheus; an answer with more is
-refused. Raised, a faulty exporter can take more memory; lowered, answers with richly labelled
-series are refused. Chosen as more than ``label_limit`` permits where it is set in Prometheus; not
+"""Maximum number of labels of one series in an answer of Prometheus. An answer with more labels is
+refused. Raised, a faulty exporter can take more memory; lowered, answers of series with many labels
+are refused. Chosen as more than ``label_limit`` permits where it is set in Prometheus; not
 measured."""
 
 HEAD = 4096
@@ -95,7 +95,7 @@ def read_matrix(body: bytes, source: str) -> Matrix:
 
 
 def read_answer(body: bytes, source: str) -> dict:
-    """Return the whole answer, whose status is checked; the content of ``data`` is not.
+    """Parse an answer and check its status. Return the whole answer, with ``data`` unchecked.
 
     :raises MetricsNotUnderstood: not the API's JSON
     :raises MetricsQueryRefused: ``status`` is ``error``
@@ -130,8 +130,9 @@ def _looks_like(body):
 
 
 def first_line(body: bytes) -> str:
-    """Return the first line of a body with words, for messages: the title of an HTML page, the
-    message of JSON. It is bounded and has no control characters."""
+    """Return the first line of text in a body, for messages. For HTML, that is the title of the
+    page; for JSON, the message. The line is cut to a maximum length and has no control
+    characters."""
     head = body[:HEAD].decode(errors='replace')
     found = _TITLE.search(head) or _MESSAGE.search(head)
     if found:
@@ -171,8 +172,8 @@ def _result_of(answer, wanted, source):
 
 
 def _plain_samples(result):
-    """Return the samples; None if one is malformed. All are checked together. A profile has a
-    series for each instance, and checking the samples one by one would take ten times as long."""
+    """Return the samples; None if one is malformed. All samples are checked together. There may be
+    one for each instance, and checking them one by one would take ten times as long."""
     labels = [series.metric for series in result]
     times, values = zip(*[series.value for series in result], strict=True) if result else ((), ())
     if max(map(len, labels), default=0) > MOST_LABELS or not all(map(math.isfinite, times)):

@@ -9,17 +9,18 @@ from kronos_nova.objects.metrics import Vector
 
 
 class MetricsSource(Protocol):
-    """The protocol of a source that answers queries for metrics. Implementations return the answers
-    unchanged and do not judge them."""
+    """The protocol of a source that answers queries for metrics. Implementations return answers as
+    they are, and do not check whether they are plausible."""
 
     def query(self, query: MetricQuery) -> Vector:
         """Return the instant vector of a query.
 
-        :raises MetricsError: unreachable, refused, not a vector, not understood; after the
-        adapter's own retries
+        :raises MetricsError: the source does not answer or refuses the query, or the answer is no
+            vector or is not understood. The error is raised after the implementation's own retries
         """
 
     def query_range(self, query: MetricQuery, times: Times) -> Matrix:
-        """Return the series of a query at some times. The errors are those of :meth:`query`. The
-        method is called only where a policy has a forecast. The caller bounds the number of
-        moments; the adapter bounds the size of the answer and the time that it takes."""
+        """Return the series of a query, with values at several times. The errors are those of
+        :meth:`query`. Only policies with a forecast need this method. The caller limits the number
+        of times; the implementation limits the size of the answer and the seconds that it may
+        take."""

@@ -2,7 +2,7 @@
 
 A time-out of the requests library applies to each read of the socket alone. So a peer that sends a
 byte before each time-out (of a header, a chunk, a trailer or an interim response) keeps its reader
-waiting for ever. Only shutting the socket ends this wait.
+waiting without end. Only shutting the socket ends this wait.
 """
 
 import contextlib
@@ -40,14 +40,13 @@ class Connections:
         return handle
 
     def drop(self, handle):
-        """Mark a connection as closed. It is forgotten later, because an answer without a length
-        may still be read from it."""
+        """Mark a connection as closed. Its socket is kept until :meth:`sweep`, because an answer
+        without a length may still be read from it."""
         with self._lock:
             self._dropped.add(handle)
 
     def sweep(self):
-        """Forget the connections that were dropped. It is called when their answers have been
-        read."""
+        """Forget the connections that were dropped. Call this when their answers have been read."""
         with self._lock:
             self._handles -= self._dropped
             while self._dropped:
@@ -68,8 +67,8 @@ def _shut(handle):
 
 
 class Adapter(adapters.HTTPAdapter):
-    """An adapter of requests whose connections, including those through proxies, are recorded in
-    ``connections``."""
+    """A transport adapter of the requests library. It records its connections, including those
+    through proxies, in ``connections``."""
 
     def __init__(self, connections):
         self._pools = _pools(connections)
@@ -82,7 +81,7 @@ class Adapter(adapters.HTTPAdapter):
     def proxy_manager_for(self, proxy, **kwargs):
         """Return a proxy manager whose connections are recorded.
 
-        :raises InvalidProxyURL: it is a SOCKS proxy, whose connections cannot be recorded
+        :raises InvalidProxyURL: ``proxy`` is a SOCKS proxy, whose connections cannot be recorded
         """
         if proxy.lower().startswith('socks'):  # PySocks makes these connections
             raise exceptions.InvalidProxyURL('SOCKS proxies are not supported')
@@ -92,8 +91,8 @@ class Adapter(adapters.HTTPAdapter):
 
 
 def _pools(connections):
-    """Return urllib3's pool classes by scheme. Their connections are recorded when they are
-    made."""
+    """Return {scheme: class of urllib3's connection pool}. These pools record each connection that
+    they make in ``connections``."""
 
     class Remembered:
         handle = None

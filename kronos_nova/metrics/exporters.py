@@ -20,29 +20,29 @@ from kronos_nova.objects.snapshot import Instance
 
 NODE, LIBVIRT, CEILOMETER = 'node_exporter', 'libvirt exporter', 'ceilometer'
 TARGETS = {NODE: 'node_memory_MemTotal_bytes', LIBVIRT: 'libvirt_up'}
-"""A metric of each exporter with one series for each target."""
+"""For each exporter, a metric that has one series for each target."""
 GUESTS = {LIBVIRT: 'libvirt_domain_info_virtual_cpus', CEILOMETER: 'ceilometer_memory_usage'}
-"""A metric of each exporter with one series for each server."""
+"""For each exporter, a metric that has one series for each server."""
 MEMORY = TARGETS[NODE]
 CPUS = 'count without (cpu, mode) (node_cpu_seconds_total{mode="idle"})'
 BOOTED = 'node_boot_time_seconds'
 BOOTED_WITHIN = 1.0
-"""Seconds by which two reported boot times may differ for the exporters to count as those of one
+"""Seconds by which boot times reported at two addresses may differ if the addresses are of one
 machine. Raised, different machines with one name may count as one; lowered, one machine may count
 as two, because the kernel computes the boot time from its clock. Chosen because clocks are adjusted
 by less between two scrapes."""
 
 KINDS = ('name', 'uuid', 'display_name')
-"""Attributes of an instance that the values of a label may be. Of attributes that match equally
-many servers, the first is used."""
+"""Attributes of an instance that may be the value of a label. If several attributes match equally
+many servers, the first of them is used."""
 MOST_VALUES = 20
 """Maximum number of values of a label that is tried as the name of a cloud. Such a label is
 searched where one Prometheus scrapes several clouds. Raised, queries are also sent for labels that
 name racks or hosts; lowered, a cloud among many regions is not recognised. Not measured."""
 MOST_ADDRESSES = 5
-"""Maximum number of addresses that a query excludes to find out whether machines are scraped at
-several addresses. Raised, the query and the message are longer; lowered, fewer machines are
-compared. Chosen because one machine is proof enough."""
+"""Maximum number of addresses that a query excludes. Such a query finds out whether values change
+if each machine is scraped at one address only. Raised, the query and the message are longer;
+lowered, fewer machines are compared. Chosen because one machine is proof enough."""
 
 _OF_ONE_TARGET = {'__name__', 'instance', 'job', 'nodename'}
 _OF_THE_KERNEL = ('nodename', 'domainname', 'machine', 'release', 'sysname', 'version')
@@ -51,11 +51,11 @@ _OF_THE_KERNEL = ('nodename', 'domainname', 'machine', 'release', 'sysname', 've
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Naming:
-    """The way in which series get the names of hosts: from a label of their own, or from a label of
-    ``node_uname_info``.
+    """The source of host names in series: a label of the series, or a label of ``node_uname_info``.
 
     label, pattern, replacement : arguments of ``label_replace()``
-    is_join : whether the label is one of ``node_uname_info`` at the same address
+    is_join : true if ``label`` is a label of ``node_uname_info``, joined by the address; false if
+        it is a label of the series
     """
 
     label: str
@@ -70,7 +70,7 @@ class Naming:
 
 
 DEFAULT = Naming('instance', '([^:]+).*', '$1')
-"""The naming that the recipes use."""
+"""The Naming that the recipes (example policies files) use."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -81,7 +81,8 @@ class Exporter:
     naming : None where the series name no host that Nova knows, or need not name one
     hosts : {host: the labels of its series}
     shared : {name of a host: addresses of the different machines that have this name}
-    by_case : whether names of series and hosts differ only in upper and lower case
+    by_case : true if no host is found, but names in the series are names of hosts in other upper
+        and lower case
     """
 
     kind: str
@@ -97,10 +98,9 @@ class Found:
 
     selector : label matcher of the series of this cloud, such as ``region="one"``; '' where all
         series are of this cloud
-    guest_label, guest_kind : the label that identifies servers, and the attribute of servers that
-        its values are; '' where no exporter has servers
-    guests : {host: uuids of the servers, known to Nova, that the libvirt exporter shows on the
-        host}
+    guest_label, guest_kind : the label by which series identify servers, and the attribute of
+        Instance that is the value of this label; '' where no exporter has servers
+    guests : {host: uuids of Nova's servers that the host's libvirt exporter shows}
     anywhere : uuids of servers of Nova that have a series
     problems : texts about questions that could not be decided, with remedies
     """
@@ -121,7 +121,7 @@ def find(instant: Callable[[str], Vector], hosts: Iterable[str], known: Iterable
          instances: Sequence[Instance]) -> Found:
     """Query the targets of each exporter, and compare them with the hosts and servers of the cloud.
 
-    :param instant: asks an instant query
+    :param instant: function that sends an instant query
     :param hosts: names of hosts that need a series
     :param known: names of all hosts that Nova has
     :param instances: instances of these hosts
@@ -137,17 +137,20 @@ def find(instant: Callable[[str], Vector], hosts: Iterable[str], known: Iterable
 
 def selected(instant: Callable[[str], Vector], selector: str, hosts: Iterable[str],
              known: Iterable[str], instances: Sequence[Instance]) -> Found:
-    """Find exporters like :func:`find`, among the series of a selector such as ``region="one"``."""
+    """Find exporters like :func:`find`, but only among the series that match a selector.
+
+    :param selector: label matcher, such as ``region="one"``
+    """
     label, _equals, value = selector.partition('=')
     series = _Series(instant, frozenset(hosts), frozenset(known), tuple(instances))
     return series.found((label.strip(), value.strip().strip('"')))
 
 
 class _Machines:
-    """Machines as node_exporter reports them, by address: their names and start times.
+    """The machines that node_exporter reports, with their names and start times, by address.
 
     :param names: series of ``node_uname_info``
-    :param starts: series of their start times
+    :param starts: series of the start times
     """
 
     def __init__(self, names: Sequence[Sample], starts: Sequence[Sample]) -> None:
@@ -164,7 +167,7 @@ class _Machines:
                                                    _marked(self.starts, mark))
 
     def other_addresses(self, instances: Iterable[str]) -> Iterator[str]:
-        """Yield those values of the label ``instance`` that are additional addresses of a known
+        """Yield each value of the label ``instance`` that is a second or further address of a
         machine."""
         seen = collections.defaultdict(list)
         for instance in sorted(filter(None, instances)):
@@ -176,7 +179,8 @@ class _Machines:
                 known.append(address)
 
     def are_one(self, addresses: Iterable[str]) -> bool:
-        """Return whether all addresses are known to be those of one machine."""
+        """Return true if all addresses are known to be those of one machine; false if they are not,
+        or if that is not known."""
         addresses = tuple(addresses)
         if len(addresses) == 1:
             return True
@@ -188,10 +192,13 @@ class _Machines:
 
 
 def doubled(instant: Callable[[str], Vector]) -> dict[str, tuple[str, str]]:
-    """Return {exporter: (how, label matcher of one series of each target)} of exporters that are
-    scraped by several jobs at one address, or at several addresses of a machine.
+    """Return the exporters that are scraped by several jobs at one address, or at several addresses
+    of a machine.
 
-    :param instant: asks an instant query; where a query fails, the target counts as scraped once
+    :param instant: function that sends an instant query; where a query fails, the target counts as
+        scraped once
+    :returns: {exporter: (text that says how it is scraped, label matcher that selects one series of
+        each target)}
     """
     machines = _Machines(_samples(instant, joins.METRIC), _samples(instant, BOOTED))
     found = {}
@@ -212,7 +219,7 @@ def doubled(instant: Callable[[str], Vector]) -> dict[str, tuple[str, str]]:
 
 
 class _Series:
-    """The series of targets and servers, each queried once."""
+    """The series of exporters' targets and of servers. Each is queried once."""
 
     def __init__(self, instant, hosts, known, instances):
         self.hosts, self.known, self.instances = hosts, known, instances
@@ -224,8 +231,8 @@ class _Series:
 
     def best(self):
         """Return (mark, rivals). The mark is the (label, value) that selects the series of this
-        cloud. It is None where no mark is needed or helps, and where several marks fit equally
-        well. ``rivals`` are texts of marks that fit equally well; empty in all other cases."""
+        cloud. It is None if no mark is needed or helps, or if several marks fit equally well.
+        ``rivals`` are the texts of marks that fit equally well; it is empty in all other cases."""
         everything = self.found(None)
         if not self.may_be_of_several(everything):
             return None, ()
@@ -245,8 +252,10 @@ class _Series:
         return best[0], ()
 
     def may_be_of_several(self, everything):
-        """Return whether hosts are missing or have several series, or libvirt exporters are of
-        hosts that Nova has not."""
+        """Return true if the series may be of several clouds, and false if they are of this cloud
+        alone. They may be of several clouds if hosts have no series or several series, if libvirt
+        exporters are on hosts that Nova does not know, or if the series of an exporter name no
+        host."""
         for each in everything.exporters:
             if each.naming is None:
                 continue
@@ -258,7 +267,7 @@ class _Series:
         return any(each.naming is None and each.kind in TARGETS for each in everything.exporters)
 
     def marks(self) -> Iterator[tuple[str, str]]:
-        """Yield the labels that may distinguish clouds, with each of their values."""
+        """Yield (label, value) for each value of each label that may distinguish clouds."""
         samples = [sample for kind in (LIBVIRT, NODE) for sample in self.targets[kind]]
         values = collections.defaultdict(collections.Counter)
         for sample in samples:
@@ -270,8 +279,8 @@ class _Series:
                 yield from ((label, value) for value in sorted(found))
 
     def found(self, mark) -> Found:
-        """Return the exporters and servers that are found by the series with a mark; by all series
-        where it is None."""
+        """Return the exporters and servers that are found among the series with a mark, a (label,
+        value). If the mark is None, all series are searched."""
         machines = self.machines.marked(mark)
         exporters = [
             _exporter(kind, _marked(samples, mark), machines, self.hosts)
@@ -293,7 +302,7 @@ class _Series:
     def by_host(self, exporter, shown, machines):
         """Return {host: uuids of the servers whose series name the host}.
 
-        :param shown: (sample, uuid of the server that it is about) pairs
+        :param shown: pairs (sample, uuid of its server)
         """
         if exporter is None or exporter.naming is None:
             return {}
@@ -313,7 +322,8 @@ class _Series:
         return sum(len(each.hosts) for each in found.exporters), 2 * sum(right) - len(right)
 
     def leaves_out_others(self, found, mark):
-        """Return whether a mark leaves out libvirt exporters of other clouds, and nothing else."""
+        """Return true if a mark leaves out exactly the libvirt exporters on hosts that Nova does
+        not know; false if it leaves out more or fewer."""
         libvirt = found.exporter(LIBVIRT)
         if libvirt is None or libvirt.naming is None:
             return False
@@ -340,7 +350,7 @@ def _by_instance(samples):
 
 
 def _exporter(kind, samples, machines, hosts):
-    """Return an exporter with the naming that finds most hosts; None where there is no series."""
+    """Return an Exporter with the Naming that finds the most hosts; None if there is no series."""
     if not samples:
         return None
     best, named, shared = None, {}, {}
@@ -362,7 +372,7 @@ def _is_by_case(samples, machines, hosts):
 
 
 def _namings(samples, machines, hosts) -> Iterator[Naming]:
-    """Yield the namings to try, the plainest first."""
+    """Yield the Namings to try, the simplest first."""
     yield DEFAULT
     for label, rewrite in labels.candidates(samples, 'instance', hosts):
         yield Naming(label, rewrite.pattern, rewrite.replacement)
@@ -372,8 +382,8 @@ def _namings(samples, machines, hosts) -> Iterator[Naming]:
 
 
 def _named(samples, naming, machines, hosts):
-    """Return {host: sample} of hosts whose name one machine has, and {host: addresses} of hosts
-    whose name several machines have."""
+    """Return two dicts: {host: sample} for each host whose name only one machine has, and {host:
+    addresses} for each host whose name several machines have."""
     name_of = _name_function(naming, machines)
     found = collections.defaultdict(dict)
     for sample in samples:
@@ -405,7 +415,7 @@ def _name_function(naming, machines) -> Callable[[Sample], str | None]:
 
 
 def _rewritten(naming, value):
-    """Return the name of the host that ``label_replace()`` makes of a value; None where the pattern
+    """Return the name of the host that ``label_replace()`` makes from a value; None if the pattern
     does not match."""
     if len(value) > labels.LONGEST_NAME:
         return None
@@ -414,8 +424,8 @@ def _rewritten(naming, value):
 
 
 def guest_label(samples: Sequence[Sample], instances: Sequence[Instance]) -> tuple[str, str]:
-    """Return (label, attribute of an Instance) by which most servers are found; ('', '') where none
-    are."""
+    """Return (label, attribute of an Instance) by which series identify the most servers; ('', '')
+    if they identify no server."""
     best, most = ('', ''), 0
     for label in ('domain', 'resource', 'uuid', *sorted(
             {label for sample in samples for label in sample.labels} - _OF_ONE_TARGET)):

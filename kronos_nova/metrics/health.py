@@ -11,15 +11,15 @@ from kronos_nova.objects.metrics import MetricQuery
 from kronos_nova.objects.metrics import Vector
 
 FEW = 10
-"""Number of instances of which one may have two series without a warning: 10 means one in ten. An
-instance has two during a live migration. One instance may have two series in any case. Raised, a
-few live migrations at the same time cause a warning; lowered, a host that is scraped twice causes
-no warning. Chosen because fewer than a tenth of the instances migrate at once, and a host of an
-aggregate of up to ten hosts has more than a tenth."""
+"""Divisor for the number of instances that may have two series without a warning; 10 means one in
+ten. An instance has two series during a live migration. A single instance with two series never
+causes a warning. Raised, a few live migrations at the same time cause a warning; lowered, a host
+that is scraped twice causes no warning. Chosen because fewer than a tenth of the instances migrate
+at once, and a host of an aggregate of up to ten hosts has more than a tenth."""
 
 TOLERANCE = 1e-9
-"""Distance by which a load may be outside [0, 1], as a fraction of a host, without a report. Fixed
-by the tolerance of the planners, which allows for rounding errors."""
+"""Tolerance for loads outside [0, 1], as a fraction of a host. Loads within the tolerance are not
+reported. Fixed by the tolerance of the planners, which allows for rounding errors."""
 
 
 class AnswerHealth(enum.Enum):
@@ -44,7 +44,7 @@ class Expected:
     :ivar oldest: Unix seconds; an older sample counts as missing. A Prometheus stamps the samples
         of an instant query with the time of the evaluation, so this finds caches that answer with
         old results, and clocks that differ.
-    :ivar newest: Unix seconds; the age of a later sample is not known
+    :ivar newest: Unix seconds; a later sample seems to be from the future, so its age is not known
     """
 
     label: str
@@ -64,7 +64,7 @@ class Health:
     :ivar diagnosis: the names that were found; None when there was no answer
     :ivar out_of_range: expected names whose value is not in [0, 1], NaN included
     :ivar extreme: the value of the first name in ``out_of_range``; None where there is none
-    :ivar is_whole: False where the source itself says that its answer lacks something
+    :ivar is_whole: False if the source itself says that its answer is incomplete
     """
 
     state: AnswerHealth
@@ -77,8 +77,8 @@ class Health:
 
 
 def examine(source: MetricsSource, query: MetricQuery, expected: Expected) -> Health:
-    """Send a query and rate the answer. An error of the source is not raised, but rated as
-    unreachable."""
+    """Send a query and rate the answer. An error of the source is not raised; the answer is rated
+    as unreachable."""
     try:
         vector = source.query(query)
     except exception.MetricsError as error:
@@ -99,7 +99,8 @@ def examine(source: MetricsSource, query: MetricQuery, expected: Expected) -> He
 
 
 def _is_doubled(diagnosis, expected):
-    """Return whether more names have several series than live migrations explain."""
+    """Return true if more names have several series than live migrations explain, and false
+    otherwise."""
     if expected.moving is None:
         return bool(diagnosis.repeated)
     left = set(diagnosis.repeated) - expected.moving
@@ -120,8 +121,8 @@ def _out_of_range(samples, expected):
 
 
 def _coverage_remedy(expected, diagnosis):
-    """Return a text that names min_coverage; '' where it cannot help, because names are not hosts
-    or none has a sample."""
+    """Return a text that advises the option min_coverage. '' if the option cannot help: the names
+    are not those of hosts, or no host has a sample."""
     can_help = expected.noun == 'hosts' and diagnosis.matched
     return '; min_coverage permits to plan without some' if can_help else ''
 

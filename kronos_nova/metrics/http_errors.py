@@ -1,8 +1,8 @@
-"""Causes and remedies of HTTP exchanges that gave no answer of the API.
+"""Texts about the causes and remedies of requests to a Prometheus API that failed.
 
 Causes are distinguished by status, headers and the texts of the servers that send them: Prometheus,
 Thanos, Mimir, VictoriaMetrics, Grafana, nginx, Apache, squid. Each message ends with the first line
-of what was sent, bounded and without control characters.
+of the reply, cut to a maximum length and without control characters.
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ _LENGTHS = {413: 'client_max_body_size', 414: 'large_client_header_buffers',
 
 _NO_TLS = {'WRONG_VERSION_NUMBER', 'HTTP_REQUEST', 'RECORD_LAYER_FAILURE', 'UNKNOWN_PROTOCOL',
            'PACKET_LENGTH_TOO_LONG'}
-"""OpenSSL's reasons where the first bytes of the other side are not TLS."""
+"""Reasons that OpenSSL gives if the first bytes from the other side are not TLS."""
 
 _EXPIRED = {9, 10}
 """Error codes of OpenSSL (no unit) for a TLS certificate that is not yet valid (9) or has expired
@@ -50,10 +50,10 @@ _OTHER_NAME = {62, 64}
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An HTTP answer with another status than 200 and 3xx.
+    """An HTTP answer whose status is neither 200 nor 3xx.
 
     reason : the text after the status
-    headers : mapping of names, without regard to case
+    headers : mapping whose keys are compared without regard to case
     method : method of the request
     proxy : URL of the HTTP proxy that the environment names; None = there is none
     """
@@ -83,8 +83,8 @@ def of_reply(reply: Reply, endpoint: Endpoint) -> tuple[type[exception.MetricsEr
 
 
 def of_redirect(status: int, location: str, endpoint: Endpoint) -> str:
-    """Return a text about a redirect, which says whether it leads to a login or to the URL that has
-    to be configured."""
+    """Return a text about a redirect. It says whether the redirect leads to a login, or to the URL
+    that has to be configured."""
     shown = boundary.shown(location or 'nowhere', 200)
     said = f'status {status} sends to {shown}; Kronos follows no redirect: '
     target = urllib.parse.urlsplit(urllib.parse.urljoin(endpoint.url, location))
@@ -130,12 +130,14 @@ def of_connection(error: Exception, endpoint: Endpoint, proxy: str | None
 
 
 def _is_tls(line):
-    """Return whether a status line begins with the record of a TLS alert or handshake."""
+    """Return true if a status line is not HTTP, but begins a TLS alert or handshake; false
+    otherwise."""
     return line.lstrip('\'"').startswith(('\x15\x03', '\x16\x03', '\\x15\\x03', '\\x16\\x03'))
 
 
 def _api_error(body):
-    """Return (type, text) of the API's own error in a body; (None, '') where there is none."""
+    """Return (type, text) of an error that the API itself reports in a body; (None, '') if there is
+    none."""
     try:
         answer.read_answer(body, '')
     except exception.MetricsQueryRefused as error:
@@ -217,8 +219,8 @@ def _credentials(asked, endpoint):
 
 
 def _by_proxy(reply, endpoint, _kind, _said):
-    """Return (class of the error, text) for a refusal by a proxy that the environment names; None
-    for any other reply."""
+    """Return (class of the error, text) if a proxy that the environment names refused the request;
+    None for any other reply."""
     is_refusal = reply.status in (403, 407) or reply.status >= 500
     if not is_refusal or (reply.proxy is None and reply.status != 407):
         return None
@@ -232,7 +234,7 @@ def _by_proxy(reply, endpoint, _kind, _said):
 
 
 def _address(proxy):
-    """Return host and port of a proxy, without its credentials."""
+    """Return the host and port of a proxy's URL, without the credentials."""
     return boundary.shown(proxy.partition('//')[2].rpartition('@')[2] or proxy, 80)
 
 
@@ -291,7 +293,7 @@ def _unavailable(reply, _endpoint, kind, _said):
 
 
 def _query(reply, _endpoint, kind, said):
-    """Return (class of the error, text) where the API rejects the query itself; None for any other
+    """Return (class of the error, text) if the API rejects the query itself; None for any other
     reply."""
     if not kind or reply.status not in (400, 422):
         return None
@@ -329,13 +331,14 @@ _CAUSES = (
     _unavailable,   # 429, 5xx
     _query,         # 400, 422 with the API's own error
 )
-"""Functions that return the error for a reply, or None where the reply has another cause. They are
-tried in this order: first the functions that recognise particular servers, then the functions for
-statuses."""
+"""Functions that recognise the cause of a reply. Each returns the error, or None if the reply has
+another cause. They are tried in this order: first the functions that recognise particular servers,
+then the functions that recognise statuses."""
 
 
 def _without_secrets(text, endpoint):
-    """Return ``text`` without the credentials that were sent, which a server may repeat."""
+    """Return ``text`` with the password and the token replaced by asterisks, because a server may
+    repeat them."""
     for secret in (endpoint.password, endpoint.bearer_token):
         if secret:
             text = text.replace(secret, '***')

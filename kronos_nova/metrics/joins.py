@@ -1,8 +1,8 @@
-"""Proposals of a join with ``node_uname_info`` where series name hosts by addresses.
+"""Proposals of a join with ``node_uname_info``, for series that name hosts by addresses.
 
 An exporter's ``instance`` is an address in Kolla-Ansible and RHOSO. ``node_uname_info`` of
-node_exporter has the address and the name of each host, so a join gives series the names that Nova
-uses, even where the query has dropped other labels.
+node_exporter has the address and the name of each host. So a join gives series the names that Nova
+uses, even if the query has dropped other labels.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ class Join:
     names: labels.Proposal
 
     def around(self, promql: str, host_label: str) -> str:
-        """Return the query with the join."""
+        """Return the query inside the join, so that ``host_label`` has the names of hosts."""
         pattern = self.names.pattern.replace('\\', '\\\\')
         return (f'label_replace({promql}, "{ADDRESS}", "$1", "{self.key}", "{ADDRESS_PATTERN}") '
                 f'* on ({ADDRESS}) group_left ({host_label}) '
@@ -46,11 +46,12 @@ class Join:
 
 def propose(instant: Callable[[str], Vector], promql: str, vector: Vector, host_label: str,
             hosts: Iterable[str], matches: int) -> str | None:
-    """Return a join that was tried and matches more hosts than ``matches``; None if none does.
+    """Return a join that matches more than ``matches`` hosts, as a trial has shown; None if there
+    is none.
 
-    In the result ``QUERY`` stands for the query.
+    In the result, ``QUERY`` stands for the query.
 
-    :param instant: sends an instant query
+    :param instant: function that sends an instant query
     :param vector: the answer to ``promql``
     """
     hosts = frozenset(hosts)
@@ -74,8 +75,8 @@ def _join(machines, samples, host_label, hosts):
 
 
 def _names(by_address: Mapping[str, Sample], hosts):
-    """Return a Proposal of the label of ``node_uname_info`` that has the names of most hosts, or
-    None."""
+    """Return a Proposal for the label of ``node_uname_info`` that names the most hosts; None if no
+    label names a host."""
     found = labels.diagnose(Vector(tuple(by_address.values())), NAME, hosts)
     if found.proposal is not None:
         return found.proposal
@@ -83,8 +84,8 @@ def _names(by_address: Mapping[str, Sample], hosts):
 
 
 def _key(samples, host_label, addresses):
-    """Return the label of the samples whose values are most often addresses of machines, or
-    None."""
+    """Return the label whose values are addresses of machines in the most samples; None if no label
+    has such a value."""
     best, most = None, 0
     for label in (host_label, 'instance', 'host'):
         count = sum(address(sample.labels.get(label, '')) in addresses for sample in samples)
@@ -94,5 +95,5 @@ def _key(samples, host_label, addresses):
 
 
 def address(value: str) -> str:
-    """Return an address without its port, as ``ADDRESS_PATTERN`` takes it."""
+    """Return an address without its port. :data:`ADDRESS_PATTERN` does this in PromQL."""
     return re.sub(r':[0-9]{1,5}$', '', value, count=1) if value.rpartition(':')[0] else value

@@ -35,7 +35,8 @@ class TokenSource(Protocol):
 
 
 class KeystoneTokens:
-    """Tokens by an auth plugin of keystoneauth, which asks for a new one before one expires."""
+    """A source of tokens that uses an auth plugin of keystoneauth. The plugin requests a new token
+    before the present token expires."""
 
     def __init__(self, section: str, plugin: auth_plugin.BaseAuthPlugin,
                  session: auth_session.Session):
@@ -69,10 +70,10 @@ class KeystoneTokens:
 
 
 def from_conf(conf: cfg.ConfigOpts, section: str, timeout: float) -> KeystoneTokens:
-    """Make the token source from the options of a group of nova.conf, without a request to
+    """Make the token source from the options in a group of nova.conf. No request is sent to
     keystone.
 
-    :param timeout: seconds for an answer of keystone where the group sets none
+    :param timeout: seconds for an answer of keystone, if the group does not set them
     :raises ConfigurationError: the options are not enough to authenticate with
     """
     _register(conf, section)
@@ -88,9 +89,9 @@ def from_conf(conf: cfg.ConfigOpts, section: str, timeout: float) -> KeystoneTok
 
 
 def _register(conf, section):
-    """Register the options of keystoneauth that the group lacks. An option that is registered with
-    other help, as those of keystone_authtoken may be, is not changed: oslo.config raises
-    DuplicateOptError for it."""
+    """Register the options of keystoneauth that the group lacks. oslo.config raises
+    DuplicateOptError for an option that is registered with other help, as in keystone_authtoken;
+    such an option is not changed."""
     for option in (*loading.get_auth_common_conf_options(), *loading.get_session_conf_options()):
         try:
             conf.register_opt(option, group=section)

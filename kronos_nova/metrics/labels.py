@@ -1,5 +1,5 @@
-"""Diagnosis of labels: why series do not have Nova's host names, and which change of the query
-would give them."""
+"""Diagnosis of labels: the reason why series do not have Nova's host names, and the change of the
+query that would give them these names."""
 
 import collections
 import dataclasses
@@ -20,7 +20,7 @@ class Proposal:
     :ivar label: the label that has the name
     :ivar pattern: pattern (RE2) that the whole value has to match, as in ``label_replace``
     :ivar replacement: the host name, ``$1`` being the first group
-    :ivar matches: number of hosts that would be found
+    :ivar matches: number of hosts that would have a series
     """
 
     label: str
@@ -30,8 +30,8 @@ class Proposal:
 
     @property
     def is_plain(self) -> bool:
-        """Return whether the label has the names without a rewrite, so that only ``host_label`` has
-        to be changed."""
+        """Return true if the label has the names as they are, so that only ``host_label`` has to be
+        changed; false if the query needs a ``label_replace``."""
         return (self.pattern, self.replacement) == PLAIN
 
     def remedy(self, host_label: str) -> str:
@@ -46,10 +46,10 @@ class Proposal:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The match of the series of an answer with the hosts that Nova knows; names sorted.
+    """The comparison of the series of an answer with the hosts that Nova knows. Names are sorted.
 
     :ivar matched: hosts with a series
-    :ivar missing: hosts without one
+    :ivar missing: hosts without a series
     :ivar unknown: label values that are no host, '' for series without the label
     :ivar repeated: hosts with more than one series
     :ivar proposal: a change that would match more hosts; None where none is found
@@ -80,10 +80,11 @@ def _first_part(value):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A rewrite of label values as by ``label_replace``, in steps whose cost is linear in the
-    length of the value. A regular expression that backtracks at every ``:`` is not linear.
+    """A rewrite of label values, as ``label_replace`` does it. It takes time in proportion to the
+    length of the value. A regular expression that backtracks at every ``:`` would take longer.
 
-    :ivar group: what the first group of the pattern has, None where the pattern does not match
+    :ivar group: function that returns the text of the pattern's first group; None if the pattern
+        does not match
     """
 
     pattern: str
@@ -107,13 +108,13 @@ the query. Raised, the search takes longer; lowered, clouds with hosts of many d
 advice. Not measured."""
 
 _SERIES = 20_000
-"""Maximum number of series in which a label with host names is searched. The search is made when a
+"""Maximum number of series that are searched for a label with host names. The search is made when a
 query finds too few hosts. Raised, a faulty exporter can slow evaluations down; lowered, the series
 of some hosts of large clouds are not seen. Chosen as twice the series of a cloud of 10,000 hosts,
 with one series for each host."""
 _LABELS = 16
-"""Maximum number of labels that are tried to find the one with host names, the most frequent first.
-Raised, the diagnosis takes longer; lowered, the right label may be missed. Not measured."""
+"""Maximum number of labels that are searched for host names, the most frequent first. Raised, the
+diagnosis takes longer; lowered, the right label may be missed. Not measured."""
 LONGEST_NAME = 255
 """Maximum number of characters of a label's value that may be a host name. Fixed by RFC 1035."""
 
@@ -123,7 +124,7 @@ def diagnose(vector: Vector, host_label: str, hosts: Iterable[str],
     """Compare the series of an answer with the expected hosts, and propose a change of the query if
     one helps.
 
-    Works for the names of instances as well.
+    ``hosts`` may be names of instances instead.
 
     :param others: known names that need no series
     """
@@ -151,8 +152,8 @@ def case_remedy(hosts: Iterable[str]) -> str:
 
 
 def _propose(vector, host_label, hosts, matches, fold=_as_it_is):
-    """Return the Proposal that finds the most hosts; of equal ones, the Proposal that changes the
-    query least. None where no Proposal finds more hosts than ``matches``.
+    """Return the Proposal that finds the most hosts. If several find equally many, it is the first
+    of them, which changes the query least. None if no Proposal finds more hosts than ``matches``.
 
     :param fold: applied to each value of a label
     """
@@ -170,8 +171,8 @@ def _propose(vector, host_label, hosts, matches, fold=_as_it_is):
 
 
 def _labels_of(samples, host_label) -> list[str]:
-    """Return the policy's own label, followed by the :data:`_LABELS` most frequent other labels in
-    the order of their names."""
+    """Return the policy's own label, followed by the :data:`_LABELS` most frequent other labels,
+    sorted by name."""
     counts = collections.Counter(label for sample in samples for label in sample.labels)
     del counts['__name__'], counts[host_label]
     common = sorted(counts, key=lambda label: (-counts[label], label))[:_LABELS]
@@ -180,7 +181,7 @@ def _labels_of(samples, host_label) -> list[str]:
 
 def candidates(samples: Sequence[Sample], first: str, hosts: Iterable[str]
                ) -> Iterator[tuple[str, Rewrite]]:
-    """Yield labels and rewrites of them that may have the names of hosts, the plainest first.
+    """Yield pairs (label, Rewrite) that may give the names of hosts, the simplest first.
 
     :param first: the label to begin with
     """
@@ -190,7 +191,7 @@ def candidates(samples: Sequence[Sample], first: str, hosts: Iterable[str]
 
 
 def rewrites(hosts: Iterable[str]) -> Iterator[Rewrite]:
-    """Yield the rewrites of a label to try, the plainest first."""
+    """Yield the rewrites of a label to try, the simplest first."""
     yield _AS_IT_IS
     yield _WITHOUT_PORT
     first_part = Rewrite(r'([^.:]+).*', '$1', _first_part)
@@ -203,8 +204,8 @@ def rewrites(hosts: Iterable[str]) -> Iterator[Rewrite]:
 
 
 def _matches(values, rewrite, hosts):
-    """Return the number of hosts that have exactly one series after a rewrite. It is 0 if a host
-    has several, because it is not known which of these is right."""
+    """Return the number of hosts that have a series after a rewrite. Return 0 if a host has several
+    series, because it is not known which of them is right."""
     names = collections.Counter(filter(None, map(rewrite.name, values)))
     matched = hosts & names.keys()
     return 0 if any(names[host] > 1 for host in matched) else len(matched)

@@ -34,9 +34,10 @@ class PrometheusClient:
     """A client of a Prometheus API (Prometheus, Thanos, Mimir, VictoriaMetrics).
 
     :param max_retries: maximum number of retries of a request without an answer
-    :param smoothing: ``(window, step)`` in seconds over which loads are averaged, or None
+    :param smoothing: ``(window, step)`` in seconds: loads are averaged over the window, from one
+        value for each step; None for no average
     :param patience: seconds for all answers together, from the first request on
-    :param sleep: waits between attempts
+    :param sleep: function that waits between attempts
     """
 
     def __init__(self, endpoint: Endpoint, *, max_retries: int = 3,
@@ -54,14 +55,15 @@ class PrometheusClient:
             before_sleep=_log_retry, sleep=sleep, reraise=True)
 
     def query(self, query: MetricQuery) -> Vector:
-        """Return the instant vector of a policy's query, smoothed.
+        """Return the instant vector of a policy's query. Loads are smoothed.
 
-        :raises MetricsError: the subclass tells why
+        :raises MetricsError: the query has no usable answer; the subclass names the reason
         """
         return answer.read_vector(self.body(query), self._transport.source)
 
     def body(self, query: MetricQuery) -> bytes:
-        """Return the answer of :meth:`query` as the API sent it, for a snapshot."""
+        """Return the body of the answer to :meth:`query` as the API sent it. Snapshots record this
+        body."""
         return self._fetch('/api/v1/query', query=self._smoothed(query))
 
     def instant(self, promql: str) -> Vector:
@@ -70,14 +72,15 @@ class PrometheusClient:
                                   self._transport.source)
 
     def range(self, promql: str, start: float, end: float, step: float) -> tuple[Series, ...]:
-        """Return the series of a range query; times in Unix seconds, both ends included."""
+        """Return the series of a range query. Times are Unix seconds, and both ends are
+        included."""
         return self._range(promql, Times(start, end, step)).series
 
     def query_range(self, query: MetricQuery, times: Times) -> Matrix:
-        """Return the series of a policy's query, without smoothing, because the query asks for
+        """Return the series of a policy's query. They are not smoothed, because the query asks for
         means already.
 
-        :raises MetricsError: the subclass tells why
+        :raises MetricsError: the query has no usable answer; the subclass names the reason
         """
         return self._range(query.promql, times)
 
@@ -89,7 +92,7 @@ class PrometheusClient:
     def runtime_info(self) -> dict:
         """Read the state of the server: start time, retention, configuration.
 
-        :raises MetricsNotFound: it has no such page (Thanos, VictoriaMetrics)
+        :raises MetricsNotFound: the server has no such page (Thanos, VictoriaMetrics)
         """
         body = self._fetch('/api/v1/status/runtimeinfo')
         return answer.read_answer(body, self._transport.source)['data']
@@ -113,9 +116,9 @@ class PrometheusClient:
         return self._deadline - now
 
     def _smoothed(self, query):
-        """Return the PromQL of a query, with smoothing if the query is about load. Other queries
-        are not smoothed: an average of a capacity would hide that a host was enlarged, and
-        forecasts and histories are means already."""
+        """Return the PromQL of a query. A query for loads is wrapped in an average over the
+        smoothing window. Other queries are not: an average of a capacity would hide that a host was
+        enlarged, and forecasts and histories are means already."""
         if self._smoothing is None or query.kind in (HOST_CAPACITY, HISTORY, FORECAST):
             return query.promql
         window, step = self._smoothing
@@ -130,15 +133,16 @@ def _log_retry(state):
 
 
 def for_cycle(conf) -> PrometheusClient:
-    """Return the client for one cycle, made as by :func:`from_conf`. All its requests end within
-    ``total_timeout``."""
+    """Return a client for one cycle, made by :func:`from_conf`. All requests of the client together
+    take at most ``total_timeout``."""
     return from_conf(conf, patience=conf.kronos_prometheus.total_timeout)
 
 
 def from_conf(conf, patience=float('inf')) -> PrometheusClient:
     """Make the client that ``[kronos_prometheus]`` of an ``oslo.config`` object configures.
 
-    :raises ConfigurationError: options that contradict each other
+    :param patience: seconds for all answers together
+    :raises ConfigurationError: a value is invalid, or options contradict each other
     """
     _refuse_invalid(conf)
     group = conf.kronos_prometheus
@@ -157,7 +161,8 @@ def from_conf(conf, patience=float('inf')) -> PrometheusClient:
 
 
 def _refuse_invalid(conf):
-    """Check the values of the options that oslo.config refuses only when they are read.
+    """Check the values of the group's options. oslo.config itself refuses an invalid value only
+    when the option is read.
 
     :raises ConfigurationError: a value is invalid
     """

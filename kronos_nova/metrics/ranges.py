@@ -1,7 +1,7 @@
 """Detection of range selectors in PromQL that are too short for the scrape interval.
 
-For example, ``rate(x[5m])`` of a target that is scraped every 300 s has one sample in its window
-and no result. The query is answered, but lacks hosts without naming a reason.
+For example, a target is scraped every 300 s. Then ``rate(x[5m])`` has one sample in its window, and
+no result. The query is answered, but hosts are missing without a reason in the answer.
 """
 
 import dataclasses
@@ -22,9 +22,9 @@ another may be late."""
 
 LONGER = (2, 3, 4, 6, 8, 12, 24)
 """Multiples (no unit) of a query's range, such as ``[5m]``, that are tried to find the scrape
-interval. Samples are counted in each until there are enough. Raised or extended, there are more
-queries; lowered, a long scrape interval is not found. Chosen because 24 times five minutes are two
-hours, longer than any usual scrape interval."""
+interval. Samples are counted in longer and longer ranges until there are enough. Raised or
+extended, there are more queries; lowered, a long scrape interval is not found. Chosen because 24
+times five minutes are two hours, longer than any usual scrape interval."""
 
 _NEED_TWO = {'rate', 'irate', 'increase', 'delta', 'idelta', 'deriv', 'predict_linear'}
 _UNITS = {'ms': 0.001, 's': 1, 'm': 60, 'h': 3600, 'd': 86400, 'w': 604800, 'y': 31536000}
@@ -43,8 +43,8 @@ class RangeSelector:
     """A range selector of a query.
 
     selector : metric name and matchers, in one line
-    window : as it is written, such as 5m
-    needed : least number of samples with which its function has a result
+    window : length of the range as it is written, such as 5m
+    needed : least number of samples for which ``function`` has a result
     """
 
     selector: str
@@ -63,7 +63,7 @@ class RangeSelector:
 
 
 def ranges(promql: str) -> Iterator[RangeSelector]:
-    """Yield the range selectors of a query, each once, without subqueries."""
+    """Yield each range selector of a query once. Subqueries are left out."""
     plain = _COMMENT.sub(lambda found: found[1] or '', promql)
     seen = set()
     for found in _SELECTOR.finditer(plain):
@@ -88,7 +88,7 @@ def too_short(instant: Callable[[str], Vector], promql: str) -> Iterator[str]:
 
 
 def wider(instant: Callable[[str], Vector], promql: str) -> dict[str, str]:
-    """Return {window of a range in which there are too few samples: a window with enough}.
+    """Return {window with too few samples: longer window with enough samples}.
 
     :param instant: function that sends an instant query; a range whose query is not answered counts
         as long enough
@@ -101,7 +101,7 @@ def wider(instant: Callable[[str], Vector], promql: str) -> dict[str, str]:
 
 
 def _intervals(instant, promql):
-    """Yield the ranges that are too short, with the seconds between samples."""
+    """Yield (RangeSelector, seconds between samples) for each range that is too short."""
     for each in ranges(promql):
         try:
             interval = _interval(instant, each)
@@ -112,8 +112,8 @@ def _intervals(instant, promql):
 
 
 def _interval(instant, each):
-    """Return the seconds between the samples of a range; None where it has enough samples, or its
-    metric has none at all."""
+    """Return the seconds between the samples of a range. None if the range has enough samples, or
+    if even the longest range that is tried has too few."""
     if _samples(instant, each, 1) >= each.needed:
         return None
     for times in LONGER:
@@ -129,11 +129,11 @@ def seconds(window: str) -> float:
 
 
 def _samples(instant, each, times):
-    """Return the median, over all series of a selector, of the number of samples in a range
-    ``times`` as long as its window; 0 without series.
+    """Return the number of samples in a range that is ``times`` as long as the window. It is the
+    median over all series of the selector; 0 if there are no series.
 
     :param instant: function that sends a query and returns its Vector
-    :param each: range vector of the policy's query
+    :param each: RangeSelector of the policy's query
     """
     window = max(1, round(each.seconds * times * 1000))
     vector = instant(f'quantile(0.5, count_over_time({each.selector}[{window}ms]))')
@@ -141,7 +141,7 @@ def _samples(instant, each, times):
 
 
 def _duration(seconds):
-    """Return a number of seconds as a duration of PromQL, rounded up: to whole minutes from one
-    minute on, else to whole seconds."""
+    """Return a number of seconds as a duration of PromQL. It is rounded up: from one minute on to
+    whole minutes, below one minute to whole seconds."""
     minutes = math.ceil(round(seconds / 60, 3))
     return f'{minutes}m' if seconds >= 60 else f'{math.ceil(round(seconds, 3))}s'

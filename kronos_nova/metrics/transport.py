@@ -15,24 +15,25 @@ from kronos_nova.metrics import http_errors
 from kronos_nova.metrics.endpoint import Endpoint
 
 _CHUNK = 1 << 16
-"""Bytes that are read at a time of an answer of Prometheus. Raised, an answer may exceed its size
-limit by more; lowered, a large answer takes more calls. Not measured."""
+"""Number of bytes of an answer of Prometheus that are read at a time. Raised, an answer may exceed
+its size limit by more; lowered, a large answer takes more calls. Not measured."""
 _LONGEST_GET = 2000
-"""Maximum number of characters of a query's parameters that are sent to Prometheus by GET. Longer
-ones are sent by POST. Fixed by proxies, some of which refuse longer URLs."""
+"""Maximum number of characters of a query's parameters that are sent to Prometheus by GET. A longer
+query is sent by POST. Fixed by proxies, some of which refuse longer URLs."""
 
 # Encodings that Prometheus and proxies use. Others, and nested ones, could decompress to more than
 # the limit.
 _ENCODINGS = ('', 'identity', 'gzip', 'deflate')
 
 _LONGEST_PROBLEM = 1000
-"""Maximum number of characters of an error about Prometheus, which may quote two foreign texts.
-Raised, a message can fill a screen; lowered, its cause may be cut off. Not measured."""
+"""Maximum number of characters of an error about Prometheus. Such an error may quote two texts of
+other programs. Raised, a message can fill a screen; lowered, its cause may be cut off. Not
+measured."""
 
 
 class Transport:
-    """A sender of requests to one :class:`Endpoint`, without following redirects and without
-    retries."""
+    """A sender of requests to one :class:`Endpoint`. It follows no redirects, and does not
+    retry."""
 
     def __init__(self, endpoint: Endpoint):
         self.endpoint = endpoint
@@ -50,7 +51,7 @@ class Transport:
 
     @property
     def source(self) -> str:
-        """The name of the source in errors."""
+        """Return the name of the source for errors."""
         return f'Prometheus at {self.endpoint.url}'
 
     def fetch(self, path: str, parameters: dict[str, str],
@@ -72,7 +73,8 @@ class Transport:
         raise self._timeout()
 
     def _exchange(self, path, parameters):
-        """Send a request, and once more with a new token where the first one was refused."""
+        """Send a request, and return the body of the answer. If the token is refused, send the
+        request once more with a new token."""
         session, opened = self._session, self._connections
         response, body = self._answer(session, opened, path, parameters)
         if response.status_code == requests.codes.unauthorized and session.auth.renew():
@@ -108,8 +110,8 @@ class Transport:
 
     @contextlib.contextmanager
     def _classify_errors(self):
-        """Translate errors of the block into those of Kronos: errors of requests while it connects,
-        and of urllib3 while a body is read."""
+        """Translate errors that libraries raise in the block into errors of Kronos. The requests
+        library raises errors while it connects, urllib3 while a body is read."""
         try:
             yield
         except (requests.exceptions.SSLError, urllib3.exceptions.SSLError) as error:
@@ -165,7 +167,8 @@ class Transport:
         return self._error(error_class, problem)
 
     def _proxy(self):
-        """Return the HTTP proxy that the environment names for this endpoint, or None."""
+        """Return the HTTP proxy that the environment names for this endpoint; None if it names
+        none."""
         url = self.endpoint.url
         proxies = requests.utils.get_environ_proxies(url)
         return requests.utils.select_proxy(url, proxies)
@@ -205,8 +208,8 @@ class _Exchange:
 
 
 def _cause(error):
-    """Return the innermost cause of an error. requests wraps errors of urllib3, which wraps those
-    of the operating system."""
+    """Return the innermost cause of an error. requests wraps errors of urllib3, and urllib3 wraps
+    errors of the operating system."""
     while True:
         inner = getattr(error, 'reason', None) or error.__cause__ or error.__context__
         if not isinstance(inner, Exception):
