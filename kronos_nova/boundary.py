@@ -2,10 +2,10 @@
 
 Every module that reads a response, a message, a file or a name from outside calls these functions.
 Their results are bounded in number, size and range. They raise no other exception than
-:class:`OutOfBounds`. The caller turns that into the exception of its package, with the name of the
-file or the address.
+:class:`OutOfBounds`. The caller turns this exception into one of its own package, with the name of
+the file or the address.
 
-In all functions ``what`` is the name of the value in the text of the exception.
+In all functions, ``what`` is the name of the value in the text of the exception.
 """
 
 import json
@@ -26,10 +26,10 @@ UUID_CHARACTERS = 36
 """Number of characters of a uuid. Fixed by its usual text form, with four hyphens."""
 
 JSON_ITEMS = 10_000_000
-"""Maximum number of values in one JSON document, those in all of its lists and objects together.
-Raised, a short document can take more memory, about a hundred bytes for each value; lowered, the
-documents of large clouds are refused. Chosen above the seven million values of a Prometheus answer
-about 300,000 instances with twenty labels each."""
+"""Maximum number of values in one JSON document, in all of its lists and objects together. Raised,
+a short document can take more memory, about a hundred bytes for each value; lowered, the documents
+of large clouds are refused. Chosen above the seven million values of a Prometheus answer about
+300,000 instances with twenty labels each."""
 
 _STRUCTURE = (b'[', b'{', b',')
 
@@ -45,11 +45,12 @@ class OutOfBounds(exception.KronosException):
 
 
 def storable(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
-    """Return the value if it is a text that may be in a query of a database. The text must also be
+    """Return the value if it is a text that a database accepts in a query. The text must also be
     valid for :func:`printable`. Tables of MariaDB, such as Nova's, may have an encoding without
-    characters of four bytes, and then refuse a query with one.
+    characters of four bytes. MariaDB then refuses a query with such a character.
 
-    :raises OutOfBounds: the text has such characters, or is out of the bounds of :func:`printable`
+    :raises OutOfBounds: the text has characters of four bytes, or is not valid for
+        :func:`printable`
     """
     if sanitize.BEYOND.search(printable(value, what, most)):
         raise OutOfBounds(what=what, problem='has characters that no name in Nova may have')
@@ -109,7 +110,7 @@ def number(value: object, what: str) -> float:
 
 
 def sized(values: Sized, what: str, most: int) -> Sized:
-    """Return ``values`` unchanged if they are not too many.
+    """Return ``values`` unchanged if there are at most ``most`` of them.
 
     :raises OutOfBounds: there are more than ``most``
     """
@@ -120,8 +121,7 @@ def sized(values: Sized, what: str, most: int) -> Sized:
 
 def texts(values: object, what: str, most: int, most_characters: int = NAME_CHARACTERS
           ) -> dict[str, str]:
-    """Return a mapping of texts to texts, such as metadata, after a check of its size and of each
-    key and value.
+    """Return a mapping of texts to texts, such as metadata. Its size, keys and values are checked.
 
     :raises OutOfBounds: the value is no such mapping, has more than ``most`` keys, or a text is too
         long
@@ -134,12 +134,12 @@ def texts(values: object, what: str, most: int, most_characters: int = NAME_CHAR
 
 
 def json_of(body: bytes | str, what: str, most_items: int = JSON_ITEMS) -> object:
-    """Return the value of a JSON document.
+    """Parse a JSON document, and return its value.
 
-    The members are counted before the document is parsed, so that a refused document takes no
-    memory. Python's own limit of recursion bounds the depth.
+    Values in lists and objects are counted before the document is parsed, so that a refused
+    document takes no memory. Python's own limit of recursion bounds the depth.
 
-    :raises OutOfBounds: the document is no JSON, too deep, or has more than ``most_items`` members
+    :raises OutOfBounds: the document is no JSON, too deep, or has more than ``most_items`` values
     """
     content = body.encode() if isinstance(body, str) else body
     if _has_more(content, most_items):
@@ -153,9 +153,9 @@ def json_of(body: bytes | str, what: str, most_items: int = JSON_ITEMS) -> objec
 
 
 def typed_json(body: bytes, decoder: msgspec.json.Decoder, most_items: int = JSON_ITEMS) -> object:
-    """Return the value of a JSON document of the decoder's type, within the bounds of
-    :func:`json_of` and in a third of its time. None where the document is of another type or out of
-    bounds; the caller can then call :func:`json_of`, whose exception says what is wrong."""
+    """Decode a JSON document of the decoder's type. The bounds are those of :func:`json_of`, but
+    this takes a third of the time. None if the document is of another type or out of bounds; the
+    caller can then call :func:`json_of`, whose exception names the fault."""
     if _has_more(body, most_items):
         return None
     try:
@@ -165,8 +165,9 @@ def typed_json(body: bytes, decoder: msgspec.json.Decoder, most_items: int = JSO
 
 
 def _has_more(content, most_items):
-    """Return whether a document may have more members than permitted, without parsing it. There is
-    at least one structural character for each member."""
+    """Return true if a document may have more values than permitted, and false if it cannot. The
+    document is not parsed. Its structural characters are counted, because there is at least one for
+    each value."""
     return len(content) > most_items and sum(map(content.count, _STRUCTURE)) > most_items
 
 

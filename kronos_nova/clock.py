@@ -1,8 +1,8 @@
 """The present time and conversions of times. Inside Kronos every time is in UTC and has a time
 zone.
 
-Times in rows of Nova's tables and in texts of its API are in UTC, too, but have no time zone. They
-get it where they are read.
+Times in Nova's tables and in texts of its API are in UTC, but have no time zone. Code that reads
+such a time adds the time zone.
 """
 
 import datetime
@@ -30,7 +30,8 @@ def naive(time: datetime.datetime) -> datetime.datetime:
 
 
 def parsed(text: str) -> datetime.datetime:
-    """Parse a time in ISO 8601 and return it with its zone. A time without a zone counts as UTC.
+    """Parse a time in ISO 8601 and return it with its time zone. A time without a zone counts as
+    UTC.
 
     :raises ValueError: the text is no such time
     """

@@ -1,4 +1,4 @@
-"""The exceptions of Kronos, one tree.
+"""The tree of the exceptions of Kronos.
 
 ::
 
@@ -10,9 +10,10 @@
     │   ├── RequestRefused          a request names an unknown object, or is not permitted
     │   │   ├── NotInScope          an aggregate or a host that Kronos does not balance
     │   │   ├── PoliciesUnreadable  the policy file cannot be read now, so its rules are not known
+    │   │   ├── HostNotFound        there is no such host
     │   │   └── HostInService       a host that a maintenance is servicing
     │   ├── DatabaseVersionError    a database older or newer than this code
-    │   └── ClockSkewed             the clock of this host is not the control database's
+    │   └── ClockSkewed             the clock of this host differs from the control database's
     ├── MetricsError                a metrics source gave no usable answer
     │   ├── MetricsMisconfigured    a file that an option names cannot be used
     │   ├── MetricsUnreachable      no connection
@@ -29,7 +30,7 @@
     │   ├── MetricsQueryRefused     the PromQL is wrong or cannot be computed
     │   │   └── MetricsLimitExceeded    the query needs more than the source permits
     │   ├── MetricsPartial          the source says that its answer is incomplete
-    │   │   └── MetricsHistoryPartial   an incomplete answer about past hours, which is of no use
+    │   │   └── MetricsHistoryPartial   an incomplete answer about past hours, which cannot be used
     │   └── MetricsNotAVector       the PromQL gives a scalar, a matrix or histograms
     ├── ReplayBusy                  another replay of a snapshot is in progress
     ├── ReplayTooLarge              a replay takes more time or memory than it may
@@ -37,18 +38,20 @@
     ├── InventoryError              Nova could not be read
     ├── PlacementError              placement refused or did not answer
     ├── ClaimError                  the claims of a compute node cannot be read or changed
-    ├── JournalError                the state of a plan, move, drain or room forbids the request
+    ├── JournalError                the state of a plan, drain or other object forbids the request
     │   ├── DrainNotFound           the host has no drain
-    │   ├── HoldNotFound            there is no such room
-    │   ├── HoldNotWaiting          the room is not proposed, or has ended
+    │   ├── HoldNotFound            there is no such request for room
+    │   ├── HoldNotWaiting          the request for room is not proposed, or has ended
     │   ├── DrainPending            the host is being drained or released
     │   ├── DrainRefused            the drain would empty no host, or leave an aggregate no host
     │   ├── HostDown                nothing can be migrated off the host
     │   ├── IllegalTransition       a move was asked to skip a state
     │   ├── IllegalPlanTransition   a plan was asked to skip a state
     │   ├── IllegalDrainTransition  a drain was asked to skip a state
+    │   ├── IllegalHoldTransition   a request for room was asked to skip a state
     │   ├── MaintenanceNotFound     no maintenance is in progress
     │   ├── MaintenancePending      another maintenance has not ended
+    │   ├── MaintenanceRunning      another process runs the maintenance
     │   ├── MoveHeld                the move may not be started now
     │   ├── MoveLost                another worker owns the move now
     │   ├── MoveNotFound            there is no such move
@@ -138,9 +141,9 @@ class DatabaseVersionError(ConfigurationError):
 
 
 class ClockSkewed(ConfigurationError):
-    """The clock of this host differs from that of the control database.
+    """The clock of this host differs from the clock of the control database.
 
-    :param seconds: seconds by which the clock of this host is ahead, negative where it is behind
+    :param seconds: seconds by which the clock of this host is ahead; negative if it is behind
     """
 
     msg_fmt = ('The clock of this host is %(seconds).0f s %(direction)s that of the control '
@@ -404,7 +407,7 @@ class MoveError(KronosException):
 
     @property
     def error_type(self):
-        """The name of the error in results."""
+        """Return the name of the error that results of moves show."""
         return type(self).__name__
 
 

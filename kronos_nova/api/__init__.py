@@ -1,2 +1,2 @@
-"""The HTTP API. One table of operations serves to answer requests, to make the rules of oslo.policy
-and to write the OpenAPI document."""
+"""The HTTP API. Everything follows from one table of operations: the answers to requests, the rules
+of oslo.policy, and the OpenAPI document."""

@@ -28,9 +28,9 @@ from kronos_nova.api.operation import Services
 LOG = logging.getLogger(__name__)
 
 SLOW_AT_ONCE = 2
-"""Maximum number of slow operations, each of which reads a whole cloud, that one process of
-kronos-api runs at a time. Further ones are refused with 503. Raised, the process takes more memory
-and processor time; lowered, more requests are refused. Not measured."""
+"""Maximum number of slow operations that one process of kronos-api runs at a time. Each slow
+operation reads a whole cloud. Further slow operations are refused with 503. Raised, the process
+takes more memory and processor time; lowered, more requests are refused. Not measured."""
 
 KEYSTONE_SECONDS = 5
 """Seconds that keystone has to check a token, unless ``http_connect_timeout`` is set. Raised, each
@@ -45,7 +45,7 @@ not answer."""
 def make(conf, services: Services):
     """Make the WSGI application of kronos-api, with all of its routes and limits.
 
-    :param conf: the ConfigOpts, of which keystonemiddleware reads ``[keystone_authtoken]``
+    :param conf: the ConfigOpts, from which keystonemiddleware reads ``[keystone_authtoken]``
     """
     application = falcon.App(middleware=[
         page.Protection(), protocol.Slashes(), BodyLimit(conf), Microversion(), Authentication()])
@@ -98,11 +98,12 @@ def _authenticated(application, conf):
 
 
 class Keystone(auth_token.AuthProtocol):
-    """A middleware that validates the tokens of requests. Whether a request needs a token is
-    decided by the application, not here.
+    """A middleware that validates the tokens of requests. The application, not this middleware,
+    decides whether a request needs a token.
 
-    With a delayed decision, keystonemiddleware reports every token as invalid while keystone does
-    not answer, so that people would throw away valid tokens. This class reports the outage instead.
+    With ``delay_auth_decision``, keystonemiddleware reports every token as invalid while keystone
+    does not answer, so that people would throw away valid tokens. This class reports the outage
+    instead.
     """
 
     def process_request(self, request):
@@ -122,8 +123,8 @@ def _as_it_is(_request, _response, error, _params):
 
 
 class BodyLimit:
-    """A middleware that refuses a body larger than ``[oslo_middleware] max_request_body_size``,
-    with a JSON error; oslo's own middleware answers in plain text."""
+    """A middleware that refuses a body larger than ``[oslo_middleware] max_request_body_size`` with
+    a JSON error. oslo's own middleware answers in plain text."""
 
     def __init__(self, conf):
         for group, options in middleware_opts.list_opts_sizelimit():

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from kronos_nova import boundary
 
 LONGEST = 100
-"""Maximum number of characters of a client's address in the log; a longer one is cut. Raised, a
+"""Maximum number of characters of a client's address in the log. A longer address is cut. Raised, a
 header with a faulty address makes a longer log line; lowered, an IPv6 address with its zone is cut.
 Chosen above the longest address, which has 45 characters and a zone."""
 
@@ -24,7 +24,8 @@ def address_of(env: Mapping[str, str], trusts_proxy: bool) -> str:
     """Return the address from which a request came, printable in a log.
 
     :param env: WSGI environment of the request
-    :param trusts_proxy: whether the headers of a proxy are used
+    :param trusts_proxy: true to use the headers of a proxy, false to use the address of the
+        connection
     """
     claimed = env.get('REMOTE_ADDR') or 'unknown'
     if trusts_proxy:
@@ -48,15 +49,15 @@ def _last(header):
 
 
 def _last_for(header):
-    """Return the client in the last entry of a ``Forwarded`` header, RFC 7239."""
+    """Return the client's address from the last entry of a ``Forwarded`` header (RFC 7239)."""
     pairs = (pair.partition('=') for pair in _last(header).split(';'))
     return next((value.strip() for name, _sign, value in pairs
                  if name.strip().lower() == 'for'), '')
 
 
 def _parsed(text):
-    """Return the address in a text such as ``192.0.2.1``, ``192.0.2.1:4711`` or
-    ``"[2001:db8::1]:80"``, None where there is none."""
+    """Return the IP address in a text such as ``192.0.2.1``, ``192.0.2.1:4711`` or
+    ``"[2001:db8::1]:80"``; None if there is no IP address."""
     plain = text.strip().strip('"')
     if plain.startswith('['):
         plain = plain[1:].partition(']')[0]

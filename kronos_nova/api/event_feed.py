@@ -1,8 +1,8 @@
-"""Events for any number of listeners from one reader of the database.
+"""A feed of events to any number of listeners, with one reader of the database.
 
-While there are listeners, a thread reads all objects that have events once a second, and keeps
-events about the objects that have changed. Each listener has a position among the kept events, so
-that a slow listener does not delay the others. A listener whose position is no longer kept gets the
+While there are listeners, a thread reads all objects that have events, once a second. It keeps
+events about the objects that have changed. Each listener has a position among these events, so that
+a slow listener does not delay the others. A listener whose position is no longer kept gets the
 whole present state, as a new listener does.
 """
 
@@ -38,18 +38,19 @@ connections, some after half a minute; lowered, more empty messages are sent. Ch
 half minute."""
 
 LONGEST_SECONDS = 600.0
-"""Maximum duration of one event stream in seconds; the client then connects again. Raised, a client
+"""Maximum duration of one event stream in seconds. The client then connects again. Raised, a client
 whose token was revoked receives events for longer; lowered, clients connect more often. Not
 measured."""
 
 KEPT = datetime.timedelta(minutes=10)
-"""Time for which ended objects are sent to new listeners. Raised, an answer is larger; lowered,
-listeners that were away miss an end. Chosen to cover the largest difference between the clocks of
-controllers, and the longest absence of a listener that connects again."""
+"""Time for which an object that has ended is still sent to new listeners. Raised, an answer is
+larger; lowered, listeners that were away miss an end. Chosen to cover the largest difference
+between the clocks of controllers, and the longest absence of a listener that connects again."""
 
 OVERLAP = datetime.timedelta(minutes=1)
-"""Time before the last reading from which a reading reads changes again, because the clocks of
-controllers differ."""
+"""Time by which each reading reaches back before the previous reading. Ends of objects in this time
+are read twice, because the clocks of controllers differ. Raised, more objects are read twice;
+lowered, an end that was recorded with a slow clock is missed. Not measured."""
 
 MOST_KEPT = 2 ** 24
 """Maximum bytes of past events in memory, about ten thousand events. A client that connects again
@@ -57,23 +58,23 @@ gets the events that it has missed. Raised, a process takes more memory; lowered
 often has to get the whole state. Not measured."""
 
 MOST_GIVEN = 2 ** 16
-"""Bytes of events that are passed to the WSGI server together. Raised, a slow client holds more
-memory; lowered, the same events take more calls. Not measured."""
+"""Number of bytes of events that are collected before they are passed to the WSGI server. Raised, a
+slow client holds more memory; lowered, the same events take more calls. Not measured."""
 
 FIRST_LOOK_SECONDS = 20.0
-"""Seconds that the first client of an event stream waits until the database was read once. Raised,
-a database that is down is reported later; lowered, a slow database counts as down. Chosen to be
-longer than the retries of a database transaction."""
+"""Maximum number of seconds that the first client of an event stream waits for the first reading of
+the database. Raised, a database that is down is reported later; lowered, a slow database counts as
+down. Chosen to be longer than the retries of a database transaction."""
 
 IDLE_SECONDS = 30.0
 """Seconds for which the database is still read for events after the last client has left. Raised,
-the database has needless queries for longer; lowered, a web page that is reloaded has to wait until
-the database was read again. Not measured."""
+the database has needless queries for longer; lowered, a web page that is reloaded later has to wait
+for the next reading. Not measured."""
 
 RETRY_MILLISECONDS = 2000
-"""Milliseconds after which a web page opens its event stream again when the connection was lost.
-Raised, the page shows old data for longer; lowered, all pages connect at once to a service that has
-just restarted. Not measured."""
+"""Milliseconds that a web page waits before it opens a lost event stream again. Raised, the page
+shows old data for longer; lowered, all pages connect at once to a service that has just restarted.
+Not measured."""
 
 SYNCED, RESET, STALE = 'synced', 'reset', 'stale'
 
@@ -84,16 +85,17 @@ class Source(Protocol):
     """The source of events. A key is (type of an event, id of its object)."""
 
     def read(self, since: datetime.datetime) -> Mapping[Key, object]:
-        """Read all present objects and those that ended since a time, as comparable values."""
+        """Return {key: value} of all present objects, and of objects that have ended since a time.
+        Values are comparable, so that an object that has changed has another value."""
 
     def tell(self, changed: Mapping[Key, object]) -> Mapping[Key, msgspec.Struct]:
-        """Return the events for some changed objects."""
+        """Return the events for objects that have changed."""
 
 
 class Feed:
-    """A reader of events that passes them to any number of listeners.
+    """A reader of events that passes the events to any number of listeners.
 
-    :param utcnow: returns the time
+    :param utcnow: function that returns the time
     :param most_listeners: maximum number of listeners at a time
     :param pause: seconds between two readings
     """
@@ -147,8 +149,8 @@ class Feed:
             return made
 
     def _make_room(self, who):
-        """End a stream of the user with the most streams, if the maximum number of listeners is
-        reached and ``who`` has at least two streams fewer.
+        """End a stream if the maximum number of listeners is reached. It is a stream of the user
+        with the most streams, who must have at least two streams more than ``who``.
 
         :raises TooManyListeners: the maximum number of listeners is reached, and no other user has
             so many more streams
@@ -174,10 +176,10 @@ class Feed:
             self.changed.notify_all()
 
     def place_of(self, last_id: str | None) -> tuple[int, list[bytes]]:
-        """Return (number of the next event for a listener, events that the listener gets before).
-        The list is empty for a listener that connects again if all events that it missed are still
-        kept; otherwise it has the whole state. The caller holds the lock of ``changed``, as for
-        :meth:`after`."""
+        """Return (number of the next event for a listener, events that the listener gets first).
+        These first events are the whole present state. There are none if the listener connects
+        again, and all events that it missed are still kept. The caller holds the lock of
+        ``changed``, as for :meth:`after`."""
         name, number, at = _parsed(last_id)
         if name == self._name and self._is_kept(number + 1):
             return number + 1, []
@@ -189,7 +191,8 @@ class Feed:
         return self._end, [*[self._moment(RESET)] * lost, *self._frames.values(), last]
 
     def after(self, number: int) -> tuple[int, list[bytes]]:
-        """Return (number of the next event, the events from ``number`` on)."""
+        """Return (number of the next event, the events from ``number`` on). If not all of these
+        events are still kept, return the whole present state instead."""
         if not self._is_kept(number):
             return self.place_of('lost')
         first = self._end - len(self._events)
@@ -267,8 +270,8 @@ def _frame(kind, value):
 
 
 def _parsed(last_id):
-    """Parse a ``Last-Event-ID`` into (name of the feed, number, time of the reading); None where it
-    is no such id."""
+    """Parse a ``Last-Event-ID`` into (name of the feed, number of the event, time of the reading).
+    Return (None, 0, None) if the text is no such id."""
     name, number, at = [*(last_id or '').split('.', 2), '', ''][:3]
     try:
         return name, int(number), clock.parsed(at)
@@ -277,9 +280,8 @@ def _parsed(last_id):
 
 
 class Stream:
-    """The events for one listener: an iterable of bytes that blocks until there is an event. Only
-:meth:`close` may be called by another thread.
-    """
+    """The events for one listener, an iterable of bytes that blocks until there is an event. Only
+    :meth:`close` may be called by another thread."""
 
     def __init__(self, feed: Feed, last_id: str | None, seconds: float, who: str):
         self.who = who
@@ -320,6 +322,7 @@ class Stream:
         return b''.join(taken)
 
     def close(self) -> None:
-        """End the stream; the server calls it when the listener is gone. Harmless when repeated."""
+        """End the stream. The server calls this when the listener is gone. It may be called
+        again."""
         self._is_closed = True
         self._feed.leave(self)

@@ -43,11 +43,11 @@ PLAN, MOVE, DRAIN, LEVEL, EVALUATION = 'plan', 'move', 'drain', 'automation', 'e
 EVENTS = {PLAN: plans.Plan, MOVE: moves.Move, DRAIN: drain_contract.Drain, LEVEL: automation.Level,
           EVALUATION: Evaluated, SYNCED: Moment, RESET: Moment,
           STALE: Moment}
-"""{type of an event: type of its data}."""
+"""Types of the data of events: {type of an event: type of its data}."""
 
 
 class EventSource:
-    """The source of all events, read from the control database; see
+    """The source of all events. It reads the control database; see
     :class:`kronos_nova.api.event_feed.Source`."""
 
     def __init__(self, conf, database):
@@ -80,8 +80,8 @@ class EventSource:
 
 
 def _steady(move):
-    """Return a move with constant values in the fields that change while it waits, so that these
-    changes make no events."""
+    """Return a copy of a move for comparisons. Fields that change while the move waits have
+    constant values in it, so that their changes make no events."""
     return dataclasses.replace(move, checked_at=None, owner=None, not_before=move.created_at)
 
 

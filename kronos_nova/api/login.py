@@ -1,8 +1,8 @@
 """Login of the page: kronos-api gets a token from keystone for a password, so that browsers do not
 need access to keystone.
 
-This gives no additional access. The request to keystone is made here and sent only to the address
-in nova.conf, and keystone decides as it does for any client.
+This gives no additional access. kronos-api sends the request only to the keystone in nova.conf, and
+keystone decides as it does for any client.
 """
 
 import math
@@ -34,18 +34,18 @@ TIMEOUT_SECONDS = 10
 error when keystone is down; lowered, logins fail while keystone is slow. Not measured."""
 
 AT_ONCE = 2
-"""Maximum number of logins in progress in one process of kronos-api; further ones are refused with
-503. Raised, logins can hold more of the threads that answer requests; lowered, more logins are
-refused. Chosen small, because each holds a thread for most of a second, while keystone hashes the
-password."""
+"""Maximum number of logins in progress in one process of kronos-api. Further logins are refused
+with 503. Raised, logins can hold more of the threads that answer requests; lowered, more logins are
+refused. Chosen small, because each login holds a thread for most of a second, while keystone hashes
+the password."""
 
 KEYSTONE = 'keystone_authtoken'
 
 MOST_KEPT = 10_000
-"""Maximum number of counters of wrong passwords in memory. There is one for each user, each
-address, and each pair of them; the oldest is dropped. Raised, an attack from many addresses takes
-more memory, some 200 bytes for each counter; lowered, such an attack makes Kronos forget wrong
-passwords earlier. Not measured."""
+"""Maximum number of counters of wrong passwords in memory. There is a counter for each user, each
+address, and each pair of a user and an address; the oldest counter is dropped. Raised, an attack
+from many addresses takes more memory, some 200 bytes for each counter; lowered, such an attack
+makes Kronos forget wrong passwords earlier. Not measured."""
 
 AT_ADDRESS, OF_USER = 4, 10
 """Maximum numbers of wrong passwords, as multiples of ``login_tries``. The first is for all users
@@ -89,7 +89,8 @@ class WrongPasswords:
         self._found: dict[tuple, tuple[int, float]] = {}
 
     def seconds_left(self, user: str, address: str) -> float:
-        """Return the seconds for which logins are still refused; 0 where they are not."""
+        """Return the seconds for which logins of a user from an address are still refused; 0 if
+        they are accepted."""
         with self._lock:
             return max((self._left(key) for key, most in self._limits(user, address)
                         if self._count(key) >= most), default=0.0)
@@ -104,7 +105,8 @@ class WrongPasswords:
                 del self._found[next(iter(self._found))]
 
     def forget(self, user: str, address: str) -> None:
-        """Forget the wrong passwords of a user at an address, after a right one."""
+        """Forget the wrong passwords of a user at an address. This is called after a right
+        password."""
         with self._lock:
             self._found.pop((_plain(user), client_address.network_of(address)), None)
 
@@ -198,8 +200,8 @@ class Login:
         return Token(token=access.auth_token, expires_at=access.expires)
 
     def _keystone(self):
-        """Return the address of keystone that this process uses, else the public one; None where
-        nova.conf has neither."""
+        """Return the address of keystone that this process uses, or else keystone's public address.
+        None if nova.conf has neither."""
         plugin = loading.load_auth_from_conf_options(self._conf, KEYSTONE)
         return getattr(plugin, 'auth_url', None) or self._conf[KEYSTONE].www_authenticate_uri
 

@@ -85,8 +85,8 @@ def _in_query(operation):
 
 
 def _body(contract):
-    """Return the description of a request body, for a contract operation; {} where all fields are
-    in the path."""
+    """Return the description of the request body of a contract operation. It is {} if the path has
+    all fields of the request."""
     fields, required = _fields(contract.request, contract.path_fields)
     if not fields:
         return {}
@@ -97,8 +97,8 @@ def _body(contract):
 
 
 def _fields(given, in_path):
-    """Return ({name: schema}, names of the required fields) of the fields of a struct that are not
-    in the path."""
+    """Return ({name: schema}, names of the required fields) for the fields of a struct. Fields that
+    are in the path are left out."""
     [schema], components = msgspec.json.schema_components([given], ref_template=REF)
     struct = components[schema['$ref'].rpartition('/')[2]]
     fields = {name: field for name, field in struct['properties'].items() if name not in in_path}

@@ -27,8 +27,8 @@ class Services:
 
     conf : the ConfigOpts
     utcnow : returns the time
-    read_cloud : returns the cloud as it is now; only drains and room need it
-    read_flavors : returns Nova's flavors; only room needs them
+    read_cloud : returns the cloud as it is now; only drains and requests for room need it
+    read_flavors : returns Nova's flavors; only requests for room need them
     host_api : returns the HostApi; only the occupancy of a host needs it
     room_allocations : returns the RoomAllocations of placement
     planner_ports : returns the PlannerPorts, the services that planning uses
@@ -70,10 +70,15 @@ class Identity:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request. ``path`` has the values in the path. ``query`` and ``body`` are of the types
-    that the operation names. ``who`` is the name that is recorded with changes; ``identify``
-    returns more about the user. The token is valid until ``expires_at``. ``last_event_id`` is set
-    by a listener that connects again.
+    """One request to the API.
+
+    path : the values in the path, by name
+    query, body : objects of the types that the operation names
+    who : name of the user, which is recorded with changes
+    expires_at : time until which the token is valid
+    identify : returns the Identity of the user
+    last_event_id : id of the last event that a listener received before it connected again
+    request : the request as a struct of the contract; None if the operation is not in the contract
     """
 
     services: Services
@@ -92,7 +97,7 @@ class Call:
 
 
 class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The type of the query of operations that have no query parameters."""
+    """The type of ``query`` for operations that have no query parameters."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,12 +106,12 @@ class Operation:
 
     name : the name of the policy's rule, and of the operation in the OpenAPI document
     run : called with a Call; returns an object of the type ``gives``
-    events : type of each event's data by its name, for an operation that answers with a stream of
+    events : {type of an event: type of its data} for an operation that answers with a stream of
         events; ``run`` then returns an iterable
-    media : type of the file, for an operation that answers with one; ``run`` then returns it open
-        for reading
-    is_slow : whether the operation takes seconds; few slow operations run at a time, and they take
-        no slots of quick ones
+    media : media type for an operation that answers with a file; ``run`` then returns the file,
+        open for reading
+    is_slow : true if the operation takes seconds; slow operations have slots of their own, and only
+        a few run at a time
     refusals : HTTP statuses in addition to those of every operation
     contract : the operation of the contract that this one serves; it says what ``path``, ``query``
         and ``body`` are
@@ -134,7 +139,7 @@ class Operation:
 
 
 def serve(operation: operations.Operation) -> Operation:
-    """Make an operation of the API from one of the contract."""
+    """Make an Operation of the API that runs an operation of the contract."""
     def run(call):
         return dispatch.run(operation, call.services.context(call.who), call.request)
 

@@ -10,11 +10,12 @@ POLICY = "; ".join((
     "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'",
     "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
     "require-trusted-types-for 'script'", "trusted-types 'none'"))
-"""Content-Security-Policy: files of this server alone, no script or style within the page, no text
-interpreted as markup, no request to other servers, no frame around the page."""
+"""Content-Security-Policy of the page. It permits files of this server alone, no script or style
+within the page, no text interpreted as markup, no request to other servers, and no frame around the
+page."""
 
 LOGINS = b'/*LOGINS*/'
-"""Placeholder in the page for the ways to log in."""
+"""Placeholder in the page that is replaced by the permitted ways to log in."""
 
 NOTHING = "default-src 'none'; frame-ancestors 'none'"
 """Content-Security-Policy of all answers that are not the page."""
@@ -39,8 +40,8 @@ class Protection:
 
 
 class File:
-    """One file, kept in memory. A browser caches it, but asks each time whether it has changed, so
-    that a page is never made of two releases."""
+    """One file of the page, kept in memory. A browser caches it, but asks each time whether it has
+    changed. So a page is never made of files of two releases."""
 
     is_public = True
 
@@ -62,9 +63,10 @@ class File:
 
 def add_routes(application, has_passwords: bool):
     """Add the routes of the page at ``/ui/``. Addresses in the page are relative, so a proxy may
-    serve it elsewhere.
+    serve the page at another path.
 
-    :param has_passwords: whether the page may ask for names and passwords, in addition to tokens
+    :param has_passwords: true if the page may ask for names and passwords in addition to tokens;
+        false if it may ask only for tokens
     """
     text = page.read('live.html').replace(LOGINS, b'password token' if has_passwords else b'token')
     application.add_route('/ui/', File('text/html; charset=utf-8', text))

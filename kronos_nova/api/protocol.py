@@ -6,17 +6,16 @@ import urllib.parse
 import falcon
 
 SLASH = '\0'
-"""Character that stands for a slash within a name while a path is split at the other slashes. No
-name has it."""
+"""Character that stands for a slash within a name while a path is split at the other slashes. Names
+never contain this character."""
 
 _ENCODED = re.compile('%2f', re.IGNORECASE)
 
 
 class Slashes:
     """A middleware that distinguishes an encoded slash, which is part of a name, from a slash
-    between names. WSGI's own path has both decoded; the path as it was sent is in a variable that
-    every server adds.
-    """
+    between names. WSGI decodes both in its own path. The path as it was sent is in a variable that
+    every server adds."""
 
     def process_request(self, request, _response):
         if SLASH in request.path:
@@ -33,13 +32,13 @@ class Slashes:
 
 
 def with_slashes(text: str) -> str:
-    """Return the text of a path in which slashes within names are slashes again."""
+    """Return a text from a path, with SLASH replaced by the slash that it stands for."""
     return text.replace(SLASH, '/')
 
 
 def answering_head(application):
-    """Return a WSGI application that answers HEAD as ``application`` answers GET, without the
-    content."""
+    """Return a WSGI application that also answers HEAD. It answers HEAD as ``application`` answers
+    GET, without the content."""
     def answer(environ, start_response):
         if environ['REQUEST_METHOD'] != 'HEAD':
             return application(environ, start_response)

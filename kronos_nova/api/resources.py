@@ -37,15 +37,16 @@ more often. Chosen because a slow operation takes seconds."""
 @dataclasses.dataclass(frozen=True, slots=True)
 class Turns:
     """Limits of the numbers of quick and of slow operations that run at the same time. A quick
-    operation waits until there is a free slot. A slow one is refused if no slot is free, because it
-    would hold a thread while it waits."""
+    operation waits for a free slot. A slow operation is refused if no slot is free, because a
+    thread would have to wait long."""
 
     quick: threading.BoundedSemaphore
     slow: threading.BoundedSemaphore
 
     @contextlib.contextmanager
     def limit(self, operation: Operation):
-        """Hold a slot while an operation runs."""
+        """Hold a slot while an operation runs. Refuse a slow operation with 503 if no slot is
+        free."""
         turn = self.slow if operation.is_slow else self.quick
         if not turn.acquire(blocking=not operation.is_slow):
             raise falcon.HTTPServiceUnavailable(
@@ -59,7 +60,7 @@ class Turns:
 
 
 class Resource:
-    """The operations at one path."""
+    """The resource of one path, with its operations."""
 
     def __init__(self, operations: Iterable[Operation], services, enforcer, turns: Turns):
         self._services = services
@@ -148,7 +149,7 @@ def _body(request, kind):
 
 
 def who(context) -> str:
-    """Return the name of the sender of a request, which is recorded with changes."""
+    """Return the name of the sender of a request. This name is recorded with changes."""
     name = context.user_name or context.user_id
     domain = context.user_domain_name or context.user_domain_id
     return boundary.remark(f'{name}@{domain} (API)' if domain else f'{name} (API)', LONGEST_NAME)
@@ -199,7 +200,7 @@ class ToPage:
 
 
 class Document:
-    """The OpenAPI document."""
+    """The resource of the OpenAPI document."""
 
     is_public = True
 

@@ -17,7 +17,7 @@ ARCHIVE = 'application/gzip'
 
 
 class Snapshot(Response):
-    """A recorded cloud; ``bytes`` is the size of its files together."""
+    """A recorded cloud; ``bytes`` is the size of all its files together."""
 
     name: str
     taken_at: Time
@@ -89,7 +89,7 @@ class ReplayedAggregate(Response):
 
 class Replay(Response):
     """The result of a replay, as ``kronos-replay -f json`` writes it. ``options`` is the origin of
-    the options, ``recorded`` or ``defaults``; ``notes`` has it in words."""
+    the options, ``recorded`` or ``defaults``; ``notes`` has the origin in words."""
 
     format: int
     options: str

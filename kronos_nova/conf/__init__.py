@@ -1,7 +1,7 @@
 """The options of Kronos, one module for each group.
 
-The functions use the ``ConfigOpts`` of their argument and never a global one. Only ``plugin/`` and
-``cmd/`` choose which.
+The functions use the ``ConfigOpts`` that is passed to them, never a global one. Only ``plugin/``
+and ``cmd/`` choose the ``ConfigOpts``.
 """
 
 import copy
@@ -36,8 +36,8 @@ for _module in GROUPS:
 def register_opts(conf: cfg.ConfigOpts, with_login: bool = True) -> None:
     """Register the options of every group on ``conf``. A repeated call changes nothing.
 
-    :param with_login: whether the options of keystoneauth in ``[kronos_nova]`` are registered too;
-        without it, a connection registers them when it is made
+    :param with_login: true to register the options of keystoneauth in ``[kronos_nova]`` too; false
+        to leave this to the connection that needs them
     """
     paths.register_opts(conf)
     for module in GROUPS:
@@ -66,8 +66,8 @@ def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **rest: Any) -> None:
 
 
 def _before(error: UnicodeDecodeError) -> str:
-    """Return the last 40 characters of the line before the bytes that are not UTF-8. They show
-    where to look, because oslo.config does not report the name of the file."""
+    """Return the end of the line before the bytes that are not UTF-8, at most 40 characters. It
+    shows where to look, because oslo.config does not report the name of the file."""
     start = bytes(error.object[:error.start]).decode(errors='replace')
     return ''.join(filter(str.isprintable, start.rpartition('\n')[2]))[-40:]
 

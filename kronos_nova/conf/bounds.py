@@ -1,5 +1,5 @@
-"""Default bounds of numeric options, which keep a value finite, and so small that a time or size
-computed from it does not overflow."""
+"""Default bounds of numeric options. They keep a value finite, and so small that no time or size
+computed from it overflows."""
 
 import math
 from collections.abc import Iterable
@@ -9,19 +9,19 @@ from oslo_config import cfg
 from oslo_config import types
 
 LARGEST = 10**9
-"""Largest value of numeric options that have no maximum of their own, in the unit of each. In
+"""Largest value of a numeric option that has no maximum of its own, in the unit of the option. In
 seconds, it is 31 years. Raised far, a time that many seconds ahead is outside the range of Python's
 datetime; lowered, long times are refused. Chosen well within that range, which ends with the year
-9999; not measured."""
+9999. Not measured."""
 
 MOST_DAYS = 36_500
-"""Largest number of days that an option may have, 100 years. Fixed by the range of Python's
-datetime, far within which the resulting times have to stay."""
+"""Largest value of an option in days that has no maximum of its own: 100 years. Fixed by Python's
+datetime, because the resulting times have to be far within its range."""
 
 
 class Finite(types.Float):
-    """A finite number within its bounds. NaN is refused, because it passes comparisons with any
-    bound."""
+    """The type of options whose values are finite numbers within bounds. NaN has to be refused
+    explicitly, because no comparison with a bound finds it."""
 
     def __call__(self, value: Any) -> Any:
         number: Any = super().__call__(value)
@@ -31,7 +31,7 @@ class Finite(types.Float):
 
 
 def bound(options: Iterable[cfg.Opt]) -> None:
-    """Give each integer and float option that has no minimum or maximum the default one."""
+    """Set the default minimum and maximum of integer and float options that lack them."""
     for option in options:
         if type(option) is cfg.IntOpt:
             most = MOST_DAYS if option.name.endswith('_days') else LARGEST

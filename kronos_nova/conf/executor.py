@@ -1,4 +1,5 @@
-"""``[kronos_executor]``: how fast and how carefully moves are carried out."""
+"""``[kronos_executor]``: the number of moves that run at the same time, their time limits and
+retries, and the workers that carry them out."""
 
 from collections.abc import Sequence
 

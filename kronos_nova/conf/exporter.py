@@ -1,4 +1,4 @@
-"""``[kronos_exporter]``: what Kronos does, as metrics for Prometheus."""
+"""``[kronos_exporter]``: the service that gives Prometheus the metrics of Kronos."""
 
 from collections.abc import Sequence
 

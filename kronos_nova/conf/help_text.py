@@ -1,8 +1,8 @@
 """Conversion of the help of options into the form that oslo-config-generator needs: one line for
 each paragraph.
 
-The generator wraps each line of a help by itself. Lines that are already wrapped would get extra
-breaks inside sentences.
+The generator wraps each line of a help separately. So lines that are already wrapped would get
+extra breaks inside sentences.
 """
 
 import re

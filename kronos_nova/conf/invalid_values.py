@@ -1,5 +1,5 @@
-"""Option values that oslo.config refuses. It checks a value only when the option is read, so that
-this module reads every option."""
+"""Search for option values that oslo.config refuses. oslo.config checks a value only when the
+option is read, so this module reads every option."""
 
 import re
 from collections.abc import Container
@@ -19,8 +19,8 @@ screen; lowered, the operator may not see which value is meant. Not measured."""
 
 
 def values(conf: cfg.ConfigOpts) -> dict[tuple[str, str], str]:
-    """Return {(group, option): reason why oslo.config rejects its value} for the groups of
-    Kronos."""
+    """Return the invalid values in the groups of Kronos: {(group, option): reason why oslo.config
+    rejects the value}."""
     wrong = {}
     for module in kronos_conf.GROUPS:
         group = module.GROUP.name
@@ -47,8 +47,8 @@ def use_defaults(conf: cfg.ConfigOpts, wrong: Container[tuple[str, str]]) -> Non
 
 
 def _without_where(error: Exception) -> str:
-    """Return the text of an error without the name of the option and without terms of oslo.config
-    and Python."""
+    """Return the text of an error about a value. The name of the option, and terms of oslo.config
+    and Python, are left out."""
     said = str(error).rpartition(' is not valid: ')[2]
     for found, better in _WORDS:
         said = found.sub(better, said)

@@ -1,4 +1,5 @@
-"""``[kronos]``: what is balanced, when, and how far Kronos may go on its own."""
+"""``[kronos]``: the hosts that Kronos balances, the times at which it plans, and the changes that
+it may make without approval."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,5 @@
-"""``[kronos_nova]``: how the daemons and commands outside Nova reach its public API."""
+"""``[kronos_nova]``: the access of the daemons, and of commands outside Nova, to Nova's public
+API."""
 
 from collections.abc import Sequence
 
@@ -56,7 +57,7 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
 
 
 def register_login_opts(conf: cfg.ConfigOpts) -> None:
-    """Register keystoneauth's options, which every connection needs. A repeated call changes
+    """Register the options of keystoneauth. Every connection needs them. A repeated call changes
     nothing."""
     # Imported late: it takes a fifth of the time of a command, and few commands use it.
     from keystoneauth1 import loading

@@ -17,8 +17,8 @@ Change it where it is changed for Nova.
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register ``state_path``, unless Nova has registered it in this process.
 
-    It has no default here: Nova's default is the directory in which Nova is installed, which a
-    command outside Nova cannot know.
+    The option has no default here. Nova's default is the directory in which Nova is installed; a
+    command outside Nova cannot know that directory.
     """
     if 'state_path' not in conf:
         conf.register_opts(OPTS)

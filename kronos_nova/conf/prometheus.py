@@ -1,4 +1,4 @@
-"""``[kronos_prometheus]``: the server that has the loads of hosts and instances."""
+"""``[kronos_prometheus]``: the Prometheus that has the loads of hosts and instances."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,7 @@
-"""Unknown options and groups in the configuration files, which oslo.config ignores.
+"""Search for unknown options and groups in the configuration files.
 
-oslo.config ignores options that are not registered, since many programs share a file. In the groups
-of Kronos an option that is not registered can only be a mistake.
+oslo.config ignores options that are not registered, because many programs share a file. In the
+groups of Kronos, an option that is not registered can only be a mistake.
 """
 
 import difflib
@@ -21,8 +21,8 @@ NOTIFICATIONS = 'oslo_messaging_notifications'
 
 
 def sections(conf: cfg.ConfigOpts) -> dict[str, dict[str, list[str]]]:
-    """Return {group: {key: values}} of the files that ``conf`` has read, registered or not, with
-    each value as text."""
+    """Return {group: {key: values}} from the files that ``conf`` has read. Options that are not
+    registered are included. Each value is a text."""
     found: dict[str, dict[str, list[str]]] = {}
     for path in files(conf):
         for group, values in _parsed(path).items():
@@ -32,15 +32,15 @@ def sections(conf: cfg.ConfigOpts) -> dict[str, dict[str, list[str]]]:
 
 
 def files(conf: cfg.ConfigOpts) -> list[pathlib.Path]:
-    """Return the files that were read, in order."""
+    """Return the files that were read, in the order in which they were read."""
     named = [pathlib.Path(path) for path in conf.config_file or ()]
     folders = map(pathlib.Path, conf.config_dir or ())
     return named + [path for folder in folders for path in sorted(folder.glob('*.conf'))]
 
 
 def unknown_keys(conf: cfg.ConfigOpts) -> list[str]:
-    """Return a sentence for every unknown group of Kronos and every unknown key in its groups, with
-    the most similar name that exists."""
+    """Return a sentence for each unknown group of Kronos, and for each unknown key in a known group
+    of Kronos. The sentence has the most similar name that exists."""
     known = {group.name: {name for option in options for name in _names(option)}
              for group, options in kronos_conf.list_opts()}
     problems = []
@@ -62,16 +62,16 @@ def unknown_keys(conf: cfg.ConfigOpts) -> list[str]:
 
 
 def lacks_driver(conf: cfg.ConfigOpts) -> bool:
-    """Return whether nova.conf does not name ``kronos`` as a notification driver, so that Nova does
-    not load Kronos."""
+    """Return true if nova.conf does not name ``kronos`` as a notification driver, so that Nova does
+    not load Kronos; false if nova.conf names it."""
     values = sections(conf).get(NOTIFICATIONS, {}).get('driver', [])
     return DRIVER not in {each.strip() for value in values for each in value.split(',')}
 
 
 def _of_plugin(conf: cfg.ConfigOpts, group: str) -> set[str] | None:
     """Return the option names of the authentication plugin (``auth_type``) that a group configures.
-    keystoneauth registers them only when it loads the plugin. None where the plugin does not exist,
-    which is reported when the plugin is loaded."""
+    keystoneauth registers these options only when it loads the plugin. None if the plugin does not
+    exist; that error is reported when the plugin is loaded."""
     is_login = group in (kronos_conf.nova.GROUP.name,
                          conf[kronos_conf.prometheus.GROUP.name].auth_section)
     if is_login:

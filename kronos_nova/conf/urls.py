@@ -12,7 +12,7 @@ _LARGEST_PORT = 65535
 
 
 class HttpUrl(types.URI):  # type: ignore[misc]
-    """An http or https URL. The error about a refused value shows the value without its
+    """The type of options that hold an http or https URL. Errors show a refused URL without its
     credentials."""
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class HttpUrl(types.URI):  # type: ignore[misc]
     def __call__(self, value: Any) -> str:
         """Return the value as text, if it is a usable http or https URL.
 
-        :raises ValueError: the value is no such URL; the message says what to write instead
+        :raises ValueError: the value is no such URL; the message names the correct form
         """
         text = str(value)
         problem = _problem(text)
