@@ -32,10 +32,10 @@ changes later; lowered, the database has more queries. Chosen because a second s
 person."""
 
 HEARTBEAT_SECONDS = 10.0
-"""Seconds without an event after which an empty message is sent on an event stream. It keeps
-proxies from closing the connection, and shows that a client is gone. Raised, proxies close quiet
-connections, some after half a minute; lowered, more empty messages are sent. Chosen well below the
-half minute."""
+"""Seconds without an event after which an empty message is sent on an event stream. The message
+keeps proxies from closing the connection, and shows whether the client is gone. Raised, proxies
+close quiet connections, some after half a minute; lowered, more empty messages are sent. Chosen
+well below half a minute."""
 
 LONGEST_SECONDS = 600.0
 """Maximum duration of one event stream in seconds. The client then connects again. Raised, a client

@@ -80,8 +80,8 @@ class EventSource:
 
 
 def _steady(move):
-    """Return a copy of a move for comparisons. Fields that change while the move waits have
-    constant values in it, so that their changes make no events."""
+    """Return a copy of a move for comparisons. In the copy, fields that change while the move waits
+    have constant values, so that such changes make no events."""
     return dataclasses.replace(move, checked_at=None, owner=None, not_before=move.created_at)
 
 

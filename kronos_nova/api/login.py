@@ -54,7 +54,7 @@ passwords; lowered, people behind one proxy lock each other out, and an attacker
 user. Not measured."""
 
 BLANKS = re.compile(r'\s+(?=@|$)')
-"""Blanks at the end of the name of a user or a domain."""
+"""Pattern of the blanks at the end of the name of a user or a domain."""
 
 Text = Name
 

@@ -104,7 +104,7 @@ class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Operation:
     """An operation of the API.
 
-    name : the name of the policy's rule, and of the operation in the OpenAPI document
+    name : the name of the operation in its policy rule and in the OpenAPI document
     run : called with a Call; returns an object of the type ``gives``
     events : {type of an event: type of its data} for an operation that answers with a stream of
         events; ``run`` then returns an iterable

@@ -135,7 +135,7 @@ def _identity(request, enforcer):
 def _body(request, kind):
     """Read the body of a request.
 
-    :param kind: the type of the body, None where there is none
+    :param kind: the type of the body; None if the request has no body
     :raises MsgspecError: the body is not of that type
     :raises OutOfBounds: the body is nested too deep
     """

@@ -34,8 +34,8 @@ audit could not be done; some allocations are wrong; some allocations are still 
 repair. They are documented in allocations.rst. Fixed: scripts depend on them."""
 
 SILENT = 'silent_cell'
-"""Kind of finding under which the audit counts cells that could not be audited, for monitoring.
-Such a cell's database did not answer."""
+"""Name under which monitoring gets the number of cells that could not be audited. The database of
+such a cell did not answer."""
 
 
 class Cloud:

@@ -35,7 +35,7 @@ MOST_UNSENT = 2 ** 20
 clients hold more memory; lowered, threads have to wait for slow clients sooner. Not measured."""
 
 STUCK_SECONDS = 30
-"""Seconds after which the connection of a client that acknowledges no data is closed
+"""Seconds for which a client may acknowledge no data before its connection is closed
 (``TCP_USER_TIMEOUT``). Raised, a client that is gone holds a thread longer; lowered, clients on bad
 lines lose their connections. Not measured."""
 
@@ -51,9 +51,9 @@ answer health checks and refuse requests. Raised, a process takes more memory; l
 checks get no answer while keystone does not answer. Not measured."""
 
 AGAIN_SECONDS = 5
-"""Seconds in the ``Retry-After`` header of a request that was refused because too many are in
-progress. Raised, clients wait longer than they must; lowered, clients are refused more often. Not
-measured."""
+"""Seconds in the ``Retry-After`` header of a request that was refused because too many requests are
+in progress. Raised, clients wait longer than they must; lowered, clients are refused more often.
+Not measured."""
 
 LARGER = 10
 """Largest body of a request that is received to its end, as a multiple of
@@ -118,8 +118,8 @@ def make(conf):
 def serve(made, conf):
     """Make a server for an application. The server listens when this returns.
 
-    A stream of events holds a thread while it is open, so each listener has a thread in addition to
-    those for requests. One thread is always left for the health check.
+    A stream of events holds a thread while it is open. So there is a thread for each permitted
+    stream, in addition to the threads for requests. One thread is always left for the health check.
 
     :raises OSError: the server cannot listen at the configured address
     """

@@ -21,7 +21,8 @@ REMEDY = ('Set auth_type, auth_url, username, password, project_name and the dom
 
 
 def skips(conf: cfg.ConfigOpts) -> dict[str, str]:
-    """Return {'api': why the check is skipped}; empty where nova.conf has options for the API."""
+    """Return {'api': reason for skipping the check of kronos-api}; {} if nova.conf has options for
+    kronos-api."""
     if {*GROUPS} & unknown_options.sections(conf).keys():
         return {}
     return {'api': 'nova.conf has no [kronos_api] and no [keystone_authtoken]; where kronos-api is '

@@ -146,8 +146,8 @@ class Server(server.TcpWSGIServer):
         super().handle_accept()
 
     def _surplus(self):
-        """Return the number of connections that have to be closed to make room for new ones; 0 or
-        less if none has to."""
+        """Return the number of connections that have to be closed to make room for new connections;
+        0 or less if none has to be closed."""
         return len(self.active_channels) - (self.adj.connection_limit - MARGIN) + 1
 
     def _make_room(self, now):

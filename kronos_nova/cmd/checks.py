@@ -87,7 +87,7 @@ class Report:
 class _Checks:
     """A runner of checks that collects their findings.
 
-    :param skips: {name of a check: why it is skipped}
+    :param skips: {name of a check: reason for skipping it}
     """
 
     def __init__(self, skips):
@@ -294,8 +294,8 @@ def _policies(conf):
 
 
 def _readable(conf, group):
-    """Return (name of an option group, the group) as ``needed`` of a check takes it. Instead of the
-    group, the pair has None if some value of the group is invalid."""
+    """Return the pair (name of an option group, group) for ``needed`` of a check. If the group has
+    an invalid value, the pair has None instead of the group."""
     is_wrong = any(each == group for each, _option in invalid_values.values(conf))
     return f'[{group}]', None if is_wrong else group
 

@@ -28,7 +28,8 @@ class Cloud:
     read_flavors : returns Nova's flavors
     hosts : the HostApi
     room_allocations : returns the RoomAllocations of placement
-    dry_run : asks whether a move is possible: in-process Nova's scheduler, otherwise placement
+    dry_run : asks whether a move is possible; in-process it asks Nova's scheduler, otherwise
+        placement
     """
 
     read: Callable[[], Snapshot]

@@ -44,8 +44,8 @@ the maintenance may be resumed at once."""
 @contextlib.contextmanager
 def _signals():
     """Yield an Event that is set by the signals in ENDING. A second signal of the same kind has the
-    effect that it had before. A signal that the process ignores, as under nohup, is still
-    ignored."""
+    effect that it would have without this function. A signal that the process ignores, as under
+    nohup, is still ignored."""
     ended = threading.Event()
     before = {number: signal.getsignal(number) for number in ENDING}
 
@@ -263,9 +263,9 @@ class Run(_Running):
         the number of hosts, the number of servers to move, and the expected duration.
 
         :raises ConfigurationError: a host is in no aggregate that Kronos balances
-        :raises DrainRefused: a host that is not drained yet is the last one of its aggregate; or,
-            after the drain of the first host, the servers of another host could no longer all
-            restart after a loss
+        :raises DrainRefused: a host that is not drained yet is the last host of its aggregate that
+            takes servers; or, after the drain of the first host, the servers of another host could
+            no longer all restart after a loss
         """
         sizes = {host: sum(server.host == host for server in snapshot.instances)
                  for host in hosts}

@@ -22,9 +22,9 @@ FAILED, USAGE = 1, 2
 depend on them, and argparse uses 2."""
 
 LONGEST = 2000
-"""Maximum number of characters of a line of an error that a program prints. An error may quote a
-file of any size. Raised, one line can fill a screen; lowered, the cause of an error may be cut off.
-Not measured."""
+"""Maximum number of characters in one line of an error message. An error may quote a file of any
+size. Raised, one line can fill a screen; lowered, the cause of an error may be cut off. Not
+measured."""
 
 
 class Program:

@@ -1,4 +1,4 @@
-"""The facts of the control database as metrics of Prometheus.
+"""Metrics for Prometheus, read from the control database.
 
 Names and units follow https://prometheus.io/docs/practices/naming/. Series have labels for
 aggregates, policies, hosts and states, but no labels for instances. A problem (a pause, a policy
@@ -29,8 +29,8 @@ LOG = logging.getLogger(__name__)
 DATABASE_UP = 'kronos_control_database_up'
 
 LOSS_VERDICTS = ('fits', 'does_not_fit', 'not_found', 'not_judged')
-"""Fields of a LossReport that count losses by their verdict. Their sum is the number of all
-losses."""
+"""Fields of a LossReport with the number of hosts or failure domains for each verdict on their
+loss. Their sum is the number of all hosts or failure domains."""
 
 BUCKETS = (30, 120, 600, float('inf'))
 """Upper bounds, in seconds, of the histogram of durations of moves. They separate small guests,

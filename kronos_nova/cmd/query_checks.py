@@ -57,7 +57,10 @@ class QueryFinding:
     :ivar matched: number of the expected hosts (instances for a vm_profile) that have a series
     :ivar expected: number of hosts or instances that should have a series; None, like ``matched``,
         where nothing can be compared
-    :ivar missing, unknown, repeated, out_of_range: names
+    :ivar missing: names without a series
+    :ivar unknown: names in the answer that belong to no host or instance
+    :ivar repeated: names with several series
+    :ivar out_of_range: names whose value is not in [0, 1]
     :ivar proposal: change of the policy with which more hosts or instances would have a series;
         None where there is none
     """

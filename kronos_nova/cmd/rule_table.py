@@ -53,7 +53,7 @@ def rows(policies: PolicySet, snapshot: Snapshot, levels: list[str]) -> Iterator
 
 
 def problems(found: list[RuleRow]) -> list[str]:
-    """List the conflicts of all rules, each with the name of its rule."""
+    """Return the conflicts of all rules, each with the name of its rule."""
     return [f'{row.rule}: {text}' for row in found for text in row.conflicts]
 
 
@@ -64,7 +64,8 @@ def summary(found: list[RuleRow]) -> str:
 
 
 def contradictory_domains(snapshot: Snapshot, levels: list[str]) -> list[str]:
-    """List the hosts whose aggregates state several domains of one level."""
+    """Return a text for each host whose aggregates put it in several failure domains of one
+    level."""
     return [f'{host} is in {level} {" and ".join(names)}'
             for host, stated in sorted(domains.stated(snapshot.aggregates, levels).items())
             for level, names in stated.items() if len(names) > 1]

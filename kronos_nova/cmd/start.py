@@ -44,7 +44,8 @@ def _main_in_threads(module):
 
 
 def _main_beside_nova(module):
-    """Run a program that uses Nova's code, if Nova is installed."""
+    """Run a program that works with and without Nova. The program uses Nova's code if Nova is
+    installed."""
     if importlib.util.find_spec('nova') is None:
         return _main_in_threads(module)
     standalone.hide_eventlet()

@@ -32,7 +32,7 @@ def sections(conf: cfg.ConfigOpts) -> dict[str, dict[str, list[str]]]:
 
 
 def files(conf: cfg.ConfigOpts) -> list[pathlib.Path]:
-    """Return the files that were read, in the order in which they were read."""
+    """Return the configuration files that were read, in the order in which they were read."""
     named = [pathlib.Path(path) for path in conf.config_file or ()]
     folders = map(pathlib.Path, conf.config_dir or ())
     return named + [path for folder in folders for path in sorted(folder.glob('*.conf'))]
@@ -40,7 +40,7 @@ def files(conf: cfg.ConfigOpts) -> list[pathlib.Path]:
 
 def unknown_keys(conf: cfg.ConfigOpts) -> list[str]:
     """Return a sentence for each unknown group of Kronos, and for each unknown key in a known group
-    of Kronos. The sentence has the most similar name that exists."""
+    of Kronos. The sentence names the most similar name that exists, if there is one."""
     known = {group.name: {name for option in options for name in _names(option)}
              for group, options in kronos_conf.list_opts()}
     problems = []

@@ -38,7 +38,8 @@ _RENAMING = re.compile(rf'(?P<series>.*),(?P<gap>\s*){re.escape(RENAMED)}', re.D
 
 
 def adapted(recipe: str, found: Found) -> str:
-    """Return the text of a recipe with the labels and selectors of an installation.
+    """Return the text of a recipe, adapted to the labels and selectors that were found in
+    Prometheus.
 
     :param recipe: YAML of a policies file that comes with Kronos
     """
@@ -69,8 +70,8 @@ def with_windows(text: str, windows: Mapping[str, str]) -> str:
 
 
 def _renamed(text: str, found: Found) -> Iterator[str]:
-    """Yield the pieces of a recipe's text. Each ``label_replace()`` that names hosts gets the
-    arguments for the exporter's own label."""
+    """Yield the pieces of a recipe's text. Each ``label_replace()`` that names hosts gets new
+    arguments, for the label in which its exporter names hosts."""
     while True:
         before, call, rest = text.partition(_CALL)
         yield before

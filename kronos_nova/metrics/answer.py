@@ -25,13 +25,12 @@ not be named, because Thanos warns once for each such store. Not measured."""
 MOST_LABELS = 100
 """Maximum number of labels of one series in an answer of Prometheus. An answer with more labels is
 refused. Raised, a faulty exporter can take more memory; lowered, answers of series with many labels
-are refused. Chosen as more than ``label_limit`` permits where it is set in Prometheus; not
-measured."""
+are refused. Chosen to be above the ``label_limit`` of a Prometheus that sets one. Not measured."""
 
 HEAD = 4096
-"""Number of bytes at the start of a foreign HTTP body that are searched for a title or message to
-quote. Raised, more of the body is read for nothing; lowered, the title of a page with a long head
-is missed. Not measured."""
+"""Number of bytes of an unexpected HTTP body that are searched for a title or message to quote.
+Raised, more of the body is read for nothing; lowered, the title of a page with a long head is
+missed. Not measured."""
 
 _TITLE = re.compile(r'<title[^<>]{0,99}>([^<]{1,300})</title>', re.IGNORECASE)
 _MESSAGE = re.compile(r'"(?:message|error)"\s{0,9}:\s{0,9}"([^"]{1,300})"')
@@ -70,9 +69,9 @@ def read_vector(body: bytes, source: str) -> Vector:
     """Return the instant vector in the body of ``/api/v1/query``.
 
     :param source: name of the source in errors: a URL or a file
-    :raises MetricsNotUnderstood: not the API's JSON
+    :raises MetricsNotUnderstood: the body is not the API's JSON
     :raises MetricsQueryRefused: the body is the API's own error
-    :raises MetricsNotAVector: a scalar, a string, a matrix or native histograms
+    :raises MetricsNotAVector: the result is a scalar, a string, a matrix or native histograms
     """
     plain = boundary.typed_json(body, _PLAIN)
     samples = None if plain is None else _plain_samples(plain.data.result)
@@ -97,7 +96,7 @@ def read_matrix(body: bytes, source: str) -> Matrix:
 def read_answer(body: bytes, source: str) -> dict:
     """Parse an answer and check its status. Return the whole answer, with ``data`` unchecked.
 
-    :raises MetricsNotUnderstood: not the API's JSON
+    :raises MetricsNotUnderstood: the body is not the API's JSON
     :raises MetricsQueryRefused: ``status`` is ``error``
     """
     try:

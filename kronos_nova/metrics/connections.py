@@ -16,7 +16,7 @@ from urllib3 import connectionpool
 
 
 class Connections:
-    """The open connections of a session, recorded so that all can be shut."""
+    """The open connections of a session, recorded so that all of them can be shut at once."""
 
     def __init__(self):
         self._lock = threading.Lock()

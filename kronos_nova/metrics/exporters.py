@@ -27,7 +27,7 @@ MEMORY = TARGETS[NODE]
 CPUS = 'count without (cpu, mode) (node_cpu_seconds_total{mode="idle"})'
 BOOTED = 'node_boot_time_seconds'
 BOOTED_WITHIN = 1.0
-"""Seconds by which boot times reported at two addresses may differ if the addresses are of one
+"""Maximum difference, in seconds, between the boot times at two addresses that count as one
 machine. Raised, different machines with one name may count as one; lowered, one machine may count
 as two, because the kernel computes the boot time from its clock. Chosen because clocks are adjusted
 by less between two scrapes."""

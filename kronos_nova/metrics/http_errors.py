@@ -130,8 +130,8 @@ def of_connection(error: Exception, endpoint: Endpoint, proxy: str | None
 
 
 def _is_tls(line):
-    """Return true if a status line is not HTTP, but begins a TLS alert or handshake; false
-    otherwise."""
+    """Return true if a status line is in fact the beginning of a TLS alert or handshake; false if
+    it is not."""
     return line.lstrip('\'"').startswith(('\x15\x03', '\x16\x03', '\\x15\\x03', '\\x16\\x03'))
 
 

@@ -103,9 +103,9 @@ _AS_IT_IS = Rewrite(*PLAIN, _as_it_is)
 _WITHOUT_PORT = Rewrite(r'(.*):\d+', '$1', _without_port)
 _DOMAINS = 5
 """Maximum number of DNS domains that are appended to short host names to match Nova's names. The
-most frequent domains of Nova's hosts come first. If one matches, a message advises to append it in
-the query. Raised, the search takes longer; lowered, clouds with hosts of many domains get no
-advice. Not measured."""
+most frequent domains of Nova's hosts come first. If a domain matches, a message advises to append
+this domain in the query. Raised, the search takes longer; lowered, clouds with hosts of many
+domains get no advice. Not measured."""
 
 _SERIES = 20_000
 """Maximum number of series that are searched for a label with host names. The search is made when a
@@ -143,7 +143,7 @@ def diagnose(vector: Vector, host_label: str, hosts: Iterable[str],
 
 
 def case_remedy(hosts: Iterable[str]) -> str:
-    """Return the remedy where names differ only in upper and lower case."""
+    """Return the remedy for names that differ only in upper and lower case."""
     hosts = tuple(hosts)
     action = ('lowercase' if all(host == host.lower() for host in hosts) else
               'uppercase' if all(host == host.upper() for host in hosts) else 'replace')

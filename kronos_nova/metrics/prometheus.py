@@ -77,8 +77,8 @@ class PrometheusClient:
         return self._range(promql, Times(start, end, step)).series
 
     def query_range(self, query: MetricQuery, times: Times) -> Matrix:
-        """Return the series of a policy's query. They are not smoothed, because the query asks for
-        means already.
+        """Return the series of a policy's query. They are not smoothed, because the query itself
+        asks for mean values.
 
         :raises MetricsError: the query has no usable answer; the subclass names the reason
         """

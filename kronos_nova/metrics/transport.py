@@ -56,8 +56,8 @@ class Transport:
 
     def fetch(self, path: str, parameters: dict[str, str],
               seconds: float = float('inf')) -> bytes:
-        """Return the body of the answer to ``path`` (``/api/v1/query``), which must have status
-        200. The timeout is that of the endpoint, or ``seconds`` if that is less.
+        """Return the body of the answer to ``path``, such as ``/api/v1/query``. The answer must
+        have status 200. The timeout is that of the endpoint, or ``seconds`` if that is less.
 
         A thread does the work, so that the caller waits no longer than the timeout for a name
         server, a handshake or a slow peer. At the timeout the connections are shut, which also ends
