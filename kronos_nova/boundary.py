@@ -70,8 +70,8 @@ def text(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
 
 
 def printable(value: object, what: str, most: int = NAME_CHARACTERS) -> str:
-    """Return the value if it is a text without control characters and lone surrogates, so that
-    every log, terminal and database can take it.
+    """Return the value if it is a text without control characters and lone surrogates. Every log,
+    terminal and database can take such a text.
 
     :raises OutOfBounds: the value is no such text, or longer than ``most`` characters
     """

@@ -41,9 +41,9 @@ again. Measured with 1,100 connections that send or read a byte now and then: th
 less than a second on a loaded machine with two cores."""
 
 PATIENCE_SECONDS = 1.0
-"""Seconds for which a connection must have been silent before it may be closed to make room for a
-new connection. Raised, new clients wait longer while all connections are in use; lowered, a client
-loses its connection before its request arrives. Not measured."""
+"""Seconds of silence after which a connection may be closed to make room for a new connection.
+Raised, new clients wait longer while all connections are in use; lowered, a client loses its
+connection before its request arrives. Not measured."""
 
 MARGIN = 100
 """Number of connections that are accepted above the limit while older connections are being closed.
@@ -103,8 +103,8 @@ class Channel(channel.HTTPChannel):
             self._untaken = since + seconds, size
 
     def is_overdue(self, now: float) -> bool:
-        """Return true if the client sends a request or reads an answer too slowly; false if it is
-        fast enough, or while the server works on its request."""
+        """Return true if the client sends a request or reads an answer too slowly; false otherwise.
+        False also while the server works on a request."""
         if self._untaken is not None:
             since, size = self._untaken
             taken = size - self.total_outbufs_len
@@ -146,8 +146,8 @@ class Server(server.TcpWSGIServer):
         super().handle_accept()
 
     def _surplus(self):
-        """Return the number of connections that have to be closed to make room for new connections;
-        0 or less if none has to be closed."""
+        """Return the number of connections that have to be closed to make room for new ones. It may
+        be negative."""
         return len(self.active_channels) - (self.adj.connection_limit - MARGIN) + 1
 
     def _make_room(self, now):

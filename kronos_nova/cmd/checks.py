@@ -262,8 +262,8 @@ def _clock_changes(window, now):
 
 
 def _day(window, change):
-    """Return a text about a clock change: its date, and by how many minutes a window ends later or
-    earlier on that day."""
+    """Return a text about a clock change. It has the date, and by how many minutes a window ends
+    later or earlier on that day."""
     before, after = window.clock_around(change)
     return (f'on {after.date()} it ends {_minutes(abs(after - before))} minutes '
             f'{"later" if after > before else "earlier"} by the clock')

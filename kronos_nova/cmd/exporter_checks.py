@@ -64,8 +64,8 @@ def _shown(labels):
 
 
 def _by_instance(instant, promql):
-    """Return {label "instance" of a series, as messages show it: value} of the answer to an instant
-    query; empty if there is no answer."""
+    """Return the answer to an instant query as {label "instance", as messages show it: value}.
+    Empty if there is no answer."""
     try:
         samples = instant(promql).samples
     except exception.MetricsError:

@@ -119,8 +119,8 @@ def _placed(answers, policy, scores, snapshot) -> tuple[PlacedInstances, Sizes]:
 
 def _sums(policy, profile: Vector, placed: PlacedInstances, names: Sequence[str]
           ) -> dict[str, float]:
-    """Return {host: sum of the profiles (loads) of its instances, as a fraction of the host}; NaN
-    if the size of the host is not known."""
+    """Return {host: sum of the profiles (loads) of its instances}. The sum is a fraction of the
+    host; NaN if the size of the host is not known."""
     samples = instance_weights.by_label(profile, policy.vm_profile_label, policy.host_label, names)
     share, _seen, _repeated = instance_weights.shares(policy, samples, placed)
     sums = np.bincount(placed.vm_host, weights=np.nan_to_num(share), minlength=len(names))

@@ -28,13 +28,13 @@ from kronos_nova.policies.models import ABSOLUTE
 from kronos_nova.record import writer
 
 DOUBLED = 0.1
-"""Smallest change of a value for which a check warns about extra series, as a fraction of the
-largest value of the answer. Extra series come from a target that is scraped twice, or from another
-cloud. The change is the difference between the values with and without them. Raised, extra series
-are missed that affect only small servers; lowered, a difference of scrape times causes a warning.
-Chosen between two cases. A CPU that is counted twice changes a value by half, and has to be found.
-On a busy machine whose largest load was .57, the two values of a host with a load of .04 differed
-by more than .01 without a fault."""
+"""Smallest change of a value that causes a warning about extra series, as a fraction of the largest
+value. Extra series come from a target that is scraped twice, or from another cloud. The change is
+the difference between the values with and without them. Raised, extra series are missed that affect
+only small servers; lowered, a difference of scrape times causes a warning. Chosen between two
+cases. A CPU that is counted twice changes a value by half, and has to be found. On a busy machine
+whose largest load was .57, the two values of a host with a load of .04 differed by more than .01
+without a fault."""
 IOWAIT = 0.05
 """Share of a host's CPU time in iowait above which a check warns. The check warns if a query counts
 iowait as load. Raised, hosts with slow disks seem busy without a warning; lowered, hosts with
@@ -270,8 +270,8 @@ def _plain_label(proposal):
 
 
 def _doubled(source):
-    """Yield a tuple for each exporter that is scraped several times on one machine: (exporters,
-    label matcher that leaves out the extra series, sentence, remedy)."""
+    """Yield a tuple for each exporter that is scraped several times on one machine. The tuple is
+    (exporters, label matcher that leaves out the extra series, sentence, remedy)."""
     for kind, (how, selector) in exporters.doubled(source.instant).items():
         yield ((kind,), selector, f'{kind} is scraped {how}, and the query counts each',
                'Take "max by ({label}, ...)" of the series before they are counted or added up')
@@ -311,8 +311,8 @@ def _with_extra(source, query, expected, finding, extra):
 
 
 def _changed(source, query, promql, expected):
-    """Return the first host or instance whose value differs between ``query`` and ``promql`` by
-    more than DOUBLED permits; None if there is none."""
+    """Return the first host or instance whose value in ``query`` differs too much from that in
+    ``promql``, by DOUBLED; None if there is none."""
     try:
         values, others = (
             {sample.labels.get(expected.label): sample.value for sample in vector.samples}

@@ -73,8 +73,8 @@ class TestConfig(program.Report):
             'proposal': self.proposal and _shown(self.proposal, parsed_args.propose)})
 
     def print_tables(self, console, data):
-        """Print the results as tables: the hosts of a proposed policies file, if there is one; then
-        the checks, the rules, the queries, and the policies."""
+        """Print the results as tables of checks, rules, queries and policies. If a policies file
+        was proposed, print a table of its hosts first."""
         if self.proposal is not None:
             _print_proposal(console, self.proposal)
         console.print(f'A {self.report.role} host')

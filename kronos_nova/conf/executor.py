@@ -1,5 +1,5 @@
-"""``[kronos_executor]``: the number of moves that run at the same time, their time limits and
-retries, and the workers that carry them out."""
+"""``[kronos_executor]``: the limits, timeouts and retries of moves, and the workers that carry them
+out."""
 
 from collections.abc import Sequence
 

@@ -323,7 +323,7 @@ class _Series:
 
     def leaves_out_others(self, found, mark):
         """Return true if a mark leaves out exactly the libvirt exporters on hosts that Nova does
-        not know; false if it leaves out more or fewer."""
+        not know; false otherwise."""
         libvirt = found.exporter(LIBVIRT)
         if libvirt is None or libvirt.naming is None:
             return False
@@ -382,8 +382,8 @@ def _namings(samples, machines, hosts) -> Iterator[Naming]:
 
 
 def _named(samples, naming, machines, hosts):
-    """Return two dicts: {host: sample} for each host whose name only one machine has, and {host:
-    addresses} for each host whose name several machines have."""
+    """Return two dicts. The first is {host: sample} for each host name that only one machine has.
+    The second is {host: addresses} for each host name that several machines have."""
     name_of = _name_function(naming, machines)
     found = collections.defaultdict(dict)
     for sample in samples:

@@ -1,5 +1,5 @@
-"""Diagnosis of labels: the reason why series do not have Nova's host names, and the change of the
-query that would give them these names."""
+"""Diagnosis of labels: why series lack Nova's host names, and the change of the query that adds
+these names."""
 
 import collections
 import dataclasses
@@ -30,8 +30,8 @@ class Proposal:
 
     @property
     def is_plain(self) -> bool:
-        """Return true if the label has the names as they are, so that only ``host_label`` has to be
-        changed; false if the query needs a ``label_replace``."""
+        """Return true if the label has the names as they are; false if the query needs a
+        ``label_replace``. If true, only ``host_label`` has to be changed."""
         return (self.pattern, self.replacement) == PLAIN
 
     def remedy(self, host_label: str) -> str:
