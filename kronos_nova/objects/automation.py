@@ -1,4 +1,4 @@
-"""Levels of automation and pauses, and what they permit."""
+"""Automation levels and pauses of aggregates, and the moves that a level or a pause permits."""
 
 import dataclasses
 import datetime
@@ -11,20 +11,21 @@ OBSERVE = 'observe'
 APPROVE = 'approve'
 AUTO = 'auto'
 LEVELS = (OFF, OBSERVE, APPROVE, AUTO)
-"""Levels of automation, each of which permits more than the one before."""
+"""Automation levels, in ascending order: each level permits more than the level before it."""
 
 WITHOUT_APPROVAL = (OFF, OBSERVE)
-"""Levels at which no plan is started, approved or not."""
+"""Automation levels at which no plan is started, even if an operator has approved the plan."""
 
 EVERY = '*'
-"""Stands for all aggregates in place of an aggregate's name."""
+"""Name that stands for all aggregates, in place of an aggregate's name."""
 
 # Kinds of switches.
 LEVEL = 'level'
 REPAIR_LEVEL = 'repair_level'
 PAUSE = 'pause'
 OF_LEVELS = (LEVEL, REPAIR_LEVEL)
-"""Kinds of switches that set a level. An aggregate has at most one of each."""
+"""Kinds of switches that set an automation level. An aggregate has at most one switch of each
+kind."""
 
 # Purposes of plans.
 BALANCE = 'balance'
@@ -32,7 +33,8 @@ REPAIR = 'repair'
 DRAIN = 'drain'
 MAKE_ROOM = 'make_room'
 ORDERED = (DRAIN, MAKE_ROOM)
-"""Purposes of plans that an operator has ordered: they run at every level."""
+"""Purposes of plans that an operator has ordered. Plans with these purposes run at every automation
+level."""
 
 # When violated rules are repaired.
 TOGETHER = 'together'
@@ -42,17 +44,20 @@ NEVER = 'never'
 
 
 def lower(one: str, other: str) -> str:
-    """Return the one of two levels that permits less."""
+    """Return the lower of two automation levels, which is the level that permits less."""
     return min(one, other, key=LEVELS.index)
 
 
 def repair_order(level: str, repairs: str) -> str:
-    """Return when violated rules are repaired. If both levels are equal, it is in the same plan as
-    all other moves. Otherwise it is in a plan of their own, and of the two plans the one with the
-    higher level is made first.
+    """Return when violated rules are repaired, relative to the other moves of the aggregate.
+
+    If both levels are equal, one plan has the repairs and all other moves. Otherwise repairs have a
+    plan of their own, and the plan with the higher level is made first. If repairs are off, nothing
+    is repaired.
 
     :param level: level of the aggregate
     :param repairs: level of its repairs
+    :returns: :data:`TOGETHER`, :data:`FIRST`, :data:`LAST` or :data:`NEVER`
     """
     if level == repairs:
         return TOGETHER
@@ -67,9 +72,10 @@ _DONE = {'pause': 'Paused', 'stop': 'Stopped', '': 'Resumed'}
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
-    """A level or a pause that an operator has set, for one aggregate or for :data:`EVERY` one.
+    """A level or a pause that an operator has set for one aggregate, or for all aggregates.
 
     kind : LEVEL, REPAIR_LEVEL or PAUSE
+    aggregate : name of the aggregate; :data:`EVERY` for all aggregates
     value : name of the level; for a pause the command, ``pause`` or ``stop``
     """
 
@@ -85,8 +91,8 @@ class Switch:
 
     @property
     def sentence(self) -> str:
-        """The change as a sentence for the log. With an empty ``value`` it says that a pause ended,
-        or that the level is that of nova.conf again."""
+        """A sentence for the log that describes the change. An empty ``value`` means that a pause
+        has ended, or that the level of nova.conf applies again."""
         whose = 'all aggregates' if self.aggregate == EVERY else f'aggregate {self.aggregate}'
         if self.kind in OF_LEVELS:
             level = self.value or 'that of nova.conf again'
@@ -96,8 +102,8 @@ class Switch:
 
     @property
     def why(self) -> str:
-        """The reason in brackets after a space, as the end of a sentence; '' where no reason was
-        given."""
+        """The operator's reason in brackets, after a space, for the end of a sentence; '' where the
+        operator gave no reason."""
         return f' ({self.reason})' if self.reason else ''
 
 
@@ -105,11 +111,11 @@ class Switch:
 class Defaults:
     """The automation levels that nova.conf sets.
 
-    level : level of every aggregate that is not in ``levels``
-    levels : aggregate to its level
-    ceiling : the highest level that takes effect; a command that sets a higher level has the effect
-        of this one
-    repairs : level of repairs of violated rules; None for the level of their aggregate
+    level : level of each aggregate that is not in ``levels``
+    levels : {aggregate: its level}
+    ceiling : highest level that takes effect; a command that sets a higher level has the effect of
+        ``ceiling``
+    repairs : level of repairs of violated rules; None if repairs have the level of their aggregate
     """
 
     level: str = OBSERVE
@@ -120,7 +126,8 @@ class Defaults:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Switches:
-    """The switches in force. An aggregate has one level and any number of pauses."""
+    """The levels and pauses that are in force. An aggregate has at most one level, at most one
+    level for repairs, and any number of pauses."""
 
     levels: Mapping[str, Switch] = field(default_factory=dict)
     pauses: Mapping[str, tuple[Switch, ...]] = field(default_factory=dict)
@@ -139,36 +146,38 @@ class Switches:
                    pauses={name: tuple(found) for name, found in pauses.items()})
 
     def all_pauses(self) -> list[Switch]:
-        """Return every pause and stop, the oldest first."""
+        """Return the pauses and stops of all aggregates, the oldest first."""
         return sorted((each for found in self.pauses.values() for each in found),
                       key=lambda each: each.set_at)
 
     def pauses_of(self, aggregate: str) -> list[Switch]:
-        """Return the pauses and stops that keep moves of an aggregate from being started. Those of
-        all aggregates come first, then stops before pauses, then the oldest."""
+        """Return the pauses and stops that prevent the start of moves of an aggregate. Switches for
+        all aggregates come first, then switches for this aggregate. In both groups stops come
+        before pauses, and older switches before newer ones."""
         found = (*self.pauses.get(EVERY, ()), *self.pauses.get(aggregate, ()))
         return sorted(found, key=lambda each: (
             each.aggregate != EVERY, each.value != 'stop', each.set_at))
 
     def pause(self, aggregate: str) -> Switch | None:
-        """Return the first of :meth:`pauses_of`; None where moves may be started."""
+        """Return the first switch of :meth:`pauses_of`; None if no pause or stop applies to the
+        aggregate."""
         return next(iter(self.pauses_of(aggregate)), None)
 
     def paused_by(self, aggregate: str) -> str | None:
-        """Return a text with every pause and stop of an aggregate, each with its user and reason;
-        None where there is none."""
+        """Return a text that lists all pauses and stops of an aggregate. Each has its user and its
+        reason. None if there is no pause or stop."""
         return '; '.join(map(str, self.pauses_of(aggregate))) or None
 
     def level(self, aggregate: str, defaults: Defaults, purpose: str = BALANCE) -> str:
-        """Return the level of an aggregate, or with REPAIR as ``purpose`` the level of its repairs
-        of violated rules. It is never above the ceiling of nova.conf.
+        """Return the automation level that is in force for an aggregate. If ``purpose`` is REPAIR,
+        return the level for repairs of violated rules. No level is above the ceiling of nova.conf.
 
-        A level set for the aggregate takes precedence over one set for all aggregates, and this
-        over nova.conf. But a level set for all does not raise an aggregate above its own level in
-        nova.conf.
+        The first of these levels that is set applies: the level that a command set for the
+        aggregate, the level that a command set for all aggregates, the level in nova.conf. A level
+        for all aggregates does not raise an aggregate above its own level in nova.conf.
 
-        Repairs have the level of their aggregate unless nova.conf or a command sets one for them.
-        In an aggregate with the level ``off`` nothing is repaired.
+        Repairs have the level of their aggregate unless nova.conf or a command sets a level for
+        repairs. In an aggregate with the level ``off`` nothing is repaired.
         """
         if purpose == REPAIR:
             return self._repair_level(aggregate, defaults)
@@ -191,29 +200,30 @@ class Switches:
         return lower(found, defaults.ceiling)
 
     def planning_level(self, aggregate: str, defaults: Defaults, purpose: str = BALANCE) -> str:
-        """Return the level at which plans are made: at most ``observe`` while the aggregate is
-        paused."""
+        """Return the level at which plans of an aggregate are made now. While the aggregate is
+        paused, the level is at most ``observe``."""
         level = self.level(aggregate, defaults, purpose)
         return lower(level, OBSERVE) if self.pause(aggregate) else level
 
     def repair_order(self, aggregate: str, defaults: Defaults) -> str:
-        """Return when violated rules of an aggregate are repaired now; see :func:`repair_order`."""
+        """Return when violated rules of an aggregate are repaired at the present levels. The result
+        is as of the function :func:`repair_order`."""
         return repair_order(self.planning_level(aggregate, defaults),
                             self.planning_level(aggregate, defaults, REPAIR))
 
     def hold(self, aggregate: str) -> str | None:
-        """Return the reason why moves of all plans of the aggregate have to wait; None if they need
-        not."""
+        """Return the reason why no move of the aggregate may start at present; None if moves may
+        start. Moves wait while the aggregate is paused."""
         pause = self.pause(aggregate)
         return f'Kronos is paused: {pause}' if pause else None
 
     def refusal(self, aggregate: str, defaults: Defaults, purpose: str,
                 is_approved: bool) -> str | None:
-        """Return the reason why no further moves of a plan may be started, now or later; None if
-        they may be.
+        """Return the reason why a plan may not start any further moves; None if the plan may start
+        moves. In contrast to a pause, the plan is not continued later.
 
-        Drains and moves that make ordered room run at every level. Other plans need an approval
-        below ``auto``, and do not run below ``approve``.
+        Drains, and moves that make room that an operator ordered, run at every level. Other plans
+        run at ``auto``, and at ``approve`` once an operator has approved the plan.
         """
         level = self.level(aggregate, defaults, purpose)
         if purpose in ORDERED or level == AUTO or (level == APPROVE and is_approved):

@@ -1,4 +1,4 @@
-"""Claims: resources that a compute node holds for an instance."""
+"""Claims: resources of a compute node that are reserved for an instance."""
 
 import dataclasses
 import datetime
@@ -9,8 +9,11 @@ PREPARED = 'prepared'   # made ahead of a move, before Nova knows of it
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """The amounts of a claim: vCPUs, MiB of memory, GiB of disk, addresses of PCI devices, and the
-    instance's NUMA topology as the JSON of Nova's object; None where it has no topology."""
+    """The resources of a claim: vCPUs, MiB of memory, GiB of disk, PCI devices and NUMA cells.
+
+    ``pci`` are the addresses of the PCI devices. ``numa_topology`` is the JSON of Nova's
+    InstanceNUMATopology; None for an instance without a NUMA topology.
+    """
 
     vcpus: int
     memory_mb: int
@@ -21,9 +24,12 @@ class Amount:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A claim of an instance on a node. ``resize_target`` is True for the room into which a move
-    brings the instance, and False for the room that it already has; one node may have both claims.
-    ``created_at`` has a time zone."""
+    """A claim of an instance on a compute node.
+
+    ``resize_target`` is True for the resources that a move needs on its destination, and False for
+    the resources that the instance uses now. One node may have both claims of an instance.
+    ``created_at`` has a time zone.
+    """
 
     host: str
     node: str
@@ -37,11 +43,12 @@ class Claim:
 
     @property
     def key(self) -> tuple[str, str, bool]:
-        """The key of a claim on its host: (node, instance uuid, resize_target)."""
+        """The key that identifies a claim on its host: (node, instance uuid, resize_target)."""
         return self.node, self.instance_uuid, self.resize_target
 
     def says_the_same_as(self, other: 'Claim | None') -> bool:
-        """Return whether ``other`` differs at most in its id and time, so that it need not be
-        written."""
+        """Return True if ``other`` differs from this claim in nothing but its id and time. The
+        claim then need not be written again. Return False if another field differs, or if ``other``
+        is None."""
         return other is not None and dataclasses.replace(
             self, id=other.id, created_at=other.created_at) == other

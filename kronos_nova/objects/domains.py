@@ -1,6 +1,7 @@
-"""Failure domains: racks, rooms and other parts of a cloud that fail as a whole.
+"""Failure domains: racks, rooms and other groups of hosts that fail together.
 
-An operator states them as metadata of aggregates. ``[kronos] failure_domain_key`` names the keys.
+An operator states the domains of hosts as metadata of aggregates. ``[kronos] failure_domain_key``
+lists the metadata keys.
 """
 
 import collections
@@ -12,21 +13,24 @@ from kronos_nova.objects.snapshot import Aggregate
 from kronos_nova.objects.snapshot import Host
 
 APART = 'kronos:apart'
-"""Key of server metadata: the level of failure domains, such as ``rack``, at which the members of
-the server's group are kept apart. With the prefix :data:`SOFT` it is a preference."""
+"""Key of server metadata that keeps the members of the server's group in different failure domains.
+The value is a level of failure domains, such as ``rack``. With the prefix :data:`SOFT` the value is
+a preference."""
 SOFT = 'soft-'
 
 Place = tuple[str, ...]
-"""A failure domain, preceded by the larger ones around it: rack r1 of room a is not rack r1 of room
-b."""
+"""A failure domain as a tuple: the names of the larger domains around it, then its own name. So
+rack r1 of room a differs from rack r1 of room b."""
 
 
 def stated(aggregates: Iterable[Aggregate],
            keys: Sequence[str]) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Return {host: {level: domains that the metadata of its aggregates state, sorted}}. There is
-    one domain a level, unless aggregates contradict each other.
+    """Return the failure domains that the metadata of aggregates states for each host.
 
-    :param keys: keys of the metadata (levels), the largest domains first
+    There is one domain for each level, unless two aggregates of a host contradict each other.
+
+    :param keys: metadata keys, one for each level, the largest domains first
+    :returns: {host: {level: names of domains, sorted}}
     """
     found: dict[str, dict[str, set[str]]] = collections.defaultdict(dict)
     for aggregate in aggregates:
@@ -40,18 +44,19 @@ def stated(aggregates: Iterable[Aggregate],
 
 def domains_of_hosts(aggregates: Iterable[Aggregate],
                      keys: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Return {host: {level: its domain}}, as the metadata of its aggregates state.
+    """Return the failure domain of each host at each level, as {host: {level: name of the domain}}.
 
     Where aggregates contradict each other, the first domain in sorted order is used.
 
-    :param keys: as for :func:`stated`
+    :param keys: metadata keys, as for :func:`stated`
     """
     return {host: {key: values[0] for key, values in levels.items()}
             for host, levels in stated(aggregates, keys).items()}
 
 
 def place(host: Host, level: str) -> Place | None:
-    """Return the domain of a host at a level; None where it has none."""
+    """Return the failure domain of a host at a level; None if the host has no domain at this
+    level."""
     if level not in host.domains:
         return None
     levels = list(host.domains)
@@ -59,7 +64,8 @@ def place(host: Host, level: str) -> Place | None:
 
 
 def counts(hosts: Iterable[Host]) -> tuple[tuple[str, int], ...]:
-    """Return (level, number of domains) of the domains of some hosts, the largest domains first."""
+    """Return the number of failure domains at each level that contain some of the hosts. The result
+    has pairs of (level, number), the largest domains first."""
     found: dict[str, set[Place]] = collections.defaultdict(set)
     for host in hosts:
         levels = tuple(host.domains)
@@ -69,8 +75,8 @@ def counts(hosts: Iterable[Host]) -> tuple[tuple[str, int], ...]:
 
 
 def hosts_in(hosts: Iterable[Host], domain: str) -> list[str]:
-    """Return the names of the hosts of a failure domain, sorted; none where there is no such
-    domain.
+    """Return the sorted names of the hosts in a failure domain. The list is empty if there is no
+    such domain.
 
     :param domain: such as ``rack=r3``; ``room=a,rack=r3`` is rack r3 of room a
     """
@@ -81,5 +87,6 @@ def hosts_in(hosts: Iterable[Host], domain: str) -> list[str]:
 
 
 def names(domains: Mapping[str, str]) -> str:
-    """Return a text with the domains of a host, the largest first."""
+    """Return the failure domains of a host as text, such as ``room=a, rack=r3``, the largest domain
+    first."""
     return ', '.join(f'{level}={name}' for level, name in domains.items())

@@ -1,5 +1,5 @@
-"""Dry runs: the question to Nova's scheduler or placement whether a planned move would be
-permitted."""
+"""Dry runs: requests to Nova's scheduler or placement that check a planned move and change
+nothing."""
 
 import collections
 import dataclasses
@@ -13,12 +13,13 @@ from kronos_nova.objects.snapshot import Instance
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer to a dry run. At most one of ``refused`` and ``unasked`` is not empty.
+    """The result of a dry run. At most one of ``refused`` and ``unasked`` is not empty.
 
-    refused : reason why the move would be refused; '' if it would not be
-    unasked : reason why there is no answer; the move may still be made, and Nova may refuse it then
-    without : the part of the question that was left out because the answer depends on earlier moves
-        of the plan; empty where nothing was left out
+    refused : reason why Nova would refuse the move; '' if Nova would permit it
+    unasked : reason why the dry run has no result; the move may still be made, and Nova may then
+        refuse it
+    without : the part of the check that was left out, because its result depends on earlier moves
+        of the plan; '' if nothing was left out
     """
 
     refused: str = ''
@@ -31,17 +32,18 @@ ROOM = 'the room that moves before it make'
 NO_ROOM_YET = 'placement gives nothing there until moves before it have made room'
 CHANGES_YET = 'a filter refuses the host because of servers that come or leave before'
 KNOWN_LATER = frozenset((NO_ROOM_YET, CHANGES_YET))
-"""Reasons for no answer that no longer apply once the earlier moves have ended."""
+"""Reasons for a dry run without a result that no longer apply once the earlier moves of the plan
+have ended."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """The moves of a plan that change the destination of a move before it runs.
+    """The earlier moves of a plan that change the destination of a later move.
 
     arriving : instances that come to the destination earlier
-    leaving : instances that have left the destination before the move runs, because it waits for
-        their moves
-    alike : number of arriving instances of the same kind as the moved one
+    leaving : instances that leave the destination earlier; the later move waits until they have
+        left
+    alike : number of arriving instances of the same kind as the instance of the later move
     """
 
     arriving: tuple[Instance, ...] = ()
@@ -49,9 +51,11 @@ class Before:
     alike: int = 0
 
     def wanted(self, amounts: Mapping[str, int]) -> dict[str, int]:
-        """Return {resource class: amount, at least 1} that must be free on the destination now,
-        before earlier moves of the plan, so that there is room for ``amounts`` when the move
-        runs."""
+        """Return the amounts that must be free on the destination now, before the earlier moves of
+        the plan. There is then room for ``amounts`` when the later move runs.
+
+        :returns: {resource class: amount, at least 1 for an amount that is reduced}
+        """
         if not self.leaving:
             return dict(amounts)
         net: collections.Counter[str] = collections.Counter()
@@ -66,8 +70,8 @@ NOTHING_BEFORE = Before()
 
 
 class DryRun(Protocol):
-    """The protocol of a question to Nova's scheduler or placement: whether it would permit a live
-    migration. Nothing is changed."""
+    """A callable that asks Nova's scheduler or placement whether a live migration is permitted. It
+    changes nothing."""
 
     def __call__(self, move: PlannedMove, instance: Instance, destination: Host,
                  before: Before = NOTHING_BEFORE) -> Verdict:
@@ -76,6 +80,6 @@ class DryRun(Protocol):
 
 def not_asked(move: PlannedMove, instance: Instance, destination: Host,
               before: Before = NOTHING_BEFORE) -> Verdict:
-    """Return AGREED for every move. This is the DryRun of a process without a scheduler, such as a
-    replay."""
+    """Return AGREED for every move. This function replaces dry runs in a process without a
+    scheduler, such as a replay."""
     return AGREED

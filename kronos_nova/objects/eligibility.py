@@ -1,5 +1,5 @@
-"""Eligibility: whether an instance may be moved at all, which its project, its flavor and its
-metadata can restrict."""
+"""Eligibility: whether the project, the flavor and the metadata of an instance permit that it is
+moved."""
 
 import dataclasses
 from collections.abc import Collection
@@ -16,10 +16,12 @@ NEVER = 'never'
 ONLY_EVACUATE = 'only-evacuate'
 ALWAYS = 'always'
 WORDS = (NEVER, ONLY_EVACUATE, ALWAYS)
-"""Words that restrict the moves of a server, each of which permits more than the one before."""
+"""Values that restrict the moves of a server, in ascending order: each value permits more than the
+value before it."""
 
 KEY = 'kronos:move'
-"""Key of server metadata or of a flavor extra spec, whose value is one of :data:`WORDS`."""
+"""Name of the server metadata and of the flavor extra spec that restrict moves. The value is one of
+:data:`WORDS`."""
 
 LIVE_STATUSES = 'ACTIVE', 'PAUSED'
 """Statuses in which Nova migrates an instance live (``nova.compute.api.API.live_migrate``)."""
@@ -38,14 +40,18 @@ METADATA = 'metadata'
 
 HEEDED = frozenset({(PROJECT, TO_BALANCE), (PROJECT, TO_EVACUATE), (FLAVOR, TO_BALANCE),
                     (FLAVOR, TO_EVACUATE), (METADATA, TO_BALANCE)})
-"""All possible pairs of (source of a restriction, purpose of a move). Metadata does not apply where
-a host is emptied, because tenants set it."""
+"""All possible pairs of (source of a restriction, purpose of a move). There is no pair of metadata
+and evacuation, because tenants set metadata and must not block the emptying of a host."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class OptOut:
-    """Restrictions that nova.conf sets: projects whose instances are never moved, projects whose
-    instances only leave disabled hosts, and the pairs of :data:`HEEDED` that apply."""
+    """Restrictions of moves that nova.conf sets.
+
+    ``never_projects`` are the projects whose instances are never moved. Instances of
+    ``only_evacuate_projects`` are only moved away from disabled hosts. ``heeded`` are the pairs of
+    :data:`HEEDED` that apply.
+    """
 
     never_projects: frozenset[str] = frozenset()
     only_evacuate_projects: frozenset[str] = frozenset()
@@ -53,18 +59,21 @@ class OptOut:
 
 
 def heeded(hints: Iterable[str]) -> frozenset[tuple[str, str]]:
-    """Parse ``[kronos] move_hints`` to pairs of :data:`HEEDED`. Each hint is a source for all
-    purposes, or a source, a colon and a purpose."""
+    """Parse ``[kronos] move_hints`` to pairs of :data:`HEEDED`. A hint is a source, which stands
+    for all purposes, or has the form ``source:purpose``."""
     parts = [hint.partition(':') for hint in hints]
     return frozenset((who, verb) for who, verb in HEEDED
                      if any(who == name and wanted in ('', verb) for name, _colon, wanted in parts))
 
 
 def may(instance: Instance, opt_out: OptOut, verb: str) -> bool:
-    """Return whether no source forbids to move an instance for a purpose.
+    """Return True if every source of restrictions permits to move an instance for a purpose; False
+    if a source forbids the move.
 
-    The strictest word counts. A word that is not one of :data:`WORDS` means ``never``, because some
-    restriction was intended.
+    The strictest value applies. A value that is not one of :data:`WORDS` counts as ``never``,
+    because some restriction was intended.
+
+    :param verb: purpose of the move: :data:`TO_BALANCE` or :data:`TO_EVACUATE`
     """
     words = (word.strip().lower() for who, word in _said(instance, opt_out)
              if (who, verb) in opt_out.heeded)
@@ -73,7 +82,7 @@ def may(instance: Instance, opt_out: OptOut, verb: str) -> bool:
 
 
 def _said(instance: Instance, opt_out: OptOut) -> Iterator[tuple[str, str]]:
-    """Yield (source, word) of each source that restricts moves of the instance."""
+    """Yield (source, value) for each source that restricts moves of the instance."""
     if instance.project_id in opt_out.never_projects:
         yield PROJECT, NEVER
     if instance.project_id in opt_out.only_evacuate_projects:
@@ -84,9 +93,9 @@ def _said(instance: Instance, opt_out: OptOut) -> Iterator[tuple[str, str]]:
 
 
 def movability(instance: Instance) -> Movability:
-    """Return whether Nova can move an instance live, cold or not at all in its present status, with
-    Nova's reason against a live migration. Locks do not count, because Nova ignores them for
-    administrators."""
+    """Return the way in which Nova can move an instance in its present status: live, cold or not at
+    all. The result has the reason against a live migration. Locks are ignored, because Nova lets
+    administrators migrate locked instances."""
     if instance.live.can == IMMOVABLE or instance.status in LIVE_STATUSES and (
             instance.live.can == LIVE or instance.status in COLD_STATUSES):
         return instance.live
@@ -97,21 +106,22 @@ def movability(instance: Instance) -> Movability:
 
 
 def in_words(instance: Instance, reason: str) -> str:
-    """Return the text of the reason why an instance is not moved. If ``reason`` is ``refused``,
-    Nova's own text is added."""
+    """Return the reason why an instance is not moved as a text. If ``reason`` is ``refused``, the
+    text includes Nova's reason."""
     why = movability(instance).why
     return f'{reason}: {why}' if reason == 'refused' and why else reason
 
 
 def obstacle(instance: Instance, opt_out: OptOut, verb: str,
              statuses: Collection[str] = LIVE_STATUSES, may_stop: bool = False) -> str | None:
-    """Return why an instance may not be moved for a purpose, a word of
-    :data:`~kronos_nova.objects.plan.SKIP_REASONS`; None if it may be.
+    """Return the reason why an instance may not be moved for a purpose; None if it may be moved.
+    The reason is one of :data:`~kronos_nova.objects.plan.SKIP_REASONS`.
 
-    Where a host is emptied, a lock does not count, because an operator ordered it.
+    A lock does not prevent that a host is emptied, because an operator ordered it.
 
-    :param statuses: Nova's statuses in which it may be moved; only a stopped instance is migrated
-        cold
+    :param verb: purpose of the move: :data:`TO_BALANCE` or :data:`TO_EVACUATE`
+    :param statuses: Nova's statuses in which the instance may be moved; only a stopped instance is
+        migrated cold
     :param may_stop: whether a running instance may be migrated cold, too
     """
     if instance.status not in statuses:

@@ -1,4 +1,5 @@
-"""Holds: room that is made and kept for new servers, and its states."""
+"""Requests for room for new servers: the room that moves make, and the states of a request. In the
+code a request with its room is called a hold."""
 
 import collections
 import dataclasses
@@ -9,26 +10,27 @@ from dataclasses import field
 from kronos_nova.objects.shape import Shape
 
 PROPOSED = 'proposed'
-"""The moves were shown, and an operator has to approve them."""
+"""State of a request whose moves were shown to an operator, who has to approve them."""
 REQUESTED = 'requested'
 MAKING = 'making'
-"""The moves that make the room are in progress. The room is kept from this state on."""
+"""State of a request while moves make the room. From this state on, the room is kept free from
+other servers."""
 HELD = 'held'
 USED = 'used'
 RELEASED = 'released'
 EXPIRED = 'expired'
 FAILED = 'failed'
-"""No moves make the room, or its moves have failed too often."""
+"""State of a request for which no moves can make the room, or whose moves have failed too often."""
 
 WANTED = (REQUESTED, MAKING)
-"""States in which evaluations plan the room."""
+"""States in which evaluations plan moves that make the room."""
 KEPT = (MAKING, HELD)
-"""States in which the room is kept from other servers."""
+"""States in which the room is kept free from other servers."""
 OPEN = (PROPOSED, REQUESTED, MAKING, HELD)
 
 FILTER, ALLOCATIONS = KEEPERS = ('filter', 'allocations')
-"""Mechanisms that keep room free from other servers: KronosFilter in nova-scheduler, or allocations
-in placement of consumers that stand for the expected servers."""
+"""Mechanisms that keep room free from other servers. ``filter`` is KronosFilter in nova-scheduler.
+``allocations`` are allocations in placement whose consumers stand for the expected servers."""
 
 HOLD_TRANSITIONS: Mapping[str, frozenset[str]] = {
     PROPOSED: frozenset((REQUESTED, RELEASED, EXPIRED)),
@@ -38,50 +40,53 @@ HOLD_TRANSITIONS: Mapping[str, frozenset[str]] = {
     MAKING: frozenset((PROPOSED, MAKING, HELD, USED, FAILED, RELEASED, EXPIRED)),
     HELD: frozenset((USED, RELEASED, EXPIRED)),
     USED: frozenset(), RELEASED: frozenset(), EXPIRED: frozenset(), FAILED: frozenset()}
-"""{state of a hold: states that may follow it}. Only ``Holds``, which keeps them in the control
+"""{state of a hold: states that may follow it}. Only ``Holds``, which stores holds in the control
 database, changes a state."""
 
 KRONOS = 'kronos'
-"""Value of ``requested_by`` where Kronos itself requested room, for servers that found no host."""
+"""Value of ``requested_by`` if Kronos requested the room, because servers found no host."""
 ANY = ''
-"""Value of ``aggregate`` while none is chosen for the request."""
+"""Value of ``aggregate`` while no aggregate is chosen for the request."""
 
 CHOICE_SECONDS = 3_600
-"""Seconds for which Kronos looks for moves that make room for a server that Nova could not place.
-It tries one aggregate after the other. Raised, a request that cannot be fulfilled is tried in more
-evaluations; lowered, the request ends before every aggregate has been tried. Not measured:
-aggregates are evaluated every few minutes."""
+"""Seconds for which Kronos looks for moves that make room for a server that found no host. Kronos
+tries one aggregate after the other. Raised, a request that cannot be fulfilled is tried in more
+evaluations; lowered, the request ends before every aggregate has been tried. Not measured.
+Aggregates are evaluated every few minutes."""
 WAIT_SECONDS = 86_400
-"""Seconds for which a request for room may wait for approval and for its moves to end. Raised, a
-forgotten request may still move servers much later; lowered, requests expire while an aggregate is
-paused or busy. Chosen as a day, as for plans that empty hosts."""
+"""Seconds for which a request for room waits for its approval and for the end of its moves. Raised,
+a forgotten request may still move servers much later; lowered, requests expire while an aggregate
+is paused or busy. Chosen as a day, which is also the limit of plans that empty hosts."""
 
 TRIES = 3
-"""Maximum number of plans that are made for one request for room. Raised, a move that fails each
-time is tried more often; lowered, one failed migration leaves an operator without the room. Chosen
-as the default number of tries of a move."""
+"""Maximum number of plans for one request for room. Raised, a move that always fails is tried more
+often; lowered, one failed migration leaves an operator without the room. Chosen as the default
+number of tries of a move."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """Room for new servers of one shape, and its progress.
+    """A request for room for new servers of one shape, and the progress of the request.
 
     aggregate : aggregate in which the room is made; :data:`ANY` while none is chosen
     project_id : project whose servers may use the room; '' for any project
     availability_zone : zone in which the room has to be; '' for any
-    moves, memory_mb : maximum number of moves, and of MiB to copy, that an operator has approved
-    is_forced : whether moves are made even if the loss of some hosts is then no longer covered
-    hold_seconds : seconds for which the room is kept, from the time at which it exists
+    moves, memory_mb : maximum number of moves, and maximum MiB of memory to copy, that an operator
+        has approved
+    is_forced : whether moves are made even if the servers of a lost host could then not restart
+        elsewhere
+    hold_seconds : seconds for which the room is kept once the moves have made it
     hosts : {host: number of servers for which room is kept there}
-    known : uuids of the servers of the flavor that were on these hosts before the room was kept
+    known : uuids of the servers of the flavor that were on ``hosts`` before the room was kept
     used : {uuid of a server that uses the room: its host}
-    plan_uuid : uuid of the newest plan of moves; '' for none
-    plans : number of plans made
+    plan_uuid : uuid of the newest plan of moves that make the room; '' for none
+    plans : number of plans made so far
     keeper : one of :data:`KEEPERS`; '' while nothing is kept
     consumers : {uuid of a consumer in placement that stands for an expected server: its host}. A
-        consumer is recorded before its allocation is made, and until the allocation is removed
-    problem : text why the room does not exist or cannot be used; '' for none
-    expires_at : time at which the hold ends unless its state changes
+        consumer is recorded before its allocation is made, and removed from the record after its
+        allocation
+    problem : text that says why the room does not exist or cannot be used; '' for none
+    expires_at : time at which the request ends unless its state changes
     """
 
     uuid: str
@@ -110,11 +115,13 @@ class Hold:
     finished_at: datetime.datetime | None = None
 
     def left(self) -> dict[str, int]:
-        """Return {host: number of further servers that its room is kept for}."""
+        """Return {host: number of further servers that may use the room there}. Hosts without such
+        room are left out."""
         used = collections.Counter(self.used.values())
         return {host: count - used[host] for host, count in self.hosts.items()
                 if count > used[host]}
 
     def is_for(self, flavor: str, project_id: str) -> bool:
-        """Return whether a server of a flavor and project may use the room."""
+        """Return True if a server of a flavor and project may use the room; False if the room is
+        for another flavor or project."""
         return flavor == self.shape.name and self.project_id in ('', project_id)

@@ -1,4 +1,5 @@
-"""Names of the checks of a server against a host that plans make without a request to Nova."""
+"""Names of the checks of a server against a host that Kronos makes while planning, without requests
+to Nova."""
 
 TRAITS = 'traits'
 AGGREGATES = 'aggregates'
@@ -8,5 +9,5 @@ CPU = 'cpu'
 NUMA = 'numa'
 ALL_CHECKS = (TRAITS, AGGREGATES, IMAGE, HYPERVISOR, CPU, NUMA)
 MOVING_CHECKS = frozenset((HYPERVISOR, CPU))
-"""Checks that only apply to a running guest. Nova does not make them when it restarts or boots a
-server."""
+"""Checks that apply only to the live migration of a running guest. Nova does not make these checks
+when it boots or restarts a server."""

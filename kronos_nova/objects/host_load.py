@@ -1,4 +1,4 @@
-"""The hosts of an aggregate in an evaluation, with their loads and numbers of servers."""
+"""The loads and numbers of servers of an aggregate's hosts in an evaluation."""
 
 import collections
 import dataclasses
@@ -14,12 +14,12 @@ UP, DISABLED, DOWN, FORCED_DOWN = 'up', 'disabled', 'down', 'forced down'
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class HostLoad:
-    """A host in an evaluation: its state (``up``, ``disabled``, ``down`` or ``forced down``), its
-    number of servers and its scores.
+    """The state, number of servers and scores of a host in an evaluation.
 
-    ``servers_after`` is the number of servers after the plan of the evaluation. ``scores`` maps
-    each policy that has data of the host to (score before the plan, score after the plan).
-    ``domains`` maps each level to the failure domain of the host, the largest level first.
+    ``state`` is ``up``, ``disabled``, ``down`` or ``forced down``. ``servers_after`` is the number
+    of servers after the plan of the evaluation. ``scores`` maps each policy that has data of the
+    host to (score before the plan, score after the plan). ``domains`` maps each level to the
+    failure domain of the host, the largest domain first.
     """
 
     name: str
@@ -31,8 +31,8 @@ class HostLoad:
 
 
 class HostLoads:
-    """The loads of the hosts of all aggregates of one evaluation. The servers on each host are
-    counted once, for all aggregates."""
+    """The loads of the hosts of all aggregates in one evaluation. The servers of each host are
+    counted once, when the object is made."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -40,7 +40,7 @@ class HostLoads:
         self._servers = collections.Counter(instance.host for instance in snapshot.instances)
 
     def of_aggregate(self, report: AggregateReport) -> list[HostLoad]:
-        """Return all hosts of the aggregate, in the order of their names."""
+        """Return the loads of all hosts of an aggregate, sorted by name."""
         gained: collections.Counter[str] = collections.Counter()
         scores: dict[str, dict[str, tuple[float, float]]] = collections.defaultdict(dict)
         for move in report.moves:
@@ -64,8 +64,9 @@ def state(service: Service) -> str:
 
 
 def to_json(loads: list[HostLoad]) -> str:
-    """Return JSON in a short form, because there may be thousands of hosts: [[name, state, servers,
-    servers after, scores]], with the domains at the end where there are any."""
+    """Return the loads of hosts as short JSON. Each host is a list: [name, state, servers, servers
+    after, scores], followed by the failure domains if the host has any. The form is short because
+    there may be thousands of hosts."""
     return json.dumps([[load.name, load.state, load.servers, load.servers_after, {
         policy: [round(value, 4), round(after, 4)]
         for policy, (value, after) in load.scores.items()},
@@ -73,7 +74,8 @@ def to_json(loads: list[HostLoad]) -> str:
 
 
 def name_in_json(name: str) -> str:
-    """Return the name of a host as :func:`to_json` writes it."""
+    """Return the name of a host as a JSON string, in the form in which :func:`to_json` writes
+    it."""
     return json.dumps(name)
 
 

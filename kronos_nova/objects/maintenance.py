@@ -1,4 +1,4 @@
-"""Maintenances, in which hosts are serviced one after the other."""
+"""Maintenances: orders to empty and service hosts in batches."""
 
 import dataclasses
 import datetime
@@ -7,36 +7,40 @@ from collections.abc import Mapping
 # States of a maintenance.
 RUNNING = 'running'
 STOPPED = 'stopped'
-"""The maintenance is stopped: no further host is begun. It can be resumed."""
+"""State of a maintenance that an operator has stopped. No further host is begun until an operator
+resumes the maintenance."""
 DONE = 'done'
 
 # States of a host in it, in order.
 WAITING = 'waiting'
 DRAINING = 'draining'
 HOOK = 'hook'
-"""The host is empty, and the hook runs, or the operator has not reported that it is serviced."""
+"""State of a host that is empty and is being serviced. Its hook runs, or the operator has not yet
+reported that the host is serviced."""
 RETURNING = 'returning'
-"""The host is serviced, and is released once its nova-compute reports again."""
+"""State of a host that is serviced and waits for its nova-compute. The host is released once its
+nova-compute reports again."""
 FINISHED = 'finished'
 FAILED = 'failed'
-"""The hook of the host failed. The host stays disabled, and the maintenance waits until an operator
-resumes it."""
+"""State of a host whose hook failed. The host stays disabled, and the maintenance waits until an
+operator resumes it."""
 LEFT_OUT = 'left out'
-"""The host was released before it was serviced."""
+"""State of a host that an operator released before it was serviced."""
 
 AT_WORK = (DRAINING, HOOK, RETURNING)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceOptions:
-    """Options of a maintenance.
+    """The options of a maintenance.
 
     batch : maximum number of hosts that are serviced at the same time
-    hook : command that services the host named in its environment; None: the maintenance waits for
-        ``maintenance done``
+    hook : command that services the host named in its environment; None if the maintenance waits
+        for ``maintenance done`` instead
     keep_spare : number of hosts whose whole room has to stay free
     unmovable : as of :class:`kronos_nova.drain.states.Drain`
-    force : whether a host is emptied even if the loss of other hosts is then no longer covered
+    force : whether a host is emptied even if the servers of a lost host could then not restart
+        elsewhere
     """
 
     batch: int = 1
@@ -51,11 +55,11 @@ class MaintenanceOptions:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Maintenance:
-    """A maintenance and its progress.
+    """The state of a maintenance, and the state of each of its hosts.
 
     hosts : {host: its state}, in the order in which the hosts are serviced
-    runner : the process that runs the maintenance; ``runner_at`` is the time of its last sign of
-        life
+    runner : process that runs the maintenance
+    runner_at : time of the last sign of life of ``runner``
     """
 
     uuid: str
@@ -76,9 +80,11 @@ class Maintenance:
         return len(self.in_state(FINISHED))
 
     def expected_end(self, now: datetime.datetime) -> datetime.datetime | None:
-        """Return the expected end, if the remaining hosts take as long as the others did.
+        """Return the expected end of the maintenance. The estimate assumes that each remaining host
+        takes as long as the serviced hosts did on average.
 
-        :returns: None where the maintenance is not running, or no host is serviced yet
+        :returns: None if the maintenance is not running, no host is serviced yet, or no host
+            remains
         """
         left = len(self.in_state(WAITING, *AT_WORK))
         if self.state != RUNNING or not self.serviced or not left:

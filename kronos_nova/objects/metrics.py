@@ -1,4 +1,4 @@
-"""Measurements of load: instant vectors and series, as Prometheus answers them."""
+"""Load metrics as Prometheus returns them: instant vectors and range matrices."""
 
 import collections
 import dataclasses
@@ -23,9 +23,9 @@ OF_MIGRATION = DIRTY_RATE, USED_MEMORY, LINK
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MetricQuery:
-    """A query of a policy. ``kind`` is one of the constants of this module, such as
-    :data:`IMBALANCE`. ``policy`` is :data:`MIGRATION` for a query without a policy. Recorded
-    answers are found by policy and kind."""
+    """A PromQL query of a policy. ``kind`` is one of the constants of this module, such as
+    :data:`IMBALANCE`. ``policy`` is :data:`MIGRATION` for a query that belongs to no policy.
+        Recorded results are found by ``policy`` and ``kind``."""
 
     policy: str
     kind: str
@@ -33,9 +33,9 @@ class MetricQuery:
 
 
 class Sample(NamedTuple):
-    """One series of an instant vector. ``value`` may be NaN or infinite, ``timestamp`` is in Unix
-    seconds. It is a tuple because a profile has a sample for each instance, and tuples are made
-    five times faster."""
+    """One series of an instant vector. ``value`` may be NaN or infinite; ``timestamp`` is in Unix
+    seconds. A named tuple is used because there is a sample for each instance, and tuples are made
+    five times faster than dataclasses."""
 
     labels: Mapping[str, str]
     value: float
@@ -44,8 +44,8 @@ class Sample(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Vector:
-    """The answer to an instant query. ``warnings`` are those of the source, such as Thanos' list of
-    stores that did not answer."""
+    """The result of an instant query. ``warnings`` are the warnings of the metrics source, such as
+    a list of Thanos stores that did not answer."""
 
     samples: tuple[Sample, ...]
     warnings: tuple[str, ...] = ()
@@ -53,8 +53,9 @@ class Vector:
                                         compare=False)
 
     def by(self, label: str) -> Mapping[str, Sequence[Sample]]:
-        """Return the samples by the value of ``label``, without samples that lack the label. The
-        index is made once, so that many aggregates can use it."""
+        """Return {value of ``label``: samples with this value}. Samples without the label are left
+        out. The index is built once for each label, because the queries of many aggregates use
+        it."""
         if label not in self._by_label:
             found = self._by_label[label] = collections.defaultdict(list)
             for sample in self.samples:
@@ -66,7 +67,7 @@ class Vector:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Series:
-    """One series of a range query; ``points`` are ``(Unix seconds, value)`` in time order."""
+    """One series of a range query. ``points`` are pairs of (Unix seconds, value) in time order."""
 
     labels: Mapping[str, str]
     points: tuple[tuple[float, float], ...]
@@ -74,7 +75,7 @@ class Series:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Matrix:
-    """The answer to a range query; ``warnings`` as of :class:`Vector`."""
+    """The result of a range query. ``warnings`` are as of :class:`Vector`."""
 
     series: tuple[Series, ...]
     warnings: tuple[str, ...] = ()
@@ -82,8 +83,8 @@ class Matrix:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Times:
-    """Times of a range query in Unix seconds: from ``first`` to ``last``, both included, every
-    ``step``."""
+    """The time range of a range query, in Unix seconds. There is a point every ``step`` seconds
+    from ``first`` to ``last``, both included."""
 
     first: float
     last: float

@@ -1,16 +1,18 @@
-"""The meaning of a Nova migration record, which follows from its status and the state and host of
-its instance.
+"""Classification of Nova's migration records by the state of each migration and of its instance.
 
-The status alone is not enough. Nova writes record and instance in different transactions, and a
-service that dies in between leaves a record ``running`` or ``finished`` for ever. In Nova 33 and
-34:
+The classes are MOVES, WAITS, STALE and OVER; the code calls the class of a record its meaning. The
+status of a record alone does not determine the class. Nova writes the record and the instance in
+different transactions, and a service that dies in between leaves a record ``running`` or
+``finished`` for ever. In Nova 33 and 34:
 
-* The API sets ``task_state`` before there is a record, and the compute that ends a migration clears
-  it. So the record of a migration in progress is stale if its instance has no ``task_state``.
+* The API sets ``task_state`` before there is a migration record. The nova-compute that ends the
+  migration clears ``task_state``. So a record that is in progress by its status is stale if its
+  instance has no ``task_state``.
 * ``VERIFY_RESIZE`` (vm_state ``resized``) lasts from ``finished`` to the confirmation or the
   revert. A ``finished`` record of an instance in another vm_state without a ``task_state`` can be
   neither confirmed nor reverted.
-* An instance is at its source or at its destination. An instance at a third host was evacuated.
+* During a migration the instance is at the source or at the destination. An instance at a third
+  host was evacuated.
 
 ==========================  ============================  =======================  =======
 status of the record        task_state                    host of the instance     meaning
@@ -31,26 +33,27 @@ import dataclasses
 from kronos_nova.objects import migration_status
 
 MOVES = 'moves'
-"""The instance is migrating, or about to: it needs room on both hosts, and is busy."""
+"""Meaning of a record whose instance is migrating or is about to migrate. The instance needs room
+on both hosts, and is busy: its task_state is set."""
 
 WAITS = 'waits'
-"""The instance is on the destination, and the source keeps its room until the migration is
-confirmed or reverted."""
+"""Meaning of a record whose instance is on the destination, and whose source still keeps its room.
+The migration has to be confirmed or reverted."""
 
 STALE = 'stale'
-"""No service acts on the record any more: it needs no room and blocks nothing. A migration may look
-like this in its last seconds, too, so only an old record may be ended."""
+"""Meaning of a record on which no service acts any more. The record needs no room and blocks
+nothing. In its last seconds a migration may look like this, so only an old record may be ended."""
 
 OVER = 'over'
 
 RESIZED = 'resized'
-"""Nova's vm_state of an instance that waits for its resize to be confirmed."""
+"""Nova's vm_state of an instance whose resize waits for its confirmation."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceNow:
-    """The fields of an instance that decide on the meaning. ``host`` is None while the instance has
-    no host."""
+    """The fields of an instance that decide on the meaning of its migration record. ``host`` is
+    None while the instance has no host."""
 
     host: str | None
     vm_state: str | None
@@ -60,10 +63,10 @@ class InstanceNow:
 
 def meaning(status: str | None, source: str | None, destination: str | None,
             instance: InstanceNow | None) -> str:
-    """Return the meaning of a migration record.
+    """Return the meaning of a migration record: MOVES, WAITS, STALE or OVER.
 
-    :param destination: None while Nova has not chosen one
-    :param instance: None where Nova has no such instance
+    :param destination: None while Nova has not chosen a destination
+    :param instance: None if Nova has no such instance
     """
     if status in migration_status.ENDED:
         return OVER

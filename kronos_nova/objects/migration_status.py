@@ -1,37 +1,38 @@
-"""Statuses of Nova's migration records, of all kinds of migrations.
+"""Statuses of Nova's migration records, for all types of migrations.
 
-Nova keeps them as free text, and has no list of them; see ``nova.compute.manager`` and
-``nova.virt.libvirt.migration`` for where they are written.
+Nova stores a status as free text and has no list of statuses. ``nova.compute.manager`` and
+``nova.virt.libvirt.migration`` write them.
 """
 
 LIVE = 'live-migration'
 COLD = 'migration'
-"""Types of migrations; a resize is another."""
+"""Types of migrations: live and cold. A resize has a third type."""
 
 ACCEPTED = 'accepted'
-"""The first status, while only the API or a conductor handles the migration."""
+"""Status of a new migration that only the API or a conductor has handled so far."""
 NOT_COPIED = ('queued', 'preparing')
 COPIED = ('running', 'running (post-copy)')
-"""Statuses of a live migration in nova-compute: before the guest is copied (:data:`NOT_COPIED`),
-and during the copy."""
+"""Statuses of a live migration during the copy of the guest's memory. :data:`NOT_COPIED` has the
+statuses in nova-compute before the copy."""
 
 COMPLETED, ERROR, CANCELLED = 'completed', 'error', 'cancelled'
 SUCCEEDED = (COMPLETED, 'done')
 FAILED = (ERROR, 'failed', CANCELLED)
 FINISHED = 'finished'
-"""Status of a cold migration that waits to be confirmed or reverted."""
+"""Status of a cold migration that waits for its confirmation or revert."""
 CONFIRMED = 'confirmed'
 SETTLED = (CONFIRMED, 'reverted')
 ENDED = frozenset((*SUCCEEDED, *FAILED, *SETTLED))
 
 LEAVING = (ACCEPTED, *NOT_COPIED, *COPIED, 'post-migrating', 'pre-migrating', 'migrating')
-"""Statuses in which the instance still counts on its source."""
+"""Statuses in which Nova's record of the instance still has the source as its host."""
 
 ARRIVED = (FINISHED, 'confirming', 'reverting')
-"""Statuses of a resize or cold migration whose instance is on the destination while the source
-keeps its room."""
+"""Statuses of a resize or cold migration whose instance is on the destination. The source still
+keeps room for the instance."""
 
 NOT_LET_GO_OF = ('post-migrating', *ARRIVED)
-"""Statuses in which the instance may be on the destination, and the source is still needed."""
+"""Statuses in which the instance may be on the destination while the source still has to keep its
+room."""
 
 UNDER_WAY = (*LEAVING, *ARRIVED)

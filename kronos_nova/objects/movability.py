@@ -1,9 +1,9 @@
-"""Movability: whether Nova can move a server live, cold or not at all, by its devices, secrets and
-shares.
+"""Movability: whether Nova can move a server live, only cold or not at all.
 
-The reasons are those of ``nova.compute.api.API.live_migrate``, of Nova's conductor
-(``LiveMigrationTask``) and of libvirt's driver in Nova 33 and 34. They do not depend on the
-destination, and none is a filter of the scheduler.
+The result depends on the devices, secrets and shares of the server. The reasons are those of
+``nova.compute.api.API.live_migrate``, of Nova's conductor (``LiveMigrationTask``) and of libvirt's
+driver in Nova 33 and 34. They do not depend on the destination, and no filter of the scheduler
+checks them.
 """
 
 import dataclasses
@@ -20,15 +20,16 @@ VPMEM_SERVICE = 51
 VDPA_SERVICE = 63
 VTPM_SERVICE = 72
 COLD_WITH_SHARES_SERVICE = 74
-"""Lowest versions of the nova-compute service (no unit) with which Nova moves servers with special
-needs. ``NUMA_SERVICE``, ``VPMEM_SERVICE`` (persistent memory), ``VDPA_SERVICE`` and
-``VTPM_SERVICE`` are for live migrations, ``COLD_WITH_SHARES_SERVICE`` is for cold migrations. They
-are compared with the oldest nova-compute of the cell. Fixed by ``nova.compute.api`` and
+"""Lowest versions of the nova-compute service (no unit) for moves of servers with special needs.
+``NUMA_SERVICE``, ``VPMEM_SERVICE`` (persistent memory), ``VDPA_SERVICE`` and ``VTPM_SERVICE`` are
+for live migrations; ``COLD_WITH_SHARES_SERVICE`` is for cold migrations. The oldest nova-compute of
+a cell has to have the version. Fixed by ``nova.compute.api`` and
 ``nova.conductor.tasks.live_migrate`` of Nova 34."""
 
 MEDIATED_QEMU = 8_001_000
-"""Lowest version of QEMU (no unit), as Nova counts versions, with which Nova migrates servers with
-mediated devices live. Fixed by ``MIN_MDEV_LIVEMIG_QEMU_VERSION`` of Nova 33 and 34."""
+"""Lowest version of QEMU (no unit) for live migrations of servers with mediated devices. It is
+Nova's whole number: 8001000 is 8.1.0. Fixed by ``MIN_MDEV_LIVEMIG_QEMU_VERSION`` of Nova 33 and
+34."""
 
 ACCELERATOR = 'accel:device_profile'
 ACCELERATOR_PORTS = frozenset(('accelerator-direct', 'accelerator-direct-physical'))
@@ -62,13 +63,13 @@ REASONS = frozenset((
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Devices:
-    """Facts about a server that decide on its movability and are in Nova's database but not in its
-    public API.
+    """The facts about a server's devices that decide on its movability. Nova's database has them,
+    and its public API does not show them.
 
-    has_fixed_device : a PCI device of the flavor is not ``live_migratable``
-    port_types : vnic types of its ports that matter for movability
-    has_share : a share is attached
-    has_numa : the server has a NUMA topology
+    has_fixed_device : whether a PCI device of the flavor is not ``live_migratable``
+    port_types : vnic types of the server's ports that matter for movability
+    has_share : whether a share is attached
+    has_numa : whether the server has a NUMA topology
     """
 
     has_fixed_device: bool = False
@@ -82,17 +83,18 @@ NO_DEVICES = Devices()
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """The host and the cell of a server.
+    """The versions of services on the host and in the cell of a server.
 
-    oldest_service : version of the oldest nova-compute in the cell, None where it is not known
-    hypervisor_version : of the host, None where it is not known
+    oldest_service : version of the oldest nova-compute in the cell; None if unknown
+    hypervisor_version : version of the host's hypervisor; None if unknown
     """
 
     oldest_service: int | None = None
     hypervisor_version: int | None = None
 
     def is_older(self, service: int) -> bool:
-        """Return whether some nova-compute of the cell is known to be older than a version."""
+        """Return True if the oldest nova-compute of the cell is older than version ``service``.
+        Return False if it is not, or if its version is unknown."""
         return self.oldest_service is not None and self.oldest_service < service
 
 
@@ -103,13 +105,13 @@ def movability(extra_specs: Mapping[str, str], image: Mapping[str, str],
                resources: Mapping[str, int], devices: Devices = NO_DEVICES,
                where: Where = NOWHERE, has_launched: bool = True,
                power_state: int | None = None) -> Movability:
-    """Return whether Nova can move a server live, cold or not at all. Reasons against any move come
-    first.
+    """Return whether Nova can move a server live, only cold or not at all, with the reason. A
+    reason against any move takes precedence over a reason against live migrations.
 
-    :param image: its image's properties, none where they are not known
-    :param resources: its allocations by resource class
-    :param has_launched: whether it has ever run
-    :param power_state: of a server that is active or paused, None where that is not known
+    :param image: properties of the server's image; empty if unknown
+    :param resources: the server's allocations by resource class
+    :param has_launched: whether the server has ever run
+    :param power_state: power state of an active or paused server; None if unknown
     """
     why = _bound(extra_specs, image, devices, where, has_launched)
     if why:
@@ -120,7 +122,7 @@ def movability(extra_specs: Mapping[str, str], image: Mapping[str, str],
 
 def _bound(extra_specs: Mapping[str, str], image: Mapping[str, str], devices: Devices,
            where: Where, has_launched: bool) -> str:
-    """Return the reason why Nova cannot move the server at all; '' if it can."""
+    """Return the reason why Nova cannot move the server at all; '' if Nova can move it."""
     if extra_specs.get(ACCELERATOR):
         return IN_A_FLAVOR
     if devices.port_types & ACCELERATOR_PORTS:
@@ -138,7 +140,8 @@ def _bound(extra_specs: Mapping[str, str], image: Mapping[str, str], devices: De
 def _only_cold(extra_specs: Mapping[str, str], image: Mapping[str, str],
                resources: Mapping[str, int], devices: Devices, where: Where,
                power_state: int | None) -> str:
-    """Return the reason why Nova can migrate the server cold only; '' if it can migrate it live."""
+    """Return the reason why Nova cannot migrate the server live, but only cold; '' if a live
+    migration is possible."""
     if devices.has_share:
         return SHARES
     if requirements.has_tpm(extra_specs, image):

@@ -1,4 +1,4 @@
-"""A move of a plan: its states, and its record in the journal."""
+"""The states of a move, its record in the journal, and the limits on concurrent moves."""
 
 import dataclasses
 import datetime
@@ -17,19 +17,19 @@ ABANDONED = 'abandoned'
 
 TERMINAL = frozenset((COMPLETED, FAILED, ABANDONED))
 IN_FLIGHT = (DISPATCHED, CHECKING, CLAIMING, MIGRATING, VERIFYING)
-"""States of moves that count for the limits on concurrent moves."""
+"""States in which a move counts towards the limits on concurrent moves."""
 
 NOT_BEGUN = (PLANNED, DISPATCHED)
-"""States in which no worker has begun with the move. A move that ends in one of them leaves no
+"""States in which no worker has begun the move. A move that ends in one of these states leaves no
 trace in Nova."""
 
 REFUSED = 'PreFlightError'
-"""Error type of a move that failed because it was refused before anything had changed."""
+"""Error type of a failed move that was refused before anything had changed."""
 
 
 def request_id(move_uuid: str) -> str:
-    """Return the request id of the request to Nova for a move. It is in the log lines of every
-    service about this move."""
+    """Return the request id with which a move is requested from Nova. All services have this id in
+    their log lines about the move."""
     return f'req-{move_uuid}'
 
 
@@ -37,16 +37,17 @@ def request_id(move_uuid: str) -> str:
 class MoveRecord:
     """A move in the journal.
 
-    created_at : time at which it was planned
+    created_at : time at which the move was planned
     checked_at : time at which the move was last compared with the present load
-    memory_total, memory_remaining, memory_processed : bytes of memory of the migration;
-        ``memory_processed`` counts a page each time that it is copied. None where the hypervisor's
-        driver does not report them
+    memory_total, memory_remaining, memory_processed : bytes of memory to copy in all, still to
+        copy, and copied; ``memory_processed`` counts a page each time that the page is copied. None
+        if the hypervisor's driver does not report them
     group : a number that is equal for moves of the plan that help only together; None for a move
         that helps alone
-    position : number by which moves that are due are sorted; the lowest position starts first
-    expected_seconds, expected_downtime : predicted duration, and predicted seconds for which the
-        guest is stopped; None where nothing was predicted
+    position : number that sorts the moves that are due; the move with the lowest number starts
+        first
+    expected_seconds, expected_downtime : predicted duration of the move, and predicted time for
+        which the guest is stopped; None if nothing was predicted
     """
 
     uuid: str
@@ -90,9 +91,9 @@ class MoveRecord:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
-    """Limits on concurrent moves: in all, out of one host, and into one host.
+    """Limits on concurrent moves: in total, out of one host, and into one host.
 
-    sources : host to its own limit of moves out of it, where this differs
+    sources : {host: its own limit of moves out of it}, for hosts that differ from ``per_source``
     """
 
     total: int

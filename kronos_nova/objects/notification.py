@@ -1,7 +1,8 @@
-"""Notifications and their payloads, versioned and in the form of Nova's notifications.
+"""Versioned notifications about plans, moves, automation and drains, in the form of Nova's
+notifications.
 
-An added field makes a new minor version; a removed field, or one with a new meaning, a new major
-version. Tests check that each payload matches its version.
+A new field makes a new minor version of a payload. A removed field, or a field with a new meaning,
+makes a new major version. Tests check that each payload matches its version.
 """
 
 import dataclasses
@@ -31,20 +32,21 @@ EVENTS = (PLAN_PROPOSED, PLAN_APPROVED, PLAN_VOID, PLAN_FINISHED, MOVE_START, MO
           MOVE_ABORT, AUTOMATION_CHANGED, DRAIN_START, DRAIN_END, DRAIN_BLOCKED)
 
 LONGEST = 2000
-"""Maximum number of characters of a text in the payload of a notification. A plan may have a reason
-for each of hundreds of moves. Raised, payloads are larger; lowered, reasons are cut off. Not
+"""Maximum length of a text in a notification's payload, in characters. A plan may have a reason for
+each of hundreds of moves. Raised, payloads are larger; lowered, reasons are cut off. Not
 measured."""
 
 MOST_BLOCKED = 20
-"""Maximum number of servers that a notification names as unable to leave a host. It has their total
-number too. Raised, payloads are larger; lowered, fewer servers are named. Not measured."""
+"""Maximum number of servers that a notification lists as unable to leave a host. The notification
+has the total number of these servers in addition. Raised, payloads are larger; lowered, fewer
+servers are listed. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlanPayload:
-    """The payload about a plan. ``purpose`` is ``balance``, ``repair`` or ``drain``. ``moves`` has
-    the number of begun moves by state. ``reason`` says why the plan ended, or which moves were left
-    out."""
+    """The payload of a notification about a plan. ``purpose`` is ``balance``, ``repair`` or
+    ``drain``. ``moves`` is {state: number of moves that were begun and are in this state}.
+    ``reason`` is the reason why the plan ended, or the list of moves that were left out."""
 
     VERSION: ClassVar[str] = '1.0'
 
@@ -68,8 +70,9 @@ class PlanPayload:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MovePayload:
-    """The payload about a move. ``final`` is True if the move is not tried again. ``detail`` says
-    why the move is in its state. ``request_id`` is the id of the request to Nova."""
+    """The payload of a notification about a move. ``final`` is True if the move is not tried again.
+    ``detail`` is the reason for the state of the move. ``request_id`` is the id of the request to
+    Nova."""
 
     VERSION: ClassVar[str] = '1.0'
 
@@ -99,9 +102,9 @@ class MovePayload:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AutomationPayload:
-    """The payload about a change of a level or a pause. ``kind`` says which of them changed.
-    ``value`` is the level, or ``pause`` or ``stop``; '' where the level or pause has ended.
-    Aggregate ``*`` stands for all aggregates."""
+    """The payload of a notification about a changed automation level or pause. ``kind`` is the kind
+    of switch that changed: a level or a pause. ``value`` is the level, or ``pause`` or ``stop``; ''
+    if the level or pause has ended. The aggregate ``*`` stands for all aggregates."""
 
     VERSION: ClassVar[str] = '1.0'
 
@@ -115,8 +118,9 @@ class AutomationPayload:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class DrainPayload:
-    """The payload about the drain of a host. ``blocked`` is {uuid: reason} of up to 20 servers that
-    cannot leave; ``blocked_count`` is their total number."""
+    """The payload of a notification about the drain of a host. ``blocked`` is {uuid: reason} for up
+    to 20 servers that cannot leave the host; ``blocked_count`` is the total number of these
+    servers."""
 
     VERSION: ClassVar[str] = '1.0'
 
@@ -142,10 +146,10 @@ PAYLOADS = (PlanPayload, MovePayload, AutomationPayload, DrainPayload)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """A notification, sent or not.
+    """A notification about an event, whether it is already sent or not.
 
     ``sequence`` counts from 1 without a gap, in the order of sending. A notification that is sent
-    twice has the same ``sequence`` and ``uuid``. ``at`` is the time of the event.
+    twice has the same ``sequence`` and ``uuid`` both times. ``at`` is the time of the event.
     """
 
     uuid: str
@@ -156,19 +160,20 @@ class Notification:
 
     @property
     def priority(self) -> str:
-        """The priority of oslo.messaging, which decides on the queue."""
+        """The priority for oslo.messaging, which selects the queue: ``error`` for a failed move,
+        else ``info``."""
         return 'error' if self.event_type == MOVE_ERROR else 'info'
 
     @property
     def payload(self) -> dict:
-        """The payload as it is sent."""
+        """The payload as it is sent, with the uuid and sequence number of the notification."""
         data = {'notification_uuid': self.uuid, 'sequence': self.sequence,
                 **self.body['kronos_object.data']}
         return {**self.body, 'kronos_object.data': data}
 
 
 def move_payload(move: Any, instance_name: str | None = None, detail: str = '') -> MovePayload:
-    """Make the payload of a move.
+    """Return the payload of a notification about a move.
 
     :param move: a MoveRecord, or an object with the same attributes
     """
@@ -182,20 +187,20 @@ def move_payload(move: Any, instance_name: str | None = None, detail: str = '') 
 def names(payload: Any) -> list[str]:
     """Return the names of the fields of a payload.
 
-    :param payload: payload, or the class of one
+    :param payload: a payload, or the class of a payload
     """
     return [each.name for each in dataclasses.fields(payload)]
 
 
 def primitive(payload: Any) -> dict:
-    """Return a payload in the form of Nova's payloads, with ``kronos`` instead of ``nova`` in the
-    names."""
+    """Return a payload in the form of Nova's payloads. Its keys begin with ``kronos`` instead of
+    ``nova``."""
     return {'kronos_object.name': type(payload).__name__, 'kronos_object.namespace': 'kronos',
             'kronos_object.version': payload.VERSION, 'kronos_object.data': data(payload)}
 
 
 def data(payload: Any) -> dict:
-    """Return the fields of a payload as values of JSON."""
+    """Return the fields of a payload as values that JSON can represent."""
     return {name: _plain(getattr(payload, name)) for name in names(payload)}
 
 

@@ -1,26 +1,27 @@
-"""Microversions of Nova and placement that Kronos needs."""
+"""Microversions of Nova's and placement's APIs that Kronos uses."""
 
 COMPUTE_INVENTORY = '2.73'
-"""Microversion of Nova's API for reading the cloud. It is at least 2.69, because Nova then also
-lists the servers of a cell that is down. It is below 2.88, because Nova then asks every host for
-its uptime when hypervisors are listed."""
+"""Microversion of Nova's API for reading the cloud. It is at least 2.69, because Nova then lists
+the servers of an unreachable cell as well. It is below 2.88, because from 2.88 on Nova asks every
+host for its uptime when it lists hypervisors."""
 
 COMPUTE_IMAGES = '2.98'
-"""Microversion of Nova from which lists of servers show properties of their images. With a lower
-one, rules by image properties select nothing."""
+"""Lowest microversion of Nova in which lists of servers have image properties. With a lower
+microversion, rules that select servers by image properties select no server."""
 
 COMPUTE_EXECUTION = '2.84'
-"""Microversion of Nova for moves. From 2.59 on migrations have a uuid, from 2.65 on queued ones can
-be aborted, from 2.84 on failed events have their reason."""
+"""Microversion of Nova's API for moves. Migrations have a uuid from 2.59 on, queued migrations can
+be aborted from 2.65 on, and failed events have their reason from 2.84 on."""
 
 COMPUTE_MIGRATIONS = '2.59'
-"""Microversion of Nova from which migrations have a uuid and a type."""
+"""Lowest microversion of Nova in which migrations have a uuid and a type."""
 
 PLACEMENT_ALLOCATIONS = (1, 38)
-"""Highest microversion of placement (no unit) that Kronos uses, the first in which consumers have
-types. Fixed by placement; with an older one, moves work too."""
+"""Highest microversion of placement (no unit) that Kronos uses. It is the first in which consumers
+have types. Fixed by placement. Moves also work with an older microversion of at least
+:data:`PLACEMENT_NEEDED`."""
 
 PLACEMENT_NEEDED = {
     (1, 13): 'POST /allocations', (1, 28): 'consumer generations',
     (1, 36): 'same_subtree in allocation candidates'}
-"""Features of placement that moves need, by the microversion that brought them."""
+"""Features of placement that moves need, by the microversion that introduced them."""

@@ -1,7 +1,7 @@
-"""NUMA cells of hosts, and the parts of servers that need distinct cells.
+"""NUMA cells of hosts, and the cells and devices that servers request.
 
-Names have the meaning of those in ``nova.objects.NUMACell`` and ``nova.objects.InstanceNUMACell``,
-but CPUs are counted instead of listed.
+Names are those of ``nova.objects.NUMACell`` and ``nova.objects.InstanceNUMACell``, but CPUs are
+counted instead of listed.
 """
 
 import dataclasses
@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from dataclasses import field
 
 SMALL, LARGE, ANY = -1, -2, -3
-"""Numbers (no unit) in place of a page size in KiB, for servers that request no certain size. In
-this order: the smallest page size of the cell, any but the smallest, any. Fixed by
+"""Numbers (no unit) that stand for a page size in KiB if a server requests no certain size. SMALL
+is the smallest page size of the cell, LARGE any larger size, and ANY any size. Fixed by
 ``MEMPAGES_SMALL``, ``MEMPAGES_LARGE`` and ``MEMPAGES_ANY`` of ``nova.virt.hardware``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Pages:
-    """Memory pages of one size in a cell: the number of all pages, of used pages, and of pages that
-    are reserved and given to no server."""
+    """The memory pages of one size in a NUMA cell, as numbers of pages. ``reserved`` pages are
+    given to no server."""
 
     total: int
     used: int = 0
@@ -27,9 +27,9 @@ class Pages:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class NumaCell:
-    """A NUMA cell of a host. ``cpus`` are shared by servers, each of ``pinned_cpus`` belongs to one
-    server. ``pages`` maps page sizes in KiB to their pages; empty where the hypervisor does not
-    report them."""
+    """A NUMA cell of a host. ``cpus`` are CPUs that servers share; each of ``pinned_cpus`` can
+    belong to one server only. ``pages`` is {page size in KiB: pages}; empty if the hypervisor does
+    not report pages."""
 
     id: int
     memory_mb: int
@@ -42,7 +42,7 @@ class NumaCell:
 
 
 def emptied(cell: NumaCell) -> NumaCell:
-    """Return a copy of the cell with nothing in use."""
+    """Return a copy of the cell in which nothing is in use."""
     return dataclasses.replace(
         cell, memory_used_mb=0, cpus_used=0, pinned_used=0,
         pages={size: dataclasses.replace(each, used=0) for size, each in cell.pages.items()})
@@ -50,12 +50,12 @@ def emptied(cell: NumaCell) -> NumaCell:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceCell:
-    """The part of a server that needs a cell of its own.
+    """A NUMA cell of a server: CPUs and memory that need a NUMA cell of the host of their own.
 
     ``cpus`` are pinned or shared. In a server with both kinds of CPUs (``mixed``), ``cpus`` are the
-    pinned ones and ``shared_cpus`` the others, possibly 0; for other servers ``shared_cpus`` is
-    None. ``page_kb`` is a size in KiB, one of :data:`SMALL`, :data:`LARGE` and :data:`ANY`, or None
-    where the server does not ask for a size.
+    pinned CPUs and ``shared_cpus`` the shared CPUs, possibly 0. In other servers ``shared_cpus`` is
+    None. ``page_kb`` is a page size in KiB, or :data:`SMALL`, :data:`LARGE` or :data:`ANY`; None if
+    the server does not request a page size.
     """
 
     cpus: int
@@ -66,15 +66,17 @@ class InstanceCell:
 
 
 LEGACY, REQUIRED, PREFERRED, SOCKET = POLICIES = ('legacy', 'required', 'preferred', 'socket')
-"""Policies for the cell of a device relative to the cells of its server: one of them or no cell,
-one of them, any, a socket of one of them (``nova.objects.fields.PCINUMAAffinityPolicy``)."""
+"""Policies for the NUMA cell of a device relative to the cells of its server. ``required`` demands
+one of the server's cells, and ``legacy`` one of these cells or a device without a cell.
+``preferred`` accepts any cell, and ``socket`` demands a socket of one of the server's cells
+(``nova.objects.fields.PCINUMAAffinityPolicy``)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """A pool of equal devices of a host. ``cell`` is the number of their NUMA cell; None where they
-    are on none. ``resource_class`` is that of placement; None where placement does not count
-    them."""
+    """A pool of equal devices of a host. ``cell`` is the number of their NUMA cell; None if they
+    belong to no cell. ``resource_class`` is their resource class in placement; None if placement
+    does not track the devices."""
 
     alias: str
     total: int
@@ -85,7 +87,7 @@ class Pool:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """Devices that a server needs; ``policy`` is one of :data:`POLICIES`."""
+    """A number of equal devices that a server requests. ``policy`` is one of :data:`POLICIES`."""
 
     alias: str
     count: int = 1
@@ -93,25 +95,25 @@ class Device:
 
 
 DEDICATED, MIXED = 'dedicated', 'mixed'
-"""CPU policies of servers: all CPUs are pinned, or some."""
+"""CPU policies of servers: all CPUs are pinned (``dedicated``), or some CPUs are pinned
+(``mixed``)."""
 PAGE_SIZES = {'small': SMALL, 'large': LARGE, 'any': ANY}
 UNIT_KB = {'k': 1, 'm': 1 << 10, 'g': 1 << 20, 't': 1 << 30}
-"""KiB of each unit of a page size. Fixed by the units."""
+"""KiB of each unit of a page size. Fixed by the definition of the units."""
 NUMBER = re.compile(r'[0-9]{1,12}')
-"""Pattern of an amount in an extra spec. Numbers of more digits exceed any host, and are
-ignored."""
+"""Pattern of an amount in an extra spec. Longer numbers exceed any host and are ignored."""
 PAGE_SIZE = re.compile(r'([0-9]{1,12})\s*([kmgt])i?b?', re.IGNORECASE)
 CPU_RANGE = re.compile(r'(\^?)([0-9]{1,12})(?:-([0-9]{1,12}))?')
 MOST_CPUS = 8192
-"""Maximum number of CPUs of a flavor whose NUMA cells are computed. Raised, an invalid flavor costs
-more time and memory wherever flavors are read; lowered, flavors for the largest hosts are treated
-as if they had no NUMA cells. Chosen as the limit of Linux for one host."""
+"""Maximum number of CPUs of a flavor for which NUMA cells are computed. Raised, an invalid flavor
+costs more time and memory wherever flavors are read; lowered, flavors for the largest hosts are
+treated as if they had no NUMA cells. Chosen as the limit of Linux for one host."""
 
 
 def page_size(extra_specs: Mapping[str, str], image: Mapping[str, str]) -> int | None:
-    """Return the page size that a server requests, as ``page_kb`` of :class:`InstanceCell`; None
-    for none, or for one that Nova refuses. The image decides where the flavor leaves the size
-    open."""
+    """Return the page size that a server requests, as ``page_kb`` of :class:`InstanceCell`. None if
+    the server requests no page size, or a page size that Nova refuses. The image's size is used if
+    the flavor accepts any size or any large size."""
     wanted = _page_kb(extra_specs.get('hw:mem_page_size'))
     if wanted in (LARGE, ANY) and image.get('hw_mem_page_size'):
         return _page_kb(image['hw_mem_page_size'])
@@ -128,16 +130,18 @@ def _page_kb(text: str | None) -> int | None:
 
 
 def number_in(text: str) -> int | None:
-    """Return the value of an extra spec as a number; None where it is no number."""
+    """Return the value of an extra spec as a number; None if the value is no number."""
     return int(text) if NUMBER.fullmatch(text) else None
 
 
 def of_flavor(vcpus: int, memory_mb: int,
               extra_specs: Mapping[str, str]) -> tuple[InstanceCell, ...]:
-    """Return the parts that need cells of servers of a flavor, as
-    ``nova.virt.hardware.numa_get_constraints`` computes them for an image without properties. Empty
-    for a flavor without a topology, and for one that Nova refuses or that has more CPUs than any
-    host."""
+    """Return the NUMA cells that a server of a flavor requests. They are computed as by
+    ``nova.virt.hardware.numa_get_constraints`` for an image without properties.
+
+    The result is empty for a flavor without a NUMA topology, for a flavor that Nova refuses, and
+    for a flavor with more than :data:`MOST_CPUS` CPUs.
+    """
     policy = extra_specs.get('hw:cpu_policy')
     if 'resources:PCPU' in extra_specs:
         policy = DEDICATED
@@ -165,7 +169,10 @@ def of_flavor(vcpus: int, memory_mb: int,
 
 def _parts(vcpus: int, memory_mb: int, count: int,
            extra_specs: Mapping[str, str]) -> tuple[list[frozenset[int]], list[int]]:
-    """Return the numbers of the CPUs of each part, and its memory in MiB."""
+    """Return the CPU numbers of each NUMA cell of the server, and the MiB of memory of each cell.
+
+    :param count: number of NUMA cells
+    """
     if 'hw:numa_cpus.0' not in extra_specs:
         each = max(vcpus // max(count, 1), 1)
         return ([frozenset(range(n * each, (n + 1) * each)) for n in range(count)],
@@ -176,7 +183,7 @@ def _parts(vcpus: int, memory_mb: int, count: int,
 
 
 def _pinned(vcpus: int, policy: str | None, extra_specs: Mapping[str, str]) -> frozenset[int]:
-    """Return the numbers of the CPUs that are pinned."""
+    """Return the numbers of the server's CPUs that are pinned."""
     every = frozenset(range(vcpus))
     if policy == DEDICATED:
         return every
@@ -188,8 +195,8 @@ def _pinned(vcpus: int, policy: str | None, extra_specs: Mapping[str, str]) -> f
 
 
 def _cpu_set(text: str, vcpus: int) -> frozenset[int]:
-    """Return the numbers in a text such as ``0-3,^2,5``. Parts that cannot be read, and numbers
-    that exceed the CPUs of the server, are left out."""
+    """Return the CPU numbers that a text such as ``0-3,^2,5`` lists. Numbers above ``vcpus`` are
+    left out, as are parts of the text that cannot be read."""
     found, left_out = set[int](), set[int]()
     for part in text.split(','):
         one = CPU_RANGE.fullmatch(part.strip())

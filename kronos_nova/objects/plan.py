@@ -1,4 +1,8 @@
-"""Plans and the report of a cycle: moves with their reasons, and instances that stayed."""
+"""Plans, the reports of evaluations, and the records of plans in the journal.
+
+A report has the planned moves with their reasons, and the instances that stay on their hosts. An
+evaluation is also called a cycle.
+"""
 
 import dataclasses
 import datetime
@@ -16,7 +20,7 @@ SPREAD = 'spread'
 PACK = 'pack'
 MAKE_ROOM = 'make_room'
 BY_LOAD = (RELIEVE, SPREAD, PACK)
-"""Phases that are only possible where the load is known."""
+"""Phases of planning that are only possible if load metrics are known."""
 
 # Outcomes of an aggregate in a cycle.
 PLANNED = 'planned'
@@ -25,35 +29,36 @@ COOLING = 'cooling'
 NO_DATA = 'no_data'
 NO_MOVE = 'no_move'
 DRAINING = 'draining'
-"""Hosts of the aggregate are being emptied. This outcome is only in the record of the last
-evaluation."""
+"""Outcome in an aggregate some of whose hosts are being emptied. Only the record of the last
+evaluation has this outcome."""
 FAILED = 'failed'
 BLIND = (NO_DATA, FAILED)
-"""Outcomes of an evaluation that leave open whether instances should move."""
+"""Outcomes of an evaluation that did not find out whether instances should move."""
 OUTCOMES = (PLANNED, BALANCED, COOLING, NO_DATA, NO_MOVE, FAILED)
 
 HOT_SCORE = 0.9
-"""Load, as a fraction of a host, above which the host counts as hot. Raised, fewer hosts count as
+"""Load above which a host counts as hot, as a fraction of the host. Raised, fewer hosts count as
 hot; lowered, hosts with unused capacity count as hot. Fixed by the definition of a hot host in
 reports and in ``bench days``."""
 
 FULL = 1.0
-"""Load, as a fraction of a host, from which the host counts as full. Its servers use all that the
-host has, and may need more. Raised, full hosts are not noticed where the metric is never above 1;
-lowered, hosts that are merely hot count as full. Fixed by the definition of a fraction."""
+"""Load from which a host counts as full, as a fraction of the host. The servers of a full host use
+all that the host has, and may need more. Raised, full hosts are not noticed if the metric never
+exceeds 1; lowered, hosts that are merely hot count as full. Fixed by the definition of a
+fraction."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Contention:
-    """The number of an aggregate's hosts that are hot in some policy, and of servers on hosts that
-    are full in some policy."""
+    """The number of hot hosts in an aggregate, and the number of servers on full hosts. A host is
+    hot or full if it is so in at least one policy."""
 
     hot_hosts: int
     contended_servers: int
 
     @classmethod
     def of_hosts(cls, hosts: Iterable[tuple[int, float]]) -> 'Contention':
-        """Count hot hosts and servers on full hosts.
+        """Return the number of hot hosts, and the number of servers on full hosts.
 
         :param hosts: (number of servers, highest score in any policy) of each host
         """
@@ -63,10 +68,10 @@ class Contention:
 
 
 REPLAYED = datetime.timedelta(days=28)
-"""Age up to which the moves of Kronos are undone in the estimate of the load without moves. Raised,
-the estimate has servers on hosts that they would have left for other reasons; lowered, the estimate
-forgets moves with a lasting gain. Chosen because four weeks have every weekday equally often, and
-the journal keeps single moves for longer by default."""
+"""Age of moves up to which the estimate of the load without moves undoes them. Raised, the estimate
+undoes moves that would have become necessary for other reasons; lowered, the estimate ignores older
+moves that still have an effect. Chosen because four weeks have every weekday equally often, and the
+journal keeps single moves for longer by default."""
 
 
 # Reasons why an instance stayed.
@@ -77,8 +82,8 @@ SKIP_REASONS = ('cooldown', 'quarantine', 'locked', 'excluded', 'busy', 'not_act
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class NextBest:
-    """The best alternative to a planned move. ``combined_after`` is the combined imbalance after
-    the alternative, made in place of the planned move."""
+    """The best alternative to a planned move. ``combined_after`` is the combined imbalance if the
+    alternative is made instead of the planned move."""
 
     instance_uuid: str
     destination: str
@@ -90,20 +95,21 @@ class NextBest:
 class PlannedMove:
     """One live migration of a plan.
 
-    ``order`` is the position in the plan, from 1; in this order every hard constraint holds after
-    every move. ``group`` is a number that is equal for moves that help only together; None for a
-    move that helps alone. ``depends_on`` are the numbers (``order``) of the moves that must have
-    succeeded before this move may start. ``combined_after`` is the combined imbalance after this
-    move; None for a move that was planned without load. ``project_id`` is the project of the
-    instance. ``caused_by`` is the uuid of another instance whose load caused the move; '' for none.
-    ``benefits`` are the projects with servers on the host that the move relieves, the projects with
-    most load first; empty where the move relieves no host. ``next_best`` is None where no other
-    move was permitted.
+    ``order`` is the position of the move in the plan, from 1. If moves run in this order, every
+    hard constraint holds after each move. ``depends_on`` are the ``order`` numbers of the moves
+    that must have succeeded before this move may start. ``group`` is a number that is equal for
+    moves that help only together; None for a move that helps alone.
 
-    ``begins_after`` is the expected time from the start of the plan to the start of the move,
-    ``expected_seconds`` the expected duration of the move, and ``expected_downtime`` the time for
-    which the guest is expected to be stopped. All three are in seconds, and None where they were
-    not computed.
+    ``combined_after`` is the combined imbalance after this move; None for a move that was planned
+    without load metrics. ``project_id`` is the project of the instance. ``caused_by`` is the uuid
+    of another instance whose load caused the move; '' if no other instance caused it. ``benefits``
+    are the projects with servers on the host that the move relieves, the project with the most load
+    first; empty if the move relieves no host. ``next_best`` is None if no other move was permitted.
+
+    ``begins_after`` is the expected time from the start of the plan to the start of the move.
+    ``expected_seconds`` is the expected duration of the move. ``expected_downtime`` is the expected
+    time for which the guest is stopped. All three are in seconds, and None if they were not
+    computed.
     """
 
     order: int
@@ -127,9 +133,9 @@ class PlannedMove:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Skip:
-    """Instances that stayed for the same ``reason`` (one of :data:`SKIP_REASONS`). ``count`` is the
-    number of these instances; short reports have no other figures of them. ``details`` are (uuid,
-    additional text) of some of these instances."""
+    """Instances that stayed on their hosts for the same ``reason``, which is one of
+    :data:`SKIP_REASONS`. ``count`` is the number of these instances; short reports have only this
+    number. ``details`` are (uuid, additional text) of some of these instances."""
 
     reason: str
     instances: tuple[str, ...] = ()
@@ -144,8 +150,8 @@ class Skip:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """An instance whose move to some hosts Nova refused, and the reason of the last refusal.
-    ``is_final`` is True if no further hosts were tried."""
+    """An instance whose move Nova refused to each of ``hosts``. ``reason`` is the reason of the
+    last refusal. ``is_final`` is True if no further hosts were tried."""
 
     instance_uuid: str
     hosts: tuple[str, ...]
@@ -155,8 +161,8 @@ class Refusal:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Immovable:
-    """An instance that Nova does not migrate live in any status. ``can`` is ``cold`` if Nova
-    migrates it cold, and ``no`` if Nova does not move it at all. ``why`` is Nova's reason."""
+    """An instance that Nova cannot migrate live in any status. ``can`` is ``cold`` if Nova can
+    migrate it cold, and ``no`` if Nova cannot move it at all. ``why`` is Nova's reason."""
 
     instance_uuid: str
     can: str
@@ -165,9 +171,9 @@ class Immovable:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Unplaced:
-    """An instance that has to leave its host and finds no place. ``is_proven`` is True if it is
-    proven that no plan could move all instances that have to leave; otherwise no such plan was
-    found."""
+    """An instance that has to leave its host, and for which no destination was found. ``is_proven``
+    is True if it is proven that no plan can move all instances that have to leave. ``is_proven`` is
+    False if the search only found no such plan."""
 
     instance_uuid: str
     why: str
@@ -175,17 +181,18 @@ class Unplaced:
 
 
 UNBELIEVED = 'score', 'profile'
-"""The parts of a host's metrics that may not be believed."""
+"""Kinds of load metrics that a plausibility check can reject: the score of a host, and the profile,
+which is the load of each of its servers."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class UnbelievedHost:
-    """A host whose metrics a policy does not believe.
+    """A host whose metrics a policy does not believe, because they failed a plausibility check.
 
-    Where ``what`` is ``score``, the host is no destination, and servers leave the host only in
-    drains. Where ``what`` is ``profile``, the score of the host is used, and its servers are not
-    moved. ``is_failing`` is True if a check failed in this evaluation, and False if a check failed
-    in the evaluation before.
+    If ``what`` is ``score``, the host is no destination, and its servers are moved only in drains.
+    If ``what`` is ``profile`` (the loads of its servers), the score of the host is used, and its
+    servers are not moved. ``is_failing`` is True if the check failed in this evaluation, and False
+    if it failed in the evaluation before.
     """
 
     host: str
@@ -196,17 +203,19 @@ class UnbelievedHost:
 
 
 FORECAST_USED, FORECAST_NOT_USED = 'used', 'not_used'
-"""States of a forecast: plans consider the hours to come, or only the present."""
+"""States of a policy's forecast. ``used``: plans consider the load in the hours to come.
+``not_used``: plans consider only the present load."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastReport:
-    """The result of a policy's forecast. ``detail`` is the reason why the forecast is not used.
+    """The result of a policy's load forecast. ``detail`` is the reason why the forecast is not
+    used.
 
     ``error`` is the mean error of the forecast of hosts' scores during the last day.
-    ``present_error`` is the mean error of a forecast that the scores do not change. Both are None
-    where they are not known. ``imbalance`` is the highest imbalance in the hours to come if no move
-    is made; None where the forecast is not used.
+    ``present_error`` is the mean error of the forecast that scores stay as they are. Both are None
+    if unknown. ``imbalance`` is the highest imbalance in the hours to come if no move is made; None
+    if the forecast is not used.
     """
 
     state: str
@@ -218,12 +227,12 @@ class ForecastReport:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyReport:
-    """The result of a policy in an aggregate. ``state`` is ``ok`` or ``no_data``; with ``no_data``,
-    ``detail`` says why and the imbalances are None.
+    """The result of a policy in an aggregate. ``state`` is ``ok`` or ``no_data``. With ``no_data``,
+    ``detail`` is the reason, and the imbalances are None.
 
-    ``coverage`` is the fraction of the available hosts with a sample, ``sample_age`` the age of the
-    oldest of these samples in seconds; None without samples. ``noise`` is the expected imbalance of
-    hosts with equal likely loads; None where variances are not known.
+    ``coverage`` is the fraction of available hosts that have a sample. ``sample_age`` is the age of
+    the oldest sample in seconds; None if there are no samples. ``noise`` is the imbalance that
+    remains by chance among hosts with equal expected loads; None if variances are unknown.
     """
 
     name: str
@@ -240,20 +249,22 @@ class PolicyReport:
 
     @property
     def is_below_noise(self) -> bool:
-        """Return whether the threshold is so low that noise exceeds it even where hosts have equal
-        likely loads."""
+        """True if the threshold is lower than ``noise``; else False. Chance then exceeds such a
+        threshold even in a perfectly balanced aggregate."""
         return self.noise is not None and self.noise > self.threshold
 
     @property
     def is_above_threshold(self) -> bool:
-        """True where the policy is above its threshold now, or in one of the forecast hours."""
+        """True if the imbalance exceeds the threshold, now or in one of the forecast hours; else
+        False."""
         ahead = self.forecast and self.forecast.imbalance
         return max(self.imbalance_before or 0.0, ahead or 0.0) > self.threshold
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostScore:
-    """The score of a host in a policy before any move, and the expected score after all moves."""
+    """The score of a host in a policy: ``value`` before any move, ``after`` the expected score
+    after all moves."""
 
     host: str
     policy: str
@@ -263,8 +274,8 @@ class HostScore:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class BufferRoom:
-    """A buffer before any move: the number of servers of its flavor that should fit, and the number
-    that fit."""
+    """A buffer before any move: free room for more servers of a flavor. ``wanted`` is the number of
+    servers that should fit, and ``found`` the number that fit."""
 
     name: str
     flavor: str
@@ -274,16 +285,21 @@ class BufferRoom:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LossReport:
-    """The verdicts on the loss of each host of an aggregate, or of each failure domain, as counts.
+    """The consequences of a loss of each host of an aggregate, or of each failure domain, as counts
+    of losses.
 
     ``level`` is the level of the failure domains, '' for single hosts. ``fits`` counts the losses
-    after which all servers can restart elsewhere, ``does_not_fit`` those after which some servers
-    cannot, ``not_found`` those for which neither was found, and ``not_judged`` those that were not
-    examined for lack of time. Of the losses in ``fits``, ``in_order`` counts those after which the
-    servers also find hosts in the order in which Nova restarts them, ``not_in_order`` those after
-    which some do not; the rest was not examined for this. ``worst`` names the loss after which the
-    most servers find no host, and ``why`` says which servers; '' for none. ``judged_at`` is in Unix
-    seconds.
+    after which all servers can restart elsewhere, and ``does_not_fit`` the losses after which some
+    servers cannot. ``not_found`` counts the losses for which neither was proven, and ``not_judged``
+    the losses that were not examined for lack of time.
+
+    The losses in ``fits`` are also examined for the order in which Nova restarts servers.
+    ``in_order`` counts the losses after which every server finds a host in this order, and
+    ``not_in_order`` the losses after which some server does not. Some losses may not have been
+    examined for the order.
+
+    ``worst`` names the loss after which most servers find no host, and ``why`` names these servers;
+    both are '' if there is no such loss. ``judged_at`` is the time of the result in Unix seconds.
     """
 
     level: str
@@ -300,10 +316,10 @@ class LossReport:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SlotReport:
-    """The number of further servers of a flavor that fit. ``now`` is the number in the present
-    cloud. ``after_loss`` is the least number after the loss of one host, once the servers of the
-    host have restarted elsewhere; None where some of them do not restart, or where this is not
-    known."""
+    """The number of further servers of a flavor that fit into an aggregate. ``now`` is the number
+    at present. ``after_loss`` is the lowest number after the loss of any one host, once the servers
+    of the lost host have restarted elsewhere; None if some of them cannot restart, or if this is
+    unknown."""
 
     flavor: str
     now: int
@@ -312,19 +328,22 @@ class SlotReport:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateReport:
-    """The result of a cycle for one aggregate, or for the pool of hosts in none.
+    """The result of an evaluation for one aggregate, or for the pool of hosts that are in no
+    aggregate.
 
-    broken_groups : number of hard server groups that were broken before the cycle
+    broken_groups : number of server groups with a hard policy that was violated before the
+        evaluation
     notes : additional texts about the plan; in contrast to ``warnings`` they require no action
     unbelieved : hosts whose metrics are not believed
-    immovable : instances that Nova does not migrate live
-    without_moves : estimate of the contention without the moves for load of the last weeks; None
-        where not known
+    immovable : instances that Nova cannot migrate live
+    without_moves : estimate of the contention if Kronos had made no moves for load in the last
+        weeks; None if unknown
     purpose : purpose of the plan: ``balance``, or ``repair`` for a plan that only repairs violated
         rules
-    domains : (level, number of failure domains) of its hosts, the largest domains first
-    losses : verdicts on the loss of its hosts; empty where they were not judged
-    slots : slots of the flavors that ``slot_flavors`` names
+    domains : (level, number of failure domains that contain hosts of the aggregate), the largest
+        domains first
+    losses : consequences of the loss of hosts; empty if they were not examined
+    slots : numbers of further servers that fit, for each flavor of the option ``slot_flavors``
     """
 
     name: str
@@ -353,14 +372,14 @@ class AggregateReport:
     slots: tuple[SlotReport, ...] = ()
 
     def to_json(self) -> str:
-        """Return the report as JSON for the record of the last evaluation, with the numbers of
-        ``hosts`` and ``hot_hosts`` instead of scores."""
+        """Return the report as JSON for the record of the last evaluation. The JSON has no scores
+        of hosts, but the number of hosts (``hosts``) and of hot hosts (``hot_hosts``)."""
         kept = dataclasses.asdict(dataclasses.replace(self, host_scores=(), without_moves=None))
         return json.dumps(kept | hosts_of(self.host_scores), sort_keys=True)
 
     def to_summary_json(self) -> str:
-        """Return the report as JSON for the record of its plan, with the number of instances that
-        stayed by reason."""
+        """Return the report as JSON for the record of its plan. The JSON has no scores of hosts,
+        and for each reason only the number of instances that stayed."""
         short = dataclasses.asdict(dataclasses.replace(
             self, host_scores=(), not_moved=(), immovable=(), without_moves=None))
         counted = [{'reason': skip.reason, 'count': skip.count}
@@ -369,7 +388,7 @@ class AggregateReport:
 
     @classmethod
     def from_json(cls, text: str) -> 'AggregateReport':
-        """Read a report that :meth:`to_json` of this or another release wrote. Unknown keys are
+        """Read a report that :meth:`to_json` wrote, in this or another release. Unknown keys are
         ignored, and missing keys get their defaults."""
         raw = json.loads(text)
         parts = {name: tuple(_built(part, row) for row in raw.get(name, ()))
@@ -378,9 +397,9 @@ class AggregateReport:
 
 
 def counts_in(text: str) -> dict[str, int]:
-    """Return five counts of a text that :meth:`AggregateReport.to_json` wrote, by their keys:
+    """Return five counts of a report that :meth:`AggregateReport.to_json` wrote, by their keys:
     ``hosts``, ``hot_hosts``, ``broken_groups``, ``unbelieved`` hosts and ``immovable`` instances. A
-    count that another release did not write is 0."""
+    count is 0 if the report does not have it, because another release wrote the report."""
     raw = json.loads(text)
     counts = {name: raw.get(name, 0) for name in ('hosts', 'hot_hosts', 'broken_groups')}
     return counts | {'unbelieved': len({each['host'] for each in raw.get('unbelieved', ())}),
@@ -388,14 +407,14 @@ def counts_in(text: str) -> dict[str, int]:
 
 
 def servers_of(moves: Iterable[PlannedMove]) -> set[str]:
-    """Return the uuids of all servers that moves name: the servers that move, and their
-    alternatives."""
+    """Return the uuids of the servers that moves concern: the servers that move, and the servers of
+    the best alternatives."""
     return {each.instance_uuid for move in moves for each in (move, move.next_best) if each}
 
 
 def hosts_of(scores: Iterable[HostScore]) -> dict[str, int]:
-    """Return two numbers by key: the number of hosts that have scores (``hosts``), and the number
-    of hosts that are hot in some policy (``hot_hosts``)."""
+    """Return two counts by key: ``hosts`` is the number of hosts with scores, and ``hot_hosts`` the
+    number of hosts that are hot in at least one policy."""
     return {'hosts': len({score.host for score in scores}),
             'hot_hosts': len({score.host for score in scores if score.value > HOT_SCORE})}
 
@@ -419,8 +438,8 @@ def _value(name: str, value: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CycleReport:
-    """The report of one evaluation of every aggregate in scope. ``planning_seconds`` does not
-    include reading the cloud."""
+    """The report of one evaluation of all aggregates in scope. ``planning_seconds`` does not
+    include the time for reading the cloud."""
 
     planning_seconds: float
     aggregates: tuple[AggregateReport, ...] = field(default_factory=tuple)
@@ -435,28 +454,28 @@ DONE = 'done'
 EXPIRED = 'expired'
 REJECTED = 'rejected'
 VOID = 'void'
-"""State of a plan of which no move can be made any more, or whose aggregate is off. The reason is
-recorded."""
+"""State of a plan none of whose moves can be made any more, or whose aggregate has the level off.
+The reason is recorded."""
 SUPERSEDED = 'superseded'
-"""State of a plan that was withdrawn because another plan is better, none is needed any more, or a
-drain goes first."""
+"""State of a plan that was withdrawn before it started. Another plan is better, no plan is needed
+any more, or a drain takes precedence."""
 STOPPED = 'stopped'
 """State of a plan that was not started because an operator stopped Kronos."""
 
 APPROVABLE = (PROPOSED, OBSERVED)
 """States of plans that can be approved."""
 OPEN = (PROPOSED, APPROVED, EXECUTING)
-"""States of a plan during which its aggregate is not planned again."""
+"""States of a plan that prevent a new plan for its aggregate."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRecord:
-    """A plan in the journal.
+    """The record of a plan in the journal.
 
-    ``report`` is the AggregateReport as JSON, by :meth:`AggregateReport.to_summary_json`; None
-    where it is no longer kept. ``detail`` is the reason why an approved plan is not started yet.
-    Evaluations at level ``observe`` make the same plan again: ``times_seen`` counts how often the
-    plan was made, and ``last_seen_at`` is the last time.
+    ``report`` is the report of the aggregate as JSON, by :meth:`AggregateReport.to_summary_json`;
+    None if the report is no longer kept. ``detail`` is the reason why an approved plan is not
+    started yet. At level ``observe``, evaluations may make the same plan again: ``times_seen``
+    counts how often the plan was made, and ``last_seen_at`` is the last time.
     """
 
     uuid: str
@@ -483,7 +502,7 @@ class PlanRecord:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunningPlan:
-    """The facts that decide whether the moves of a plan may be started. ``purpose`` is ``balance``,
+    """The facts that decide whether moves of a plan may be started. ``purpose`` is ``balance``,
     ``repair`` or ``drain``."""
 
     uuid: str

@@ -1,4 +1,4 @@
-"""Repairs of allocations in the journal."""
+"""Records of repaired allocations in the journal."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ UNDONE = 'undone'
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """A repair of wrong allocations: the evidence for the fault, and the allocations of the
-    consumers before and after the repair.
+    """The record of a repair of wrong allocations. It has the evidence for the fault, and the
+    allocations of the consumers before and after the repair.
 
     ``before`` and ``after`` are bodies of ``POST /allocations``. The consumer generations in them
-    are out of date.
+    are outdated.
     """
 
     kind: str

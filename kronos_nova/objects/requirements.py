@@ -1,7 +1,7 @@
-"""Requirements of a server on its host, from its flavor's extra specs and its image.
+"""Requirements of a server on its host, from its flavor's extra specs and its image's properties.
 
-Extra specs and image properties are read as ``nova.scheduler.utils.ResourceRequest`` does, and
-those request filters of ``nova.scheduler.request_filter`` that no option turns off.
+They are derived as by ``nova.scheduler.utils.ResourceRequest`` and by the request filters of
+``nova.scheduler.request_filter`` that no option can disable.
 """
 
 import re
@@ -12,15 +12,16 @@ from kronos_nova.objects.snapshot import NO_REQUIREMENTS
 from kronos_nova.objects.snapshot import Requirements
 
 COMPARED = ('hw_architecture', 'img_hv_type', 'hw_vm_mode', 'img_hv_requested_version')
-"""Properties of images that Nova's ImagePropertiesFilter compares with hosts."""
+"""Image properties that Nova's ImagePropertiesFilter compares with hosts."""
 
 OLD_NAMES = {'architecture': 'hw_architecture', 'hypervisor_type': 'img_hv_type',
              'vm_mode': 'hw_vm_mode', 'hypervisor_version_requires': 'img_hv_requested_version'}
-"""Old names of the properties in :data:`COMPARED`, which images may still have."""
+"""Former names of the properties in :data:`COMPARED`, which images may still have. Each is mapped
+to the present name."""
 
 TRAIT = re.compile(r'trait([a-zA-Z0-9_-]{0,64}):([A-Z0-9_]{1,255})')
-"""Pattern of an extra spec or property that requests a trait. The first part is the name of the
-request group, '' for none."""
+"""Pattern of an extra spec or image property that requests a trait. Its first group is the name of
+the request group, '' for the unnamed one, and its second group is the trait."""
 
 MEMORY_TRAITS = {'amd-sev': 'HW_CPU_X86_AMD_SEV', 'amd-sev-es': 'HW_CPU_X86_AMD_SEV_ES',
                  'amd-sev-snp': 'HW_CPU_X86_AMD_SEV_SNP', 'intel-tdx': 'HW_CPU_X86_INTEL_TDX'}
@@ -29,17 +30,17 @@ TPM_VERSIONS = {'1.2': 'COMPUTE_SECURITY_TPM_1_2', '2.0': 'COMPUTE_SECURITY_TPM_
 ADDRESS_MODES = {'passthrough': 'COMPUTE_ADDRESS_SPACE_PASSTHROUGH',
                  'emulate': 'COMPUTE_ADDRESS_SPACE_EMULATED'}
 TRUE = frozenset(('1', 't', 'true', 'on', 'y', 'yes'))
-"""Words that Nova reads as true, in lower case."""
+"""Words that Nova reads as true. They are in lower case."""
 
 
 def requirements(extra_specs: Mapping[str, str], image: Mapping[str, str],
                  member_of: tuple[tuple[str, ...], ...] = (), cpu_model: str = '') -> Requirements:
-    """Return the requirements of a server.
+    """Return the requirements of a server on its host.
 
-    :param image: its image's properties, none where they are not known
+    :param image: properties of the server's image; empty if unknown
     :param member_of: sets of aggregate uuids; the host has to be in at least one aggregate of each
         set
-    :param cpu_model: named CPU model of the guest; '' where it has that of its host
+    :param cpu_model: named CPU model of the guest; '' if the guest has the CPU model of its host
     """
     wanted, forbidden = set(), set()
     for key, value in extra_specs.items():
@@ -65,23 +66,24 @@ def requirements(extra_specs: Mapping[str, str], image: Mapping[str, str],
 
 
 def has_tpm(extra_specs: Mapping[str, str], image: Mapping[str, str]) -> bool:
-    """Return whether the server has an emulated TPM."""
+    """Return True if the server has an emulated TPM, else False."""
     return bool(_either(extra_specs, image, 'tpm_version'))
 
 
 def tpm_secret(extra_specs: Mapping[str, str]) -> str:
-    """Return the owner of the secret of an emulated TPM: user, host or deployment."""
+    """Return the owner of the secret of the server's emulated TPM: ``user``, ``host`` or
+    ``deployment``."""
     return extra_specs.get('hw:tpm_secret_security') or 'user'
 
 
 def encrypted_memory(extra_specs: Mapping[str, str], image: Mapping[str, str]) -> bool:
-    """Return whether the server's memory is encrypted."""
+    """Return True if the server's memory is encrypted, else False."""
     return _is_on(extra_specs, image, 'mem_encryption')
 
 
 def _implied(extra_specs: Mapping[str, str], image: Mapping[str, str]) -> Iterator[str]:
-    """Yield the traits that follow from other extra specs of the flavor or properties of the
-    image."""
+    """Yield the required traits that follow from extra specs and image properties which do not name
+    a trait."""
     if has_tpm(extra_specs, image):
         version = _either(extra_specs, image, 'tpm_version') or ''
         yield TPM_VERSIONS.get(version, TPM_VERSIONS['1.2'])
@@ -112,8 +114,8 @@ def _implied(extra_specs: Mapping[str, str], image: Mapping[str, str]) -> Iterat
 
 def _either(extra_specs: Mapping[str, str], image: Mapping[str, str], key: str,
             prefix: str = 'hw') -> str | None:
-    """Return the value that the flavor has for a key, else that of the image; None where neither
-    has one. Nova starts no server whose two values differ."""
+    """Return the flavor's value for a key, or the image's value if the flavor has none. None if
+    neither has a value. Nova starts no server whose flavor and image have different values."""
     return extra_specs.get(f'{prefix}:{key}') or image.get(f'{prefix}_{key}')
 
 

@@ -1,4 +1,4 @@
-"""Requirements of new servers, as flavors state them."""
+"""The size and the needs of new servers, which in most cases a flavor states."""
 
 import dataclasses
 import re
@@ -10,15 +10,18 @@ from kronos_nova.objects.numa import Device
 from kronos_nova.objects.numa import InstanceCell
 
 SPEC = re.compile(r'resources:([A-Z0-9_]+)')
-"""Pattern of the extra specs that request an amount of a resource class from placement."""
+"""Pattern of an extra spec that requests an amount of a resource class from placement."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """The size and needs of new servers: a flavor, or a size without one. Memory is in MiB, disk in
-    GiB. ``id`` is the id of the flavor; '' for none. ``resources`` are the amounts that such a
-    server requests from placement. ``cells`` are the parts of such a server that need NUMA cells.
-    Where these two fields are not given, they are computed from the other fields."""
+    """The size and the needs of new servers, from a flavor or stated without a flavor.
+
+    Memory is in MiB, disk in GiB. ``id`` is the id of the flavor; '' if there is no flavor.
+    ``resources`` are the amounts that such a server requests from placement. ``cells`` are the NUMA
+    cells that such a server requests. If ``resources`` or ``cells`` is empty, it is computed from
+    the other fields.
+    """
 
     name: str
     vcpus: int
@@ -39,8 +42,8 @@ class Shape:
 
 
 def resources(shape: Shape) -> dict[str, int]:
-    """Return the resources that a server with its disk on its host requests from placement, as
-    ``nova.scheduler.utils.ResourceRequest`` does."""
+    """Return {resource class: amount} that a server of a shape requests from placement, as
+    ``nova.scheduler.utils.ResourceRequest`` does. The disk of the server is on its host."""
     pinned = sum(part.cpus for part in shape.cells if part.pinned)
     shared = sum(part.shared_cpus or 0 for part in shape.cells) if pinned else shape.vcpus
     found = {'VCPU': shared, 'PCPU': pinned, 'MEMORY_MB': shape.memory_mb,

@@ -1,4 +1,5 @@
-"""The cloud at one moment. Names are Nova's and placement's own."""
+"""The state of the cloud at one moment, as Nova and placement report it. Names are Nova's and
+placement's own."""
 
 import collections
 import dataclasses
@@ -18,28 +19,29 @@ UNASSIGNED = '_unassigned_'
 """Name of the pool of hosts that are in no aggregate."""
 
 DEFAULT_ZONE = 'nova'
-"""Availability zone of hosts to which no aggregate gives one (``[DEFAULT]
-default_availability_zone`` of Nova)."""
+"""Availability zone of hosts whose aggregates set no zone (``[DEFAULT] default_availability_zone``
+of Nova)."""
 
 OWN_METADATA = 'kronos:'
-"""Prefix of the keys of server metadata that concern Kronos; no others are read."""
+"""Prefix of the server metadata keys that Kronos reads. Kronos reads no other keys."""
 
 
 HYPERVISOR_TYPES = frozenset(('QEMU', 'KVM'))
-"""Hypervisor types of hosts with libvirt's driver. Nova reports QEMU, even with KVM; older versions
-reported KVM."""
+"""Hypervisor types that Nova reports for hosts with libvirt's driver. Nova reports QEMU for KVM as
+well; older versions reported KVM."""
 
 
 def is_supported(hypervisor_type: str) -> bool:
-    """Return whether Kronos plans for hosts with a hypervisor of that type, in any spelling."""
+    """Return True if Kronos plans for hosts with this hypervisor type, else False. Upper and lower
+    case are not distinguished."""
     return hypervisor_type.upper() in HYPERVISOR_TYPES
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceInventory:
-    """The inventory of one resource class of a provider in placement. Amounts are in the unit of
-    the class. ``min_unit``, ``max_unit`` and ``step_size`` limit the amount of one consumer; None
-    where not known."""
+    """The inventory of one resource class of a resource provider, in the unit of the class.
+    ``min_unit``, ``max_unit`` and ``step_size`` limit the amount that one consumer may have; None
+    if unknown."""
 
     total: int
     reserved: int = 0
@@ -50,14 +52,15 @@ class ResourceInventory:
 
     @property
     def capacity(self) -> float:
-        """The amount that may be allocated in all: ``(total - reserved) * allocation_ratio``,
+        """The total amount that may be allocated: ``(total - reserved) * allocation_ratio``,
         placement's own formula."""
         return (self.total - self.reserved) * self.allocation_ratio
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """The nova-compute service of a host: ``state`` up or down, ``status`` enabled or disabled."""
+    """The nova-compute service of a host. ``state`` is up or down; ``status`` is enabled or
+    disabled."""
 
     state: str
     status: str
@@ -66,31 +69,33 @@ class Service:
 
     @property
     def is_available(self) -> bool:
-        """Return whether the host may be a destination, and counts in an imbalance."""
+        """True if the host may be a destination and counts in an imbalance; else False. The service
+        has to be up, enabled and not forced down."""
         return self.state == 'up' and self.status == 'enabled' and not self.forced_down
 
     @property
     def is_evacuable(self) -> bool:
-        """Return whether an operator disabled the host and live migration can still empty it."""
+        """True if an operator disabled the host and live migrations can still empty it; else
+        False."""
         return self.state == 'up' and self.status == 'disabled' and not self.forced_down
 
     @property
     def is_silent(self) -> bool:
-        """Return whether nova-compute does not report although it was neither disabled nor forced
-        down."""
+        """True if nova-compute has stopped reporting, and is neither disabled nor forced down; else
+        False."""
         return self.has_stopped_reporting and self.status == 'enabled'
 
     @property
     def has_stopped_reporting(self) -> bool:
-        """Return whether nova-compute does not report, and no operator or other service forced it
-        down."""
+        """True if nova-compute has stopped reporting, and is not forced down; else False. It may be
+        disabled."""
         return self.state == 'down' and not self.forced_down
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Cpu:
-    """The processors of a host, from ``compute_nodes.cpu_info``. ``features`` are sorted, with
-    those of the model."""
+    """The processors of a host, from ``compute_nodes.cpu_info``. ``features`` are sorted and
+    include the features of the model."""
 
     arch: str
     model: str
@@ -99,14 +104,18 @@ class Cpu:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """A compute node. ``uuid`` is also that of its root resource provider. ``inventory`` maps a
-    resource class to its inventory, ``used`` to the allocations of all consumers on the provider
-    tree; None where only the allocations of instances are known. ``domains`` maps a level of
-    failure domains, such as ``rack``, to the domain of the host, the largest level first.
+    """A compute node.
 
-    ``traits`` are those of the whole provider tree, sorted. ``traits``, ``cpu``,
-    ``hypervisor_version`` (Nova's whole number, 9000000 for 9.0.0), ``cells`` and ``pools`` (of
-    devices) are None where they are not known; for a host without cells or pools they are empty.
+    ``uuid`` is the uuid of the compute node and of its root resource provider. ``inventory`` maps a
+    resource class to its inventory. ``used`` maps a resource class to the allocations of all
+    consumers on the provider tree; None if only the allocations of instances are known. ``domains``
+    maps a level of failure domains, such as ``rack``, to the domain of the host, the largest domain
+    first.
+
+    ``traits`` are the traits of the whole provider tree, sorted. ``cells`` are NUMA cells, and
+    ``pools`` are pools of devices. ``hypervisor_version`` is Nova's whole number, such as 9000000
+    for 9.0.0. ``traits``, ``cpu``, ``hypervisor_version``, ``cells`` and ``pools`` are None if
+    unknown. ``cells`` and ``pools`` are empty for a host that has none.
     """
 
     name: str
@@ -126,8 +135,8 @@ class Host:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SharedProvider:
-    """A sharing resource provider, such as a storage pool; ``hosts`` are the names of the hosts
-    that share it. ``inventory`` and ``used`` are as of :class:`Host`."""
+    """A sharing resource provider, such as a storage pool. ``hosts`` are the names of the hosts
+    that use the provider. ``inventory`` and ``used`` are as of :class:`Host`."""
 
     uuid: str
     hosts: tuple[str, ...]
@@ -138,14 +147,14 @@ class SharedProvider:
 LIVE = 'live'
 COLD = 'cold'
 IMMOVABLE = 'no'
-"""Ways in which Nova can move a server: without a stop, with a stop, or not at all."""
+"""Ways in which Nova can move a server: live, cold (the server is stopped), or not at all."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Movability:
-    """The way in which Nova can move a server, without regard to its status. ``can`` is
-    :data:`LIVE`, :data:`COLD` or :data:`IMMOVABLE`; ``why`` is Nova's reason against a live
-    migration, '' for none."""
+    """The way in which Nova can move a server, regardless of its status. ``can`` is :data:`LIVE`,
+    :data:`COLD` or :data:`IMMOVABLE`. ``why`` is Nova's reason against a live migration; '' if
+        there is no reason."""
 
     can: str
     why: str = ''
@@ -156,13 +165,13 @@ MOVES_LIVE = Movability(can=LIVE)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Requirements:
-    """The needs of a server that a host must meet, apart from room.
+    """The requirements of a server on its host, except room.
 
-    ``traits`` and ``forbidden`` are sorted. ``member_of`` has sets of aggregates (uuids); the host
-    has to be in at least one aggregate of each set. ``image`` has the image properties that Nova
-    compares with hosts. ``cpu_model`` is the named CPU model of the guest. It is '' where the guest
-    has the CPU model of its host; Nova then compares the processors of destinations with those of
-    the host.
+    ``traits`` are required and ``forbidden`` are forbidden traits; both are sorted. ``member_of``
+    are sets of aggregate uuids; the host has to be in at least one aggregate of each set. ``image``
+    are the image properties that Nova compares with hosts. ``cpu_model`` is the named CPU model of
+    the guest. It is '' if the guest has the CPU model of its host; Nova then compares the
+    processors of this host with the processors of a destination.
     """
 
     traits: tuple[str, ...] = ()
@@ -177,7 +186,7 @@ NO_REQUIREMENTS = Requirements()
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Flavor:
-    """The flavor of an instance. ``id`` is None where Nova's API does not show it."""
+    """The flavor of an instance. ``id`` is None if Nova's API does not show it."""
 
     name: str
     id: str | None = None
@@ -185,8 +194,8 @@ class Flavor:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """The image of an instance, as it was at the boot. ``id`` is '' for an instance that was booted
-    from a volume."""
+    """The image of an instance, as it was when the instance booted. ``id`` is '' for an instance
+    that booted from a volume."""
 
     id: str
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -194,16 +203,17 @@ class Image:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """A server. ``name`` is its libvirt domain. ``resources`` are its allocations on the provider
-    tree of its host, ``shared_resources`` those on sharing providers.
+    """An instance, with its size, its allocations and its needs.
 
-    Memory in MiB, disk in GiB. ``launched_at`` is in Unix seconds, None where it is not known.
-    ``flavor`` and ``image`` are None where they are not known.
+    ``name`` is the name of its libvirt domain. ``resources`` are its allocations on the provider
+    tree of its host, and ``shared_resources`` its allocations on sharing providers. Memory is in
+    MiB, disk in GiB. ``launched_at`` is in Unix seconds. ``launched_at``, ``flavor`` and ``image``
+    are None if unknown. ``live`` is the way in which Nova can move the instance.
 
-    ``cells`` are the parts of the server that need NUMA cells; empty for none. ``on_cells`` are the
-    numbers of the NUMA cells that these parts use now, None where they are not known. ``on_pages``
-    are the sizes of the parts' pages in KiB, empty where they are not known. ``devices`` are the
-    devices that the server needs.
+    ``cells`` are the NUMA cells that the instance requests; empty for an instance without NUMA
+    topology. ``on_cells`` are the numbers of the host's NUMA cells that these cells use now; None
+    if unknown. ``on_pages`` are the page sizes of these cells in KiB; empty if unknown. ``devices``
+    are the devices that the instance needs.
     """
 
     uuid: str
@@ -246,8 +256,8 @@ class Aggregate:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ServerGroup:
-    """A server group with one of Nova's four policies; ``members`` are instance uuids, deleted ones
-    included."""
+    """A server group with one of Nova's four policies. ``members`` are instance uuids, including
+    deleted instances."""
 
     uuid: str
     name: str
@@ -258,10 +268,9 @@ class ServerGroup:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MoveUnderWay:
-    """A migration in progress, requested by Kronos or by any user. The instance is still listed on
-    ``source``. The room that it needs on ``destination`` is included in ``used`` of that host,
-    where ``used`` is known, and in ``used`` of the sharing providers.
-    """
+    """A migration in progress, which Kronos or any other user requested. The instance is still
+    listed on ``source``. The room that the instance needs on the destination is included in
+    ``used`` of the destination, unless that is None, and in ``used`` of the sharing providers."""
 
     instance_uuid: str
     source: str
@@ -270,9 +279,10 @@ class MoveUnderWay:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """All data that a cycle reads from Nova and placement. ``taken_at`` is ISO 8601, UTC.
-    ``unread`` maps aggregates (or the pool) to a text for an operator about hosts that could not be
-    read. ``flavors`` are only read for questions about room."""
+    """All data that an evaluation reads from Nova and placement. ``taken_at`` is the time in ISO
+    8601, UTC. ``unread`` maps an aggregate, or the pool of hosts without an aggregate, to a text
+    that names hosts which could not be read. ``flavors`` are read only to answer questions about
+    room."""
 
     taken_at: str
     hosts: tuple[Host, ...]
@@ -285,12 +295,14 @@ class Snapshot:
     flavors: tuple[Shape, ...] = ()
 
     def with_moves_under_way(self, moves: Iterable[MoveUnderWay]) -> 'Snapshot':
-        """Return a copy with further moves in progress, and with their use of their destinations.
+        """Return a copy with further moves in progress, whose needs are added to the use of their
+        destinations.
 
-        Moves are left out whose instance already has one or is not on the source, or whose
+        A move is left out if its instance already has a move or is not on the source, or if the
         destination is not in the snapshot. The use of a destination is not raised for an instance
-        without allocations on the provider tree of its source. Its allocations are on the
-        destination's tree already, and the migration has those on the source.
+        without allocations on the provider tree of its source. The allocations of such an instance
+        are on the destination's tree already, and its migration record has the allocations on the
+        source.
         """
         instances = {instance.uuid: instance for instance in self.instances}
         known = {host.name: host for host in self.hosts}
@@ -312,15 +324,16 @@ class Snapshot:
                                    moves_under_way=tuple(added.values()))
 
     def zones(self) -> dict[str, str]:
-        """Return {host name: its availability zone} for the hosts to which an aggregate gives one.
-        The other hosts are in Nova's default zone."""
+        """Return {host name: its availability zone} for each host whose aggregates set a zone. All
+        other hosts are in Nova's default zone."""
         return {host: each.availability_zone for each in self.aggregates
                 if each.availability_zone for host in each.hosts}
 
     def hosts_of(self, scope: str) -> tuple[str, ...]:
         """Return the sorted host names of an aggregate, or of the pool :data:`UNASSIGNED`.
 
-        :raises KeyError: no aggregate of that name
+        :param scope: name of the aggregate, or :data:`UNASSIGNED`
+        :raises KeyError: there is no aggregate with this name
         """
         known = {host.name for host in self.hosts}
         if scope == UNASSIGNED:
@@ -333,8 +346,9 @@ class Snapshot:
 
 def pools_of(hosts: Iterable[Host],
              pools: Iterable[SharedProvider]) -> dict[str, dict[str, str]]:
-    """Return for each host {resource class: uuid of the shared provider from which its instances
-    are allocated}. Classes that the host has itself are left out."""
+    """Return {host: {resource class: uuid of the sharing provider of this class}}. Instances of the
+    host get their allocations of these classes from the sharing providers. Classes that the host
+    itself provides are left out."""
     found: dict[str, dict[str, str]] = {host.name: {} for host in hosts}
     inventories = {host.name: host.inventory for host in hosts}
     for pool in sorted(pools, key=lambda pool: pool.uuid):
@@ -346,10 +360,11 @@ def pools_of(hosts: Iterable[Host],
 
 def _more(instance: Instance, before: Mapping[str, str],
           after: Mapping[str, str]) -> Iterator[tuple[str, int]]:
-    """Yield (resource class, amount) that a move of an instance needs in addition to the present
+    """Yield (resource class, amount) that a move of an instance needs in addition to its present
     allocations.
 
-    :param before, after: shared providers of the source and the destination, as by :func:`pools_of`
+    :param before, after: sharing providers of the source and the destination, as by
+        :func:`pools_of`
     """
     yield from instance.resources.items()
     if instance.resources:
@@ -359,8 +374,8 @@ def _more(instance: Instance, before: Mapping[str, str],
 
 
 def _using(provider: Any, more: Mapping[str, int]) -> Any:
-    """Return a copy of a host or a shared provider with the amounts ``more`` in use in addition;
-    unchanged where its use is not known."""
+    """Return a copy of a host or sharing provider with the amounts ``more`` added to its use.
+    Return the provider unchanged if its use is unknown."""
     if not more or provider.used is None:
         return provider
     used = collections.Counter(provider.used)

@@ -1,4 +1,4 @@
-"""The preparation of a live migration in a conductor worker, until it hands the migration over to
+"""Tasks: live migrations that a nova-conductor worker prepares, until it hands them over to
 nova-compute."""
 
 import dataclasses
@@ -13,19 +13,19 @@ ORPHANED = 'lost'
 
 UNBEGUN = (ANNOUNCED, EXPIRED)
 TAKEN = {ANNOUNCED: EXPIRED, BEGUN: ORPHANED, HANDED_OVER: ORPHANED}
-"""The state of a task after its worker is found dead, by its state before."""
+"""{state of a task: state after its worker was found dead}."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """The record of one live migration that a conductor worker prepares.
 
-    ``state`` is ANNOUNCED before Nova has a record of the migration, BEGUN once it has one, and
-    HANDED_OVER once the request to the source compute is about to be sent. After the worker was
-    found dead, ANNOUNCED becomes EXPIRED and the others become ORPHANED.
+    ``state`` is ANNOUNCED before Nova has a record of the migration, BEGUN once Nova has the
+    record, and HANDED_OVER once the worker is about to send the request to the source compute. If
+    the worker is found dead, ANNOUNCED becomes EXPIRED, and BEGUN and HANDED_OVER become ORPHANED.
 
-    ``migration_uuid`` is a random uuid while Nova has no record of the migration yet. ``beat_at``
-    is the worker's last sign of life.
+    ``migration_uuid`` is a random uuid until Nova has a record of the migration. ``beat_at`` is the
+    time of the worker's last sign of life.
     """
 
     migration_uuid: str

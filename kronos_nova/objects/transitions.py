@@ -1,6 +1,6 @@
-"""The states that may follow each state of a plan and of a move.
+"""The permitted transitions between states of plans and between states of moves.
 
-Those of a drain are in :mod:`kronos_nova.drain.states`.
+The transitions of drains are in :mod:`kronos_nova.drain.states`.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ PLAN_TRANSITIONS: Mapping[str, frozenset[str]] = {
     plan.VOID: frozenset(),
     plan.STOPPED: frozenset(),
 }
-"""{state of a plan: states that may follow it}. Only the journal changes a state."""
+"""{state of a plan: states that may follow it}. Only the journal changes the state of a plan."""
 
 MOVE_TRANSITIONS: Mapping[str, frozenset[str]] = {
     # Failed: a try failed, and there is no time for a retry.
@@ -42,9 +42,9 @@ MOVE_TRANSITIONS: Mapping[str, frozenset[str]] = {
     move.FAILED: frozenset(),
     move.ABANDONED: frozenset(),
 }
-"""{state of a move: states that may follow it}"""
+"""{state of a move: states that may follow it}."""
 
 
 def is_legal(old: str, new: str) -> bool:
-    """Return whether a move in state ``old`` may go to ``new``."""
+    """Return True if a move may change from state ``old`` to state ``new``, else False."""
     return new in MOVE_TRANSITIONS[old]
