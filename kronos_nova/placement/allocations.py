@@ -1,4 +1,5 @@
-"""Consumers of allocations, and the set of them that changes in one transaction."""
+"""The allocations of one consumer, and sets of consumers whose allocations change in one
+transaction."""
 
 import dataclasses
 from collections.abc import Collection
@@ -13,22 +14,22 @@ Allocations = Mapping[str, Mapping[str, int]]
 
 
 def on(allocations: Allocations, providers: Collection[str]) -> Allocations:
-    """Return the part of ``allocations`` that lies on ``providers``."""
+    """Return the part of ``allocations`` on the given providers."""
     return {uuid: held for uuid, held in allocations.items() if uuid in providers}
 
 
 def off(allocations: Allocations, providers: Collection[str]) -> Allocations:
-    """Return the part of ``allocations`` that does not lie on ``providers``."""
+    """Return the part of ``allocations`` on all other providers than the given ones."""
     return {uuid: held for uuid, held in allocations.items() if uuid not in providers}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Consumer:
-    """The allocations of one consumer, present or wanted.
+    """The allocations of one consumer, either as they are in placement or as they should be.
 
-    ``generation`` is the generation that was read; None for a consumer that placement does not
-    know. ``consumer_type`` is None for a consumer that was made before microversion 1.38, whose
-    type is not known.
+    ``generation`` is the generation with which the consumer was read; None if placement does not
+    know the consumer. ``consumer_type`` is None if it is unknown, because the consumer was made
+    before microversion 1.38.
     """
 
     uuid: str
@@ -40,7 +41,7 @@ class Consumer:
 
     @classmethod
     def from_body(cls, uuid: str, body: Mapping) -> 'Consumer':
-        """Make a consumer from an answer of ``GET /allocations/{uuid}``."""
+        """Return a consumer from a response to ``GET /allocations/{uuid}``."""
         kind = body.get('consumer_type')
         return cls(
             uuid=uuid,
@@ -52,8 +53,11 @@ class Consumer:
             consumer_type=None if kind == 'unknown' else kind)
 
     def to_body(self, with_type: bool = True) -> dict:
-        """Return the consumer's value in the body of ``POST /allocations``: of microversion 1.38,
-        or of 1.28 without the type."""
+        """Return the value of the consumer in the body of ``POST /allocations``.
+
+        :param with_type: whether the value is for microversion 1.38, which has consumer types, or
+            for 1.28
+        """
         body = {
             'allocations': {uuid: {'resources': dict(held)}
                             for uuid, held in self.allocations.items()},
@@ -63,17 +67,17 @@ class Consumer:
         return body | {'consumer_type': self.consumer_type} if with_type else body
 
     def holding(self, allocations: Allocations, **changes) -> 'Consumer':
-        """Return a copy of the consumer with ``allocations``. ``changes`` are new values of its
-        other fields."""
+        """Return a copy of the consumer with new ``allocations``. ``changes`` are new values of
+        other fields of the consumer."""
         return dataclasses.replace(self, allocations=allocations, **changes)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AllocationSet:
-    """The allocations of several consumers after one ``POST /allocations``.
+    """The allocations that several consumers have after one ``POST /allocations``.
 
-    A consumer with empty allocations is removed. Each consumer carries the generation with which it
-    was read, so placement refuses the whole set if any of them has changed since.
+    Placement removes a consumer whose allocations are empty. Each consumer has the generation with
+    which it was read. So placement refuses the whole set if any of the consumers has changed since.
     """
 
     consumers: tuple[Consumer, ...]
@@ -84,14 +88,15 @@ class AllocationSet:
 
     @classmethod
     def from_body(cls, body: Mapping) -> 'AllocationSet':
-        """Make a set from a body of ``POST /allocations``."""
+        """Return a set from a body of ``POST /allocations``."""
         return cls(tuple(Consumer.from_body(uuid, held) for uuid, held in body.items()))
 
     def to_body(self, with_types: bool = True) -> dict:
         return {consumer.uuid: consumer.to_body(with_types) for consumer in self.consumers}
 
     def changed_from(self, held: Iterable[Consumer]) -> 'AllocationSet':
-        """Return the consumers of this set whose allocations differ from those in ``held``."""
+        """Return the set of those consumers whose allocations differ from their allocations in
+        ``held``."""
         before = {consumer.uuid: consumer.allocations for consumer in held}
         return AllocationSet(tuple(consumer for consumer in self.consumers
                                    if consumer.allocations != before.get(consumer.uuid)))

@@ -1,9 +1,9 @@
-"""Comparison of allocations in placement with the hosts on which instances run by Nova's records.
+"""Audit of allocations: a comparison of placement with Nova's records of instances and migrations.
 
-Every instance should have one allocation with the resources that it requests, on its host (and on
-sharing providers). A migration should have no allocation, except while a move is in progress. An
-instance and its migrations are judged together as one *case*, because a repair may change the
-allocations of both.
+Every instance should have one allocation with the resources that it requests, on its host and on
+sharing providers. A migration should have no allocation, except while the move is in progress. An
+instance and its migrations are examined together as one *case*, because a repair may change the
+allocations of all of them.
 """
 
 import collections
@@ -44,12 +44,12 @@ EVERY_SERVER = frozenset(('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB'))
 class Finding:
     """A wrong allocation, and its repair.
 
-    ``wanted`` is {consumer: allocations that it should have, {} for none}; None where only an
-    operator can repair it. ``needs_candidate`` is the uuid of an instance for which an allocation
-    candidate on its host has to be found first. ``differing`` are the resource classes whose
-    allocated amount differs from the requested amount, for an allocation on the right host.
-    ``is_room`` is true where the consumer keeps room for a future server; ``instance`` is then the
-    uuid of this consumer.
+    ``wanted`` is {consumer: allocations that it should have, {} for none}; None if only an operator
+    can repair the allocation. ``needs_candidate`` is the uuid of an instance whose repair first
+    needs an allocation candidate on the instance's host. ``differing`` are the resource classes
+    whose allocated amount differs from the requested amount; only for an allocation on the right
+    host. ``is_room`` is true if the consumer keeps room for a future server; ``instance`` is then
+    the uuid of the consumer.
     """
 
     kind: str
@@ -68,9 +68,9 @@ class Finding:
 
     @property
     def can_be_healed_unasked(self) -> bool:
-        """Return whether the finding may be healed without an operator. This is the case where
-        Nova's records alone determine the right amounts. Other resource classes may belong to a
-        service of which Nova has no record."""
+        """True if Nova's records alone determine the right amounts; the finding may then be
+        repaired without an operator. False if other resource classes differ, because a service of
+        which Nova has no record may have requested them."""
         if self.kind != MISMATCHED:
             return self.can_be_healed
         return self.can_be_healed and not self.needs_candidate and self.differing <= EVERY_SERVER
@@ -81,9 +81,9 @@ class AuditCase:
     """An instance and its migrations, with the allocations of each.
 
     uuid : uuid of the instance
-    instance : Nova's record; None where Nova has no instance with this uuid
+    instance : Nova's record of the instance; None if Nova has no such instance
     held : allocations of the instance
-    migrations : each migration with its allocations
+    migrations : (migration, allocations of the migration) of each migration of the instance
     """
 
     uuid: str
@@ -94,8 +94,8 @@ class AuditCase:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AuditLimits:
-    """Limits in seconds. A record that changed within ``grace`` may still change. A live migration
-    that has not changed for ``stalled`` counts as stalled."""
+    """Time limits of an audit, in seconds. A record that changed less than ``grace`` ago may still
+    change. A live migration that has not changed for ``stalled`` counts as stalled."""
 
     grace: float = 60.0
     stalled: float = 3600.0
@@ -103,9 +103,12 @@ class AuditLimits:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """The result of an audit. ``instances`` and ``consumers`` are the numbers of those judged.
-    ``in_flight`` are the instances with an operation in progress, ``silent`` the names of the cells
-    that did not answer and were not judged."""
+    """The result of an audit.
+
+    ``instances`` and ``consumers`` are the numbers of examined instances and consumers.
+    ``in_flight`` are the uuids of instances with an operation in progress. ``silent`` are the names
+    of cells that did not respond; their instances were not examined.
+    """
 
     findings: tuple[Finding, ...]
     instances: int
@@ -116,9 +119,12 @@ class Audit:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class KeptRoom:
-    """A consumer that keeps room for a future server. ``hold`` is the uuid of the hold, ``host``
-    the name of the host. ``is_kept`` is true while the consumer should have an allocation,
-    ``has_ended`` once it should have none. Neither is true while the room is being made."""
+    """A consumer in placement that keeps room for a future server.
+
+    ``hold`` is the uuid of the request for room, and ``host`` the name of the host. ``is_kept`` is
+    true while the consumer should have an allocation. ``has_ended`` is true once the consumer
+    should have none. Neither is true while moves make the room.
+    """
 
     hold: str
     host: str
@@ -130,18 +136,18 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
           track: Callable[..., Iterable] = untracked,
           rooms: Callable[[], Mapping[str, KeptRoom] | None] = dict,
           is_room: Callable[[str], bool] = lambda uuid: False) -> Audit:
-    """Judge the allocations of every instance, and every consumer with allocations on compute
+    """Examine the allocations of all instances, and all consumers with allocations on compute
     nodes.
 
-    ``holdings`` should have been read before: Nova's records, which are read here, then show every
-    operation that has begun since as in progress. Instances of cells that do not answer are not
-    judged. While a cell does not answer, no consumer is reported as unknown.
+    The caller has to read ``holdings`` before the call. Nova's records are read during the call, so
+    they show every operation that changes the allocations meanwhile as in progress. Instances of
+    cells that do not respond are not examined. While a cell does not respond, no consumer is
+    reported as unknown.
 
     :param track: as :func:`kronos_nova.placement.holdings.untracked`
-    :param rooms: callable that returns the consumers that keep room, by uuid; None where they are
-        not known, so that none of them is judged
-    :param is_room: callable that returns whether a consumer has allocations now and was made to
-        keep room
+    :param rooms: callable that returns the consumers that keep room, by uuid; None if they are
+        unknown, and then no such consumer is examined
+    :param is_room: callable that returns whether a consumer has allocations that keep room
     """
     records, kept = nova.read(), rooms()
     known = records.instances.keys()
@@ -173,7 +179,8 @@ def audit(holdings: Holdings, nova: NovaRecords, limits: AuditLimits,
 
 
 def is_in_flight(case: AuditCase, limits: AuditLimits) -> bool:
-    """Return whether an operation is in progress that may change the allocations of the case."""
+    """Return True if an operation is in progress that may change the allocations of the case, else
+    False."""
     if any(migration.settled_for < limits.grace for migration, _held in case.migrations):
         return True
     instance = case.instance
@@ -185,10 +192,12 @@ def is_in_flight(case: AuditCase, limits: AuditLimits) -> bool:
 
 
 def _goes_on(migration: Migration, instance: InstanceRecord, limits: AuditLimits) -> bool:
-    """Return whether a move may still change the host of the instance. A move does not end when an
-    operator resets the state of the instance; the guest continues to its destination. A resize that
-    waits to be confirmed no longer changes the host. A live migration changes the host only while
-    the instance is at its source."""
+    """Return True if a migration may still change the host of the instance, else False.
+
+    A migration does not end when an operator resets the state of the instance: the guest continues
+    to its destination. A resize that waits for its confirmation no longer changes the host. A live
+    migration changes the host only while the instance is at its source.
+    """
     if (migration.has_ended or migration.status == FINISHED or
             migration.settled_for >= limits.stalled):
         return False
@@ -197,9 +206,11 @@ def _goes_on(migration: Migration, instance: InstanceRecord, limits: AuditLimits
 
 def judge_exactly(case: AuditCase, nova: NovaRecords, holdings: Holdings,
                   limits: AuditLimits) -> Finding | None:
-    """Judge a case as :func:`judge` does. Before a finding about amounts is returned, the amounts
-    that the instance requests are read from Nova and Neutron, which takes a few requests. Where
-    they cannot be read, the finding says so, and other instances are not affected.
+    """Return the finding of a case as :func:`judge` does, after a check of the requested amounts.
+
+    If the finding depends on amounts, the amounts that the instance requests are first read from
+    Nova and Neutron. This takes a few requests. If the amounts cannot be read, the finding has the
+    error, and other instances are not affected.
     """
     finding = judge(case, holdings, limits)
     if finding is None or not (finding.kind == MISMATCHED or finding.kind in (LEAKED, DOUBLED)
@@ -217,8 +228,8 @@ def judge_exactly(case: AuditCase, nova: NovaRecords, holdings: Holdings,
 
 
 def judge(case: AuditCase, holdings: Holdings, limits: AuditLimits) -> Finding | None:
-    """Return the finding of one case; None where its allocations are right, or while an operation
-    that may change them is in progress."""
+    """Return the finding of one case. None if its allocations are right, or while an operation is
+    in progress that may change the allocations."""
     if is_in_flight(case, limits):
         return _stalled(case, limits)
     if case.instance is None or case.instance.host is None:
@@ -270,8 +281,8 @@ def _placed(case: AuditCase, instance: InstanceRecord, holdings: Holdings) -> Fi
 
 
 def _is_held_twice(case, holdings):
-    """Return whether both the instance and a migration of it have allocations on the instance's
-    host."""
+    """Return True if the instance and one of its migrations both have allocations on the instance's
+    host; else False."""
     return case.instance is not None and case.instance.root is not None and all((
         holdings.on_tree(case.held, case.instance.root),
         any(holdings.on_tree(held, case.instance.root) for _migration, held in case.migrations)))
@@ -282,16 +293,17 @@ def _give_back(migration_uuid, host):
 
 
 def _distance(held: Allocations, asked: Mapping[str, int] | None) -> int:
-    """Return the number of resource classes with another amount than requested; 0 where the
-    requested amounts are not known."""
+    """Return the number of resource classes whose allocated amount differs from the requested
+    amount; 0 if the requested amounts are unknown."""
     if asked is None:
         return 0
     return len({*totals(held).items()} ^ {each for each in asked.items() if each[1]})
 
 
 def _mismatched(case: AuditCase, instance: InstanceRecord, held: Allocations) -> Finding | None:
-    """Return the finding for an instance that holds another amount than it requests, on the right
-    providers; None where the amounts match or the requested ones are not known."""
+    """Return the finding for an instance whose allocated amounts differ from its requested amounts.
+    None if the amounts match, or if Nova's records do not have the requested amounts. The
+    allocations are on the right providers."""
     if instance.asks_for is None:
         asked = {}
     else:
@@ -310,19 +322,21 @@ def _mismatched(case: AuditCase, instance: InstanceRecord, held: Allocations) ->
 
 
 def _differences(held, asked):
-    """Return the resource classes of which too much or too little is allocated. A class that is
-    allocated and not requested counts only if it is in EVERY_SERVER: a service other than Nova and
-    Neutron may have requested it."""
+    """Return the resource classes whose allocated amount differs from the requested amount. A class
+    that was not requested counts only if it is in EVERY_SERVER. Another class may have been
+    requested by a service other than Nova and Neutron."""
     now = totals(held)
     return {name for name in {*asked, *(now.keys() & EVERY_SERVER)}
             if now.get(name, 0) != asked.get(name, 0)}
 
 
 def _corrected(held, asked):
-    """Return ``held`` with corrected amounts. A wrong class that a single provider has gets the
-    requested amount. Other wrong classes are removed. In a class outside EVERY_SERVER, an amount
-    that is too small is removed too, because it may be what is left of several allocations, such as
-    one for each port."""
+    """Return ``held`` with corrected amounts. A wrong class gets the requested amount if only one
+    provider has the class. Other wrong classes are removed.
+
+    Outside EVERY_SERVER a class whose amount is too small is removed as well. The amount may be the
+    rest of several allocations, such as one for each port.
+    """
     wrong = _differences(held, asked)
     corrected = {}
     for uuid, amounts in held.items():
@@ -354,8 +368,8 @@ def _nowhere(case: AuditCase) -> Finding | None:
 
 
 def _stalled(case: AuditCase, limits: AuditLimits) -> Finding | None:
-    """Return the finding for a live migration that has stalled; None where none has. It is reported
-    and not repaired, because only the hosts know whether the guest still moves."""
+    """Return the finding for a live migration that has stalled; None if no migration has stalled.
+    The finding has no repair, because only the hosts know whether the guest is still migrating."""
     for migration, _held in case.migrations:
         if migration.has_ended or migration.kind != LIVE or migration.settled_for < limits.grace:
             continue
@@ -408,7 +422,8 @@ def _on_hosts(holdings: Holdings, hosts: Mapping[str, str]) -> set[str]:
 
 def _held_elsewhere(elsewhere: Allocations,
                     holders: Iterable[tuple[Migration, Allocations]]) -> str:
-    """Describe the allocations of the instance and of its migrations on other hosts."""
+    """Return a text that describes allocations on other hosts, of the instance and of its
+    migrations."""
     parts = []
     if elsewhere:
         parts.append('it holds ' + _listed(elsewhere))

@@ -1,4 +1,5 @@
-"""The part of placement's API that Kronos uses, over any keystoneauth adapter."""
+"""Client of the part of placement's API that Kronos uses. It works with any keystoneauth
+adapter."""
 
 import dataclasses
 import functools
@@ -23,8 +24,8 @@ from kronos_nova.placement.allocations import Consumer
 LOG = logging.getLogger(__name__)
 
 MOST_DETAIL = 1000
-"""Maximum number of characters that a message quotes from an error of placement. Raised, a message
-can fill a screen; lowered, the cause of the error may be cut off. Not measured."""
+"""Maximum number of characters that a message quotes from an error response of placement. Raised, a
+message can fill a screen; lowered, the cause of the error may be cut off. Not measured."""
 CONCURRENT_UPDATE = 'placement.concurrent_update'
 RESOURCE_CLASS = re.compile('[A-Z0-9_]+')
 SHARING = 'MISC_SHARES_VIA_AGGREGATE'
@@ -34,9 +35,9 @@ Change = Callable[[Mapping[str, Consumer]], AllocationSet | None]
 
 
 def retrying(attempts: int = 10, longest_pause: float = 2.0) -> tenacity.Retrying:
-    """Make a Retrying, which calls a function again after a conflict or an outage, and raises the
-    last error after ``attempts``. The pauses are random, grow, and last ``longest_pause`` seconds
-    at most."""
+    """Return a Retrying, which calls a function again after a conflict or an outage. After
+    ``attempts`` calls it raises the last error. The pauses between calls are random, grow, and last
+    at most ``longest_pause`` seconds."""
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception_type((errors.ConcurrentUpdate,
                                                 errors.PlacementUnavailable)),
@@ -46,8 +47,8 @@ def retrying(attempts: int = 10, longest_pause: float = 2.0) -> tenacity.Retryin
 
 
 def _understood(method):
-    """Make ``method`` raise an error of placement where an answer lacks what its microversion
-    promises."""
+    """Return ``method`` with a check of placement's responses. It raises AnswerNotUnderstood if a
+    response lacks a field that its microversion promises."""
     @functools.wraps(method)
     def checked(*args, **kwargs):
         try:
@@ -61,21 +62,22 @@ def _understood(method):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProviderState:
-    """The root of a provider's tree, and the provider's generation. The generation changes with the
-    inventory and with new allocations, but not when an allocation is removed."""
+    """The root provider of a resource provider's tree, and the provider's generation. The
+    generation changes with the inventory and with each new allocation, but not when an allocation
+    is removed."""
 
     root: str
     generation: int
 
 
 class PlacementClient:
-    """A client of placement that reads consumers and providers, and writes several consumers in one
+    """A client of placement. It reads consumers and providers, and changes several consumers in one
     transaction.
 
-    ``adapter`` is a keystoneauth adapter for placement; ``attempts`` makes a fresh
+    ``adapter`` is a keystoneauth adapter for placement. ``attempts`` returns a new
     :class:`tenacity.Retrying` for each change. Every method raises
-    :class:`~kronos_nova.placement.errors.PlacementUnavailable` when placement does not answer and
-    :class:`~kronos_nova.placement.errors.PlacementRefused` when it refuses the request.
+    :class:`~kronos_nova.placement.errors.PlacementUnavailable` if placement does not respond, and
+    :class:`~kronos_nova.placement.errors.PlacementRefused` if placement refuses the request.
     """
 
     def __init__(self, adapter, attempts: Callable[[], tenacity.Retrying] = retrying):
@@ -85,7 +87,8 @@ class PlacementClient:
 
     @_understood
     def negotiate(self) -> str:
-        """Return the microversion to use: 1.38, or 1.36 where consumer types are not offered.
+        """Select the highest supported microversion of placement, at most 1.38, and return it.
+        Placement has consumer types from 1.38 on.
 
         :raises PlacementTooOld: placement does not offer 1.36
         """
@@ -101,17 +104,18 @@ class PlacementClient:
 
     @_understood
     def consumer(self, uuid: str) -> Consumer:
-        """Read the consumer ``uuid``; one without allocations if placement does not know it."""
+        """Read a consumer and its allocations. A consumer that placement does not know has no
+        allocations."""
         return Consumer.from_body(uuid, self._get(f'/allocations/{uuid}'))
 
     def post(self, allocations: AllocationSet) -> None:
-        """Send one ``POST /allocations``: all consumers change, or none does.
+        """Send one ``POST /allocations``, which changes all consumers or none.
 
-        Placement refuses a repetition of the same request (:class:`ConsumerChanged`), because the
-        generations have changed.
+        Placement refuses a second request with the same body (:class:`ConsumerChanged`), because
+        the generations have changed.
 
         :raises InvalidAllocations, InsufficientInventory, ConcurrentUpdate: nothing was changed
-        :raises PlacementUnavailable: it is not known whether the allocations were changed
+        :raises PlacementUnavailable: it is unknown whether the allocations were changed
         """
         response = self._request('POST', '/allocations',
                                  json=allocations.to_body(self.has_consumer_types))
@@ -122,13 +126,14 @@ class PlacementClient:
         _raise_for_refusal(response)
 
     def replace(self, uuids: Collection[str], change: Change) -> AllocationSet | None:
-        """Read the consumers ``uuids`` and post the allocations that ``change`` returns for them.
-        All of this is repeated after a conflict.
+        """Read consumers, and post the allocations that ``change`` returns for them. After a
+        conflict or an outage, the consumers are read again and ``change`` is called again.
 
-        The consumers are also read again after an answer was lost, so ``change`` must recognise its
-        own result. Returns the posted allocations; None if there was nothing to post.
+        A response may be lost after the allocations were changed. So ``change`` must recognise its
+        own result.
 
-        :raises ConcurrentUpdate, PlacementUnavailable: the last one, after all attempts
+        :returns: the posted allocations; None or an empty set if there was nothing to post
+        :raises ConcurrentUpdate, PlacementUnavailable: the last error, after all attempts
         """
         for attempt in self._attempts():
             with attempt:
@@ -140,17 +145,17 @@ class PlacementClient:
 
     @_understood
     def tree(self, root: str) -> frozenset[str]:
-        """Return the uuids of all providers in the tree that ``root`` belongs to."""
+        """Return the uuids of all providers in the same tree as the provider ``root``."""
         providers = self._get(f'/resource_providers?in_tree={root}')['resource_providers']
         return frozenset(provider['uuid'] for provider in providers)
 
     def roots(self) -> dict[str, str]:
-        """Return {provider uuid: uuid of the root of its tree}, of all providers."""
+        """Return {provider uuid: uuid of the root of its tree} for all providers."""
         return {uuid: provider.root for uuid, provider in self.providers().items()}
 
     @_understood
     def providers(self) -> dict[str, ProviderState]:
-        """Return all providers, by uuid."""
+        """Return {provider uuid: its root and generation} for all providers."""
         return {provider['uuid']: ProviderState(root=provider['root_provider_uuid'],
                                                 generation=provider['generation'])
                 for provider in self._get('/resource_providers')['resource_providers']}
@@ -165,7 +170,11 @@ class PlacementClient:
         return frozenset(self._get(f'/resource_providers/{provider}/traits')['traits'])
 
     def roots_in(self, aggregates: Collection[str]) -> frozenset[str]:
-        """Return the roots of all providers in any of these aggregates (uuids)."""
+        """Return the uuids of the root providers whose trees have a provider in any of the
+        aggregates.
+
+        :param aggregates: uuids of aggregates
+        """
         if not aggregates:
             return frozenset()
         members = ','.join(sorted(aggregates))
@@ -174,7 +183,8 @@ class PlacementClient:
 
     @_understood
     def name(self, provider: str) -> str:
-        """Return the name of a provider. That of a compute node is its hypervisor hostname."""
+        """Return the name of a provider. The name of a compute node's provider is its hypervisor
+        hostname."""
         return self._get(f'/resource_providers/{provider}')['name']
 
     @_understood
@@ -190,13 +200,14 @@ class PlacementClient:
 
     @_understood
     def sharing(self) -> frozenset[str]:
-        """Return the uuids of all providers that share their inventory by aggregates."""
+        """Return the uuids of all sharing providers, which have the trait
+        MISC_SHARES_VIA_AGGREGATE."""
         providers = self._get(f'/resource_providers?required={SHARING}')['resource_providers']
         return frozenset(provider['uuid'] for provider in providers)
 
     @_understood
     def aggregates(self, provider: str) -> frozenset[str]:
-        """Return the uuids of the aggregates that ``provider`` is in."""
+        """Return the uuids of the aggregates of a provider."""
         return frozenset(self._get(f'/resource_providers/{provider}/aggregates')['aggregates'])
 
     @_understood
@@ -211,8 +222,8 @@ class PlacementClient:
 
     @_understood
     def candidates(self, query: str) -> list[dict]:
-        """Return the allocation requests of ``GET /allocation_candidates?query``, in placement's
-        order."""
+        """Return the allocation requests of ``GET /allocation_candidates?query``, in the order of
+        the response."""
         return self._get(f'/allocation_candidates?{query}')['allocation_requests']
 
     @property

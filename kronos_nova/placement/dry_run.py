@@ -1,10 +1,10 @@
-"""Dry runs of moves by placement, for processes outside Nova: whether a destination has room for an
-instance now.
+"""Dry runs of moves by placement: whether a destination has room for an instance now.
 
-This is only one check of Nova's scheduler, the allocation candidates on the destination's tree:
-room in every resource class, ``min_unit``, ``max_unit`` and ``step_size``, and the traits that the
-flavor requires or forbids. The filters of the scheduler (NUMA, PCI, isolation, images and others)
-cannot be called from outside; the live migration itself calls them.
+They are for processes outside Nova. They make only one check of Nova's scheduler: the allocation
+candidates on the destination's tree. This covers room in every resource class, ``min_unit``,
+``max_unit`` and ``step_size``, and the traits that the flavor requires or forbids. The filters of
+the scheduler (NUMA, PCI, isolation, images and others) cannot be called from outside. Nova calls
+them when it starts the live migration.
 """
 
 import collections
@@ -28,9 +28,9 @@ TRAIT = 'trait:'
 
 
 class PlacementDryRun:
-    """A :class:`~kronos_nova.objects.dry_run.DryRun` by placement's allocation candidates.
+    """A :class:`~kronos_nova.objects.dry_run.DryRun` that asks placement for allocation candidates.
 
-    It requests the amounts that the instance held in placement when the instance was read.
+    It requests the amounts that were allocated to the instance when the instance was read.
     """
 
     def __init__(self, client: PlacementClient):
@@ -58,15 +58,15 @@ class PlacementDryRun:
 
 
 def from_connection(connection) -> DryRun:
-    """Make a dry run with a connection of openstacksdk, which is not used before the first
-    question."""
+    """Return a dry run that uses a connection of openstacksdk. The connection is not used before
+    the first dry run."""
     made = functools.cache(lambda: PlacementDryRun(PlacementClient(connection.placement)))
     return lambda *asked: made()(*asked)
 
 
 def _query(instance, destination, before):
-    """Return the query for candidates; None where the instance holds nothing that the destination
-    would provide."""
+    """Return the query for allocation candidates. None if the destination would have to provide
+    nothing, because the instance has no allocations on its host."""
     amounts = before.wanted(collections.Counter(instance.resources))
     resources = ','.join(f'{name}:{amount}' for name, amount in sorted(amounts.items()) if amount)
     if not resources:
@@ -78,8 +78,8 @@ def _query(instance, destination, before):
 
 
 def _traits(instance):
-    """Return the flavor's traits in the form of placement's queries: a forbidden trait with
-    ``!``."""
+    """Return the traits of the flavor as in queries of placement, with ``!`` before a forbidden
+    trait."""
     marks = {'required': '', 'forbidden': '!'}
     return sorted(marks[value] + key.removeprefix(TRAIT)
                   for key, value in instance.flavor_extra_specs.items()

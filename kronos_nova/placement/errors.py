@@ -1,25 +1,25 @@
 """Errors of requests to placement::
 
     PlacementError  (kronos_nova.exception)
-    ├── PlacementUnavailable     no answer or a 5xx: a write may or may not have taken effect
-    ├── PlacementTooOld          it does not offer a microversion that is needed
-    ├── PlacementRefused         it refuses the request: credentials, policy, catalogue
-    │   └── NotFound             404: it does not know, or no longer, what was asked for
-    ├── AnswerNotUnderstood      it is not the JSON that the API promises: often a proxy's own page
+    ├── PlacementUnavailable     no response or a 5xx: a write may or may not have taken effect
+    ├── PlacementTooOld          placement does not offer a microversion that is needed
+    ├── PlacementRefused         placement refuses the request: credentials, policy, catalogue
+    │   └── NotFound             404: the requested object does not exist, or no longer exists
+    ├── AnswerNotUnderstood      a response is not the JSON of the API: often a proxy's own page
     ├── InvalidAllocations       400
     │   ├── MalformedRequest     the body breaks the schema of the API
-    │   ├── UnknownProvider      it names a resource provider that does not exist
-    │   └── UnknownResourceClass it names a resource class that does not exist
-    ├── SourceRefused            409: what the instance holds on its source is not permitted there
+    │   ├── UnknownProvider      the body names a resource provider that does not exist
+    │   └── UnknownResourceClass the body names a resource class that does not exist
+    ├── SourceRefused            409: the instance's own allocations exceed limits of its source
     ├── InsufficientInventory    409: capacity, or min_unit, max_unit, step_size
-    ├── ConcurrentUpdate         409 placement.concurrent_update: read again and try again
-    │   ├── ConsumerChanged      a consumer's generation is not the one that was sent
-    │   └── ProviderChanged      a resource provider's generation moved under placement
-    └── NothingToMove            the consumers do not hold what a move needs
+    ├── ConcurrentUpdate         409 placement.concurrent_update: the caller reads again and retries
+    │   ├── ConsumerChanged      a consumer's generation differs from the generation that was sent
+    │   └── ProviderChanged      a resource provider's generation changed during the request
+    └── NothingToMove            the consumers lack the allocations that a move needs
 
 Placement has one error code for the three errors with status 400, and one for the two kinds of
-``ConcurrentUpdate``. The client tells them apart by reading the objects that the request named,
-never by the text of the answer.
+``ConcurrentUpdate``. To distinguish them, the client reads the objects that the request named. It
+never uses the text of the response.
 """
 
 from kronos_nova import exception
@@ -64,8 +64,8 @@ class UnknownResourceClass(InvalidAllocations):
 
 
 class SourceRefused(exception.PlacementError):
-    """Placement refuses to allocate again what an instance holds on its source, because the limits
-    of the source have changed. So the instance cannot move to any destination."""
+    """Placement refuses to write the present allocations of an instance on its source, because the
+    limits of the source have changed. So the instance cannot move to any destination."""
 
     code = 'kronos.placement.source_refused'
 

@@ -1,5 +1,8 @@
-"""Repairs of an audit's findings. Each finding is examined again, and each repair is guarded by
-generations, recorded in a journal, and can be undone."""
+"""Repairs of the wrong allocations that an audit has found.
+
+Each finding is examined again before its repair. Each repair is guarded by consumer generations,
+recorded in a journal, and can be undone.
+"""
 
 import dataclasses
 from collections.abc import Callable
@@ -26,8 +29,8 @@ from kronos_nova.placement.records import NovaRecords
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of healing one finding. ``repair`` is the uuid of the repair in the journal; None
-    where nothing was changed."""
+    """The result of the repair of one finding. ``repair`` is the uuid of the repair in the journal;
+    None if nothing was changed."""
 
     finding: audit.Finding
     state: str
@@ -36,24 +39,25 @@ class Outcome:
 
 
 class RepairJournal(Protocol):
-    """The journal in which repairs are recorded before they are made."""
+    """A journal in which each repair is recorded before it is made."""
 
     def plan(self, repair: Repair) -> str:
-        """Record the allocations that are about to be changed. Returns the uuid of the record."""
+        """Record the allocations before and after a repair that is about to be made. Return the
+        uuid of the record."""
 
     def close(self, uuid: str, state: str, detail: str = '') -> None:
-        """Record the end of the repair with a uuid. ``state`` is healed, failed or undone."""
+        """Record the end of a repair. ``state`` is healed, failed or undone."""
 
     def get(self, uuid: str) -> Repair | None:
-        """Return the repair with a uuid that was made and not undone; None where there is none."""
+        """Return a repair that was made and not undone; None if there is no such repair."""
 
 
 class Healer:
-    """The repair of what one audit has found.
+    """The repair of the findings of one audit.
 
-    :param client: placement
-    :param nova: Nova's records, which are read again for every case before it is repaired
-    :param held: Holdings of the audit; only the trees and the sharing providers are used
+    :param client: client of placement
+    :param nova: Nova's records, which are read again for every case before its repair
+    :param held: Holdings of the audit, of which only the trees and the sharing providers are used
     :param rooms: callable that returns the consumers that keep room now, by uuid
     """
 
@@ -69,13 +73,15 @@ class Healer:
 
     def examine(self, uuid: str, migrations: Iterable[str] = (), read: InstanceHistory | None = None
              ) -> tuple[audit.Finding | None, bool]:
-        """Return (the present Finding of an instance and its migrations, or None; True if this is
-        final). The result is not final while an operation is in progress that may change the
-        allocations.
+        """Return the present finding of an instance and its migrations, and whether this result is
+        final.
 
-        :param migrations: uuids of migrations that are examined however old they are
-        :param read: history that was read a moment ago; before a Finding is returned, the history
-            is read again
+        The finding is None if all allocations are right. The result is not final while an operation
+        is in progress that may change the allocations.
+
+        :param migrations: uuids of migrations that are examined regardless of their age
+        :param read: history of the instance that the caller has just read; before a finding is
+            returned, the history is read again
         """
         case = self._case(uuid, migrations, read)
         finding = self._judge_case(case)
@@ -84,11 +90,11 @@ class Healer:
         return finding, not audit.is_in_flight(case, self._limits)
 
     def heal(self, finding: audit.Finding) -> Outcome:
-        """Examine a finding again. If it still holds, record it in the journal, repair it, and
-        record the outcome.
+        """Examine a finding again and repair it. If the finding still holds, record the repair in
+        the journal, make it, and record the outcome.
 
-        Harmless when repeated, because a repaired finding no longer holds. An error becomes the
-        outcome of this finding and does not affect others.
+        A second call does nothing, because a repaired finding no longer holds. An error becomes the
+        outcome of this finding and does not affect other findings.
         """
         try:
             return self._heal(finding)
@@ -119,8 +125,8 @@ class Healer:
     def _case(self, uuid, holders, read=None):
         """Read an instance, its migrations, and the allocations of both.
 
-        :param holders: uuids of old migrations that may have allocations; others are not read,
-            because an instance may have hundreds
+        :param holders: uuids of old migrations that may have allocations; other old migrations are
+            not read, because an instance may have hundreds
         """
         # Placement is read before Nova. What Nova then reports as settled was settled at that time,
         # because Nova marks a move before placement changes.
@@ -140,8 +146,10 @@ class Healer:
         return case
 
     def _consumer(self, case, uuid, is_room):
-        """Read a consumer again. An error is raised if its allocations have changed since they were
-        judged."""
+        """Read a consumer again.
+
+        :raises ConsumerChanged: its allocations have changed since the case was examined
+        """
         judged = {migration.uuid: held for migration, held in case.migrations} | {
             case.uuid: case.held}
         consumer = self._client.consumer(uuid)
@@ -181,8 +189,8 @@ class Healer:
                                           'trait that it requires'))
 
     def _ways(self, again, case) -> list[Mapping[str, Allocations]]:
-        """Return the sets of allocations that would repair a finding, each {consumer: its
-        allocations}. Those that need the fewest new providers come first."""
+        """Return the alternative repairs of a finding, each as {consumer: its allocations}. The
+        repair that needs the fewest new providers comes first."""
         uuid = again.needs_candidate
         if uuid is None:
             return [again.wanted]
@@ -195,8 +203,8 @@ class Healer:
 def undo(client: PlacementClient, journal: RepairJournal, uuid: str) -> None:
     """Restore the allocations that the consumers of a repair had before the repair.
 
-    :raises NothingToMove: there is no such repair, or its consumers have changed since
-    :raises PlacementError: placement refused; nothing was changed
+    :raises NothingToMove: there is no such repair, or the consumers' allocations have changed since
+    :raises PlacementError: placement refused the change; nothing was changed
     """
     repair = journal.get(uuid)
     if repair is None:

@@ -1,4 +1,5 @@
-"""The allocations of the whole cloud, read provider by provider."""
+"""The allocations of all consumers in the cloud, read from one resource provider after the
+other."""
 
 import collections
 import contextlib
@@ -16,17 +17,17 @@ from kronos_nova.placement.client import PlacementClient
 from kronos_nova.placement.ownership import classes
 
 PARALLEL_READS = 8
-"""Number of resource providers whose allocations an audit reads at the same time. There is a
-request for each, because placement cannot report the allocations of all providers in one answer.
-Raised, placement gets more requests at once; lowered, an audit takes longer. Not measured."""
+"""Number of resource providers whose allocations an audit reads at the same time. Raised, placement
+gets more requests at once; lowered, an audit takes longer. Not measured. Each provider needs its
+own request, because placement cannot return the allocations of all providers together."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Holdings:
-    """The trees of providers in placement, and the allocations on them.
+    """The provider trees in placement, and the allocations of all consumers.
 
     roots : {uuid of a provider: uuid of the root of its tree}
-    sharing : {uuid of a sharing provider: roots of the trees with which it shares}
+    sharing : {uuid of a sharing provider: roots of the trees that it serves}
     consumers : {uuid of a consumer: its allocations}
     """
 
@@ -35,17 +36,18 @@ class Holdings:
     consumers: Mapping[str, Allocations]
 
     def on_tree(self, allocations: Allocations, root: str) -> Allocations:
-        """Return the part of ``allocations`` on the tree of ``root``."""
+        """Return the part of ``allocations`` on providers in the tree of ``root``."""
         return {uuid: held for uuid, held in allocations.items() if self.roots.get(uuid) == root}
 
     def shared(self, allocations: Allocations, root: str) -> Allocations:
-        """Return the part of ``allocations`` on sharing providers that belongs to the host of
+        """Return the part of ``allocations`` on sharing providers that belongs to the host
         ``root``.
 
-        An allocation on a provider that does not serve the host belongs to another host, if the
-        same resource class is also allocated on this host, or if nothing is allocated on this host.
-        Otherwise it belongs to this host, and the provider's aggregates or its sharing trait have
-        probably changed since.
+        An allocation on a sharing provider that serves the host belongs to the host. An allocation
+        on another sharing provider belongs to another host in two cases: nothing is allocated on
+        this host, or the same resource class is allocated on this host as well. Otherwise it
+        belongs to this host; the aggregates or the sharing trait of the provider have probably
+        changed since.
         """
         own = self.on_tree(allocations, root)
         elsewhere = off(allocations, own)
@@ -61,20 +63,22 @@ class Holdings:
         return provider in self.sharing or self.roots.get(provider) == provider
 
     def knows(self, allocations: Allocations) -> bool:
-        """Return whether all providers of ``allocations`` existed when the holdings were read."""
+        """Return True if all providers of ``allocations`` existed when the holdings were read; else
+        False."""
         return allocations.keys() <= self.roots.keys()
 
 
 def untracked(items: Iterable, description: str, total: int) -> Iterable:
-    """Return ``items`` without a display of progress, with the signature of
-    ``rich.progress.Progress.track``."""
+    """Return ``items`` unchanged. The function replaces ``rich.progress.Progress.track`` if no
+    progress is displayed."""
     return items
 
 
 def read(client: PlacementClient, track: Callable[..., Iterable] = untracked) -> Holdings:
-    """Read the allocations of each provider, several providers at a time. The result may have only
-    a part of a change that is made during the reading. So a problem has to be examined again before
-    it is repaired.
+    """Read the allocations on all providers, several providers at a time.
+
+    A change that is made during the reading may be only partly in the result. So a problem has to
+    be examined again before it is repaired.
 
     :param track: as :func:`untracked`
     """
@@ -94,17 +98,16 @@ def read(client: PlacementClient, track: Callable[..., Iterable] = untracked) ->
 
 
 def _held_on(client, provider):
-    """Return the allocations on a provider; none if it was deleted meanwhile, because placement
-    deletes only providers without allocations.
-    """
+    """Return the allocations on a provider. A provider that was deleted meanwhile has none, because
+    placement deletes only providers without allocations."""
     with contextlib.suppress(errors.NotFound):
         return client.held_on(provider)
     return {}
 
 
 def read_providers(client: PlacementClient) -> Holdings:
-    """Read the trees of providers and the sharing providers, but no allocations: ``consumers`` is
-    empty."""
+    """Read the provider trees and the sharing providers, but no allocations. ``consumers`` of the
+    result is empty."""
     sharing = {}
     for uuid in client.sharing():
         with contextlib.suppress(errors.NotFound):

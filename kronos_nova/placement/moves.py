@@ -1,17 +1,17 @@
-"""The allocations of a move: the migration has those on the source, the instance those on the
-destination.
+"""Changes of allocations for a move: the migration gets the source's, the instance the
+destination's.
 
 :func:`start` gives the allocations on the source to the migration, and allocations on the
-destination to the instance. :func:`revert` gives the allocations on the source back to the
-instance. Each function sends one ``POST /allocations``, and is harmless when repeated. When a move
-succeeds, nova-compute deletes the migration's allocations. Both functions are for live and cold
-migrations and for resizes, to another host or on the same host. On the same host, placement checks
-the old and the new amounts against ``max_unit`` separately.
+    destination to the instance. :func:`revert` gives the allocations on the source back to the
+    instance. Each function sends one ``POST /allocations``, and a second call does no harm. When a
+    move succeeds, nova-compute deletes the migration's allocations. Both functions are for live and
+    cold migrations and for resizes, to another host or on the same host. On the same host,
+    placement checks the old and the new amounts against ``max_unit`` separately.
 
-:mod:`~kronos_nova.placement.ownership` says to whom an allocation belongs. Allocations on providers
-that both hosts share stay with the instance and are counted once; leftovers of earlier moves are
-removed. :func:`revert` also repairs a *doubled* instance, which has the allocations of source and
-destination both, such as after an evacuation.
+:mod:`~kronos_nova.placement.ownership` determines the owner of each allocation. Allocations on
+    sharing providers that serve both hosts stay with the instance and are counted once. Leftovers
+    of earlier moves are removed. :func:`revert` also repairs an instance that has allocations on
+    the source and on the destination, such as after an evacuation.
 """
 
 import dataclasses
@@ -35,14 +35,14 @@ LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Parties:
-    """The two consumers of a move and the root providers of its two hosts (uuids).
+    """The two consumers of a move, and the root providers of its two hosts. All are uuids.
 
-    ``is_live`` is false for cold migrations and resizes. Nova alone carries these out, and the
-    migration then has all allocations that the instance had. ``source_overwrites`` is true where
-    the nova-compute of the source reverts a failed move as Nova does, and replaces all allocations
-    of the instance by those of the migration. The migration then has to hold the allocations on
-    sharing providers too. ``source_tree`` are the providers of the source, if the caller has just
-    read them.
+    ``is_live`` is false for cold migrations and resizes. Nova alone carries out such a move, and
+    the migration then has all allocations that the instance had before. ``source_overwrites`` is
+    true if the nova-compute of the source reverts a failed move as Nova does: it replaces all
+    allocations of the instance by the allocations of the migration. The migration then also needs
+    the allocations on sharing providers. ``source_tree`` are the providers of the source; None if
+    the caller has not read them.
     """
 
     instance: str
@@ -61,15 +61,15 @@ class Parties:
 
 
 def start(client: PlacementClient, move: Parties, destination: Allocations) -> AllocationSet | None:
-    """Give the source's allocations to the migration, and ``destination`` to the instance.
+    """Give the allocations on the source to the migration, and ``destination`` to the instance.
 
-    It may be called again with another ``destination``, which replaces the first. ``destination``
-    may include sharing providers; its amounts replace those that the instance held there. An
-    instance without allocations on the source gets ``destination`` as well.
+    A second call with another ``destination`` replaces the first. ``destination`` may include
+    sharing providers; its amounts replace the amounts of the instance there. An instance without
+    allocations on the source gets ``destination`` as well.
 
-    :raises InsufficientInventory: nothing was changed
-    :raises SourceRefused: nothing was changed, and no destination would be accepted
-    :raises ConcurrentUpdate, PlacementUnavailable: after all attempts
+    :raises InsufficientInventory: the destination has no room; nothing was changed
+    :raises SourceRefused: nothing was changed, and placement would refuse any destination
+    :raises ConcurrentUpdate, PlacementUnavailable: the last error, after all attempts
     """
     source = client.tree(move.source) if move.source_tree is None else move.source_tree
     left = {}
@@ -100,9 +100,9 @@ def start(client: PlacementClient, move: Parties, destination: Allocations) -> A
 
 
 def _refused_at_source(client, allocations):
-    """Yield the reasons why placement does not let the migration take over the amounts of its
-    instance. Placement checks amounts whenever they are written, and the limits of the source may
-    have changed."""
+    """Yield the reasons why placement refuses to give the instance's own amounts to the migration.
+    Placement checks amounts whenever they are written, and the limits of the source may have
+    changed."""
     for provider, amounts in allocations.items():
         limits = client.inventories(provider)
         for name, amount in amounts.items():
@@ -119,17 +119,17 @@ def _refused_at_source(client, allocations):
 
 def revert(client: PlacementClient, move: Parties, is_gone: Callable[[], bool],
            before: Allocations | None = None) -> AllocationSet | None:
-    """Undo a failed move: the instance holds again what it held on the source, the migration
-    nothing.
+    """Undo the allocations of a failed move. The instance gets its allocations on the source back,
+    and the migration has none.
 
-    ``before`` are the allocations of the instance before :func:`start`, needed only where a resize
-    changed the amount on a sharing provider; None where the caller does not know them. ``is_gone``
-    returns whether the instance was deleted. It is called after each reading, and a deleted
-    instance gets nothing back.
+    ``before`` are the allocations of the instance before :func:`start`; None if the caller does not
+    know them. They are needed only if a resize changed an amount on a sharing provider. ``is_gone``
+    returns whether the instance was deleted. It is called after each reading of the consumers, and
+    a deleted instance gets nothing back.
 
-    :raises NothingToMove: neither consumer holds anything on the source; nothing was changed
-    :raises InsufficientInventory: the source's inventory shrank meanwhile; nothing was changed
-    :raises ConcurrentUpdate, PlacementUnavailable: after all attempts
+    :raises NothingToMove: neither consumer has allocations on the source; nothing was changed
+    :raises InsufficientInventory: the source's inventory has become too small; nothing was changed
+    :raises ConcurrentUpdate, PlacementUnavailable: the last error, after all attempts
     """
     source = client.tree(move.source)
     sharing = client.sharing()

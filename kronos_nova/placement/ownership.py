@@ -1,17 +1,19 @@
-"""Ownership of allocations when an instance moves from one host to another.
+"""Ownership of the allocations of an instance that moves from one host to another.
 
 =============================================  =====================================
-held on                                        is
+an allocation on                               belongs to
 =============================================  =====================================
-the provider tree of the source                the source's
-a sharing provider that the destination        shared: it stays with the instance
-reaches
-a sharing provider that it does not reach      the source's
-any other provider                             left over from something else
+the provider tree of the source                the source
+a sharing provider that serves the             both hosts (shared); it stays with
+destination                                    the instance
+a sharing provider that does not serve the     the source
+destination
+any other provider                             neither host: it is left over
 =============================================  =====================================
 
-Once the migration has the source's part, the instance's allocations are the destination's. They are
-shared where they lie on a sharing provider and the migration has nothing of their resource class.
+Once a move has begun, the migration has the allocations of the source, and the instance has the
+allocations of the destination. An allocation of the instance is shared if it is on a sharing
+provider and the migration has no allocation of its resource class.
 """
 
 import contextlib
@@ -27,7 +29,7 @@ from kronos_nova.placement.client import PlacementClient
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """The allocations of an instance before its move, by owner as in the table above."""
+    """The allocations of an instance before its move, by owner as in the table of this module."""
 
     source: Allocations
     shared: Allocations
@@ -38,10 +40,10 @@ def parts(client: PlacementClient, held: Allocations, source_tree: Iterable[str]
           destination: str) -> Parts:
     """Split the allocations of an instance by owner.
 
-    Placement is asked about sharing providers only where the instance has allocations outside
+    Sharing providers are read from placement only if the instance has allocations outside
     ``source_tree``.
 
-    :param destination: the root provider of the host that it moves to
+    :param destination: root provider of the host to which the instance moves
     """
     elsewhere = off(held, source_tree)
     sharing = on(elsewhere, client.sharing()) if elsewhere else {}
@@ -51,8 +53,8 @@ def parts(client: PlacementClient, held: Allocations, source_tree: Iterable[str]
 
 
 def reached(client: PlacementClient, sharing: Iterable[str], root: str) -> frozenset[str]:
-    """Return the providers of ``sharing`` that serve the tree of ``root``: those in an aggregate
-    with one of the tree's providers."""
+    """Return those of the ``sharing`` providers that serve the tree of ``root``. A sharing provider
+    serves a tree if an aggregate has the sharing provider and a provider of the tree."""
     found = set()
     for uuid in sharing:
         with contextlib.suppress(errors.NotFound):  # it was deleted a moment ago
@@ -65,21 +67,21 @@ def before_move(instance: Allocations, on_source: Allocations,
                 sharing: Iterable[str]) -> Allocations:
     """Return the allocations that an instance had before its move began.
 
-    :param instance: allocations of the instance now
-    :param on_source: allocations of its migration, or its own ones on the source
-    :param sharing: the sharing providers
+    :param instance: present allocations of the instance
+    :param on_source: allocations of the migration, or the instance's own allocations on the source
+    :param sharing: uuids of the sharing providers
     """
     shared = without_classes(on(instance, sharing), classes(on_source))
     return {**shared, **on_source}
 
 
 def classes(allocations: Allocations) -> frozenset[str]:
-    """Return the resource classes of ``allocations``."""
+    """Return the names of all resource classes in ``allocations``."""
     return frozenset(name for held in allocations.values() for name in held)
 
 
 def totals(allocations: Allocations) -> dict[str, int]:
-    """Return {resource class: amount} of ``allocations``, over all providers."""
+    """Return {resource class: total amount in ``allocations``}, over all providers."""
     amounts = {}
     for held in allocations.values():
         for name, amount in held.items():
@@ -95,7 +97,7 @@ def without_classes(allocations: Allocations, names: Iterable[str]) -> Allocatio
 
 
 def merged(allocations: Allocations, others: Allocations) -> Allocations:
-    """Merge two allocations. Where both have an amount of a resource class on a provider, that of
-    ``others`` counts."""
+    """Return two allocations merged into one. If both have an amount of a resource class on a
+    provider, the amount in ``others`` is used."""
     return {uuid: {**allocations.get(uuid, {}), **others.get(uuid, {})}
             for uuid in {**allocations, **others}}

@@ -1,9 +1,10 @@
-"""Repair of allocations that moves left behind, soon after the moves and without a request.
+"""Repair of allocations that moves left behind. It runs soon after the moves, without a request by
+an operator.
 
-Only instances with migrations that have not ended, or changed lately, are examined. An instance
-without a problem is examined again only when its migrations change. Everything else is left to an
-audit. Only one process is meant to reconcile at a time. Two processes do no harm, because each
-change carries generations, and only one process can take a task from its dead worker.
+Only instances are examined whose migrations have not ended or have changed lately. An instance
+without a problem is examined again only after a change of its migrations. All other instances are
+left to an audit. Only one process is meant to reconcile at a time. Two processes do no harm,
+because each change carries generations, and only one process can take a task from its dead worker.
 """
 
 import dataclasses
@@ -28,54 +29,54 @@ from kronos_nova.placement.records import NovaRecords
 LOG = logging.getLogger(__name__)
 
 CHUNK = 50
-"""Number of instances that one query reads before their allocations are compared with placement and
-repaired. Raised, the last instances of the query are compared with older data; lowered, there are
-more queries. Chosen because so many are compared within a second or two."""
+"""Number of instances that one query reads before they are compared with placement and repaired.
+Raised, the last instances of a query are compared with older data; lowered, there are more queries.
+Chosen because so many instances are compared within a second or two."""
 HANDED_OVER_PATIENCE = 5
 """Factor by which ``task_timeout`` is longer for migrations that may have reached the source host.
-It applies where a nova-conductor worker died while it was about to send the request there. Raised,
-a lost migration stays open longer; lowered, a migration that runs is treated as lost. Not
-measured."""
+It applies if a nova-conductor worker stopped reporting while it was about to send the request to
+the source. Raised, a lost migration stays open longer; lowered, a running migration is treated as
+lost. Not measured."""
 LAST_BREATH = datetime.timedelta(seconds=15)
-"""Time for which a worker may still have worked after its last sign of life."""
+"""Time after its last sign of life for which a worker may still have worked."""
 
 
 class TaskRegister(Protocol):
-    """The live migration tasks that conductor workers have begun, with the last sign of life of
-    each worker."""
+    """The live migration tasks that conductor workers have begun, and the last sign of life of each
+    worker."""
 
     def dead(self, begun_before, handed_over_before) -> list[Task]:
-        """Return the tasks whose worker died: it gave its last sign of life before
-        ``begun_before``, or before ``handed_over_before`` where it was about to send the request to
-        the source."""
+        """Return the tasks whose worker is dead. A worker is dead if its last sign of life was
+        before ``begun_before``. If it was about to send the request to the source,
+        ``handed_over_before`` applies instead."""
 
     def in_progress(self) -> frozenset[str]:
-        """Return the migrations that a worker has begun and not ended."""
+        """Return the uuids of the migrations that a worker has begun and not ended."""
 
     def instances(self) -> frozenset[str]:
-        """Return the instances with a requested migration that has not ended."""
+        """Return the uuids of the instances with a task that has not ended."""
 
     def lose(self, task: Task) -> bool:
-        """Take a task away from its worker. Return False if the worker has continued it in the
-        meantime."""
+        """Take a task away from its worker. Return True if this succeeded, and False if the worker
+        has continued the task in the meantime."""
 
     def find_lost(self, migration_uuid: str, instance_uuid: str) -> None:
-        """Record a migration that has no worker and no task."""
+        """Record a task for a migration that has no worker and no task."""
 
     def end(self, migration_uuid: str) -> None:
-        """Delete the record of the task of a migration."""
+        """Delete the record of a migration's task."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciler:
-    """The repair of allocations after migrations, and the end of tasks of dead workers.
+    """The repair of allocations after migrations, and the end of tasks whose workers are dead.
 
     :param task_timeout: seconds without a sign of life after which a worker counts as dead
-    :param clock: returns the time
+    :param clock: callable that returns the present time
     :param in_order: {uuid of an instance without a problem: state of its migrations}; the instance
         is examined again when this state changes
-    :param unsettled: instances about which nothing could be concluded yet, and cells that did not
-        answer
+    :param unsettled: uuids of instances whose result is not final yet, and names of cells that did
+        not respond
     """
 
     client: PlacementClient
@@ -89,12 +90,13 @@ class Reconciler:
     unsettled: set[str] = dataclasses.field(default_factory=set)
 
     def run(self, window: float) -> Iterator[heal.Outcome | None]:
-        """Examine the instances that changed within ``window`` seconds and repair them, one a step.
+        """Examine the instances whose migrations changed within ``window`` seconds, and repair
+        them. Each step of the iteration handles one instance.
 
-        An instance that cannot be examined is logged and left to the next run; the others are
-        examined.
+        An instance that cannot be examined is logged and left to the next run; the other instances
+        are examined.
 
-        :returns: yields the Outcome of each instance, None where nothing was to be healed
+        :returns: yields the Outcome for each instance; None if nothing was to be repaired
         :raises PlacementUnavailable, InventoryError: placement or Nova's records could not be read
             at all
         """
@@ -119,8 +121,8 @@ class Reconciler:
                 yield self._heal_if_due(healer, uuid, recent[uuid], read.get(uuid))
 
     def _read(self, wanted):
-        """Return the histories of instances. Where they cannot be read together, return {}: each is
-        then read alone, so that one that cannot be read does not keep the others waiting."""
+        """Return the histories of instances, read together. If this fails, return {}. Each instance
+        is then read alone, so that one unreadable instance does not block the others."""
         try:
             return self.nova.histories(wanted)
         except exception.InventoryError:
@@ -156,8 +158,8 @@ class Reconciler:
                             task.instance_uuid, error)
 
     def _find_forgotten_tasks(self):
-        """Find tasks of workers that died before they recorded anything. Such a task is recognised
-        only by its age."""
+        """Find migrations whose worker died before it recorded a task. Only the age of such a
+        migration shows that its worker is dead."""
         old = [each for each in self.nova.accepted() if each.settled_for > self.limits.stalled]
         if old:
             known = self.tasks.in_progress()
@@ -166,9 +168,9 @@ class Reconciler:
                     self.tasks.find_lost(migration.uuid, migration.instance_uuid)
 
     def _free_forgotten_instances(self):
-        """Free instances whose request was lost. A worker that died as soon as it had the request
-        left only the task_state that Nova set. This process receives requests too, so no queue can
-        still have a request of that age."""
+        """Clear the task_state of instances whose request for a migration was lost. A worker that
+        died right after it received the request left only the task_state that Nova had set. This
+        process receives such requests too, so no queue can still have a request of that age."""
         before = self.clock() - datetime.timedelta(seconds=self.limits.stalled)
         marked = self.nova.marked(before)
         if marked:
@@ -176,7 +178,7 @@ class Reconciler:
                 self.nova.set_free(uuid, before)
 
     def _end_dead_task(self, task):
-        """End a task whose worker died. After an error the task stays on record for the next
+        """End a task whose worker is dead. After an error the task stays on record for the next
         run."""
         if not self.tasks.lose(task):
             return
@@ -186,7 +188,8 @@ class Reconciler:
             self.tasks.end(task.migration_uuid)
 
     def _end_unbegun_task(self, task):
-        """End a task whose worker died before it recorded or made a migration."""
+        """End a task whose worker died before it recorded a migration. Nova may already have a
+        record of the migration."""
         died = task.beat_at + LAST_BREATH
         known = self.tasks.in_progress()
         left = [uuid for uuid in self.nova.unbegun(task.instance_uuid, died) if uuid not in known]

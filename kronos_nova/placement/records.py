@@ -1,7 +1,7 @@
-"""Nova's records of instances and migrations: the interface by which an audit reads them.
+"""Interface by which an audit reads Nova's records of instances and migrations.
 
-The implementation, in :mod:`kronos_nova.plugin.nova_records`, reads all cells. Hosts are known by
-the uuid of their root resource provider, which is the uuid of their compute node.
+The implementation, in :mod:`kronos_nova.plugin.nova_records`, reads all cells. A host is identified
+by the uuid of its root resource provider, which equals the uuid of its compute node.
 """
 
 import dataclasses
@@ -18,11 +18,12 @@ from kronos_nova.placement.allocations import Allocations
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceRecord:
-    """An instance that is not deleted. ``root`` is None where it is on no host.
+    """An instance that is not deleted. ``root`` is the root provider of its host; None if the
+    instance is on no host, or its host has no compute node record.
 
-    ``settled_for`` are the seconds since the record of the instance last changed. ``asks_for`` is
-    the amount of each resource class that the instance should hold, by Nova's records of it; None
-    where these records do not say it.
+    ``settled_for`` is the time in seconds since the record of the instance last changed.
+    ``asks_for`` is {resource class: amount that the instance should have} by Nova's records; None
+    if the records do not determine the amounts.
     """
 
     uuid: str
@@ -39,7 +40,8 @@ class InstanceRecord:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
-    """A migration record. ``is_source_up`` is true while the nova-compute of its source is up."""
+    """A migration record. ``is_source_up`` is true while the nova-compute of the source is up.
+    ``settled_for`` is the time in seconds since the record last changed."""
 
     uuid: str
     instance_uuid: str
@@ -57,8 +59,9 @@ class Migration:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceHistory:
-    """The present instance, None if it was deleted, and its migrations: those that have not ended
-    or that changed within a day, and older ones on request."""
+    """An instance and its migrations. ``instance`` is None if the instance was deleted.
+    ``migrations`` are those that have not ended or changed within a day, and older ones that the
+    caller asked for."""
 
     instance: InstanceRecord | None
     migrations: tuple[Migration, ...] = ()
@@ -66,10 +69,11 @@ class InstanceHistory:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
-    """All instances, and all migrations that have not ended, each by its uuid.
+    """The records of all instances, and of all migrations that have not ended. Each is found by its
+    uuid.
 
-    ``hosts`` are the root providers that are compute nodes: {uuid: host}. ``silent`` are the names
-    of cells that did not answer; their instances and migrations are missing.
+    ``hosts`` are the root providers of compute nodes: {uuid: host}. ``silent`` are the names of
+    cells that did not respond; their instances and migrations are missing.
     """
 
     hosts: Mapping[str, str]
@@ -79,70 +83,75 @@ class Records:
 
 
 class NovaRecords(Protocol):
-    """Nova's databases. Every method raises InventoryError where they cannot be read."""
+    """Access to Nova's databases. Every method raises InventoryError if they cannot be read."""
 
     def read(self) -> Records:
-        """Return the records of all cells that answer."""
+        """Return the records of all cells that respond."""
 
     def migrations(self, uuids: Iterable[str]) -> Mapping[str, Migration]:
-        """Return {uuid: Migration} of the migrations with these uuids, whether they have ended or
-        not."""
+        """Return {uuid: migration} for the given uuids. Ended migrations are included."""
 
     def deleted(self, uuids: Iterable[str]) -> frozenset[str]:
-        """Return those of ``uuids`` that are uuids of deleted instances."""
+        """Return the given uuids that belong to deleted instances."""
 
     def building(self, uuids: Iterable[str]) -> frozenset[str]:
-        """Return those of ``uuids`` that are uuids of instances which are being created and are in
-        no cell yet."""
+        """Return the given uuids that belong to new instances which are not in a cell yet."""
 
     def histories(self, wanted: Mapping[str, Set[str]]) -> Mapping[str, InstanceHistory]:
-        """Return {instance uuid: history} of the wanted instances whose cells answer.
+        """Return {instance uuid: its history}. Instances whose cells do not respond are left out.
 
-        :param wanted: instance uuid to the uuids of migrations that are wanted however old
+        :param wanted: {instance uuid: uuids of migrations that are returned regardless of their
+            age}
         """
 
     def recent(self, seconds: float) -> tuple[Mapping[str, Mapping[str, object]], Sequence[str]]:
-        """Return the instances with migrations that have not ended, or that changed within
-        ``seconds``. Each instance has these migrations by uuid, and a value that differs once one
-        of them changes. Return also the names of the cells that could not be read."""
+        """Return the instances whose migrations have not ended or have changed lately, and the
+        cells that could not be read.
+
+        :param seconds: time within which a migration has changed lately
+        :returns: {instance uuid: {migration uuid: value that differs once the migration changes}},
+            and the names of the cells
+        """
 
     def accepted(self) -> list[Migration]:
         """Return the live migrations that no nova-compute has received yet."""
 
     def end_stale(self, before: datetime.datetime) -> list[str]:
-        """End live migrations in progress that have not changed since ``before``, and whose
-        instance is on neither of the two hosts, or is deleted.
+        """End live migrations that are in progress by their status, but have stalled. Such a
+        migration has not changed since ``before``, and its instance is deleted, or on neither of
+        the two hosts.
 
         :returns: uuids of the migrations that were ended
         """
 
     def marked(self, before: datetime.datetime) -> frozenset[str]:
-        """Return the uuids of the instances whose task state has been ``migrating`` since before a
-        time. Cells that do not answer are left out."""
+        """Return the uuids of the instances whose task state has been ``migrating`` since before
+        the given time. Cells that do not respond are left out."""
 
     def unbegun(self, instance_uuid: str, created_before: datetime.datetime) -> list[str]:
-        """Return the uuids of the live migrations of an instance that are older than a time and
-        that no nova-compute has received."""
+        """Return the uuids of an instance's live migrations that no nova-compute has received. Only
+        migrations that were created before ``created_before`` are returned."""
 
     def set_free(self, instance_uuid: str, marked_before: datetime.datetime) -> None:
-        """Clear the task state of an instance if it has been ``migrating`` since before a time and
-        no live migration of the instance is in progress."""
+        """Clear the task state of an instance whose task state has been ``migrating`` since before
+        ``marked_before``. Nothing is changed if a live migration of the instance is in progress."""
 
     def give_up(self, migration_uuid: str) -> bool:
-        """End a live migration without a worker, and clear the task state of its instance.
+        """End a live migration that has no worker, and clear the task state of its instance.
 
-        Only a migration that the source compute never received is ended, and only while that
-        compute is up, so that the request does not arrive later.
+        Only a migration that the source's nova-compute never received is ended, and only while this
+        nova-compute is up. So the request cannot arrive later.
 
-        :returns: whether nothing is left to do: the migration is given up, or another process
-            continues it
+        :returns: True if nothing is left to do, because the migration was ended or another process
+            continues it; else False
         """
 
     def asks_for(self, instance_uuid: str) -> tuple[Mapping[str, int], ...]:
-        """Return how much of each resource class an instance should hold by its flavor, its
-        request, its devices and its ports. Several sets of amounts may be right. Empty where the
-        instance is gone."""
+        """Return the amounts of each resource class that an instance should have. They follow from
+        its flavor, its request, its devices and its ports. Several sets of amounts may be right;
+        each is an item of the result. The result is empty if the instance no longer exists."""
 
     def candidates(self, instance_uuid: str, kept: Allocations) -> list[Allocations]:
-        """Return the allocations that the instance may have on its host, in addition to those that
-        it keeps, the best first. Empty where there is no room."""
+        """Return the allocations that the instance may have on its host, in addition to its
+        allocations ``kept``. The best candidate comes first. The result is empty if there is no
+        room."""

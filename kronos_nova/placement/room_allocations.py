@@ -1,5 +1,5 @@
-"""Allocations that keep room for future servers, so that placement gives the room to no other
-server."""
+"""Allocations in placement that keep room for future servers, so that no other server gets the
+room."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -14,35 +14,36 @@ from kronos_nova.placement.allocations import Consumer
 from kronos_nova.placement.client import PlacementClient
 
 OWNER = 'kronos-room'
-"""Project and user of the consumers that keep room. Fixed: as a separate project, it keeps the
-allocations out of the quotas of other projects, and ``openstack resource usage show kronos-room``
-shows them."""
+"""Project and user of the consumers that keep room. As these are in a project of their own, their
+allocations are not in the quota of another project. ``openstack resource usage show kronos-room``
+shows them. Fixed by design."""
 ROOM = 'KRONOS_ROOM'
-"""Consumer type of the consumers, where placement has types."""
+"""Consumer type of the consumers that keep room. It is used if placement has consumer types."""
 CANDIDATES = 100
-"""Maximum number of allocation candidates for a new server that are read from placement for one
-host. Raised, a server is more likely to fit on a host with very many resource providers; lowered,
-placement's answer is shorter. Chosen as more than the few providers of one resource class that a
+"""Maximum number of allocation candidates that placement returns for a new server on one host.
+Raised, a server is more likely to fit on a host with very many resource providers; lowered,
+placement's response is shorter. Chosen to exceed the few providers of one resource class that a
 host has; not measured."""
 
 
 class NoCandidate(errors.InsufficientInventory):
-    """Placement offers no way to hold a server on a host."""
+    """A host has no allocation candidate for a server."""
 
 
 class RoomAllocations:
-    """The allocations of consumers that keep room, and the operations that make and remove them."""
+    """Operations that make and remove the allocations of consumers that keep room."""
 
     def __init__(self, client: PlacementClient):
         self._client = client
 
     def allocate(self, shape: Shape, consumers: Mapping[str, str]) -> None:
-        """Allocate room for a server of a shape for each consumer, for all in one request.
+        """Allocate room for one server of a shape to each consumer. One request makes all
+        allocations.
 
-        :param consumers: uuid to the root provider of its host
-        :raises InsufficientInventory: there is no room for all of them; nothing was changed
+        :param consumers: {uuid of a consumer: root provider of its host}
+        :raises InsufficientInventory: there is no room for all of the servers; nothing was changed
         :raises ConcurrentUpdate: each attempt conflicted with another change; nothing was changed
-        :raises PlacementUnavailable: it is not known whether room was allocated
+        :raises PlacementUnavailable: it is unknown whether room was allocated
         """
         self._client.replace(sorted(consumers), lambda held: self._taken(shape, consumers, held))
 
@@ -61,26 +62,27 @@ class RoomAllocations:
         return AllocationSet(tuple(wanted))
 
     def give_back(self, uuids: Collection[str]) -> None:
-        """Remove the allocations of consumers. Harmless when repeated.
+        """Remove all allocations of consumers that keep room. A second call does no harm.
 
-        :raises PlacementError: it is not known whether the allocations were removed
+        :raises PlacementError: it is unknown whether the allocations were removed
         """
         if uuids:
             self._client.replace(sorted(uuids), lambda held: AllocationSet(tuple(
                 each.holding({}) for each in held.values() if each.allocations)))
 
     def without(self, uuids: Iterable[str]) -> set[str]:
-        """Return those of ``uuids`` whose consumers have no allocations."""
+        """Return the uuids of the given consumers that have no allocations."""
         return {uuid for uuid in uuids if not self._client.consumer(uuid).allocations}
 
     def is_ours(self, uuid: str) -> bool:
-        """Return whether a consumer has allocations that keep room, by its project in placement."""
+        """Return True if a consumer has allocations that keep room, else False. Its project in
+        placement shows this."""
         return self._client.consumer(uuid).project_id == OWNER
 
 
 class _HostRoom:
-    """The allocation candidates of one host for servers of a shape, and the free amounts of each
-    class."""
+    """The allocation candidates of one host for servers of a shape. It counts the free amounts of
+    each resource class on the host's providers."""
 
     def __init__(self, client: PlacementClient, shape: Shape, root: str):
         self._shape, self._root = shape, root
@@ -91,7 +93,7 @@ class _HostRoom:
                       for uuid in sorted({uuid for way in self._ways for uuid in way})}
 
     def next(self) -> Allocations:
-        """Return the allocations of one more server, and count them as taken.
+        """Return the allocations for one more server, and deduct them from the free amounts.
 
         :raises NoCandidate: there is no room left
         """
@@ -116,8 +118,11 @@ def _left_on(client: PlacementClient, provider: str) -> dict[str, float]:
 
 
 def query(shape: Shape, root: str) -> str:
-    """Return the query for the allocation candidates of a server of a shape on the host of a root
-    provider. It equals that of ``nova.scheduler.utils.ResourceRequest`` for the flavor."""
+    """Return the query for allocation candidates for a server of a shape on one host. The query
+    equals the query of ``nova.scheduler.utils.ResourceRequest`` for the flavor.
+
+    :param root: root provider of the host
+    """
     parts = {'resources': ','.join(f'{name}:{amount}' for name, amount in
                                    sorted(shape.resources.items()))}
     asked: dict[str, list[str]] = {}

@@ -1,8 +1,8 @@
-"""GET requests of keystoneauth at a fourth of their usual cost.
+"""GET requests through keystoneauth that need a fourth of the usual processor time.
 
-For each request, keystoneauth and the requests library take one or two milliseconds of the
-processor to find the endpoint, prepare the request, look for proxies and cookies, and write the
-log. The first cycle in a cloud of a thousand hosts sends two thousand requests.
+For each request, keystoneauth and the requests library need one or two milliseconds of processor
+time. They find the endpoint, prepare the request, look for proxies and cookies, and write the log.
+The first evaluation of a cloud with a thousand hosts sends two thousand requests.
 """
 
 import dataclasses
@@ -22,8 +22,9 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Track:
-    """The parts of a request that keystoneauth has sent: the pool of connections, which has its TLS
-    settings, the part of the address before the path, and the headers."""
+    """The parts of an earlier request of keystoneauth that later requests reuse. ``pool`` is the
+    connection pool with its TLS settings, and ``prefix`` the part of the URL path before the path
+    of the request."""
 
     pool: urllib3.HTTPConnectionPool
     prefix: str
@@ -31,14 +32,14 @@ class _Track:
 
 
 class Shortcut:
-    """An adapter of keystoneauth that sends a GET as it sent an earlier one, with another path.
+    """A keystoneauth adapter that sends a GET with the endpoint and connections of an earlier GET.
 
-    Such a GET goes to the same endpoint over the same connections, with the same headers and the
-    current token. The keystoneauth adapter sends the first GET, all writes, and again every GET
-    that is not answered with 200 at once. So it renews tokens, follows redirects and raises errors,
-    and the timeout of its session holds.
+    Such a GET has another path, the same headers and the current token. The wrapped adapter sends
+    the first GET and all writes. It also repeats each GET that does not return 200. So it renews
+    tokens, follows redirects and raises errors. The timeout of its session applies to every
+    request.
 
-    :param adapter: a keystoneauth adapter
+    :param adapter: the keystoneauth adapter to wrap
     """
 
     def __init__(self, adapter):
@@ -46,8 +47,8 @@ class Shortcut:
         self._track = None
 
     def request(self, path: str, method: str, headers: Mapping[str, str], **kwargs):
-        """Send a request like the adapter's method, with a path that begins with a slash. The
-        result is an :class:`Answer`, with its attributes only."""
+        """Send a request, as the adapter's method does. The path begins with a slash. The result of
+        a GET may be an :class:`Answer`, which has only some attributes of a response."""
         if method != 'GET':
             return self._adapter.request(path, method, headers=headers, **kwargs)
         answer = self.get(path, headers)
@@ -57,8 +58,8 @@ class Shortcut:
         return answer
 
     def get(self, path: str, headers: Mapping[str, str]) -> Answer | None:
-        """Send a GET as the adapter sent an earlier one. Return None where the adapter has to send
-        it, or where the status is not 200."""
+        """Send a GET with the endpoint and connections of an earlier GET. Return None if this is
+        not possible, or if the status is not 200; the adapter then has to send the request."""
         track, session = self._track, self._adapter.session
         if track is None:
             return None
@@ -72,8 +73,9 @@ class Shortcut:
         return Answer(response.status, response.data) if response.status == 200 else None
 
     def _track_of(self, response, path):
-        """Return the _Track by which requests like that of a response can be sent; None where the
-        request went through a redirect or a proxy, or not over HTTP, as in tests."""
+        """Return the :class:`_Track` with which requests like the request of a response can be
+        sent. None if the request had a redirect or a proxy, or if it did not use HTTP, as in
+        tests."""
         sent, transport = response.request, getattr(response, 'connection', None)
         if response.status_code != 200 or response.history or transport is None or (
                 not sent.path_url.endswith(path)):
