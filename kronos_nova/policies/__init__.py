@@ -1,8 +1,8 @@
-"""The policies file, in which an operator configures load policies, rules and buffers: models,
-validation and loading.
+"""The policies file, in which an operator configures load policies, rules and buffers.
 
-Names are imported when they are first used, because pydantic and the models take a third of the
-time of a command that only reads windows.
+The package has the models of the file, its validation and its loading. Names are imported when they
+are first used. Otherwise the import of pydantic and the models would take a third of the time of a
+command that only reads maintenance windows.
 """
 
 import importlib
@@ -24,7 +24,7 @@ __all__ = ('Buffer', 'MigrationQueries', 'OperatorRule', 'Policy', 'PolicySet', 
 HOMES = {'Buffer': 'buffers', 'MigrationQueries': 'models', 'OperatorRule': 'rules', 'Policy':
          'models', 'PolicySet': 'models', 'load': 'loader',
          'load_for_request': 'loader', 'parse': 'loader'}
-"""The module in which each name is defined."""
+"""{name that this package exports: module that defines it}."""
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,5 @@
-"""The model of a buffer of the policies file: room for new servers that is always kept free."""
+"""The model of a buffer in the policies file. A buffer is room for new servers that is always kept
+free."""
 
 import math
 import re
@@ -7,26 +8,24 @@ from typing import Annotated
 import pydantic
 
 MOST_BUFFERS = 50
-"""Maximum number of buffers (room that is always kept free for new servers) in a policies file.
-Raised, a file can make each evaluation longer; lowered, a large cloud cannot have a buffer for each
-aggregate and flavor. Not measured."""
+"""Maximum number of buffers in a policies file. Raised, a file can make each evaluation longer;
+lowered, a large cloud cannot have a buffer for each aggregate and flavor. Not measured."""
 MOST_NAME = 100
-"""Maximum number of characters of the name of a buffer in a policies file. Raised, lines of reports
-are longer; lowered, names say less. Not measured."""
+"""Maximum length of the name of a buffer, in characters. Raised, lines of reports are longer;
+lowered, names are less descriptive. Not measured."""
 PERCENT = re.compile(r'(\d{1,3})%')
 
 
 def _key(about: str, **rules: object) -> object:
-    """Make a field of a buffer, with its description in reStructuredText for the documentation and
-    the JSON schema.
+    """Return a field of a buffer with its description.
 
-    :param about: the description
+    :param about: description in reStructuredText, for the documentation and the JSON schema
     """
     return pydantic.Field(description=' '.join(about.split()), **rules)  # type: ignore
 
 
 class Buffer(pydantic.BaseModel):
-    """A buffer: free room in an aggregate that is always kept for new servers of a flavor."""
+    """A buffer: room in an aggregate that is always kept free for new servers of a flavor."""
 
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid')
 
@@ -54,14 +53,14 @@ class Buffer(pydantic.BaseModel):
 
     @property
     def is_part(self) -> bool:
-        """True where ``keep`` is a percentage instead of a number of servers."""
+        """True if ``keep`` is a percentage; False if ``keep`` is a number of servers."""
         return not isinstance(self.keep, int)
 
     def wanted(self, most: int) -> int:
         """Return the number of new servers for which room is kept.
 
-        :param most: number of servers that would fit into the empty aggregate; only a percentage
-            depends on it
+        :param most: number of servers that would fit into the empty aggregate; used only for a
+            percentage
         """
         if isinstance(self.keep, int):
             return self.keep

@@ -1,5 +1,5 @@
-"""Problems of operators' rules in the present cloud: rules that select nothing, or that contradict
-each other or server groups."""
+"""Checks of operators' rules against the present cloud. They find rules that select nothing, and
+rules that contradict each other or a server group."""
 
 import collections
 from collections.abc import Iterator
@@ -17,7 +17,8 @@ from kronos_nova.policies.selection import Selections
 
 def conflicts(found: Selections, snapshot: Snapshot,
               levels: Sequence[str]) -> dict[str, list[str]]:
-    """Return {name of a rule: sentences about its problems}.
+    """Return {name of a rule: sentences that describe its problems}. Rules without problems are
+    left out.
 
     :param levels: levels of failure domains, the largest first
     """
@@ -52,7 +53,8 @@ def _alone(each: Selection, found: Selections, levels: Sequence[str]) -> Iterato
 
 def _no_host(found: Selections,
              snapshot: Snapshot) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield (names of rules, sentence) for rules that together leave no host to some servers."""
+    """Yield (names of rules, sentence) for each set of rules that together leave no host to some
+    servers."""
     rules_of = collections.defaultdict(list)
     static = [each for each in found if each.rule.relation in (MUST, MUST_NOT)]
     for number, each in enumerate(static):
@@ -69,7 +71,7 @@ def _no_host(found: Selections,
 
 def _pairs(found: Selections,
            levels: Sequence[str]) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield (names of two rules, sentence) for pairs of rules that cannot both hold."""
+    """Yield (names of two rules, sentence) for each pair of rules that contradict each other."""
     apart = [each for each in found if each.rule.keep_apart and each.rule.level in levels]
     joined = [each for each in found if (each.rule.keep_together or each.rule.at_most_hosts)
               and each.rule.level in levels]
@@ -88,7 +90,7 @@ def _pairs(found: Selections,
 
 def _groups(found: Selections,
             snapshot: Snapshot) -> Iterator[tuple[tuple[str], str]]:
-    """Yield (name of a rule, sentence) for rules that contradict a server group."""
+    """Yield (name of a rule, sentence) for each rule that contradicts a server group."""
     for group in snapshot.server_groups:
         members = frozenset(group.members)
         for each in found:

@@ -1,4 +1,4 @@
-"""Reading of the policies file. An error names all problems of the file at once."""
+"""Loading of the policies file. An error lists all problems of the file at once."""
 
 import functools
 import os
@@ -15,26 +15,26 @@ from kronos_nova import exception
 from kronos_nova.policies import models
 
 MAX_BYTES = 1 << 18
-"""Maximum bytes of a policies file. Raised, a faulty file takes longer to read; lowered, the files
-of large clouds are refused. Chosen because PyYAML takes 20 s of a processor for a megabyte of short
-values."""
+"""Maximum size of a policies file in bytes. Raised, a faulty file takes longer to read; lowered,
+the files of large clouds are refused. Chosen because PyYAML needs 20 s of processor time for a
+megabyte of short values."""
 
 MOST_POLICIES = 100
 """Maximum number of policies in a file. Raised, each evaluation may take longer; lowered, the files
-of some clouds are refused. Chosen as far more than the metrics of a host."""
+of some clouds are refused. Chosen far above the number of metrics of a host."""
 MOST_PROBLEMS = 50
-"""Maximum number of problems of a policies file that one error lists; the others are only counted.
-Raised, the error fills a screen; lowered, an operator corrects a file in more steps. Not
+"""Maximum number of problems of a policies file that one error lists. Further problems are only
+counted. Raised, the error fills a screen; lowered, an operator corrects a file in more steps. Not
 measured."""
 
 _LONGEST_NAME = 63
-"""Maximum number of characters that an error quotes of a name or key in a policies file. Raised,
+"""Maximum length of a name or key that an error quotes from a policies file, in characters. Raised,
 messages are longer; lowered, long names are cut. Not measured."""
 
 
 class _Loader(yaml.SafeLoader):
-    """A YAML loader that refuses repeated keys and aliases. With aliases a small file can expand to
-    an enormous one."""
+    """A YAML loader that refuses repeated keys and aliases. Aliases are refused because a small
+    file with aliases can expand to an enormous document."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -65,10 +65,10 @@ class _Loader(yaml.SafeLoader):
 
 
 def load(path: str | os.PathLike[str]) -> models.PolicySet:
-    """Return the policies of a file.
+    """Read a policies file and return its content.
 
-    :raises PolicyError: the file cannot be read, or has problems; the message has a line for each,
-        with its place in the file
+    :raises PolicyError: the file cannot be read, or has problems; the message has one line for each
+        problem, with its place in the file
     """
     path = pathlib.Path(path)
     if path.exists() and not path.is_file():  # reading a FIFO would block
@@ -84,8 +84,9 @@ def load(path: str | os.PathLike[str]) -> models.PolicySet:
 
 
 def load_for_request(path: str | os.PathLike[str]) -> models.PolicySet:
-    """Return the policies of a file for a request of an operator. A request is refused where the
-    file cannot be read, because the rules of operators are in it.
+    """Read a policies file, which an operator's request needs for its rules, and return its
+    content. If the file cannot be read, the request is refused, because the rules would not be
+    applied.
 
     :raises PoliciesUnreadable: the file cannot be read, or has problems
     """
@@ -97,14 +98,18 @@ def load_for_request(path: str | os.PathLike[str]) -> models.PolicySet:
 
 @functools.lru_cache(maxsize=2)
 def _parsed(content: bytes, path: str) -> models.PolicySet:
-    """Parse the text of a file. Results are cached, because each cycle reads the file and it rarely
-    changes."""
+    """Return the content of a policies file. Results are cached, because each evaluation reads the
+    file and the file rarely changes."""
     return parse(content, path)
 
 
 def parse(content: bytes | str,
           path: str | os.PathLike[str] = 'policies') -> models.PolicySet:
-    """Parse the text of a policies file; ``path`` is only for messages."""
+    """Return the content of a policies file from its text.
+
+    :param path: path of the file, which is used only in messages
+    :raises PolicyError: the text has problems
+    """
     try:
         tree = yaml.load(content, Loader=_Loader)  # noqa: S506  # nosec B506 - a safe one
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
@@ -130,7 +135,7 @@ _IN_YAML = {'dataclass_type': _A_MAPPING, 'dict_type': _A_MAPPING, 'model_type':
             'list_type': 'must be a list', 'tuple_type': 'must be a list',
             'string_type': 'must be a text', 'missing': 'is missing',
             'extra_forbidden': 'is not a key that there is here'}
-"""{code of an error of pydantic: its text in the terms of YAML instead of Python}"""
+"""{error code of pydantic: error text that uses the terms of YAML instead of Python}."""
 
 
 def _error(path: str | os.PathLike[str], problems: Sequence[str]) -> exception.PolicyError:
@@ -141,7 +146,7 @@ def _error(path: str | os.PathLike[str], problems: Sequence[str]) -> exception.P
 
 
 def _line(problem: Mapping[str, Any], tree: Any) -> str:
-    """Return a line for a problem, such as ``policies[0] (cpu).threshold: ...``"""
+    """Return one line that describes a problem, such as ``policies[0] (cpu).threshold: ...``"""
     place = ''
     for part in problem['loc']:
         word = boundary.shown(part, _LONGEST_NAME)

@@ -1,4 +1,5 @@
-"""The models of the policies file."""
+"""Models of the policies file: policies, forecasts, queries about migrations, and the whole
+file."""
 
 import math
 from collections.abc import Iterator
@@ -15,26 +16,26 @@ from kronos_nova.policies.rules import OperatorRule
 from kronos_nova.policies.rules import repeated_names
 
 WEIGHT_TOLERANCE = 1e-6
-"""Largest difference from 1 that is accepted for the sum of the policies' weights (no unit).
-Raised, weights that do not add up are accepted; lowered, weights such as three thirds are refused.
-Not measured."""
+"""Largest accepted difference between 1 and the sum of the policies' weights (no unit). Raised,
+weights that do not sum to 1 are accepted; lowered, weights such as three thirds are refused. Not
+measured."""
 _LARGEST = 10**9
-"""Largest whole number (no unit) that is added up as a weight of a policy. Fixed: larger numbers
-are not exact as floats, and weights above 1 are refused anyway."""
+"""Largest whole number (no unit) that is accepted in the sum of the policies' weights. Fixed:
+larger numbers are not exact as floats, and each weight above 1 is refused anyway."""
 _ROUNDING = 1e-9
-"""Part of a host that is added to a computed number of hosts before it is rounded down to a whole
-number. Fixed by the rounding errors of float64."""
+"""Part of a host that is added to a number of hosts before it is rounded down. Without it, rounding
+errors could change the result. Fixed by the rounding errors of float64."""
 
 LABEL = r'^[a-zA-Z_][a-zA-Z0-9_]*$'
 
 HOST_FRACTION, ABSOLUTE, SCORE = 'host_fraction', 'absolute', 'score'
-"""Units of a profile; see ``vm_profile_unit``."""
+"""Units of a profile, which is the load that a server adds to its host. See ``vm_profile_unit``."""
 
 
 def _key(default: Any = ..., /, *, about: str, **rules: Any) -> Any:
-    """Make a field of a policy, with its description.
+    """Return a field of a policy with its description.
 
-    :param about: the description in reStructuredText, for the documentation and the JSON schema
+    :param about: description in reStructuredText, for the documentation and the JSON schema
     """
     return pydantic.Field(default, description=' '.join(about.split()), **rules)
 
@@ -44,12 +45,12 @@ def _query(default: Any = ..., /, *, about: str) -> Any:
 
 
 LONGEST_HORIZON = 12
-"""Maximum number of hours that a policy may look ahead. Raised, a forecast takes more memory;
-lowered, a forecast does not reach over a night. Chosen because no plan looks further ahead."""
+"""Maximum number of hours of a policy's forecast. Raised, a forecast takes more memory; lowered, a
+forecast does not cover a night. Chosen because no plan looks further ahead."""
 
 
 class Forecast(pydantic.BaseModel):
-    """Settings of a policy's forecast for the next hours."""
+    """The settings of a policy's load forecast for the next hours."""
 
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False)
 
@@ -92,12 +93,11 @@ class Forecast(pydantic.BaseModel):
 
 
 class Policy(pydantic.BaseModel):
-    """A policy: one measure of load, with the queries for it and the imbalance from which servers
-    are moved.
+    """A policy: one measure of load, its queries, and the imbalance above which servers are moved.
 
-    Scores are fractions of a host, 0 to 1, and so are profiles by default. With
-    ``host_capacity_query`` the profile is in the unit of that query, and the same instance is a
-    smaller part of a larger host.
+    A score is the load of a host, as a fraction of the host from 0 to 1. A profile is the load that
+    a server adds to its host, by default as a fraction of the host. With ``host_capacity_query``,
+    the profile has the unit of that query, so an instance is a smaller part of a larger host.
     """
 
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False)
@@ -218,7 +218,7 @@ class Policy(pydantic.BaseModel):
 
     @property
     def profile_unit(self) -> str:
-        """``vm_profile_unit``, or its default."""
+        """The unit of the profile: ``vm_profile_unit``, or its default."""
         if self.vm_profile_unit is None:
             return HOST_FRACTION if self.host_capacity_query is None else ABSOLUTE
         return self.vm_profile_unit
@@ -232,8 +232,8 @@ class Policy(pydantic.BaseModel):
 
     @property
     def is_forecast_by_vm(self) -> bool:
-        """Return whether the policy has a forecast of the loads of instances; False for a forecast
-        of the loads of hosts, and without a forecast."""
+        """True if the policy forecasts the loads of instances; False if it forecasts the loads of
+        hosts, or has no forecast."""
         return (self.vm_profile_query is not None and self.forecast is not None
                 and not self.forecast.host_query)
 
@@ -265,8 +265,9 @@ class Policy(pydantic.BaseModel):
         return self
 
     def left_out(self, hosts: int) -> int:
-        """Return a number n: the n hosts with the highest scores and the n with the lowest scores
-        do not count in the imbalance.
+        """Return the number of hosts that do not count in the imbalance, at each end of the scale.
+        If it is n, the n hosts with the highest scores and the n hosts with the lowest scores do
+        not count.
 
         :param hosts: number of available hosts
         """
@@ -284,7 +285,7 @@ class Policy(pydantic.BaseModel):
 
 
 class MigrationQueries(pydantic.BaseModel):
-    """Queries that predict how long live migrations take; all are optional."""
+    """Queries for predictions of how long live migrations take. All of them are optional."""
 
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid')
 
@@ -305,7 +306,7 @@ class MigrationQueries(pydantic.BaseModel):
 
 
 class PolicySet(pydantic.BaseModel):
-    """The content of a policies file."""
+    """The content of a policies file: policies, queries about migrations, rules and buffers."""
 
     model_config = pydantic.ConfigDict(frozen=True, extra='forbid')
 
@@ -341,20 +342,20 @@ class PolicySet(pydantic.BaseModel):
 
     @property
     def mode(self) -> str:
-        """The mode of all policies: ``spread``, ``pack`` or ``relieve``."""
+        """The mode that all policies of the file have: ``spread``, ``pack`` or ``relieve``."""
         return self.policies[0].mode
 
     @property
     def budget(self) -> int:
-        """Maximum number of moves that a cycle plans in an aggregate."""
+        """The maximum number of moves in one plan of an aggregate."""
         return max(policy.max_migrations_per_cycle for policy in self.active)
 
 
 def contradictions(rows: list[dict]) -> Iterator[str]:
-    """Yield the problems of several policies together. Those of single policies are found
-    elsewhere.
+    """Yield the problems of the policies of a file taken together, such as repeated names. Problems
+    of a single policy are found by the model of a policy.
 
-    :param rows: policies as mappings, whose values have not been checked
+    :param rows: policies as mappings whose values have not been checked
     """
     names: list[str] = [row['name'] for row in rows if isinstance(row.get('name'), str)]
     repeated = sorted({name for name in names if names.count(name) > 1})
@@ -374,6 +375,6 @@ def contradictions(rows: list[dict]) -> Iterator[str]:
 
 
 def _can_be_summed(weight: Any) -> bool:
-    """Return whether a weight is a number that a float represents exactly enough to be summed up.
-    Other weights are reported as problems of their policies."""
+    """Return True if a weight is a number that is exact as a float, else False. Other weights are
+    left out of the sum, because they are reported as problems of their policies."""
     return isinstance(weight, float) or (isinstance(weight, int) and abs(weight) <= _LARGEST)

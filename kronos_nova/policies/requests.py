@@ -1,9 +1,8 @@
-"""Rules of operators in Nova's scheduler, which apply when Nova chooses a host for a boot, a resize
-or an evacuation.
+"""Operators' rules in Nova's scheduler, for a boot, a resize or an evacuation.
 
 Nova's scheduler knows less about a server than an evaluation does. So two kinds of rules apply only
-in evaluations: rules that select servers by name, tag or metadata, and rules about several servers
-that do not select them by a server group.
+in evaluations. These are rules that select servers by name, tag or metadata, or hosts by trait, and
+rules about several servers that do not select them by a server group.
 """
 
 import dataclasses
@@ -29,7 +28,7 @@ from kronos_nova.policies.selection import is_joint
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedServer:
     """The properties of a server that Nova's scheduler knows. ``groups`` are the uuid and the name
-    of its server group, ``others`` the hosts of the group's other members."""
+    of its server group. ``others`` are the hosts of the other members of the group."""
 
     uuid: str = ''
     project: str = ''
@@ -41,7 +40,7 @@ class RequestedServer:
 
 
 class RequestRules:
-    """The rules that can be applied when Nova chooses a host.
+    """The operators' rules that can be applied when Nova chooses a host for a server.
 
     :param aggregates: all aggregates, with their hosts
     :param levels: levels of failure domains, the largest first
@@ -58,8 +57,8 @@ class RequestRules:
         self._rules = [_Rule(rule, self) for rule in rules if _is_known_at_a_request(rule)]
 
     def place(self, host: str, level: str) -> tuple[str, ...]:
-        """Return the failure domain of a host at a level. A host without a domain is a domain of
-        its own."""
+        """Return the failure domain of a host at a level. A host without a domain counts as a
+        domain of its own."""
         found = self._domains.get(host, {})
         if level == HOST or level not in found:
             return HOST, host
@@ -73,13 +72,13 @@ class RequestRules:
         return self._domains.get(host, {})
 
     def refused(self, server: RequestedServer, hosts: Iterable[str]) -> set[str]:
-        """Return the hosts on which a rule forbids a server."""
+        """Return the hosts on which a rule forbids the server."""
         rules = [rule for rule in self._rules if rule.is_firm and rule.selects(server)]
         return {host for host in hosts if not all(rule.allows(server, host) for rule in rules)
                 } if rules else set()
 
     def costs(self, server: RequestedServer, hosts: Iterable[str]) -> list[float]:
-        """Return the cost of a server on each host, by rules that only should hold."""
+        """Return the cost of the server on each host, by the rules that express a preference."""
         rules = [rule for rule in self._rules if not rule.is_firm and rule.selects(server)]
         return [sum(rule.rule.price for rule in rules if not rule.wants(host)) for host in hosts]
 
@@ -93,8 +92,9 @@ def _is_known_at_a_request(rule: OperatorRule) -> bool:
 
 
 def _fits(words: Iterable[str] | None) -> Callable[[str], object]:
-    """Return a function that returns whether a value matches at least one of ``words``, which may
-    be patterns. If ``words`` is None, every value matches."""
+    """Return a function that checks a value. It returns a true value if the value equals or matches
+    one of ``words``, which may be patterns. If ``words`` is None, every value that is not empty
+    matches."""
     if words is None:
         return bool
     # A name may contain the characters of a pattern, so each word also matches itself.
@@ -103,7 +103,7 @@ def _fits(words: Iterable[str] | None) -> Callable[[str], object]:
 
 
 class _Rule:
-    """One rule, evaluated for requests. Its result for each host is cached."""
+    """One rule, evaluated for servers that Nova schedules. Its result for each host is cached."""
 
     def __init__(self, rule: OperatorRule, among: RequestRules):
         self.rule, self._among = rule, among
@@ -130,7 +130,7 @@ class _Rule:
         return is_there or len(there) < (self.rule.at_most_hosts or 1)
 
     def wants(self, host: str) -> bool:
-        """Return whether the rule wants its servers on a host."""
+        """Return True if the rule accepts or prefers its servers on a host, else False."""
         found = self._wants.get(host)
         if found is None:
             found = self._wants[host] = self._is_named(host) == (
@@ -147,7 +147,8 @@ class _Rule:
 
 
 def _checks(servers: ServerSelector) -> Iterable[Callable[[RequestedServer], object]]:
-    """Yield, for each key of a selector, a function that checks a server."""
+    """Yield a function for each key of a selector. The function checks whether a server matches the
+    key."""
     if servers.uuid is not None:
         fits_uuid = _fits(servers.uuid)
         yield lambda server: fits_uuid(server.uuid)

@@ -1,5 +1,5 @@
-"""The models of the rules of operators in the policies file: on which hosts servers may be, and
-when they may be moved."""
+"""The models of operators' rules in the policies file: where servers may run, and when they may
+move."""
 
 import re
 from typing import Annotated
@@ -15,22 +15,22 @@ from kronos_nova.objects.snapshot import OWN_METADATA
 from kronos_nova.policies import windows
 
 MOST_RULES = 500
-"""Maximum number of rules (on which hosts servers may be) in a policies file. Raised, a file can
-make each evaluation longer; lowered, a large cloud cannot have all of its rules. Chosen as more
-than twice the 200 that ``bench rules`` measures."""
+"""Maximum number of rules in a policies file. Raised, a file can make each evaluation longer;
+lowered, a large cloud cannot have all of its rules. Chosen as more than twice the 200 rules that
+``bench rules`` measures."""
 
 HOST = 'host'
-"""The lowest level of failure domains, at which every host is a domain."""
+"""The lowest level of failure domains, at which every host is a domain of its own."""
 
 DEFAULT_COST = 0.02
-"""Cost of one server on a host where a rule prefers not to have it, in combined imbalance (no
-unit). It applies to rules without a cost of their own. Raised, the rule is kept at the price of a
-larger imbalance; lowered, it is violated for less gain. Chosen as the default of
-``soft_group_cost``."""
+"""Cost of one server on a host that a rule prefers to avoid, in combined imbalance (no unit). It
+applies to rules without ``cost``. Raised, the rule is kept at the price of a larger imbalance;
+lowered, it is violated for less gain. Chosen as the default of ``soft_group_cost``."""
 
 MOST_NAMES = 10_000
 """Maximum number of names in one key of a rule. Raised, a file may take longer to read; lowered, a
-rule cannot name all of its servers. Chosen as more than the uuids that fit into a policies file."""
+rule cannot name all of its servers. Chosen above the number of uuids that fit into a policies
+file."""
 
 
 def _as_list(value: Any) -> Any:
@@ -40,7 +40,8 @@ def _as_list(value: Any) -> Any:
 _UUID = re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}', re.IGNORECASE)
 
 class _OneOrMore:
-    """Metadata of a list, by which the JSON schema also takes one name in place of the list."""
+    """An annotation of a list of names. It makes the JSON schema also accept a single name in place
+    of the list."""
 
     @staticmethod
     def __get_pydantic_json_schema__(core_schema: Any, handler: Any) -> dict[str, Any]:
@@ -51,13 +52,13 @@ class _OneOrMore:
 Words = Annotated[tuple[Annotated[str, pydantic.Field(min_length=1)], ...],
                   pydantic.Field(min_length=1, max_length=MOST_NAMES),
                   pydantic.BeforeValidator(_as_list), _OneOrMore]
-"""The type of a value that is a list of names, or one name."""
+"""The type of a value that is either a list of names or one name."""
 
 
 def _key(default: Any = None, /, *, about: str, **rules: Any) -> Any:
-    """Make a key of a rule.
+    """Return a key of a rule with its description.
 
-    :param about: the description in reStructuredText, for the documentation and the JSON schema
+    :param about: description in reStructuredText, for the documentation and the JSON schema
     """
     return pydantic.Field(default, description=' '.join(about.split()), **rules)
 
@@ -67,7 +68,7 @@ class _Strict(pydantic.BaseModel):
 
 
 class ServerSelector(_Strict):
-    """The servers that a rule is about. A server has to match all given keys."""
+    """The servers that a rule selects. A server has to match all given keys."""
 
     uuid: Words | None = _key(about="""
         Uuids of servers.""")
@@ -105,16 +106,17 @@ class ServerSelector(_Strict):
 
     @property
     def is_of_owners(self) -> bool:
-        """Return whether the owners of servers decide which servers are selected: the rule selects
-        by tags, metadata or names that owners set, and lists neither projects nor uuids. Such a
-        rule must not keep a host from being emptied, nor affect the servers of another project."""
+        """True if the owners of servers decide which servers the rule selects; else False. This is
+        the case if the rule selects by tags, metadata or names that owners set, and lists neither
+        projects nor uuids. Such a rule must not prevent that a host is emptied, nor affect the
+        servers of another project."""
         named_groups = (word for word in self.server_group or () if not _UUID.fullmatch(word))
         return not (self.project or self.uuid) and bool(
             self.metadata or self.tag or self.name or any(named_groups))
 
 
 class Places(_Strict):
-    """The hosts that a rule names. A host has to match one of the given keys."""
+    """The hosts that a rule names. A host has to match at least one of the given keys."""
 
     hosts: Words | None = _key(about="""
         Names of hosts, or patterns.""")
@@ -143,7 +145,8 @@ RELATIONS = (MUST, MUST_NOT, SHOULD, SHOULD_NOT, TOGETHER, APART, AT_MOST, NEVER
 
 
 class OperatorRule(_Strict):
-    """A rule of an operator: the servers that it selects, and one relation that applies to them."""
+    """A rule of an operator: the servers that it selects, and one relation that must hold for
+    them."""
 
     name: str = _key(..., pattern=r'^[a-z0-9][a-z0-9_-]{0,62}$', about="""
         Lower case letters, digits, ``-`` and ``_``; unique. Reports and explanations use it.""")
@@ -206,18 +209,18 @@ class OperatorRule(_Strict):
 
     @property
     def relation(self) -> str:
-        """The key of the rule's relation."""
+        """The key of the rule's relation, such as ``must_run_on``."""
         return next(name for name in RELATIONS if getattr(self, name) is not None)
 
     @property
     def places(self) -> Places | None:
-        """The hosts that the relation names; None where it names none."""
+        """The hosts that the rule names; None for a relation that names no hosts."""
         return self.must_run_on or self.must_not_run_on or self.should_run_on or (
             self.should_not_run_on)
 
     @property
     def level(self) -> str:
-        """The level of failure domains at which servers are kept together or apart."""
+        """The level of failure domains at which the rule keeps servers together or apart."""
         return self.keep_together or self.keep_apart or HOST
 
     @property
@@ -229,17 +232,18 @@ class OperatorRule(_Strict):
 
     @property
     def price(self) -> float:
-        """The cost of a server on a host where the rule does not want it."""
+        """The cost of a server on a host that the rule prefers to avoid."""
         return DEFAULT_COST if self.cost is None else self.cost
 
     @property
     def open_times(self) -> windows.Windows:
-        """The windows in which the servers may be moved."""
+        """The windows of time in which the servers may be moved."""
         return windows.parse(self.move_only or ())
 
     @property
     def yields(self) -> bool:
-        """Return whether the rule gives way where a host could not be emptied otherwise."""
+        """True if the rule is ignored when a host cannot be emptied otherwise; False if it always
+        applies."""
         return self.servers.is_of_owners
 
 
@@ -248,9 +252,9 @@ def _listed(names: list[str]) -> str:
 
 
 def repeated_names(rows: list[dict]) -> list[str]:
-    """List the names that more than one rule has.
+    """Return the names that more than one entry has, sorted.
 
-    :param rows: rules as mappings, whose values have not been checked
+    :param rows: entries as mappings whose values have not been checked
     """
     names: list[str] = [row['name'] for row in rows if isinstance(row.get('name'), str)]
     return sorted({name for name in names if names.count(name) > 1})

@@ -1,10 +1,10 @@
-"""The JSON schema of the policies file, for editors and pipelines. It is made from the models of
-the loader.
+"""The JSON schema of the policies file, for editors and pipelines. It is made from the models that
+the loader uses.
 
 A schema cannot express some checks. Only the loader checks that names are unique, that a target is
 below its high mark, that a file has only one mode, and that the weights of the enabled policies sum
-to 1. The schema is stricter in one case: the loader also accepts numbers in quotes, as templates
-write them.
+to 1. The schema is stricter in one case: the loader also accepts numbers in quotes, because
+templates write numbers in quotes.
 """
 
 import json
@@ -19,7 +19,7 @@ def text() -> str:
 
 
 def document() -> dict:
-    """Return the JSON schema, draft 2020-12."""
+    """Return the JSON schema of the policies file, in draft 2020-12."""
     made = models.PolicySet.model_json_schema()
     policy = made['$defs']['Policy']
     policy['allOf'] = [
@@ -56,5 +56,5 @@ def document() -> dict:
 
 
 def _given(key: str) -> dict[str, Any]:
-    """Return the schema of a key that is present and not null."""
+    """Return a schema that requires a key whose value is not null."""
     return {'properties': {key: {'not': {'type': 'null'}}}, 'required': [key]}

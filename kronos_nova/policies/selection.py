@@ -1,4 +1,4 @@
-"""The servers and hosts of a snapshot that an operator's rules select."""
+"""The servers and hosts in a snapshot of the cloud that operators' rules select."""
 
 import bisect
 import collections
@@ -32,9 +32,9 @@ class Selection:
     """The servers and hosts that a rule selects.
 
     servers : uuids of the servers
-    hosts : names of the hosts that the relation names; empty where it names none
-    parts : sets of servers (uuids) for a rule that keeps servers together, apart or on few hosts;
-        the rule applies to each set alone. Empty for other rules
+    hosts : names of the hosts that the rule names; empty if the rule names no hosts
+    parts : sets of servers (uuids), to each of which a rule about several servers applies
+        separately; empty for a rule that does not keep servers together, apart or on few hosts
     """
 
     rule: OperatorRule
@@ -43,12 +43,13 @@ class Selection:
     parts: tuple[Uuids, ...]
 
     def wants(self, host: str) -> bool:
-        """Return whether a rule that names hosts wants its servers on a host."""
+        """Return True if a rule that names hosts accepts or prefers its servers on a host, else
+        False."""
         return (host in self.hosts) == (self.rule.relation in (MUST, SHOULD))
 
 
 class Selections:
-    """The selections of some rules in a snapshot, in the order of the rules.
+    """The selections of several rules in a snapshot, in the order of the rules.
 
     Servers and hosts that do not exist are left out.
     """
@@ -66,12 +67,12 @@ class Selections:
 
     @functools.cached_property
     def placing(self) -> tuple[Selection, ...]:
-        """The selections of rules that name hosts."""
+        """The selections of the rules that name hosts."""
         return tuple(each for each in self._all if each.rule.places is not None)
 
     @functools.cached_property
     def placed(self) -> dict[str, tuple[int, ...]]:
-        """{instance uuid: positions in ``placing`` of the rules that select it}."""
+        """{instance uuid: positions in ``placing`` of the rules that select the instance}."""
         found: dict[str, tuple[int, ...]] = {}
         for number, each in enumerate(self.placing):
             for uuid in each.servers:
@@ -79,9 +80,12 @@ class Selections:
         return found
 
     def sets_of(self, uuids: tuple[str, ...]) -> tuple[list[int], list[tuple[int, ...]]]:
-        """Return (numbers, sets). ``sets`` are the distinct sets of rules that select an instance,
-        each a tuple of positions in ``placing``; the first set is empty. ``numbers`` has for each
-        instance the position of its set in ``sets``. The last result is cached."""
+        """Return (numbers, sets), which tell for each instance the rules that select it.
+
+        ``sets`` are distinct sets of rules, each a tuple of positions in ``placing``; the first set
+        is empty. ``numbers`` has for each instance the position of its set in ``sets``. The last
+        result is cached.
+        """
         if self._sets is None or self._sets[0] is not uuids:
             sets: dict[tuple[int, ...], int] = {(): 0}
             number_of = {uuid: sets.setdefault(self.placed[uuid], len(sets))
@@ -102,8 +106,8 @@ class Selections:
             move.instance_uuid: move.destination for move in self._snapshot.moves_under_way}
 
     def places(self, level: str) -> dict[str, domains.Place]:
-        """Return {host: its failure domain at a level}. A host without a domain is a domain of its
-        own."""
+        """Return {host: its failure domain at a level}. A host without a domain counts as a domain
+        of its own."""
         if level not in self._places:
             self._places[level] = {} if self._snapshot is None else {
                 host.name: (HOST, host.name) if level == HOST else
@@ -111,7 +115,8 @@ class Selections:
         return self._places[level]
 
     def violated(self) -> dict[str, Uuids]:
-        """Return {name of a violated rule: uuids of the servers that must, or should, move}."""
+        """Return {name of a violated rule: uuids of servers}. The rule would hold if these servers
+        moved."""
         found = {each.rule.name: frozenset(self._misplaced(each)) for each in self._all}
         return {name: wrong for name, wrong in found.items() if wrong}
 
@@ -133,7 +138,7 @@ class Selections:
 
 
 def is_joint(rule: OperatorRule) -> bool:
-    """Return whether a rule keeps its servers together, apart or on few hosts."""
+    """Return True if a rule keeps its servers together, apart or on few hosts, else False."""
     return bool(rule.keep_together or rule.keep_apart or rule.at_most_hosts)
 
 
@@ -144,8 +149,8 @@ def _selection(rule: OperatorRule, index: '_Index') -> Selection:
 
 
 def _parts(rule: OperatorRule, servers: Uuids, index: '_Index') -> tuple[Uuids, ...]:
-    """Return the sets of servers that a rule keeps together or apart. A rule whose servers are
-    selected by their owners applies to each project separately."""
+    """Return the sets of servers to each of which a rule about several servers applies separately.
+    If owners decide which servers the rule selects, there is one set for each project."""
     if not is_joint(rule):
         return ()
     if not rule.servers.is_of_owners:
@@ -157,8 +162,8 @@ def _parts(rule: OperatorRule, servers: Uuids, index: '_Index') -> tuple[Uuids, 
 
 
 class _Index:
-    """Indexes of a snapshot's servers and hosts by the values that rules select by. Each index is
-    made when a rule needs it."""
+    """Indexes of the servers and hosts of a snapshot by the values that rules select by. Each index
+    is built when the first rule needs it."""
 
     def __init__(self, snapshot: Snapshot):
         self._snapshot = snapshot
@@ -205,8 +210,12 @@ class _Index:
         return self._known[name]
 
     def _pairs(self, kind: str, key: str) -> Iterable[tuple[str, str]]:
-        """Return pairs (value, uuid of a server or name of a host that has it) for a kind of
-        values, such as ``aggregate``."""
+        """Return the pairs for one index: (value, uuid of a server or name of a host with this
+        value).
+
+        :param kind: kind of the values, such as ``aggregate``
+        :param key: key of the metadata or image property, or level of the failure domain
+        """
         snapshot = self._snapshot
         if kind == 'host':
             return ((host.name, host.name) for host in snapshot.hosts)
@@ -232,7 +241,7 @@ class _Index:
 
 
 _Pairs = Iterable[tuple[str, str]]
-"""Pairs (value, uuid of a server that has it)."""
+"""Pairs of (value, uuid of a server with this value)."""
 
 # Each kind has a loop of its own, because a call for each server would take most of the time.
 _OF_SERVERS: dict[str, Callable[[Iterable[Instance], str], _Pairs]] = {
@@ -250,12 +259,12 @@ _OF_SERVERS: dict[str, Callable[[Iterable[Instance], str], _Pairs]] = {
     'metadata': lambda instances, key: (
         (each.metadata[key], each.uuid) for each in instances if key in each.metadata),
 }
-"""{kind: function of (instances, key) to (value, server uuid) pairs}."""
+"""{kind of values: function that returns (value, server uuid) pairs of instances for a key}."""
 
 
 class _Values:
-    """Index of servers or hosts by value. A pattern is compared only with values that have its
-    literal beginning."""
+    """Index of servers or hosts by value. A pattern is compared only with values that begin with
+    the pattern's literal beginning."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]):
         self._having: dict[str, list[str]] = {}
@@ -270,13 +279,14 @@ class _Values:
         return sorted(self._having)
 
     def matching(self, words: Iterable[str]) -> set[str]:
-        """Return the servers or hosts with a value that equals one of the words or matches one of
-        the patterns."""
+        """Return the servers or hosts with a value that equals one of ``words`` or matches it as a
+        pattern."""
         return {having for word in words for value in (word, *self._values(word))
                 for having in self._having.get(value, ())}
 
     def _values(self, word: str) -> Iterable[str]:
-        """Return the values that match a pattern; none for a word that is no pattern."""
+        """Return the values that match a pattern. The result is empty for a word that is no
+        pattern."""
         pattern = _PATTERN.search(word)
         if pattern is None:
             return ()

@@ -1,8 +1,9 @@
-"""Maintenance windows: the times at which moves may be made.
+"""Maintenance windows: recurring times at which moves may be started.
 
-Cron expressions are in local time. Where the clock is put back, an hour occurs twice, and a window
-opens in the first one only. Where the clock is put forward, an hour is skipped, and a window that
-would open in this hour opens later, by the time that was skipped.
+A cron expression gives the local times at which a window opens. When a clock is set back, an hour
+occurs twice, and a window opens only in the first of the two. When a clock is set forward, an hour
+is skipped. A window that would open in the skipped hour opens later, by the length of the skipped
+time.
 """
 
 import dataclasses
@@ -25,19 +26,20 @@ EVERY = '*'
 FORM = 'AGGREGATE; CRON; MINUTES[; TIME ZONE]'
 
 LONGEST_MINUTES = 31 * 24 * 60
-"""Maximum minutes of a maintenance window. Fixed: a window of more than a month is always open."""
+"""Maximum minutes for which a maintenance window stays open. Fixed: a window of more than a month
+is always open."""
 
 # Fields of a cron expression that are accepted. croniter would accept more than cron does, such as
 # random times.
 _FIELD = re.compile(r'[0-9*/,#L?-]+|[a-z0-9,*/-]{1,60}', re.ASCII | re.IGNORECASE)
 _RANDOM = re.compile(r'(^|,)[hr](\W|$)', re.ASCII | re.IGNORECASE)
 _LONGEST_CRON = 200
-"""Maximum number of characters of the cron expression of a maintenance window. Raised, a faulty
+"""Maximum length of the cron expression of a maintenance window, in characters. Raised, a faulty
 line fills a message; lowered, long lists of times are refused. Not measured."""
 
 _YEARS = 9
-"""Number of years within which the cron expression of a maintenance window must match once. Fixed:
-two leap days are up to eight years apart."""
+"""Number of years within which a cron expression must match at least once. Fixed: two leap days are
+up to eight years apart."""
 _BEFORE = datetime.datetime(2024, 1, 1)
 
 # No clock change is larger than this.
@@ -45,14 +47,14 @@ _CLOCK_CHANGE = datetime.timedelta(hours=3)
 _AROUND = datetime.timedelta(days=1)
 _SECOND = datetime.timedelta(seconds=1)
 _YEAR_OF_DAYS = 400
-"""Number of days that are searched for changes of a time zone's clock, such as daylight saving
-time. Fixed: more than a year."""
+"""Number of days that are searched for clock changes of a time zone, such as daylight saving time.
+Fixed: more than a year."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Window:
-    """A recurring maintenance window: it opens at every time of the cron expression, for
-    ``minutes``."""
+    """A recurring maintenance window. It opens at each time of the cron expression, and stays open
+    for ``minutes``."""
 
     aggregate: str
     cron: str
@@ -60,7 +62,7 @@ class Window:
     zone: str = 'UTC'
 
     def is_open(self, now: float) -> bool:
-        """Return whether the window is open.
+        """Return True if the window is open at a time, else False.
 
         :param now: Unix seconds
         """
@@ -75,20 +77,21 @@ class Window:
                 return False
 
     def opens_at(self, now: float) -> float:
-        """Return the time at which the window opens next, in Unix seconds."""
+        """Return the time after ``now`` at which the window opens next. Both times are in Unix
+        seconds."""
         starts = self._starts(self._local(now) - self._margin(now))
         while (opens := self._unix(starts.get_next(datetime.datetime))) <= now:
             pass
         return opens
 
     def clock_changes(self, now: float) -> Iterator[datetime.datetime]:
-        """Yield the clock changes (UTC) of its time zone within a year during which the window is
-        open. By the clock, the window is then longer or shorter, mostly by an hour."""
+        """Yield the clock changes within a year at which the window is open, as times in UTC. By
+        the clock, the window is then longer or shorter, in most cases by an hour."""
         yield from (change for change in self._changes(now) if self._is_open_at(change))
 
     def late_openings(self, now: float) -> Iterator[datetime.datetime]:
-        """Yield the clock changes (UTC) within a year that skip the time at which the window would
-        open. It then opens later by the clock."""
+        """Yield the clock changes within a year that skip the opening time of the window, as times
+        in UTC. The window then opens later by the clock."""
         for change in self._changes(now):
             before, after = self.clock_around(change)
             opens = self._starts(before - _SECOND).get_next(datetime.datetime)
@@ -106,7 +109,7 @@ class Window:
         return was, change.astimezone(zone).replace(tzinfo=None, fold=0)
 
     def _changes(self, now: float) -> Iterator[datetime.datetime]:
-        """Yield the clock changes (UTC) of its time zone within a year."""
+        """Yield the clock changes of the window's time zone within a year, as times in UTC."""
         zone = zoneinfo.ZoneInfo(self.zone)
         for day in range(_YEAR_OF_DAYS):
             early = datetime.datetime.fromtimestamp(now, datetime.UTC) + day * _AROUND
@@ -124,22 +127,22 @@ class Window:
         return self.is_open(change.timestamp() - 1) or self.is_open(change.timestamp() + 1)
 
     def _margin(self, now: float) -> datetime.timedelta:
-        """Return the largest difference that a clock change within a day makes between local times
-        and real durations; 0 where there is none."""
+        """Return the largest possible difference between local times and real durations due to a
+        clock change. The result is 0 if there is no clock change within a day."""
         zone = zoneinfo.ZoneInfo(self.zone)
         moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
         offsets = {(moment + by).astimezone(zone).utcoffset() for by in (-_AROUND, _AROUND)}
         return _CLOCK_CHANGE if len(offsets) > 1 else datetime.timedelta()
 
     def _local(self, now: float) -> datetime.datetime:
-        """Return the local time as a datetime without a zone. With a zone, croniter would count the
-        hour twice that comes twice when a clock is put back."""
+        """Return the local time as a datetime without a time zone. With a time zone, croniter would
+        count the hour twice that occurs twice when a clock is set back."""
         return datetime.datetime.fromtimestamp(now, zoneinfo.ZoneInfo(self.zone)).replace(
             tzinfo=None, fold=0)
 
     def _starts(self, local: datetime.datetime) -> 'croniter.croniter':
-        """Return an iterator over the times of the cron expression, forwards and backwards from a
-        local time."""
+        """Return an iterator over the times of the cron expression. It starts at a local time and
+        can go forwards and backwards."""
         import croniter
         return croniter.croniter(self.cron, local)
 
@@ -149,7 +152,8 @@ class Window:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Windows:
-    """The maintenance windows of all aggregates. An aggregate without a window is always open."""
+    """The maintenance windows of all aggregates. An aggregate without a window is always open to
+    moves."""
 
     windows: tuple[Window, ...] = ()
 
@@ -157,7 +161,7 @@ class Windows:
         return tuple(w for w in self.windows if w.aggregate in (aggregate, EVERY))
 
     def is_open(self, aggregate: str, now: float) -> bool:
-        """Return whether moves of the aggregate may be started.
+        """Return True if moves of the aggregate may be started, else False.
 
         :param now: Unix seconds
         """
@@ -165,23 +169,25 @@ class Windows:
         return not mine or any(window.is_open(now) for window in mine)
 
     def opens_at(self, aggregate: str, now: float) -> float:
-        """Return the time at which the next window of an aggregate opens, in Unix seconds."""
+        """Return the time at which the next window of an aggregate opens. Times are in Unix
+        seconds."""
         return min(window.opens_at(now) for window in self.of_aggregate(aggregate))
 
 
 def may_start(conf: cfg.ConfigOpts, aggregate: str, now: datetime.datetime) -> bool:
-    """Return whether moves of an aggregate may be started now, by ``[kronos] maintenance_window``.
+    """Return True if ``[kronos] maintenance_window`` permits the start of moves of an aggregate
+    now, else False.
 
-    :raises ConfigurationError: some windows are invalid
+    :raises ConfigurationError: a window is invalid
     """
     windows = parse(conf.kronos.maintenance_window)
     return windows.is_open(aggregate, now.timestamp())
 
 
 def parse(lines: Iterable[str]) -> Windows:
-    """Return the windows of lines ``AGGREGATE; CRON; MINUTES[; TIME ZONE]``.
+    """Return the windows that lines ``AGGREGATE; CRON; MINUTES[; TIME ZONE]`` describe.
 
-    :raises ConfigurationError: some are invalid; the message names each of them
+    :raises ConfigurationError: a line is invalid; the message lists all invalid lines
     """
     windows, wrong = [], []
     for line in lines:
