@@ -1,4 +1,4 @@
-"""The interface through which the cloud is read."""
+"""The interface of sources from which the cloud is read."""
 
 from collections.abc import Collection
 from typing import Protocol
@@ -9,34 +9,32 @@ from kronos_nova.objects.snapshot import Snapshot
 
 
 class InventorySource(Protocol):
-    """The protocol of a source of hosts, instances, aggregates, server groups and services of a
-    cloud, all projects, all cells."""
+    """A source of the hosts, instances, aggregates, server groups and services of a cloud. It
+    covers all projects and all cells."""
 
     def read(self, scopes: Collection[str] | None = None,
              moves: Collection[MoveUnderWay] = ()) -> Snapshot:
-        """Return the hosts of some aggregates, or of the whole cloud, and the instances there, at
-        one moment.
+        """Return the state of some aggregates or of the whole cloud at one moment.
 
-        If an instance moves between one of these hosts and another host, the snapshot has the other
-        host too. It has all aggregates of the cloud, each with only those of its hosts that are in
-        the snapshot.
+        The snapshot has the hosts in scope and the instances on them. If an instance moves between
+        one of these hosts and another host, the snapshot has the other host as well. It has all
+        aggregates of the cloud, but each only with those of its hosts that are in the snapshot.
 
-        :param scopes: names of aggregates, and UNASSIGNED for the hosts in none; None for the whole
-            cloud
-        :param moves: moves that Nova may not have recorded yet
-        :raises InventoryError: Nova or placement could not be read; nothing partial is ever
-        returned
+        :param scopes: names of aggregates, and UNASSIGNED for the hosts in no aggregate; None for
+            the whole cloud
+        :param moves: moves in progress that Nova may not have recorded yet
+        :raises InventoryError: Nova or placement could not be read; no partial snapshot is returned
         """
 
     def read_flavors(self) -> tuple[Shape, ...]:
-        """Return all flavors, including private ones.
+        """Return all flavors, including private flavors.
 
         :raises InventoryError: Nova could not be read
         """
 
     def names_elsewhere(self, attribute: str, names: Collection[str]) -> set[str]:
-        """Return those of ``names`` that are also names of instances outside of the last snapshot.
+        """Return those of ``names`` that instances outside of the last snapshot have as well.
 
-        :param attribute: attribute of an Instance, ``name`` or ``display_name``
+        :param attribute: attribute of an Instance that is compared, ``name`` or ``display_name``
         :raises InventoryError: Nova could not be read
         """

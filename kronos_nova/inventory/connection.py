@@ -1,4 +1,4 @@
-"""A connection to OpenStack's public APIs with the options of ``[kronos_nova]``."""
+"""The connection to OpenStack's public APIs that the options of ``[kronos_nova]`` describe."""
 
 import openstack
 from keystoneauth1 import exceptions
@@ -13,10 +13,10 @@ GROUP = 'kronos_nova'
 
 
 def connect(conf) -> openstack.connection.Connection:
-    """Make a connection, which sends no request before it is used.
+    """Return a connection to OpenStack. No request is sent before its first use.
 
-    :param conf: an ``oslo.config`` object with Kronos' options registered
-    :raises ConfigurationError: the options are not enough to authenticate with
+    :param conf: ``oslo.config`` object on which Kronos' options are registered
+    :raises ConfigurationError: options that are needed for authentication are missing or invalid
     """
     conf_nova.register_login_opts(conf)
     try:

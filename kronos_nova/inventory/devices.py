@@ -1,4 +1,4 @@
-"""PCI devices that servers need, as Nova's database and flavors have them."""
+"""PCI devices that servers request, as Nova's database and flavors describe them."""
 
 import json
 import re
@@ -13,22 +13,24 @@ from kronos_nova.objects.numa import POLICIES
 from kronos_nova.objects.numa import Device
 
 ALIAS, POLICY = 'pci_passthrough:alias', 'hw:pci_numa_affinity_policy'
-"""Extra specs of a flavor: the devices, and their policy for NUMA cells."""
+"""Extra specs of a flavor that request PCI devices, and that set their NUMA affinity policy."""
 NAMED = re.compile(r'\s*([^:,]{1,255}):([0-9]{1,6})')
-"""Pattern of an alias with the number of devices."""
+"""Pattern of an alias followed by the number of devices, such as ``gpu:2``."""
 MOST = 1 << 16
-"""Maximum number of PCI requests of a server, and of devices in each request. Raised, a faulty
+"""Maximum number of PCI requests of a server, and of devices in one request. Raised, a faulty
 record in Nova's database takes more memory; lowered, servers with more devices are refused. Chosen
-as far more than any host has."""
+far above the number of devices of any host."""
 IDS = 'vendor_id', 'product_id'
-"""Keys of a specification that name a type of device. Without these, placement alone decides which
-devices match."""
+"""Keys of a PCI specification that name a type of device. If a specification lacks them, placement
+alone decides which devices match."""
 
 
 class Requested(NamedTuple):
-    """The devices that a server needs by aliases.
+    """The PCI devices that a server requests by alias.
 
-    specs : (alias, JSON of its specifications); a device has to match one of these
+    devices : the devices
+    specs : (alias, JSON of the alias's specifications); a device has to match one of the
+        specifications
     """
 
     devices: tuple[Device, ...] = ()
@@ -39,11 +41,11 @@ NOTHING = Requested()
 
 
 def requested(raw: Any) -> Requested:
-    """Return the devices that an instance needs. Devices of ports, which have no alias, and devices
-    that only placement counts are left out.
+    """Return the PCI devices that an instance requests. Devices of ports, which have no alias, and
+    devices that only placement tracks are left out.
 
     :param raw: ``instance_extra.pci_requests``, parsed
-    :raises OutOfBounds: ``raw`` is not in the form in which Nova writes it
+    :raises OutOfBounds: ``raw`` does not have the form in which Nova writes it
     """
     found, specs = [], []
     for each in boundary.sized(raw or (), 'PCI requests', MOST):
@@ -62,12 +64,13 @@ def requested(raw: Any) -> Requested:
 
 
 def is_counted(spec: Any) -> bool:
-    """Return whether the specifications of an alias name types of devices."""
+    """Return True if all specifications of an alias name types of devices, else False."""
     return bool(spec) and all(key in each for each in spec for key in IDS)
 
 
 def of_flavor(extra_specs: Mapping[str, str], known: Collection[str]) -> tuple[Device, ...]:
-    """Return the devices that servers of a flavor need, of the known aliases."""
+    """Return the PCI devices that servers of a flavor request. Aliases that are not in ``known``
+    are left out."""
     policy = extra_specs.get(POLICY)
     pairs = (NAMED.fullmatch(each.rstrip()) for each in extra_specs.get(ALIAS, '').split(','))
     return tuple(Device(alias=pair[1].strip(), count=int(pair[2]),

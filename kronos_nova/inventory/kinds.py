@@ -1,5 +1,8 @@
-"""Kinds of servers: how, and to which hosts, Nova can move a server is determined once for all
-servers with equal flavors, images, devices and hosts."""
+"""A cache of the movability and requirements of servers.
+
+They are determined once for all servers that have equal flavors, images and devices, and are on
+hosts of equal versions.
+"""
 
 import functools
 from collections.abc import Hashable
@@ -18,16 +21,17 @@ from kronos_nova.objects.snapshot import Movability
 from kronos_nova.objects.snapshot import Requirements
 
 POWERED_STATUSES = frozenset(('ACTIVE', 'PAUSED'))
-"""Statuses in which Nova checks a server's power state before a live migration."""
+"""Statuses of a server in which Nova checks its power state before a live migration."""
 
 
 class Facts(NamedTuple):
-    """Facts about a server, most of which only Nova's database has.
+    """The facts about a server that decide on its movability and its needs. Most of them are only
+    in Nova's database.
 
-    power_state : None where it is not known
-    cpu_model : the named model of the guest's processors, empty for none
-    topology : the NUMA cells of the server
-    requested : the PCI devices that the server needs
+    power_state : power state of the server; None if unknown
+    cpu_model : named CPU model of the guest; '' if there is none
+    topology : NUMA cells that the server requests and uses
+    requested : PCI devices that the server requests
     """
 
     devices: Devices = NO_DEVICES
@@ -48,15 +52,15 @@ def facts_of_power(power_state: int | None) -> Facts:
 
 
 class Kinds:
-    """A cache of how servers can be moved and what they require, for each kind of server."""
+    """A cache of the movability and the requirements of each kind of server."""
 
     def __init__(self):
         self._known: dict[Hashable, tuple[Movability, Requirements]] = {}
         self._wheres: dict[tuple[int | None, int | None], Where] = {}
 
     def where(self, oldest_service: int | None, hypervisor_version: int | None) -> Where:
-        """Return the Where of the servers on a host, which has the versions of its nova-compute and
-        hypervisor. Calls with the same values return the same object."""
+        """Return the Where of servers on a host with these versions of nova-compute and hypervisor.
+        Calls with the same versions return the same object."""
         key = oldest_service, hypervisor_version
         if key not in self._wheres:
             self._wheres[key] = Where(oldest_service=oldest_service,
@@ -67,10 +71,11 @@ class Kinds:
                resources: Mapping[str, int], status: str, where: Where, facts: Facts = NO_FACTS,
                has_launched: bool = True, member_of: tuple[tuple[str, ...], ...] = ()
                ) -> tuple[Movability, Requirements]:
-        """Return how a server can be moved, and what it requires.
+        """Return the way in which Nova can move a server, and its requirements on a host.
 
-        :param kind: equal for servers with equal extra specs and image properties
-        :param where, facts: equal values have to be the same object
+        :param kind: value that is equal for servers with equal extra specs and image properties
+        :param where, facts: equal values have to be the same object, because the cache compares
+            identities
         """
         power = facts.power_state if status in POWERED_STATUSES else None
         key = (kind, tuple(resources), id(where), id(facts), power, has_launched, member_of)
@@ -84,8 +89,8 @@ class Kinds:
 
 
 def zone_members(aggregates: list[Aggregate]) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """Return {availability zone: ((uuids of its aggregates),)}, the ``member_of`` of a server that
-    is pinned to the zone: its host has to be in one of these aggregates."""
+    """Return {availability zone: ``member_of`` of a server that is pinned to the zone}. The host of
+    such a server has to be in one of the aggregates of the zone."""
     found: dict[str, list[str]] = {}
     for aggregate in aggregates:
         if aggregate.availability_zone:

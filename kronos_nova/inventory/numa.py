@@ -1,5 +1,8 @@
-"""NUMA cells as Nova's database has them: serialized ``nova.objects.NUMATopology`` of compute nodes
-and ``nova.objects.InstanceNUMATopology`` of instances."""
+"""NUMA cells as Nova's database stores them.
+
+They are serialized objects: ``nova.objects.NUMATopology`` of compute nodes and
+``nova.objects.InstanceNUMATopology`` of instances.
+"""
 
 import dataclasses
 from collections.abc import Mapping
@@ -14,21 +17,22 @@ from kronos_nova.objects.numa import Pages
 
 MOST_CELLS = 1024
 """Maximum number of NUMA cells of a host or server. Raised, a faulty record in Nova's database
-takes more memory; lowered, large machines are refused. Chosen as far more than any host has."""
+takes more memory; lowered, large machines are refused. Chosen far above the number of cells of any
+host."""
 MOST_CPUS = 65_536
 """Maximum number of CPUs of one NUMA cell. Raised, a faulty record in Nova's database takes more
-memory; lowered, large machines are refused. Chosen as far more than any host has."""
+memory; lowered, large machines are refused. Chosen far above the number of CPUs of any cell."""
 MOST_SIZES = 64
 """Maximum number of page sizes of one NUMA cell. Raised, a faulty record in Nova's database takes
-more memory; lowered, machines with more sizes are refused. Chosen as far more than any processor
-has."""
+more memory; lowered, machines with more page sizes are refused. Chosen far above the number of page
+sizes of any processor."""
 MOST = 1 << 53
-"""Largest number that is accepted in a NUMA topology (no unit). Fixed by float64, whose sums are
-exact up to it."""
+"""Largest number that is accepted in a NUMA topology (no unit). Fixed by float64, which represents
+whole numbers exactly up to this one."""
 
 
 class Topology(NamedTuple):
-    """The fields of an :class:`~kronos_nova.objects.snapshot.Instance` about NUMA cells."""
+    """The fields about NUMA cells of an :class:`~kronos_nova.objects.snapshot.Instance`."""
 
     cells: tuple[InstanceCell, ...] = ()
     on_cells: tuple[int, ...] | None = None
@@ -39,10 +43,10 @@ NO_TOPOLOGY = Topology()
 
 
 def host_cells(raw: Any) -> tuple[NumaCell, ...]:
-    """Return the cells of a host; empty for a host without cells.
+    """Return the NUMA cells of a host. The result is empty for a host without NUMA cells.
 
     :param raw: ``compute_nodes.numa_topology``, parsed
-    :raises OutOfBounds: ``raw`` is nothing that Nova writes
+    :raises OutOfBounds: ``raw`` does not have the form in which Nova writes it
     """
     return tuple(_host_cell(cell) for cell in _cells(raw))
 
@@ -61,11 +65,11 @@ def _host_cell(cell: Mapping[str, Any]) -> NumaCell:
 
 
 def topology(raw: Any) -> Topology:
-    """Return the cells that an instance needs, and the cells that it has. Page sizes are the sizes
-    that were allocated; see :func:`with_page_size`.
+    """Return the NUMA cells that an instance requests, and the cells and page sizes that it uses.
+    The requested page size is not in ``raw``; :func:`with_page_size` adds it.
 
     :param raw: ``instance_extra.numa_topology``, parsed
-    :raises OutOfBounds: ``raw`` is nothing that Nova writes
+    :raises OutOfBounds: ``raw`` does not have the form in which Nova writes it
     """
     cells = _cells(raw)
     is_isolated = cells and _data(raw).get('emulator_threads_policy') == 'isolate'
@@ -80,8 +84,8 @@ def topology(raw: Any) -> Topology:
 
 def with_page_size(found: Topology, extra_specs: Mapping[str, str],
                    image: Mapping[str, str]) -> Topology:
-    """Return the topology with the page size that the instance requests, which Nova requests again
-    at the destination."""
+    """Return the topology with the page size that the instance requests. Nova requests this size
+    again at the destination of a move."""
     wanted = numa.page_size(extra_specs, image)
     return found._replace(cells=tuple(
         dataclasses.replace(cell, page_kb=wanted) for cell in found.cells))

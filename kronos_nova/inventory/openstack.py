@@ -1,7 +1,7 @@
-"""The cloud, read through the public APIs of Nova and placement.
+"""Reading of the cloud through the public APIs of Nova and placement.
 
-Answers are read as JSON through openstacksdk's adapters. The SDK's resource classes take some 3 ms
-for each server, which is minutes in a cloud of 30,000 servers.
+Responses are read as JSON through openstacksdk's adapters. The SDK's resource classes need some 3
+ms for each server, which adds up to minutes in a cloud of 30,000 servers.
 """
 
 import collections
@@ -40,15 +40,15 @@ from kronos_nova.placement.shortcut import Shortcut
 LOG = logging.getLogger(__name__)
 
 PAGE = 1000
-"""Number of entries that one request for a list asks Nova for. Fixed by Nova's ``max_limit``, which
-is 1000 by default."""
+"""Number of entries that one request for a list asks Nova for. Fixed by Nova's option
+``max_limit``, which is 1000 by default."""
 
 
 class OpenStackInventory:
-    """An inventory source for processes outside Nova.
+    """A source of the state of the cloud, for processes outside Nova.
 
-    :param connection: connection of a user that may see all projects, all hosts and placement
-    :param clock: returns the time of a snapshot
+    :param connection: connection of a user who may read all projects, all hosts and placement
+    :param clock: callable that returns the present time, for the time of a snapshot
     :param domain_keys: keys of aggregates' metadata that state failure domains
     """
 
@@ -66,34 +66,35 @@ class OpenStackInventory:
              moves: Collection[MoveUnderWay] = ()) -> Snapshot:
         """Return the hosts with QEMU or KVM and the instances on them, of all projects and cells.
 
-        The public API does not have the cells of hosts, so all hosts seem to be in one cell. Nova
+        The public API does not show the cells of hosts, so all hosts seem to be in one cell. Nova
         itself refuses a live migration to another cell.
 
-        Only the hosts in scope are read from placement. Nova can list the servers of one host or of
-        all hosts. So all servers are listed, and servers on other hosts are dropped.
+        Only the hosts in scope are read from placement. All servers of the cloud are listed, and
+        servers on other hosts are dropped, because Nova can list the servers only of one host or of
+        all hosts.
 
-        :param scopes: names of the aggregates whose hosts are wanted, or None for all hosts
-        :param moves: as :class:`kronos_nova.inventory.base.InventorySource` says
-        :raises InventoryError: a part could not be read, or a cell is down; nothing partial is
-            ever returned
+        :param scopes: names of the aggregates whose hosts are read; None for all hosts
+        :param moves: as of :class:`kronos_nova.inventory.base.InventorySource`
+        :raises InventoryError: a part of the cloud could not be read, or a cell is down; no partial
+            snapshot is returned
         """
         taken_at = self._clock().strftime('%Y-%m-%dT%H:%M:%SZ')
         with _answered():
             return self._read(taken_at, scopes, moves)
 
     def read_flavors(self) -> tuple[Shape, ...]:
-        """Read flavors, as :class:`kronos_nova.inventory.base.InventorySource` defines it."""
+        """Return all flavors, as :class:`kronos_nova.inventory.base.InventorySource` defines."""
         with _answered():
             return tuple(shape.flavor(each) for each in self._pages(
                 '/flavors/detail?is_public=None', 'flavors'))
 
     def names_elsewhere(self, attribute: str, names: Collection[str]) -> set[str]:
-        """Return those of ``names`` that are also names of instances outside of the last snapshot.
-        No request is sent, because the last reading has listed all servers."""
+        """Return those of ``names`` that instances outside of the last snapshot have as well. No
+        request is sent, because the last reading has listed all servers."""
         return self._names_elsewhere[attribute].intersection(names)
 
     def aggregate_hosts(self) -> dict[str, list[str]]:
-        """Return the names of the hosts of every aggregate.
+        """Return {aggregate: names of its hosts}.
 
         :raises InventoryError: Nova cannot be read
         """
@@ -102,8 +103,8 @@ class OpenStackInventory:
                                                                        'aggregates')}
 
     def past_moves(self, since: datetime.datetime) -> list[PastMove]:
-        """Return the live migrations that completed since a time, including those that users
-        requested.
+        """Return the live migrations that have completed since a time. Migrations that users
+        requested are included.
 
         :raises InventoryError: Nova cannot be read
         """
@@ -177,8 +178,8 @@ class OpenStackInventory:
             raise exception.InventoryError(problem=str(error)) from error
 
     def _pages(self, path, key, version=COMPUTE_INVENTORY) -> Iterator[dict]:
-        """Yield all entries of a list that Nova cuts into pages. Each page has a link to the next
-        one."""
+        """Yield all entries of a list that Nova returns in pages. A page has a link if another page
+        follows."""
         separator = '&' if '?' in path else '?'
         marker, seen = '', set()
         while marker not in seen:
@@ -194,8 +195,8 @@ class OpenStackInventory:
                     'page')
 
     def _migrations_under_way(self) -> Iterator[dict]:
-        """Yield the migrations in progress. Each status is a query of its own, because Nova filters
-        by one status."""
+        """Yield the migrations in progress. There is one query for each status, because Nova can
+        filter by one status only."""
         for status in migration_status.LEAVING:
             path = f'/os-migrations?status={urllib.parse.quote(status)}'
             for migration in self._pages(path, 'migrations'):
@@ -203,7 +204,7 @@ class OpenStackInventory:
                     yield migration
 
     def _server_groups(self) -> Iterator[dict]:
-        """Read the server groups page by page, by offset, until a page is empty."""
+        """Yield the server groups. They are read page by page, by offset, until a page is empty."""
         offset = 0
         while page := self._compute(
                 f'/os-server-groups?all_projects=True&limit={PAGE}&offset={offset}',
@@ -214,8 +215,8 @@ class OpenStackInventory:
 
 @contextlib.contextmanager
 def _answered():
-    """Raise InventoryError, which counts as an outage in :mod:`kronos_nova.executor.outages`, for
-    every error of reading an answer."""
+    """Convert every error during a reading to InventoryError. :mod:`kronos_nova.executor.outages`
+    counts an InventoryError as an outage."""
     try:
         yield
     except (openstack.exceptions.SDKException, exceptions.ClientException,
@@ -228,7 +229,8 @@ def _answered():
 
 
 def _cause(error):
-    """Return the text of an error with the address, which the SDK leaves out of some messages."""
+    """Return the text of an error with the URL of the request, which the SDK leaves out of some
+    messages."""
     text = ' '.join(str(error).split())
     url = getattr(error, 'url', None)
     status = getattr(error, 'http_status', None) or getattr(error, 'status_code', None)

@@ -1,4 +1,4 @@
-"""The pace of a reading of the cloud, which limits the load on its databases."""
+"""Pauses during a reading of the cloud, which limit the load on Nova's databases and placement."""
 
 import contextlib
 import time
@@ -6,19 +6,21 @@ from collections.abc import Callable
 
 LONGEST_REST = 0.05
 """Maximum seconds of the pause after each query while the cloud is read. A pause lasts as long as
-the query did, and lets the database serve others. Raised, reading the cloud takes longer; lowered,
-Nova's own requests wait longer. Chosen as the time of a query for some hundred instances."""
+the query, so that the database can serve other clients. Raised, reading the cloud takes longer;
+lowered, Nova's own requests wait longer. Chosen as the time of a query for some hundred
+instances."""
 
 
 class ReadingPace:
-    """The pauses between the steps of a reading of the cloud, each as long as the step before.
+    """Pauses between the steps of a reading of the cloud. Each pause is as long as the step before
+    it.
 
     Nova's databases and placement also serve the RPCs of nova-conductor, often on the same machine.
-    The pauses leave half of the time to these RPCs. A large reading would take too long in this
-    way, so the total time of pauses is limited.
+    The pauses leave half of the time to these RPCs. With such pauses a large reading would take too
+    long, so the total time of all pauses is limited.
 
-    :param rest_time: maximum seconds of all pauses of one reading
-    :param sleep: function that waits for some seconds
+    :param rest_time: maximum total seconds of all pauses of one reading
+    :param sleep: function that waits for a number of seconds
     """
 
     def __init__(self, rest_time: float, sleep: Callable[[float], None] = time.sleep,
@@ -27,15 +29,13 @@ class ReadingPace:
         self._sleep, self._monotonic = sleep, monotonic
 
     def begin(self):
-        """Begin another reading, whose pauses may again last ``rest_time`` in all."""
+        """Begin another reading. The total time of its pauses is again limited to ``rest_time``."""
         self._left = self._rest_time
 
     @contextlib.contextmanager
     def step(self):
-        """Run a part of a reading, and then pause for as long as the part took, so that a reading
-        does not load the database all of the time. Parts may run at the same time in several
-        threads.
-        """
+        """Run one step of a reading, and then pause for as long as the step took. Several threads
+        may run steps at the same time."""
         begun = self._monotonic()
         yield
         rest = min(self._monotonic() - begun, LONGEST_REST, self._left)
@@ -44,4 +44,4 @@ class ReadingPace:
 
 
 HURRY = ReadingPace(0)
-"""The pace of a process that serves one caller, who waits for the result."""
+"""A pace without pauses, for a process that serves one caller who waits for the result."""

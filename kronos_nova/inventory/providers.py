@@ -1,4 +1,5 @@
-"""The resource provider trees of hosts, and the providers that they share, read from placement."""
+"""Reading of resource providers from placement: the provider trees of hosts and their sharing
+providers."""
 
 import collections
 import contextlib
@@ -22,34 +23,34 @@ from kronos_nova.placement.client import PlacementClient
 LOG = logging.getLogger(__name__)
 
 PARALLEL_READS = 2
-"""Number of resource providers that are read from placement at the same time in a cloud with many.
-Each takes its own requests, because placement cannot report the inventories of all providers in one
-answer. Raised, nova-conductor on the same machine has less processor time; lowered, an evaluation
-takes longer. Not measured."""
+"""Number of resource providers that are read from placement at the same time, if there are many.
+Raised, nova-conductor on the same machine has less processor time; lowered, an evaluation takes
+longer. Not measured. Each provider needs its own requests, because placement cannot return the
+inventories of all providers together."""
 FEW = 100
-"""Largest number of resource providers with which only one is read from placement at a time.
-Raised, evaluations of small clouds take longer; lowered, small clouds use more processors at once
-without being much faster. Not measured."""
+"""Largest number of resource providers for which only one provider is read at a time. Raised,
+evaluations of small clouds take longer; lowered, small clouds use more processors at once without
+being much faster. Not measured."""
 SLOW = .15
-"""Seconds for reading one resource provider above which placement or the network counts as slow.
-More providers are then read at the same time. Raised, an evaluation exceeds its time limit where
-the network is slow; lowered, a controller whose processors are busy gets more work. Chosen as ten
-times the usual time; not measured."""
+"""Seconds per resource provider above which placement or the network counts as slow. More providers
+are then read at the same time. Raised, an evaluation exceeds its time limit if the network is slow;
+lowered, a controller whose processors are busy gets more work. Chosen as ten times the usual time;
+not measured."""
 PARALLEL_SLOW_READS = 8
-"""Number of resource providers that are read at the same time where placement or the network is
-slow. Raised, placement gets more requests at once; lowered, an evaluation may be killed at its time
+"""Number of resource providers that are read at the same time if placement or the network is slow.
+Raised, placement gets more requests at once; lowered, an evaluation may be killed at its time
 limit. Not measured."""
 READS_BETWEEN_TWO_LOOKS_AT_THE_CLOCK = 20
-"""Number of resource providers after which the time for reading one is computed again. Raised, a
-slow network is noticed later; lowered, threads wait for each other more often. Not measured."""
+"""Number of resource providers after which the time per provider is computed again. Raised, a slow
+network is noticed later; lowered, threads wait for each other more often. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Trees:
-    """The providers of some hosts.
+    """The resource providers of several hosts.
 
-    of : {uuid of a root provider: providers of its tree, including itself}
-    sharing : {uuid: provider that shares its inventory with some of the hosts}
+    of : {uuid of a root provider: providers of its tree, including the root}
+    sharing : {uuid of a provider that shares its inventory with some of the hosts: the provider}
     """
 
     of: Mapping[str, list[shape.Provider]]
@@ -57,21 +58,22 @@ class Trees:
 
 
 READ_ALL_EVERY = 20
-"""Number of evaluations after which all resource providers are read from placement again. Otherwise
-only those with a new generation are read, but ``DELETE /allocations`` frees resources without one.
-Raised, such resources are seen later; lowered, evaluations take longer. Not measured."""
+"""Number of evaluations after which all resource providers are read from placement again. Other
+evaluations read only providers with a new generation, but ``DELETE /allocations`` frees resources
+without a new generation. Raised, such free resources are noticed later; lowered, evaluations take
+longer. Not measured."""
 
 
 class ProviderCache:
-    """A cache of resource providers read from placement. Each is kept from one reading to the next
-    as long as its generation is the same.
+    """A cache of resource providers read from placement. A provider is not read again while its
+    generation is the same.
 
     A generation changes with a provider's inventories and with a new allocation, but not when an
-    allocation is removed. So a provider is also read again if a consumer of the last reading is not
-    an instance of its host: a migration that may have ended, or an instance that was deleted or has
-    moved. At intervals, all providers are read again.
+    allocation is removed. So a provider is also read again if one of its consumers is not an
+    instance of its host. Such a consumer may be a migration that has ended, or an instance that was
+    deleted or has moved. After every ``read_all_every`` readings, all providers are read again.
 
-    Traits change seldom, so they are read again only if the inventories have changed.
+    Traits rarely change, so they are read again only if the inventories have changed.
 
     :param reading_pace: pauses between requests
     """
@@ -89,12 +91,12 @@ class ProviderCache:
         self._alike = {}
 
     def read(self, client: PlacementClient, instances: Mapping[str, Collection[str]]) -> Trees:
-        """Read the provider trees of hosts from placement.
+        """Return the provider trees of hosts.
 
-        A host that placement does not know is left out and named in the log. Its nova-compute has
+        A host that placement does not know is left out and logged. Either its nova-compute has
         never reported, or its provider was deleted.
 
-        :param client: client of placement, called from several threads
+        :param client: client of placement, which is called from several threads
         :param instances: {uuid of a host's root provider: uuids of the instances on the host}
         :raises InventoryError: placement cannot be read, or knows none of the roots
         """
@@ -148,8 +150,8 @@ class ProviderCache:
         return {uuid: each for uuid, each in found.items() if each.roots}
 
     def _those(self, client, uuids):
-        """Yield (uuid, its Provider) for each of ``uuids``; (uuid, None) for a provider that was
-        deleted after placement listed it."""
+        """Yield (uuid, provider) for each of ``uuids``. The provider is None if it was deleted
+        after placement listed it."""
         usual = at_once = 1 if len(uuids) <= FEW else PARALLEL_READS
         waiting = iter(uuids)
         while few := list(itertools.islice(waiting, READS_BETWEEN_TWO_LOOKS_AT_THE_CLOCK)):

@@ -1,4 +1,4 @@
-"""The hosts that a cycle needs to read."""
+"""The hosts that an evaluation has to read."""
 
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -10,11 +10,12 @@ from kronos_nova.objects.snapshot import MoveUnderWay
 
 
 class HostScope:
-    """A set of names of hosts, which supports ``in``.
+    """A set of host names, which supports ``in``.
 
     :param aggregates: all aggregates of the cloud
-    :param scopes: names of the aggregates whose hosts are in the set, UNASSIGNED for the hosts in
-        no aggregate; None for every host
+    :param scopes: names of the aggregates whose hosts are in the set, and UNASSIGNED for the hosts
+        in no aggregate; None for every host
+    :param also: names of further hosts in the set
     """
 
     def __init__(self, aggregates: Iterable[Aggregate], scopes: Collection[str] | None,
@@ -31,13 +32,15 @@ class HostScope:
 
     @property
     def names(self) -> frozenset[str] | None:
-        """The names of the hosts. None where they follow only from a list of all hosts."""
+        """The names of the hosts in the set; None if they are known only once all hosts are
+        listed."""
         if self._scopes is None or UNASSIGNED in self._scopes:
             return None
         return self._chosen
 
     def with_ends_of(self, moves: Iterable[MoveUnderWay]) -> 'HostScope':
-        """Return a copy with the sources and destinations of moves to and from its hosts."""
+        """Return a copy of the set with further hosts: the sources and destinations of moves from
+        or to one of its hosts."""
         if self._scopes is None:
             return self
         ends = frozenset(end for move in moves if move.source in self or move.destination in self
@@ -46,8 +49,8 @@ class HostScope:
 
 
 def unread(aggregates: Iterable[Aggregate], hosts: Mapping[str, str]) -> dict[str, str]:
-    """Return {name: sentence for a person} for each aggregate with hosts that could not be read;
-    UNASSIGNED is the name of the pool.
+    """Return {aggregate: sentence for an operator} for each aggregate with hosts that could not be
+    read. UNASSIGNED stands for the hosts in no aggregate.
 
     :param hosts: {name of an unread host: reason}
     """
@@ -59,7 +62,7 @@ def unread(aggregates: Iterable[Aggregate], hosts: Mapping[str, str]) -> dict[st
 
 
 def within(aggregates: Iterable[Aggregate], hosts: Collection[str]) -> tuple[Aggregate, ...]:
-    """Return the aggregates with only those hosts that are in ``hosts``."""
+    """Return copies of the aggregates that have only the hosts in ``hosts``."""
     return tuple(Aggregate(
         name=each.name, uuid=each.uuid, availability_zone=each.availability_zone,
         metadata=each.metadata, hosts=tuple(host for host in each.hosts if host in hosts))

@@ -1,4 +1,4 @@
-"""Conversion of the JSON of the public APIs to the objects of a snapshot."""
+"""Conversion of JSON from Nova's and placement's public APIs to the objects of a snapshot."""
 
 import collections
 import dataclasses
@@ -36,32 +36,31 @@ LAUNCHED = 'OS-SRV-USG:launched_at'
 UNSHOWN = ''
 
 NAMES = {'name': 'OS-EXT-SRV-ATTR:instance_name', 'display_name': 'name'}
-"""{attribute of an Instance with a name: its key in Nova's API}."""
+"""{attribute of an Instance that is a name: its key in Nova's API}."""
 
 MOST = 1 << 53
-"""Largest number that is accepted in an inventory, an allocation or a flavor (no unit); a larger
-one is an error. Fixed by float64, whose sums are exact up to this number. The numbers of placement
-have at most 31 bits."""
+"""Largest number that is accepted in an inventory, an allocation or a flavor (no unit). A larger
+number is an error. Fixed by float64, which represents whole numbers exactly up to this one;
+placement's numbers have at most 31 bits."""
 
 MOST_RULE = 1 << 64
 """Largest number of instances that is accepted as ``max_server_per_host`` of a server group. Fixed:
-Nova accepts any whole number, and a number above the size of the group has the effect of that
-size."""
+Nova accepts any whole number, and numbers above the size of the group all have the same effect."""
 
 MOST_KEYS = 10_000
 """Maximum number of keys of a server's metadata or a flavor's extra specs. Raised, a faulty record
-takes more memory; lowered, a cloud with a larger quota is refused. Chosen far above Nova's default
-quota for metadata, which is 128."""
+takes more memory; lowered, a cloud with a larger quota is refused. Chosen far above 128, which is
+Nova's default quota for metadata."""
 
 LONGEST_VALUE = 65_535
-"""Maximum number of characters of one value of metadata or extra specs. Fixed by the width of the
-TEXT column in MySQL."""
+"""Maximum number of characters of one value of metadata or extra specs. Fixed by the size of a TEXT
+column in MySQL."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Provider:
-    """A resource provider in placement. ``inventories`` is {resource class: inventory}. ``held`` is
-    {uuid of a consumer: its amounts, by :func:`amounts`}. ``traits`` are the names of its
+    """A resource provider as placement reports it. ``inventories`` is {resource class: inventory}.
+    ``held`` is {uuid of a consumer: its amounts, by :func:`amounts`}. ``traits`` are names of
     traits."""
 
     inventories: Mapping[str, dict]
@@ -71,15 +70,16 @@ class Provider:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SharingProvider:
-    """A provider that shares its inventory with the hosts whose root providers are ``roots``."""
+    """A sharing resource provider. ``roots`` are the root providers of the hosts that use the
+    provider."""
 
     provider: Provider
     roots: frozenset[str]
 
 
 def refuse_silent_cells(services: Iterable[dict]):
-    """Refuse to continue while a cell is down, because Nova's API then lists the hosts of the cell
-    without their hypervisors.
+    """Raise an error if a cell is down. Nova's API then lists the hosts of the cell without their
+    hypervisors.
 
     :raises InventoryError: a cell is down
     """
@@ -91,10 +91,10 @@ def refuse_silent_cells(services: Iterable[dict]):
 
 
 def refuse_gaps(servers: Iterable[dict]):
-    """Refuse an answer with servers of a cell that is down. Nova only reports the uuids of these
-    servers, and a plan that does not know their hosts would be wrong.
+    """Raise an error if servers of a cell that is down are listed. Nova reports only the uuids of
+    such servers, and a plan that does not know their hosts would be wrong.
 
-    :raises InventoryError: a server without its host is listed
+    :raises InventoryError: the list has a server without a host
     """
     bare = [server['id'] for server in servers if HOST not in server]
     if bare:
@@ -104,9 +104,9 @@ def refuse_gaps(servers: Iterable[dict]):
 
 
 def one_of_each(instances: Iterable[Instance]) -> tuple[Instance, ...]:
-    """Return the first of the servers that have the same uuid. A server that changes while Nova
-    lists page after page is on two pages. A server that moves to another cell is in both cells for
-    a while."""
+    """Return the instances without repetitions: the first instance with each uuid. Nova may list a
+    server twice. A server that changes while Nova lists page after page is on two pages. A server
+    that moves to another cell is in both cells for a while."""
     found = {}
     for instance in instances:
         found.setdefault(instance.uuid, instance)
@@ -126,7 +126,7 @@ def host(hypervisor: dict, service: dict, tree: Iterable[Provider]) -> Host:
 
 
 def cpu(raw: Any) -> Cpu | None:
-    """Return the processors of a host; None where its hypervisor does not describe them.
+    """Return the processors of a host; None if its hypervisor does not describe them.
 
     :param raw: ``compute_nodes.cpu_info``, parsed
     """
@@ -138,7 +138,7 @@ def cpu(raw: Any) -> Cpu | None:
 
 @functools.lru_cache(maxsize=1000)
 def _cpu(arch, model, features):
-    """Make the Cpu of a host. Calls with equal values return the same object."""
+    """Return the processors of a host. Calls with equal values return the same object."""
     return Cpu(arch=boundary.text(arch, 'an architecture'),
                model=boundary.text(model, 'a CPU model'),
                features=tuple(sorted({boundary.text(each, 'a CPU feature') for each in features})))
@@ -149,8 +149,8 @@ def _version(raw):
 
 
 def inventory(tree: Iterable[Provider]) -> dict[str, ResourceInventory]:
-    """Return the inventories of a provider tree, added up by resource class, because NUMA nodes and
-    devices may be providers of their own."""
+    """Return {resource class: its inventory} of a provider tree. Inventories of several providers
+    are added up, because NUMA nodes and devices may have providers of their own."""
     parts = collections.defaultdict(list)
     for provider in tree:
         for resource_class, inventory in provider.inventories.items():
@@ -160,15 +160,15 @@ def inventory(tree: Iterable[Provider]) -> dict[str, ResourceInventory]:
 
 
 def traits(tree: Iterable[Provider]) -> tuple[str, ...]:
-    """Return the traits of the whole provider tree, sorted."""
+    """Return the traits of all providers of the tree, sorted."""
     return tuple(sorted(boundary.text(trait, 'a trait')
                         for trait in frozenset().union(*(each.traits for each in tree))))
 
 
 def _resource_inventory(raw):
-    """Make a ResourceInventory of one resource class from placement's answer.
+    """Return the inventory of one resource class in a response of placement.
 
-    :raises OutOfBounds: a figure is out of placement's range
+    :raises OutOfBounds: a number is out of placement's range
     """
     def figure(name, lowest):
         return boundary.integer(raw[name], f'an inventory: {name}', lowest, MOST)
@@ -182,7 +182,7 @@ def _resource_inventory(raw):
 def amounts(resources: Mapping[str, int]) -> dict[str, int]:
     """Return {resource class: amount} of a consumer on a provider, sorted by class.
 
-    :raises OutOfBounds: the resources are not in the form in which placement reports them
+    :raises OutOfBounds: the resources do not have the form in which placement reports them
     """
     if not isinstance(resources, Mapping):
         raise boundary.OutOfBounds(what='an allocation', problem='must be a JSON object')
@@ -191,11 +191,10 @@ def amounts(resources: Mapping[str, int]) -> dict[str, int]:
 
 
 def _together(parts: list[ResourceInventory]) -> ResourceInventory:
-    """Return one inventory of a class with the capacity of several, whose allocation ratios may
-    differ.
+    """Return one inventory with the total capacity of several inventories of a resource class.
 
-    A consumer's allocation of a class comes from a single provider, so the units are the widest
-    range that some provider offers.
+    A consumer's allocation of a class comes from a single provider. So the units are the widest
+    range that any of the inventories permits. The allocation ratios of the inventories may differ.
     """
     if len(parts) == 1:
         return parts[0]
@@ -211,8 +210,8 @@ def _together(parts: list[ResourceInventory]) -> ResourceInventory:
 
 
 def used(tree: Iterable[Provider]) -> dict[str, int]:
-    """Return the sum of all allocations on the tree by resource class. Instances, migrations,
-    soft-deleted servers and other users of placement all count."""
+    """Return {resource class: sum of all allocations on the tree}. The sum includes instances,
+    migrations, soft-deleted servers and all other consumers."""
     total = collections.defaultdict(int)
     for provider in tree:
         for resources in provider.held.values():
@@ -222,7 +221,7 @@ def used(tree: Iterable[Provider]) -> dict[str, int]:
 
 
 def held_by_consumer(tree: Iterable[Provider]) -> Mapping[str, Mapping[str, int]]:
-    """Return {consumer uuid: its allocations on the tree, by resource class}."""
+    """Return {consumer uuid: {resource class: amount that is allocated on the tree}}."""
     tree = list(tree)
     if len(tree) == 1:
         return tree[0].held
@@ -234,7 +233,7 @@ def held_by_consumer(tree: Iterable[Provider]) -> Mapping[str, Mapping[str, int]
 
 
 def shared_provider(uuid: str, found: SharingProvider, names: Mapping[str, str]) -> SharedProvider:
-    """Make the SharedProvider of a snapshot from a sharing provider in placement.
+    """Return the SharedProvider of a snapshot for a sharing provider in placement.
 
     :param names: {root provider uuid: name of the host}
     """
@@ -246,7 +245,7 @@ def shared_provider(uuid: str, found: SharingProvider, names: Mapping[str, str])
 def instance(server: dict, held: Mapping[str, dict[str, int]],
              shared: Mapping[str, dict[str, int]], known: Kinds, where: Where,
              members: Mapping[str, tuple[tuple[str, ...], ...]]) -> Instance:
-    """Make the Instance of a server in Nova's answer.
+    """Return the instance that a server in a response of Nova describes.
 
     :param held: result of :func:`held_by_consumer` for the server's host
     :param shared: result of :func:`held_by_consumer` for all sharing providers together
@@ -285,7 +284,7 @@ def instance(server: dict, held: Mapping[str, dict[str, int]],
 
 
 def flavor(raw: dict) -> Shape:
-    """Make the Shape of a flavor in Nova's list."""
+    """Return the Shape of a flavor in Nova's list."""
     def size(name):
         return boundary.integer(raw[name] or 0, f'a flavor: {name}', 0, MOST)
 
@@ -297,7 +296,8 @@ def flavor(raw: dict) -> Shape:
 
 
 def _image(raw: dict | str) -> Image:
-    """Make the image of a server. Nova has '' for a server that was booted from a volume."""
+    """Return the image of a server. Nova has '' in place of the image of a server that was booted
+    from a volume."""
     if not raw:
         return Image(id='')
     return Image(id=_text(raw, 'id'), properties=boundary.texts(
@@ -305,12 +305,12 @@ def _image(raw: dict | str) -> Image:
 
 
 def _seconds(time: Any) -> float | None:
-    """Return the Unix time of a UTC time in the format of Nova's API; None for no time."""
+    """Return a UTC time of Nova's API as Unix seconds; None if there is no time."""
     return int(clock.parsed(boundary.text(time, 'launched_at')).timestamp()) if time else None
 
 
 def aggregate(raw: dict) -> Aggregate:
-    """Return an aggregate with all its hosts, including those of bare metal."""
+    """Return an aggregate with all of its hosts, including bare metal hosts."""
     return Aggregate(name=_text(raw, 'name'), uuid=_text(raw, 'uuid'),
                      availability_zone=_text_or_none(raw, 'availability_zone'),
                      metadata=boundary.texts(raw['metadata'], 'metadata', MOST_KEYS, LONGEST_VALUE),
@@ -318,8 +318,8 @@ def aggregate(raw: dict) -> Aggregate:
 
 
 def server_group(raw: dict) -> ServerGroup:
-    """Make a ServerGroup from Nova's answer. Old microversions have the list ``policies`` with one
-    element, new ones ``policy``."""
+    """Return the server group in a response of Nova. Old microversions have the list ``policies``
+    with one element, and new microversions have ``policy``."""
     policy = raw.get('policy') or next(iter(raw.get('policies') or ()), None)
     if policy is None:
         raise exception.InventoryError(problem=f'server group {raw["id"]} has no policy')
@@ -340,7 +340,7 @@ def _text_or_none(raw, name):
 
 
 def moves_under_way(migrations: Iterable[dict], servers: Iterable[dict]) -> Iterator[MoveUnderWay]:
-    """Yield the MoveUnderWay of each migration in progress. Migrations on which no service acts any
+    """Yield each migration in progress as a MoveUnderWay. Migrations on which no service acts any
     more are left out."""
     known = {server['id']: server for server in servers}
     for migration in migrations:

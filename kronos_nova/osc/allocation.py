@@ -1,5 +1,5 @@
-"""The commands ``openstack allocation``, which replace the allocations of several consumers at once
-and show those of a server with its migrations."""
+"""The commands ``openstack allocation``. They replace the allocations of several consumers at once,
+and show the allocations of a server and of its migrations."""
 
 import dataclasses
 import json
@@ -90,11 +90,11 @@ def _load(path):
 
 
 def _completed(uuid: str, body: dict, now: Consumer) -> Consumer:
-    """Return the Consumer of an entry of the file. Its generation, project, user and type are taken
-    from placement where the entry has none.
+    """Return the wanted consumer of an entry of the file. The present generation, project, user and
+    type are used if the entry does not have them.
 
     :param body: entry of the file
-    :param now: consumer as placement has it
+    :param now: consumer as it is in placement
     """
     try:
         wanted = Consumer.from_body(uuid, body)
@@ -110,8 +110,8 @@ def _completed(uuid: str, body: dict, now: Consumer) -> Consumer:
 
 
 def _rows(found, client):
-    """Return (names of columns, rows) of a table. It has a row for each provider of a consumer, and
-    one row for a consumer without allocations."""
+    """Return (names of columns, rows) of a table. A consumer has a row for each provider of its
+    allocations, or one row if it has no allocations."""
     rows = []
     for role, status, consumer in found:
         held = consumer.allocations or {'': {}}

@@ -1,4 +1,4 @@
-"""The plugin by which python-openstackclient finds the commands ``openstack allocation ...``."""
+"""The plugin that adds the commands ``openstack allocation ...`` to python-openstackclient."""
 
 API_NAME = 'kronos'
 API_VERSION_OPTION = 'os_kronos_api_version'
@@ -7,7 +7,7 @@ DEFAULT_API_VERSION = '1'
 
 
 def make_client(instance):
-    """Make a PlacementClient that authenticates with the user's credentials.
+    """Return a PlacementClient that authenticates with the user's credentials.
 
     :param instance: client manager of python-openstackclient
     """
