@@ -64,8 +64,9 @@ class UnknownResourceClass(InvalidAllocations):
 
 
 class SourceRefused(exception.PlacementError):
-    """Placement refuses to write the present allocations of an instance on its source, because the
-    limits of the source have changed. So the instance cannot move to any destination."""
+    """Error raised if placement refuses to write the present allocations of an instance on its
+    source. The limits of the source have changed, so the instance cannot move to any
+    destination."""
 
     code = 'kronos.placement.source_refused'
 

@@ -27,7 +27,7 @@ host has; not measured."""
 
 
 class NoCandidate(errors.InsufficientInventory):
-    """A host has no allocation candidate for a server."""
+    """Error raised if a host has no allocation candidate for a server."""
 
 
 class RoomAllocations:

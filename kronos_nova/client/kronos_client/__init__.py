@@ -1,2 +1,2 @@
-"""The client of Kronos: the operations of the API with the types of their requests and responses,
-the commands, and a client that calls the API over HTTP."""
+"""The client of Kronos. It has the operations of the API with their types, the commands, and a
+client that calls the API over HTTP."""

@@ -1,4 +1,4 @@
-"""The client that calls kronos-api over HTTP by a keystoneauth adapter."""
+"""The client that calls kronos-api over HTTP, through a keystoneauth adapter."""
 
 import msgspec
 from keystoneauth1 import adapter as ks_adapter
@@ -21,10 +21,11 @@ class HttpClient:
         self._adapter = adapter
 
     def call(self, operation: Operation, request: Request) -> Response | None:
-        """Send a request to kronos-api and return the result.
+        """Send the request of an operation to kronos-api, and return the response. None for an
+        operation without a response.
 
         :raises Refused: kronos-api refused the request
-        :raises Unreachable: kronos-api did not answer, failed, or something else answered
+        :raises Unreachable: kronos-api did not respond or failed, or another program responded
         """
         place = 'json' if operation.has_body else 'params'
         answer = self._sent(operation.address(request), operation.method,

@@ -1,4 +1,4 @@
-"""The plugin by which python-openstackclient finds the commands ``openstack kronos ...``."""
+"""The plugin that adds the commands ``openstack kronos ...`` to python-openstackclient."""
 
 from osc_lib import utils
 
@@ -11,7 +11,7 @@ DEFAULT_API_VERSION = '1'
 
 
 def make_client(instance):
-    """Make an HttpClient that authenticates with the user's credentials.
+    """Return an HttpClient that authenticates with the user's credentials.
 
     :param instance: client manager of python-openstackclient
     """

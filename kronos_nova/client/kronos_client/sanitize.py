@@ -4,21 +4,21 @@ import re
 import unicodedata
 
 SHOWN_CHARACTERS = 300
-"""Maximum number of characters that a message quotes from another program. Raised, one answer can
-fill a page of a log; lowered, the cause of an error may be cut off. Chosen as two lines of a
-log."""
+"""Maximum number of characters that a message quotes from the text of another program. Raised, one
+response can fill a page of a log; lowered, the cause of an error may be cut off. Chosen as two
+lines of a log."""
 
 # Unicode categories: Cc are control characters such as ESC, Cf include changes of the writing
 # direction, Zl and Zp end lines, Cs and Cn have no printable form.
 _UNPRINTABLE = ('Cc', 'Cf', 'Zl', 'Zp', 'Cs', 'Cn')
 BEYOND = re.compile('[\U00010000-\U0010ffff]')
-"""Pattern of characters that the encoding utf8mb3 of MariaDB and MySQL lacks."""
+"""Pattern of characters that the encoding utf8mb3 of MariaDB and MySQL cannot represent."""
 
 
 def shown(foreign: object, most: int = SHOWN_CHARACTERS) -> str:
     """Return text from another program as one line that is safe in logs, reports and terminals.
 
-    Characters that would end the line, move the cursor or change the direction of writing are
+    Each character that would end the line, move the cursor or change the direction of writing is
     replaced by U+FFFD. A text longer than ``most`` characters is cut.
     """
     text = str(foreign)
@@ -31,8 +31,8 @@ def shown(foreign: object, most: int = SHOWN_CHARACTERS) -> str:
 
 
 def remark(foreign: object, most: int = SHOWN_CHARACTERS) -> str:
-    """Return a text as :func:`shown` does, for a column of a database.
+    """Return text from another program as :func:`shown` does, for a column of a database.
 
-    Characters that utf8mb3 does not have are replaced by U+FFFD.
+    Each character that utf8mb3 cannot represent is replaced by U+FFFD.
     """
     return BEYOND.sub('\N{REPLACEMENT CHARACTER}', shown(foreign, most))

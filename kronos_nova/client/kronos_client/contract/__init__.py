@@ -1,7 +1,7 @@
-"""The operations of Kronos, one module for each kind of object: the request, the response and the
-audience of each operation.
+"""The operations of the API of Kronos. Each module has the operations on one kind of object: their
+requests, responses and required roles.
 
 The API, the commands, the web page, the OpenAPI document and the rules of oslo.policy are made from
-these tables. The package needs the standard library and msgspec only, so that a client can be
+these operations. The package needs only the standard library and msgspec, so that a client can be
 installed without the service.
 """

@@ -1,4 +1,4 @@
-"""Automation: levels, pauses and stops of aggregates, with their authors."""
+"""Operations on automation: the levels, pauses and stops of aggregates."""
 
 from typing import Literal
 
@@ -14,17 +14,18 @@ from kronos_client.contract.operation import OPERATOR
 from kronos_client.contract.operation import Operation
 
 EVERY = '*'
-"""Stands for every aggregate, in place of the name of one."""
+"""Name that stands for every aggregate, in place of an aggregate's name."""
 
 LEVELS = ('off', 'observe', 'approve', 'auto')
-"""Levels of automation. Each permits everything that the one before it permits, and more."""
+"""Automation levels, in ascending order: each level permits more than the level before it."""
 
 
 class Level(Response):
-    """The level in force for an aggregate. ``set_by`` is null where the level is from nova.conf.
-    ``paused`` is a text about every pause and stop that holds; null for none. ``repairs`` is the
-    level of repairs of violated rules. ``repairs_set_by`` is null where that level is from
-    nova.conf or is the level of the aggregate."""
+    """The automation level that is in force for an aggregate. ``set_by`` is null if the level is
+    from nova.conf. ``paused`` is a text about all pauses and stops that apply to the aggregate;
+    null for none. ``repairs`` is the level of repairs of violated rules. ``repairs_set_by`` is null
+    if no command has set this level; it is then from nova.conf or equals the level of the
+    aggregate."""
 
     aggregate: str
     level: str
@@ -37,8 +38,8 @@ class Level(Response):
 
 
 class Pause(Response):
-    """A pause or a stop. ``value`` is ``pause`` or ``stop``. ``aggregate`` is a name, or ``*`` for
-    every aggregate."""
+    """A pause or a stop of moves. ``value`` is ``pause`` or ``stop``. ``aggregate`` is a name, or
+    ``*`` for every aggregate."""
 
     aggregate: str
     value: str
@@ -49,7 +50,7 @@ class Pause(Response):
 
 class Automation(Response):
     """The levels, pauses and stops in force. ``ceiling`` is the highest level that nova.conf
-    permits. ``pauses`` has the oldest first."""
+    permits. ``pauses`` are sorted by time, the oldest first."""
 
     ceiling: str
     levels: list[Level]
@@ -57,15 +58,15 @@ class Automation(Response):
 
 
 class Resumed(Automation):
-    """The result of ending pauses and stops. ``ended`` has those that ended, ``pauses`` those that
-    still hold."""
+    """The result of a request to end pauses and stops. ``ended`` are the pauses and stops that were
+    ended, and ``pauses`` the pauses and stops that are still in force."""
 
     ended: list[Pause]
 
 
 class SwitchEvent(Response):
-    """A change of a switch, which is a level, a pause or a stop. With an empty ``value`` the switch
-    was ended."""
+    """A change of a level, a pause or a stop. ``value`` is empty if the level, pause or stop was
+    ended."""
 
     kind: str
     aggregate: str
@@ -80,8 +81,8 @@ class SwitchEvents(Response):
 
 
 class SetLevel(Request):
-    """A request to set a level of automation. ``aggregate`` is a name, or ``*`` for every
-    aggregate. With ``repairs`` only the level of repairs of violated rules is set."""
+    """A request to set an automation level. ``aggregate`` is a name, or ``*`` for every aggregate.
+    With ``repairs``, only the level of repairs of violated rules is set."""
 
     aggregate: str
     level: Literal['off', 'observe', 'approve', 'auto']
@@ -90,29 +91,31 @@ class SetLevel(Request):
 
 
 class Scope(Request):
-    """One aggregate, or ``*`` for every aggregate, and the reason of a change."""
+    """A request about one aggregate, or about every aggregate (``*``), with the reason of the
+    change."""
 
     aggregate: Name = EVERY
     reason: Reason = ''
 
 
 class Resume(Scope):
-    """A request to end the pauses and stops of the caller or, with ``everyone``, of all users. With
-    ``*`` as aggregate, the pauses and stops of single aggregates end too."""
+    """A request to end pauses and stops: those of the caller, or with ``everyone`` those of all
+    users. If the aggregate is ``*``, the pauses and stops of single aggregates are ended as
+    well."""
 
     everyone: bool = False
 
 
 class Stop(Scope):
-    """A request to stop moves. With ``let_finish``, moves that were requested from Nova already are
+    """A request to stop moves. With ``let_finish``, moves that were already requested from Nova are
     not aborted."""
 
     let_finish: bool = False
 
 
 class Stopped(Response):
-    """The result of a stop: ``abandoned`` counts the moves that were abandoned before they began,
-    ``under_way`` the moves in progress."""
+    """The result of a stop. ``abandoned`` is the number of moves that were abandoned before they
+    began, ``under_way`` the number of moves in progress."""
 
     abandoned: int
     under_way: int

@@ -1,4 +1,4 @@
-"""The base classes of requests and responses, and types that many fields have."""
+"""Base classes of requests and responses, and field types that several of them use."""
 
 import datetime
 from typing import Annotated
@@ -13,20 +13,21 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 Reason = Annotated[str, msgspec.Meta(max_length=1000)]
 Uuid = Annotated[str, msgspec.Meta(min_length=1, max_length=36)]
 Names = Annotated[list[Name], msgspec.Meta(max_length=1000)]
-"""A list of names in a request, at most 1000. Chosen as the number of hosts of a large cloud."""
+"""A list of at most 1000 names in a request. Chosen as the number of hosts of a large cloud."""
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The base of the requests of operations. A field that it does not know is refused."""
+    """The base class of requests. A request with an unknown field is refused."""
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):
-    """The base of the responses of operations. A client ignores fields that it does not know."""
+    """The base class of responses. A client ignores unknown fields of a response."""
 
     @classmethod
     def made_from(cls, source: object, **given: object) -> Self:
-        """Make a response from the attributes of ``source`` that have the names of its fields.
+        """Return a response whose fields have the values of the attributes of ``source`` with the
+        same names.
 
         :param given: values of fields that are not taken from ``source``
         """
@@ -41,8 +42,8 @@ class OneHost(Request):
 
 
 class Page(Request):
-    """A request for a page of a list. ``marker`` is the value of ``next`` in the page before; null
-    for the first page."""
+    """A request for one page of a list. ``marker`` is the value of ``next`` in the page before;
+    null for the first page."""
 
     limit: Limit = 100
     marker: Name | None = None

@@ -1,4 +1,4 @@
-"""Drains: hosts that operators empty, and enable again."""
+"""Operations on drains: hosts that operators empty and later enable again."""
 
 import datetime
 from typing import Annotated
@@ -18,8 +18,8 @@ from kronos_client.contract.operation import Operation
 
 
 class Drain(Response):
-    """A host that is being emptied, and the progress. ``blocked`` maps the uuid of each server that
-    stays to the reason. ``waits_for`` is a text about everything else for which the drain waits.
+    """The drain of a host, and its progress. ``blocked`` maps the uuid of each server that cannot
+    leave to the reason. ``waits_for`` is a text about everything else for which the drain waits.
     ``stopped`` maps the uuid of each server that the drain has stopped to ``stopping``, ``stopped``
     or ``starting``."""
 
@@ -50,12 +50,13 @@ class Drains(Response):
 
 
 class CheckedHost(Response):
-    """The result of a check whether a host can be emptied. ``leaving`` counts the servers that can
-    leave the host, ``cold`` those of them that leave by a cold migration. ``destinations`` maps
-    hosts to the number of servers that go there. ``blocked`` maps the uuid of each server that has
-    to stay to the reason. ``interrupted`` maps each running server that is migrated cold to Nova's
-    reason against a live migration, ``stopped`` each server that is stopped until the host is
-    released. ``names`` maps all these uuids to names."""
+    """The result of a check whether a host can be emptied. ``leaving`` is the number of servers
+    that can leave the host, and ``cold`` the number of these servers that leave by a cold
+    migration. ``destinations`` maps each host to the number of servers that would move there.
+    ``blocked`` maps the uuid of each server that cannot leave to the reason. ``interrupted`` maps
+    the uuid of each running server that would be migrated cold to Nova's reason against a live
+    migration. ``stopped`` does so for each server that would be stopped until the host is released.
+    ``names`` maps all these uuids to names."""
 
     host: str
     servers: int
@@ -71,9 +72,9 @@ class CheckedHost(Response):
 
 class DrainsBegun(Response):
     """The result of a request to empty hosts. ``drains`` is empty if the hosts were only checked.
-    ``expected_seconds`` is null if no server can leave. ``down`` has the hosts with servers whose
-    nova-compute is down. ``refusal`` is the reason why the checked hosts are drained with ``force``
-    only; null for none."""
+    ``expected_seconds`` is null if no server can leave. ``down`` are the hosts that have servers
+    and whose nova-compute is down. ``refusal`` is the reason why the hosts can be drained only with
+    ``force``; null for none."""
 
     checked: list[CheckedHost]
     down: list[str]
@@ -83,7 +84,8 @@ class DrainsBegun(Response):
 
 
 class ListDrains(Request):
-    """A request to list drains. Without ``all``, drains whose hosts were released are left out."""
+    """A request to list drains. With ``all``, drains of hosts that were released are listed as
+    well."""
 
     all: bool = False
 
@@ -95,11 +97,12 @@ class OneDrain(Request):
 
 
 class BeginDrains(Request):
-    """A request to empty hosts: those of ``hosts``, and those of the failure domain ``domain``,
-    such as ``rack=r3``. Either all drains begin or none. With ``check`` nothing is changed. With
-    ``force``, hosts that no server can leave, and the last enabled hosts of an aggregate, are
-    drained too. ``unmovable`` is for running servers that Nova does not migrate live: ``leave``
-    them, migrate them ``cold``, or ``stop`` them until the host is released."""
+    """A request to empty the hosts of ``hosts`` and the hosts of the failure domain ``domain``,
+    such as ``rack=r3``. Either all drains begin or none. With ``check``, the hosts are only checked
+    and nothing is changed. With ``force``, hosts that no server can leave, and the last enabled
+    hosts of an aggregate, are drained as well. ``unmovable`` is the treatment of running servers
+    that Nova cannot migrate live: ``leave`` them, migrate them ``cold``, or ``stop`` them until the
+    host is released."""
 
     hosts: Annotated[list[Name], msgspec.Meta(max_length=100)] = []
     domain: Name | None = None
@@ -114,7 +117,8 @@ class BeginDrains(Request):
 
 
 class ComputeService(Response):
-    """The nova-compute of a host. ``state`` is up or down, ``status`` is enabled or disabled."""
+    """The nova-compute service of a host. ``state`` is up or down; ``status`` is enabled or
+    disabled."""
 
     state: str
     status: str
@@ -123,8 +127,8 @@ class ComputeService(Response):
 
 
 class ServerOnHost(Response):
-    """A server on a host. ``is_unsettled`` is true if it was migrated or resized off the host, and
-    that is neither confirmed nor reverted."""
+    """A server on a host. ``is_unsettled`` is true if the server was migrated or resized to another
+    host, and the migration is neither confirmed nor reverted yet."""
 
     uuid: str
     name: str
@@ -134,10 +138,11 @@ class ServerOnHost(Response):
 
 
 class Occupancy(Response):
-    """The servers on a host, and its newest drain.
+    """The servers on a host, and the newest drain of the host.
 
     state : one of :data:`OCCUPANCY`
-    is_over : whether there is no reason to wait any longer for the host to become empty
+    is_over : whether waiting is pointless, because the host is empty or no drain of it is in
+        progress
     """
 
     host: str
@@ -149,9 +154,9 @@ class Occupancy(Response):
 
 
 EMPTY, NOT_EMPTY, BLOCKED, DOWN = OCCUPANCY = ('empty', 'not empty', 'blocked', 'down')
-"""States of a host, in this order: it has no servers, and its drain, if any, is over; it has
-servers, or its drain is not over; every server on it has to stay; it has servers and its
-nova-compute is down."""
+"""States of a host whose emptiness is checked. ``empty``: it has no servers, and any drain of it is
+over. ``not empty``: it has servers, or its drain is not over. ``blocked``: the remaining servers
+cannot leave. ``down``: it has servers, and its nova-compute is down."""
 
 
 LIST = Operation(

@@ -1,21 +1,23 @@
-"""Errors of the API: their form in a response, and the exceptions that a client raises for them."""
+"""Errors of the API: their form in a response, and the exceptions that a client raises for
+errors."""
 
 import msgspec
 
 from kronos_client import sanitize
 
 DETAIL_CHARACTERS = 2000
-"""Maximum number of characters of an error from the API that a client shows. Raised, a faulty
-server can fill a terminal; lowered, long lists of names in an error are cut. Chosen as the length
-at which the programs of Kronos cut a line of an error."""
+"""Maximum number of characters of an API error that a client shows. Raised, a faulty server can
+fill a terminal; lowered, long lists of names in an error are cut. Chosen as the length at which
+Kronos' services cut a line of an error."""
 
 SERVER_ERROR = 500
-"""Lowest HTTP status (no unit) that stands for a fault of the server. The client then shows the id
-of the request, by which the cause is found in the log of kronos-api. Fixed by HTTP."""
+"""Lowest HTTP status (no unit) that stands for a fault of the server. The client then shows the
+request id, which identifies the cause in the log of kronos-api. Fixed by HTTP."""
 
 
 class Error(msgspec.Struct):
-    """An error in a response. ``code`` is a stable word by which programs distinguish errors."""
+    """An error in a response. ``code`` is a word by which programs distinguish errors; it does not
+    change between releases."""
 
     status: int
     title: str
@@ -31,7 +33,7 @@ class Errors(msgspec.Struct):
 
 
 class Refused(Exception):  # noqa: N818 - named as what happened
-    """A refusal of an operation by Kronos. ``code`` is the code of the error."""
+    """Error raised if Kronos refused an operation. ``code`` is the code of the error."""
 
     def __init__(self, text: str, code: str):
         super().__init__(text)
@@ -39,19 +41,18 @@ class Refused(Exception):  # noqa: N818 - named as what happened
 
 
 class Unreachable(Exception):  # noqa: N818 - named as what happened
-    """The lack of an answer from kronos-api or the control database, or an answer from another
-    program in the place of kronos-api."""
+    """Error raised if kronos-api or the control database did not respond, or if another program
+    responded in place of kronos-api."""
 
 
 class StopPending(Exception):  # noqa: N818 - named as what happened
-    """A stop of Kronos that the control database does not have yet, because it did not answer. The
-    stop is recorded there when it answers again."""
+    """Error raised if a stop is not yet recorded in the control database, because the database did
+    not respond. The stop is recorded as soon as the database responds."""
 
 
 def from_answer(error: Error) -> Exception:
-    """Make the exception that a client raises for an error of kronos-api. For a status of 500 or
-    more, its text has the id of the request, by which the cause is found in the log of
-    kronos-api."""
+    """Return the exception that a client raises for an error of kronos-api. For a status of 500 or
+    more, its text has the request id, which identifies the cause in the log of kronos-api."""
     if error.status < SERVER_ERROR:
         # For an address that belongs to no operation, kronos-api answers without a detail.
         text = error.detail or f'kronos-api answers {error.status}: {error.title}.'

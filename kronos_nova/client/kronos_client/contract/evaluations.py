@@ -1,4 +1,5 @@
-"""Evaluations: the measured loads and imbalance of an aggregate, now and in the past."""
+"""Operations on evaluations: the measured loads and the imbalance of an aggregate, now and in the
+past."""
 
 from typing import Annotated
 
@@ -15,11 +16,11 @@ from kronos_client.contract.status import OneAggregate
 
 
 class LoadedHost(Response):
-    """A host with its loads. ``state`` is ``up``, ``disabled``, ``down`` or ``forced down``.
-    ``scores`` has the score in each policy, in the order of the evaluation's ``scored_by``, null
-    where there is none. ``servers_after`` and ``scores_after`` are those after the plan of that
-    evaluation. ``domains`` maps each level of failure domains, the largest first, to the domain of
-    the host."""
+    """A host and its loads in an evaluation. ``state`` is ``up``, ``disabled``, ``down`` or
+    ``forced down``. ``scores`` are the host's scores by policy, in the order of the evaluation's
+    ``scored_by``; a score is null if it is unknown. ``servers_after`` and ``scores_after`` are the
+    expected values after the plan of the evaluation. ``domains`` maps each level of failure
+    domains, the largest first, to the domain of the host."""
 
     name: str
     state: str
@@ -31,8 +32,8 @@ class LoadedHost(Response):
 
 
 class Immovable(Response):
-    """The number of servers that Nova does not migrate live for one reason. ``can`` is ``cold`` if
-    Nova can migrate them cold, or ``no``."""
+    """The number of servers that Nova cannot migrate live for one reason. ``can`` is ``cold`` if
+    Nova can migrate these servers cold, else ``no``."""
 
     can: str
     why: str
@@ -40,9 +41,9 @@ class Immovable(Response):
 
 
 class Evaluation(Response):
-    """The last evaluation of an aggregate. The figures of ``hosts`` are from ``measured_at``, which
-    is earlier than ``evaluated_at`` where the last evaluation measured nothing. ``immovable``
-    counts servers of every status."""
+    """The last evaluation of an aggregate. ``measured_at`` is the time at which the figures of
+    ``hosts`` were measured. It is earlier than ``evaluated_at`` if the last evaluation measured
+    nothing. ``immovable`` counts servers of every status."""
 
     aggregate: str
     evaluated_at: Maybe
@@ -60,7 +61,8 @@ class Evaluation(Response):
 
 
 class Point(Response):
-    """An earlier evaluation. ``imbalances`` are in the order of the ``policies`` of the history."""
+    """An evaluation in the history of an aggregate. ``imbalances`` are in the order of the
+    ``policies`` of the history."""
 
     at: Time
     outcome: str
@@ -68,11 +70,11 @@ class Point(Response):
 
 
 class History(Response):
-    """The imbalance of an aggregate over time. ``points`` has the oldest evaluation first. Where
-    there are many evaluations, each point stands for several in a row, and is the one whose
-    imbalance is farthest above its threshold. ``thresholds`` are those of the latest evaluation.
-    ``oldest`` is the time of the first evaluation of the aggregate that is kept, null where none
-    is."""
+    """The imbalance of an aggregate over time. ``points`` are sorted by time, the oldest first. If
+    there are many evaluations, each point stands for several successive evaluations; it is the
+    evaluation whose imbalance is farthest above the threshold. ``thresholds`` are the thresholds at
+    the latest evaluation. ``oldest`` is the time of the first recorded evaluation of the aggregate;
+    null if no evaluation is recorded."""
 
     since: Time
     until: Time
@@ -84,7 +86,7 @@ class History(Response):
 
 class ShowHistory(Request):
     """A request for the history of an aggregate from ``since`` to ``until``. By default, ``until``
-    is the present and ``since`` is ``hours`` earlier."""
+    is the present, and ``since`` is ``hours`` before ``until``."""
 
     aggregate: str
     hours: Annotated[int, msgspec.Meta(ge=1, le=24 * 366)] = 24

@@ -1,4 +1,4 @@
-"""Hosts as the last evaluations found them."""
+"""Operations on hosts: their states and loads in the last evaluations."""
 
 from kronos_client.contract.base import Name
 from kronos_client.contract.base import OneHost
@@ -9,7 +9,7 @@ from kronos_client.contract.operation import Operation
 
 
 class HostScore(Response):
-    """The last score of a host in a policy, as a fraction of its capacity."""
+    """The last score of a host in a policy: its load as a fraction of its capacity."""
 
     policy: str
     value: float
@@ -17,11 +17,11 @@ class HostScore(Response):
 
 
 class Host(Response):
-    """A host as the last evaluation of its aggregate found it.
+    """A host, as of the last evaluation of its aggregate.
 
     aggregates : names of the aggregates in scope to which the host belongs
     state : ``up``, ``disabled``, ``down`` or ``forced down``; null before the first evaluation
-    servers : number of servers on it; null before the first evaluation
+    servers : number of servers on the host; null before the first evaluation
     domains : {level of failure domains: domain of the host}, the largest level first
     """
 
@@ -41,7 +41,8 @@ class Hosts(Response):
 
 
 class ListHosts(Page):
-    """A request to list hosts whose names contain ``name``, without regard to case."""
+    """A request to list hosts whose names contain ``name``. Upper and lower case are not
+    distinguished."""
 
     name: Name | None = None
 

@@ -1,4 +1,4 @@
-"""Maintenance: hosts that are serviced one after the other."""
+"""Operations on a maintenance, in which hosts are emptied and serviced in turn."""
 
 from kronos_client.contract.base import Maybe
 from kronos_client.contract.base import OneHost
@@ -9,9 +9,9 @@ from kronos_client.contract.operation import Operation
 
 
 class HostInMaintenance(Response):
-    """A host of a maintenance. ``left`` counts the servers on it, ``blocked`` those of them that
-    have to stay; both are null before the host is drained. ``is_released`` is true once it was
-    enabled again."""
+    """A host of a maintenance. ``left`` is the number of servers on the host, and ``blocked`` the
+    number of these servers that cannot leave; both are null before the host is drained.
+    ``is_released`` is true once the host was enabled again."""
 
     host: str
     state: str
@@ -21,7 +21,7 @@ class HostInMaintenance(Response):
 
 
 class Maintenance(Response):
-    """A maintenance, with its hosts in order.
+    """A maintenance and its hosts, in the order in which they are serviced.
 
     serviced : number of hosts that are serviced and released
     expected_end : end that is predicted from the serviced hosts; null before the first host is

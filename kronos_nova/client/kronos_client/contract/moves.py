@@ -1,4 +1,5 @@
-"""Moves: live and cold migrations of servers, with the steps of each."""
+"""Operations on moves: live and cold migrations of servers, and the states through which each
+passes."""
 
 from kronos_client.contract.base import Maybe
 from kronos_client.contract.base import Name
@@ -19,10 +20,10 @@ ENDED = ('completed', 'failed', 'abandoned')
 
 
 class Move(Response):
-    """A move and its state. ``progress`` is the share of memory that is copied, in percent; null
-    where the hypervisor's driver does not report it. ``expected_seconds`` is the duration that its
-    plan predicted. ``reason`` is the reason for which it was planned. ``group`` is a number that is
-    equal for moves of a plan that help only together; null for a move that helps alone."""
+    """A move and its state. ``progress`` is the copied share of the memory in percent; null if the
+    hypervisor's driver does not report it. ``expected_seconds`` is the duration that the plan
+    predicted. ``reason`` is the reason for which the move was planned. ``group`` is a number that
+    is equal for moves of a plan that help only together; null for a move that helps alone."""
 
     uuid: str
     plan_uuid: str
@@ -60,7 +61,7 @@ class Moves(Response):
 
 
 class MoveEvent(Response):
-    """A change of the state of a move. ``worker`` is the process that made it."""
+    """A change of the state of a move. ``worker`` is the process that changed the state."""
 
     at: Time
     old_state: str | None
@@ -70,15 +71,16 @@ class MoveEvent(Response):
 
 
 class MoveDetail(Move):
-    """A move with its steps. ``worker`` is the name of the process that carries it out."""
+    """A move with the changes of its state. ``worker`` is the name of the process that carries out
+    the move."""
 
     worker: str | None
     events: list[MoveEvent]
 
 
 class ListMoves(Page):
-    """A request to list moves that meet all conditions. ``server`` is a name or a uuid, ``host``
-    the source or the destination. ``since`` and ``until`` select the moves that had been planned by
+    """A request to list moves that meet all conditions. ``server`` is a name or a uuid. ``host`` is
+    the source or the destination. ``since`` and ``until`` select the moves that were planned before
     ``until`` and had not ended before ``since``. ``instance`` is the former name of ``server``."""
 
     plan: Uuid | None = None

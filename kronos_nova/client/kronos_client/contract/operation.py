@@ -1,4 +1,5 @@
-"""The description of an operation, and the conversion of its request to and from HTTP."""
+"""The description of an operation of the API, and the conversion of its request to and from
+HTTP."""
 
 import dataclasses
 import re
@@ -12,27 +13,30 @@ from kronos_client.contract.base import Request
 from kronos_client.contract.base import Response
 
 READER, OPERATOR, ADMIN = 'reader', 'operator', 'admin'
-"""Roles for which an operation is meant. The file of [kronos_api] policy_file can permit it to
-others."""
+"""Roles for which operations are meant. The file of ``[kronos_api] policy_file`` can permit an
+operation to other roles."""
 
 IN_PATH = re.compile(r'{(\w+)}')
-"""Pattern of the name of a request's field in ``Operation.path``."""
+"""Pattern of a field of the request in ``Operation.path``, such as ``{host}``."""
 
 WITHOUT_BODY = frozenset(('GET', 'DELETE'))
-"""HTTP methods with which the fields that are not in the path are sent in the query string."""
+"""HTTP methods of requests without a body. Fields that are not in the path are then sent in the
+query string."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """An operation: its names, types and place in HTTP.
+    """An operation of the API: its names, its types, and its HTTP method and path.
 
-    name : the policy rule and the identifier in the OpenAPI document
-    command : the words of the command in ``kronos-manage`` and after ``openstack kronos``; None
-        where there is none
+    name : name of the policy rule, and identifier in the OpenAPI document
+    command : words of the command in ``kronos-manage`` and after ``openstack kronos``; None for an
+        operation without a command
     request : type of the request; fields that ``path`` names are sent in the path
-    response : type of the response; None where nothing is returned
-    refusals : HTTP statuses of its errors, in addition to those of every operation
-    is_slow : whether the operation takes seconds; kronos-api runs few such operations at a time
+    response : type of the response; None for an operation without a response
+    refusals : HTTP statuses of its errors, in addition to the statuses that every operation can
+        have
+    is_slow : whether the operation takes seconds; kronos-api runs only few such operations at the
+        same time
     """
 
     name: str
@@ -60,14 +64,14 @@ class Operation:
         return self.method not in WITHOUT_BODY
 
     def address(self, request: Request) -> str:
-        """Return the URL path of a request. Values in it are quoted, so that a name may have any
-        characters."""
+        """Return the URL path of a request. Values in the path are quoted, so that a name may have
+        any characters."""
         return self.path.format(**{
             name: urllib.parse.quote(getattr(request, name), safe='') for name in self.path_fields})
 
     def rest(self, request: Request) -> dict[str, object]:
-        """Return {name: value for JSON} of the fields that are not in the path and differ from
-        their defaults."""
+        """Return {field: value for JSON} for the fields of a request that are not in the path.
+        Fields with their default value are left out."""
         found = msgspec.to_builtins(request)
         defaults = {field.name: field.default for field in msgspec.structs.fields(self.request)}
         return {name: value for name, value in found.items()
@@ -75,12 +79,11 @@ class Operation:
 
     def read(self, path: Mapping[str, str], query: Mapping[str, object],
              body: Mapping[str, object]) -> Request:
-        """Make the request from the parts of an HTTP request.
+        """Return the request of the operation from the parts of an HTTP request.
 
         :param path: values of the fields in the path
         :param query: parameters of the query string
         :param body: members of the JSON body
-
         :raises ValidationError: a field is unknown, missing or of another type
         """
         sent = body if self.has_body else query
@@ -92,8 +95,8 @@ class Operation:
                                strict=self.has_body)
 
     def _as_lists(self, sent):
-        """Return a copy of the query string's parameters. A single value of a field that is a list
-        is put into a list."""
+        """Return a copy of the query parameters in which a single value of a list field is a
+        list."""
         if self.has_body:
             return sent
         lists = {field.name for field in msgspec.structs.fields(self.request)
@@ -103,7 +106,7 @@ class Operation:
 
 
 def _is_list(kind):
-    """Return whether the type of a field is a list, with or without bounds."""
+    """Return True if the type of a field is a list, with or without bounds; else False."""
     if typing.get_origin(kind) is typing.Annotated:
         kind = typing.get_args(kind)[0]
     return typing.get_origin(kind) is list

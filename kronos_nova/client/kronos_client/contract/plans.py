@@ -1,5 +1,4 @@
-"""Plans: the moves of an aggregate that one evaluation planned, with the figures before and after
-them."""
+"""Operations on plans: the moves that one evaluation planned for an aggregate, and their effect."""
 
 from typing import Annotated
 
@@ -19,10 +18,10 @@ Orders = Annotated[list[Order], msgspec.Meta(max_length=10000)]
 
 
 class Plan(Response):
-    """A plan. ``combined_now`` is the combined imbalance after the plan by the last evaluation, for
-    a plan that waits for approval; null where it is not known. ``waits_for`` is the reason why the
-    plan is not started although it is approved. ``reason`` says why it ended, or which moves were
-    left out."""
+    """A plan of moves in an aggregate. ``combined_now`` is the combined imbalance that the plan
+    would leave, by the load of the last evaluation. It is only for a plan that waits for approval;
+    null if unknown. ``waits_for`` is the reason why an approved plan is not started yet. ``reason``
+    is the reason why the plan ended, or a text about moves that were left out."""
 
     uuid: str
     aggregate: str
@@ -53,7 +52,8 @@ class Plans(Response):
 
 
 class PlannedPolicy(Response):
-    """A policy before and after the plan. An imbalance is null where it is not known."""
+    """The imbalance in a policy before and after the plan. An imbalance is null if it is
+    unknown."""
 
     name: str
     state: str
@@ -65,7 +65,7 @@ class PlannedPolicy(Response):
 
 
 class NextBest(Response):
-    """The best alternative to a move: another server, another destination, or both."""
+    """The best alternative to a planned move: another server, another destination, or both."""
 
     instance_uuid: str
     instance_name: str | None
@@ -75,14 +75,18 @@ class NextBest(Response):
 
 
 class PlannedMove(Response):
-    """A move as it was planned. ``depends_on`` has the ``order`` of each move that has to be
-    completed before it. ``group`` is a number that is equal for moves that help only together; null
-    for a move that helps alone. ``combined_after`` is the combined imbalance after the move; null
-    where the move was not planned for load. ``begins_after`` (seconds from the start of the plan),
-    ``expected_seconds`` and ``expected_downtime`` (seconds) are predictions, null where none was
-    made. ``project_id`` is the project of the server. ``benefits`` has the projects with servers
-    that stay on the source. ``caused_by`` is the uuid of the server on the source with the largest
-    load, empty where that is the server that moves."""
+    """A move as it was planned. ``depends_on`` are the ``order`` numbers of the moves that have to
+    complete before this move starts. ``group`` is a number that is equal for moves that help only
+    together; null for a move that helps alone.
+
+    ``combined_after`` is the combined imbalance after the move; null if the move was not planned
+    for load. ``begins_after`` is the predicted time from the start of the plan to the start of the
+    move. ``expected_seconds`` is the predicted duration of the move, and ``expected_downtime`` the
+    predicted time for which the guest is stopped. These three are in seconds, and null if there is
+    no prediction. ``project_id`` is the project of the server. ``benefits`` are the projects with
+    servers that stay on the source. ``caused_by`` is the uuid of the server on the source with the
+    largest load; empty if this is the server that moves.
+    """
 
     order: int
     phase: str
@@ -105,8 +109,8 @@ class PlannedMove(Response):
 
 
 class Stayed(Response):
-    """The number of servers that stayed for one reason. ``reason`` is a word, ``means`` explains
-    it."""
+    """The number of servers that were not moved for one reason. ``reason`` is a word; ``means``
+    explains the word."""
 
     reason: str
     count: int
@@ -114,7 +118,7 @@ class Stayed(Response):
 
 
 class Refusal(Response):
-    """The hosts that Nova refused as destinations of a server, and the reason."""
+    """The hosts that Nova refused as destinations of a server, and Nova's reason."""
 
     instance_uuid: str
     hosts: list[str]
@@ -122,7 +126,8 @@ class Refusal(Response):
 
 
 class PlanReport(Response):
-    """The figures and moves of a plan. They are kept for a shorter time than the plan itself."""
+    """The figures and moves of a plan. They are kept for a shorter time than the record of the
+    plan."""
 
     policies: list[PlannedPolicy]
     moves: list[PlannedMove]
@@ -133,7 +138,7 @@ class PlanReport(Response):
 
 
 class PlanDetail(Plan):
-    """A plan with its report, which is null where it is no longer kept."""
+    """A plan with its report; the report is null if it is no longer kept."""
 
     report: PlanReport | None
 
@@ -155,19 +160,20 @@ class OnePlan(Request):
 
 
 class ApprovePlan(OnePlan):
-    """A request to approve a plan. ``skip`` has the ``order`` of each move to leave out; moves that
-    depend on such a move, or are in its group, are left out too. ``only`` has the ``order`` of each
-    move to make; moves on which such a move depends, or that are in its group, are made too."""
+    """A request to approve a plan, with all of its moves or with a part of them. ``skip`` are the
+    ``order`` numbers of moves to leave out; moves that depend on such a move, or are in its group,
+    are left out as well. ``only`` are the ``order`` numbers of moves to make; moves on which such a
+    move depends, or that are in its group, are made as well."""
 
     skip: Orders = []
     only: Orders = []
 
 
 class Approved(Response):
-    """The result of an approval. ``moves`` is the number of moves of the plan, ``chosen`` the
-    number of those that were approved. ``combined_before`` and ``combined_after`` are the combined
-    imbalance before and after the plan when it was made, ``combined_now`` is the combined imbalance
-    after all of its moves, by the load of the last evaluation."""
+    """The result of an approval. ``moves`` is the number of moves of the plan, and ``chosen`` the
+    number of moves that were approved. ``combined_before`` and ``combined_after`` are the combined
+    imbalance before and after the plan, by the load when the plan was made. ``combined_now`` is the
+    combined imbalance after all moves of the plan, by the load of the last evaluation."""
 
     chosen: int
     moves: int

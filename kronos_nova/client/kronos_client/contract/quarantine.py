@@ -1,4 +1,5 @@
-"""Quarantine: servers that are not moved for some time because one of their moves failed."""
+"""Operations on the quarantine. A server in quarantine is not moved for some time, because one of
+its moves failed."""
 
 from kronos_client.contract.base import Maybe
 from kronos_client.contract.base import Request
@@ -9,7 +10,7 @@ from kronos_client.contract.operation import Operation
 
 
 class Quarantined(Response):
-    """A server in quarantine. ``until`` is null where the quarantine lasts until an operator ends
+    """A server in quarantine. ``until`` is null if the quarantine lasts until an operator ends
     it."""
 
     instance_uuid: str

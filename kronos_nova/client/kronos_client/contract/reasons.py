@@ -1,4 +1,4 @@
-"""Reasons for which servers stay: the word for each in reports, and its meaning."""
+"""Reasons for which servers are not moved: {word for the reason in reports: its explanation}."""
 
 WHY_SERVERS_STAY = {
     'not_active': 'neither ACTIVE nor PAUSED, so live migration cannot move it',

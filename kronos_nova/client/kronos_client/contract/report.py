@@ -1,4 +1,4 @@
-"""Reports: sums over moves, and the loads of hosts before and after them."""
+"""Operations on reports: sums over moves, and the loads of hosts before and after the moves."""
 
 import datetime
 from typing import Annotated
@@ -14,27 +14,28 @@ from kronos_client.contract.base import Time
 from kronos_client.contract.operation import Operation
 
 MONTH, PROJECT, AGGREGATE = BY = ('month', 'project', 'aggregate')
-"""Properties by which moves can be summed."""
+"""Properties by which the sums of a report can be grouped."""
 
 
 class Sums(Response):
     """Sums over the moves that ended in a range of time, and over the loads of hosts in the days
-    (UTC) of this range. ``month``, ``project`` and ``aggregate`` name the part of the moves and
-    loads that is summed up; each of them is null where the sums are not grouped by it.
+    (UTC) of this range. Sums can be grouped: ``month``, ``project`` and ``aggregate`` then name the
+    group. Each is null if the sums are not grouped by it.
 
     month : such as ``2026-11``, in UTC
-    project : uuid; null also for moves whose project is not known
-    servers : number of servers that were moved, each counted once; null where the single moves are
-        no longer kept
-    memory_mb, seconds : sums over completed moves: MiB of memory of the server, seconds from
-        request to end
-    observed_seconds : seconds of an aggregate for which evaluations had data. This field,
-        ``hot_seconds`` and ``contended_seconds`` are null in sums by project, and where no loads
-        are kept
-    hot_seconds : seconds of a host with a score above 0.9 in a policy
-    contended_seconds : seconds of a server on a host that is full in a policy
-    unmoved_hot_seconds, unmoved_contended_seconds : hot and contended seconds that there would be
-        without moves; null where they are not known for all of ``observed_seconds``
+    project : uuid; null also for moves whose project is unknown
+    servers : number of different servers that were moved; null if records of single moves are no
+        longer kept
+    memory_mb, seconds : sums over completed moves: MiB of memory of the moved servers, and seconds
+        from the request of a move to its end
+    observed_seconds : seconds of aggregates for which evaluations had data. This field,
+        ``hot_seconds`` and ``contended_seconds`` are null in sums by project, and if no loads are
+        kept
+    hot_seconds : seconds of hosts with a score above 0.9 in at least one policy
+    contended_seconds : seconds of servers on hosts that are full in at least one policy
+    unmoved_hot_seconds, unmoved_contended_seconds : estimate of ``hot_seconds`` and
+        ``contended_seconds`` if no moves had been made; null if they are not known for all of
+        ``observed_seconds``
     """
 
     month: str | None
@@ -55,8 +56,8 @@ class Sums(Response):
 
 class LoadOfTime(Response):
     """The loads from the day ``since`` to the day ``until`` (UTC), both included. ``hot_minutes``
-    are minutes of hosts with a score above 0.9, ``contended_minutes`` minutes of servers on full
-    hosts, both for each day and aggregate."""
+    are minutes of hosts with a score above 0.9, and ``contended_minutes`` are minutes of servers on
+    full hosts. Both are means per day and aggregate."""
 
     since: datetime.date
     until: datetime.date
@@ -66,11 +67,10 @@ class LoadOfTime(Response):
 
 
 class Comparison(Response):
-    """The loads ``before`` and ``after`` the first completed move, over times of the same length.
-    Each of them is null where no evaluation of its time is kept. ``without_moves`` has the loads
-    after the first completed move as they would be without the moves of four weeks, computed from
-    the scores of the same evaluations. ``explanation`` says what is compared, or why nothing is
-    compared."""
+    """The loads ``before`` and ``after`` the first completed move, over ranges of time of the same
+    length. Each is null if no evaluation of its range is kept. ``without_moves`` is an estimate of
+    ``after`` if the moves for load of the last four weeks had not been made, from the scores of the
+    same evaluations. ``explanation`` says what is compared, or why nothing is compared."""
 
     explanation: str
     before: LoadOfTime | None
@@ -79,8 +79,8 @@ class Comparison(Response):
 
 
 class Report(Response):
-    """Sums over moves and loads. ``oldest`` is the time at which the first move in the sums
-    ended."""
+    """Sums over moves and loads, and a comparison of loads. ``oldest`` is the time at which the
+    first move in the sums ended."""
 
     since: Time
     until: Time
@@ -90,9 +90,10 @@ class Report(Response):
 
 
 class ShowReport(Request):
-    """A request for sums over moves and loads. Without ``by`` everything is in one sum. By default,
-    ``until`` is the present and ``since`` is a year earlier. Loads, and moves that are no longer
-    kept singly, are counted by whole days (UTC)."""
+    """A request for sums over moves and loads. ``by`` are the properties by which the sums are
+    grouped; without ``by``, there is one sum of everything. By default, ``until`` is the present,
+    and ``since`` is a year earlier. Loads are counted by whole days (UTC), as are moves whose
+    single records are no longer kept."""
 
     by: Annotated[list[Literal['month', 'project', 'aggregate']], msgspec.Meta(max_length=3)] = []
     since: Maybe = None

@@ -1,4 +1,4 @@
-"""Room: the number of further servers that fit, the hosts that may fail, and the moves that make
+"""Operations on room for new servers: how many fit, whether hosts may fail, and which moves make
 room."""
 
 from typing import Annotated
@@ -16,24 +16,25 @@ from kronos_client.contract.operation import OPERATOR
 from kronos_client.contract.operation import Operation
 
 FITS, DOES_NOT, NOT_FOUND = VERDICTS = ('fits', 'does_not_fit', 'not_found')
-"""Results of judging the loss of a host: its servers can all restart elsewhere; they cannot; it is
-not known, because no way was found and none was excluded."""
+"""Results of a check of the loss of a host. ``fits``: all of its servers can restart elsewhere.
+``does_not_fit``: some of them cannot. ``not_found``: it is unknown, because no way to restart all
+of them was found, and none was proven impossible."""
 
 Several = Annotated[list[Name], msgspec.Meta(max_length=100)]
-"""The changes of one kind in a request, at most 100. Chosen because every change takes time in
+"""A list of at most 100 changes of one kind in a request. Chosen because each change takes time in
 proportion to the size of the cloud."""
 
 MoveCount = Annotated[int, msgspec.Meta(ge=1, le=1000)]
-"""Maximum number of moves that may be made so that more servers fit, up to 1000. Chosen because
-every move takes time to find."""
+"""Maximum number of moves that may be made so that more servers fit, from 1 to 1000. Chosen because
+the search for each move takes time."""
 
 
 class Changes(Request):
-    """The base of requests about the cloud as it would be after hypothetical changes. The changes
-    are made in this order.
+    """The base class of requests about the cloud after hypothetical changes. The changes are made
+    in this order:
 
     ratio : texts such as ``VCPU=8``: a new allocation ratio of a resource class on all hosts
-    add : texts such as ``2:like=compute1``: a number of new empty hosts like an existing one
+    add : texts such as ``2:like=compute1``: a number of new empty hosts like an existing host
     lose : names of hosts that fail together, or failure domains such as ``rack=r3``
     boot : texts such as ``3:m1.large``: a number of new servers of a flavor
     """
@@ -45,11 +46,11 @@ class Changes(Request):
 
 
 class Outcome(Response):
-    """The outcome of hypothetical changes. All fields are empty where none was asked for.
+    """The outcome of hypothetical changes. All fields are empty if the request has no changes.
 
-    left : {uuid of a server of a lost host that does not restart: reason}
+    left : {uuid of a server of a lost host that cannot restart: reason}
     names : {uuid of a server in ``left``: its name}
-    not_booted : {flavor: number of its new servers that find no room}
+    not_booted : {flavor: number of its new servers for which there is no room}
     """
 
     left: dict[str, str]
@@ -60,21 +61,22 @@ class Outcome(Response):
 class FlavorSlots(Response):
     """The number of further servers of a flavor that fit.
 
-    flavor : its name, or the size that was asked for
-    now : number that fits without any move
-    after_loss : number that still fits after the failure of any one host, once the servers of this
-        host have restarted; null where the request does not ask for it, or where the servers of
-        some host do not all restart
-    hosts : {name of a host that takes at least one more server: number that it takes}
-    unusable : {resource class: amount that is free, but not enough for one more server}, on the
+    flavor : name of the flavor, or the size in the request
+    now : number of servers that fit without any move
+    after_loss : number of servers that still fit after the failure of any one host, once the
+        servers of the failed host have restarted; null if the request does not ask for it, or if
+        some server cannot restart after the failure of some host
+    hosts : {name of a host with room for at least one more server: number of servers that fit
+        there}
+    unusable : {resource class: amount that is free, but too small for one more server}, on the
         hosts that may take such servers
-    short : resource class of which too little is left for the next server; null where no host may
-        take such servers
+    short : resource class of which too little is left for the next server; null if no host may take
+        such servers
     full_in_days : predicted number of days until no further server fits, from the counts of past
-        evaluations; null where no aggregate was named, or where there is no clear trend
+        evaluations; null if the request names no aggregate, or if there is no clear trend
     full_in_days_error : twice the standard error of ``full_in_days``, in days
-    after_moves : least number that fits after the moves that the request permits; null where the
-        request permits no moves
+    after_moves : number of servers that fit at least after the moves that the request permits; null
+        if the request permits no moves
     """
 
     flavor: str
@@ -89,9 +91,9 @@ class FlavorSlots(Response):
 
 
 class Capacity(Response):
-    """The number of further servers that fit, by flavor. ``not_restarting`` has the hosts whose
-    servers do not all restart after a loss, or of which it is not known; empty where loss was not
-    asked for."""
+    """The number of further servers that fit, by flavor. ``not_restarting`` are the hosts whose
+    servers cannot all restart after the loss of the host, or for which this is unknown. It is empty
+    if the request does not ask for losses."""
 
     slots: list[FlavorSlots]
     not_restarting: list[str]
@@ -99,10 +101,10 @@ class Capacity(Response):
 
 
 class ShowCapacity(Changes):
-    """A request to count the further servers that fit. ``flavors`` are names of flavors, or sizes
-    such as 4:8192:40 (VCPUs, MiB, GiB); without any, all flavors are counted. With ``loss`` servers
-    are also counted after the loss of any one host. With ``moves`` they are also counted after at
-    most that many moves, for each flavor by itself."""
+    """A request for the number of further servers that fit. ``flavors`` are names of flavors, or
+    sizes such as 4:8192:40 (VCPUs, MiB, GiB); if it is empty, all flavors are counted. With
+    ``loss``, servers are also counted after the loss of any one host. With ``moves``, servers are
+    also counted after up to this number of moves, for each flavor separately."""
 
     flavors: Names = []
     aggregate: Name | None = None
@@ -112,13 +114,13 @@ class ShowCapacity(Changes):
 
 
 class HostLoss(Response):
-    """The servers of a host that fails, and whether they restart elsewhere.
+    """The servers of a host that fails, and whether they can restart elsewhere.
 
     verdict : one of :data:`VERDICTS`
-    in_novas_order : whether all servers restart if Nova's scheduler chooses their hosts one after
-        the other
+    in_novas_order : whether all servers find a host if Nova's scheduler chooses a host for one
+        server after the other
     servers : number of servers on the host
-    left : {uuid of a server that does not restart: reason}
+    left : {uuid of a server that cannot restart: reason}
     names : {uuid of a server in ``left``: its name}
     """
 
@@ -136,15 +138,16 @@ class Failover(Response):
 
 
 class CheckFailover(Changes):
-    """A request to judge whether the servers of ``hosts`` restart elsewhere if their host fails.
-    Without ``hosts`` all hosts with servers are judged."""
+    """A request for a check whether the servers of each of ``hosts`` can restart elsewhere if the
+    host fails. If ``hosts`` is empty, all hosts with servers are checked."""
 
     hosts: Names = []
     aggregate: Name | None = None
 
 
 class RoomMove(Response):
-    """A server's move to another host, or its restart there after the loss of its host."""
+    """A move of a server to another host, or the restart of a server on another host after the loss
+    of its host."""
 
     instance_uuid: str
     instance_name: str
@@ -154,10 +157,10 @@ class RoomMove(Response):
 
 
 class Room(Response):
-    """The moves after which new servers fit, in an order in which they may run.
+    """The moves after which new servers fit, in an order in which the moves can run.
 
-    hosts : {name of a host: number of new servers that find room on it}
-    missing : reasons why the rest of the new servers find no room
+    hosts : {name of a host: number of new servers for which there is room}
+    missing : reasons why there is no room for the rest of the new servers
     is_proven : whether it is proven that no moves make room for more of the new servers
     """
 
@@ -170,7 +173,7 @@ class Room(Response):
 
 
 class CheckRoom(Changes, kw_only=True):
-    """A request to find moves that make room for ``count`` servers. ``flavor`` is the name of a
+    """A request for the moves that make room for ``count`` servers. ``flavor`` is the name of a
     flavor, or a size such as 4:8192:40 (VCPUs, MiB, GiB)."""
 
     flavor: Name
@@ -184,16 +187,16 @@ class Hold(Response):
 
     state : one of :data:`HOLD_STATES`
     project_id : project whose servers may use the room; null for any project
-    moves, memory_mb : number of moves, and MiB to copy, that were shown before the approval; the
-        moves may not exceed them
-    hosts : {name of a host: number of new servers that find room on it}
+    moves, memory_mb : number of moves, and MiB of memory to copy, that were shown before the
+        approval; the moves that make the room may not exceed these numbers
+    hosts : {name of a host: number of new servers for which there is room}
     used : {uuid of a server that uses the room: its host}
-    keeper : means that keeps other servers out of the room, one of :data:`KEEPERS`; null while the
-        room is not kept
+    keeper : mechanism that keeps other servers out of the room, one of :data:`KEEPERS`; null while
+        the room is not kept
     consumers : {uuid of a consumer in placement whose allocation keeps room for one server: its
         host}
-    plan : uuid of the newest plan with moves for the room; null for none
-    problem : reason why the room is not there, or its moves have not begun
+    plan : uuid of the newest plan of moves that make the room; null for none
+    problem : reason why the room does not exist, or why its moves have not begun
     """
 
     uuid: str
@@ -218,14 +221,15 @@ class Hold(Response):
 
 
 HOLD_STATES = ('proposed', 'requested', 'making', 'held', 'used', 'released', 'expired', 'failed')
-"""States of a room, in this order: its moves wait for approval; they are approved and not yet
-started; they are in progress; it is kept; servers use all of it; an operator released it; its time
-is over; no moves make it."""
+"""States of room for new servers. ``proposed``: its moves wait for approval. ``requested``: its
+moves are approved and not yet started. ``making``: its moves are in progress. ``held``: it is kept
+free. ``used``: servers use all of it. ``released``: an operator released it. ``expired``: its time
+is over. ``failed``: no moves can make it."""
 
 
 KEEPERS = ('filter', 'allocations')
-"""Means that keep other servers out of a room: KronosFilter in nova-scheduler, or allocations in
-placement."""
+"""Mechanisms that keep other servers out of a room: KronosFilter in nova-scheduler (``filter``), or
+allocations in placement (``allocations``)."""
 
 
 class Holds(Response):
@@ -233,16 +237,16 @@ class Holds(Response):
 
 
 class RoomMade(Response):
-    """The moves that make the room, and the recorded request; ``hold`` is null where there is no
-    room for all servers."""
+    """The result of a request to make room: the moves, and the record of the request. ``hold`` is
+    null if there is no room for all servers."""
 
     room: Room
     hold: Hold | None
 
 
 class ListRooms(Request):
-    """A request to list rooms (room that is made or kept for new servers). Without ``all``, rooms
-    that have ended are left out."""
+    """A request to list rooms. A room is room that is made or kept for new servers. With ``all``,
+    rooms that have ended are listed as well."""
 
     all: bool = False
 
@@ -254,12 +258,14 @@ class OneRoom(Request):
 
 
 class MakeRoom(Request, kw_only=True):
-    """A request to make room for ``count`` servers of a flavor, of one project or of any project.
-    Once the room is free, it is kept for these servers for ``hold_seconds``. Where servers have to
-    move, the moves begin after an operator has approved them, or at once with ``approve``.
+    """A request to make room for ``count`` servers of a flavor, for one project or for any project.
+    Once the room is free, it is kept for these servers for ``hold_seconds``. If servers have to
+    move, an operator first has to approve the moves; with ``approve``, they begin at once.
 
-    The request is refused if a host whose servers would all restart elsewhere now would no longer
-    be such a host after the moves. With ``force`` it is not refused for this reason."""
+    The request is refused if it endangers restarts: after the moves, the servers of some lost host
+    could no longer all restart elsewhere, although they can now. With ``force``, the request is not
+    refused for this reason.
+    """
 
     flavor: Name
     count: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
@@ -272,12 +278,12 @@ class MakeRoom(Request, kw_only=True):
 
 
 class Fragments(Response):
-    """The moves after which the most new servers of a flavor fit, in an order in which they can
-    run.
+    """The moves after which the largest number of new servers of a flavor fits, in an order in
+    which the moves can run.
 
-    before, after : number of servers that fit without the moves, and after them
-    rate_before, rate_after : part (0 to 1) of the free CPUs of hosts that may take such servers
-        which no such server can use
+    before, after : number of new servers that fit without the moves, and after them
+    rate_before, rate_after : part (0 to 1) of the free CPUs that no such server can use, on the
+        hosts that may take such servers
     """
 
     moves: list[RoomMove]
@@ -290,9 +296,9 @@ class Fragments(Response):
 
 
 class ShowFragments(Changes, kw_only=True):
-    """A request to find the moves after which the most new servers fit. ``flavor`` is the name of a
-    flavor, or a size such as 4:8192:40 (VCPUs, MiB, GiB). ``moves`` is the maximum number of
-    moves."""
+    """A request for the moves after which the largest number of new servers fits. ``flavor`` is the
+    name of a flavor, or a size such as 4:8192:40 (VCPUs, MiB, GiB). ``moves`` is the maximum number
+    of moves."""
 
     flavor: Name
     moves: MoveCount = 50
@@ -301,10 +307,11 @@ class ShowFragments(Changes, kw_only=True):
 
 
 class SupposedLoad(Response):
-    """A load in a policy: ``now``, ``changed`` by the hypothetical changes, and ``planned`` after
-    the moves of the plan that would follow. Each is null where it is not known.
+    """A load in a policy, now and after hypothetical changes. ``now`` is the present load,
+    ``changed`` the load after the changes, and ``planned`` the load after the moves of the plan
+    that would follow. Each is null if unknown.
 
-    host : name of the host with this load; null where it is the imbalance of the aggregate
+    host : name of the host with this load; null if the load is the imbalance of the aggregate
     """
 
     aggregate: str
@@ -318,9 +325,9 @@ class SupposedLoad(Response):
 class ChangedLoad(Response):
     """The loads in a cloud after hypothetical changes.
 
-    restarts : restarts of the servers of lost hosts, as moves to the host on which each restarts
+    restarts : restarts of the servers of lost hosts, each as a move to the host of the restart
     moves : moves of the plans that would follow, in order
-    problems : reasons why the load in an aggregate or policy is not known
+    problems : reasons why the load in an aggregate or policy is unknown
     """
 
     loads: list[SupposedLoad]
@@ -331,8 +338,8 @@ class ChangedLoad(Response):
 
 
 class ShowChangedLoad(Changes):
-    """A request for the load after hypothetical changes. Without ``aggregate``, all aggregates in
-    scope are shown."""
+    """A request for the load after hypothetical changes. Without ``aggregate``, the response has
+    all aggregates in scope."""
 
     aggregate: Name | None = None
 

@@ -1,4 +1,5 @@
-"""Servers: the servers that Kronos knows, and the reasons why one was moved or stays."""
+"""Operations on servers: the servers that Kronos knows, and the reasons why a server moves or
+stays."""
 
 from kronos_client.contract.base import Maybe
 from kronos_client.contract.base import Name
@@ -13,8 +14,8 @@ from kronos_client.contract.plans import PlannedMove
 
 
 class ExplainedMove(Move):
-    """A move, with the combined imbalance before and after its plan, and the best alternative to
-    the move. These three are null where the report of the plan is no longer kept."""
+    """A move, with the combined imbalance before and after its plan, and with the best alternative.
+    These three fields are null if the report of the plan is no longer kept."""
 
     plan_imbalance_before: float | None
     plan_imbalance_after: float | None
@@ -22,14 +23,15 @@ class ExplainedMove(Move):
 
 
 class Explanation(Response):
-    """The reasons for which a server is moved or stays.
+    """The reasons why a server is moved or not moved.
 
-    ``stays_because`` is the reason why the last evaluation did not move the server, or the outcome
-    of an evaluation that moved nothing, for example because the aggregate is balanced. ``planned``
-    is the move of the server in a plan that waits or runs. ``moves`` has its latest moves, the
-    newest first; if the request has ``at``, only moves that had begun by that time. ``movable`` is
-    the way in which Nova can migrate the server, whatever its status: ``live``, ``cold`` or ``no``.
-    ``immovable_because`` is Nova's reason against a live migration, empty for none.
+    ``stays_because`` is the reason why the last evaluation did not move the server. It may be the
+    outcome of an evaluation that moved nothing, for example because the aggregate is balanced.
+    ``planned`` is the move of the server in a plan that waits or runs. ``moves`` are its latest
+    moves, the newest first; if the request has ``at``, only moves that had begun by then.
+    ``movable`` is the way in which Nova can migrate the server, regardless of its status: ``live``,
+    ``cold`` or ``no``. ``immovable_because`` is Nova's reason against a live migration; empty if
+    there is none.
     """
 
     instance_uuid: str
@@ -50,15 +52,16 @@ class Explanation(Response):
 
 
 class ExplainServer(Request):
-    """A request to explain a server. ``server`` is its name or uuid. With ``at``, only moves that
-    had begun by that time are in the response."""
+    """A request for the reasons why a server is moved or not moved. ``server`` is its name or uuid.
+    With ``at``, the response has only moves that had begun by then."""
 
     server: str
     at: Maybe = None
 
 
 class Server(Response):
-    """A server that Kronos knows. ``seen_at`` is the time at which its name was last read."""
+    """A server that Kronos knows. ``seen_at`` is the time at which the server's name was last
+    read."""
 
     uuid: str
     name: str
@@ -73,8 +76,8 @@ class Servers(Response):
 
 
 class ListServers(Page):
-    """A request to list servers whose names contain ``name``, without regard to case. ``marker`` is
-    a uuid."""
+    """A request to list servers whose names contain ``name``. Upper and lower case are not
+    distinguished. ``marker`` is a uuid."""
 
     name: Name | None = None
 

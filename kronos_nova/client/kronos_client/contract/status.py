@@ -1,5 +1,5 @@
-"""The state of Kronos: aggregates, workers, drains, and conditions that an operator should know
-of."""
+"""Operations on the state of Kronos: conditions that need an operator, aggregates, workers and
+drains."""
 
 from kronos_client.contract.automation import Pause
 from kronos_client.contract.base import Maybe
@@ -9,16 +9,16 @@ from kronos_client.contract.base import Time
 from kronos_client.contract.operation import Operation
 
 NOTICE, WARNING, CRITICAL = 'notice', 'warning', 'critical'
-"""Severities of conditions, in this order: intended by an operator, to be looked into, to be
-repaired."""
+"""Severities of conditions. An operator intended a ``notice``, should examine a ``warning``, and
+has to repair the cause of a ``critical`` condition."""
 
 SEVERITIES = (CRITICAL, WARNING, NOTICE)
-"""All severities, the worst first."""
+"""All severities, the highest first."""
 
 
 class Problem(Response):
     """A condition that an operator should know of, and its remedy. ``since`` is the time at which
-    it began, null where that is not known."""
+    the condition began; null if unknown."""
 
     severity: str
     what: str
@@ -27,8 +27,9 @@ class Problem(Response):
 
 
 class Policy(Response):
-    """A policy at the last evaluation of an aggregate. ``imbalance`` is null where there was no
-    data. ``forecast`` describes how its forecast was used, and is empty where it has none."""
+    """A policy at the last evaluation of an aggregate. ``imbalance`` is null if there was no data.
+    ``forecast`` is a text about the use of the policy's forecast; empty if the policy has no
+    forecast."""
 
     name: str
     imbalance: float | None
@@ -38,8 +39,8 @@ class Policy(Response):
 
 
 class OpenPlan(Response):
-    """The plan of an aggregate that waits or runs. ``states`` maps each state to the number of its
-    moves in it. ``remaining_seconds`` is null where it cannot be predicted from past moves."""
+    """The plan of an aggregate that waits or runs. ``states`` maps each state to the number of the
+    plan's moves in this state. ``remaining_seconds`` is null if past moves permit no prediction."""
 
     uuid: str
     state: str
@@ -53,16 +54,22 @@ class OpenPlan(Response):
 
 
 class Losses(Response):
-    """Counts of the hosts of an aggregate, or of the failure domains that its hosts are in. Each
-    host or domain is judged as if it alone were lost. ``fits`` counts the losses after which all
-    servers can restart elsewhere, ``does_not_fit`` those after which some servers cannot,
-    ``not_found`` those for which neither was found, and ``not_judged`` those that were not judged.
-    ``fits`` only says that the servers have places. Nova's scheduler chooses a host for one server
-    after the other, and may use up such a place: ``in_order`` counts the losses of ``fits`` after
-    which all servers restart in this way too, ``not_in_order`` those after which some do not.
-    ``level`` is the level of the failure domains, null for hosts. ``worst`` names the loss after
-    which the most servers do not restart, and ``why`` explains it; both are empty where all servers
-    restart after every loss."""
+    """The consequences of a loss of each host of an aggregate, or of each failure domain of these
+    hosts, as counts of losses. Each host or domain is examined as if only it were lost.
+
+    ``fits`` counts the losses after which all servers can restart elsewhere, and ``does_not_fit``
+    the losses after which some servers cannot. ``not_found`` counts the losses for which neither
+    was found, and ``not_judged`` the losses that were not examined.
+
+    ``fits`` only means that there is a host for each server if the hosts are chosen well. Nova's
+    scheduler chooses a host for one server after the other, and may use up the room that another
+    server needs. ``in_order`` counts the losses in ``fits`` after which all servers restart in this
+    way as well, and ``not_in_order`` the losses after which some servers do not.
+
+    ``level`` is the level of the failure domains; null for hosts. ``worst`` names the loss after
+    which the largest number of servers cannot restart, and ``why`` explains it; both are empty if
+    all servers restart after every loss.
+    """
 
     level: str | None
     fits: int
@@ -77,13 +84,13 @@ class Losses(Response):
 
 
 class Aggregate(Response):
-    """An aggregate in scope, with its last evaluation. ``reason`` explains the outcome of that
-    evaluation. ``window_opens_at`` is the time at which its maintenance window opens; null while
-    moves may be started. ``health`` is from 0 to 100, or null where it is not known. ``immovable``
-    counts the servers that Nova does not migrate live. ``repairs`` is the level of repairs of
-    violated rules. ``domains`` maps each level of failure domains, the largest first, to the number
-    of domains that its hosts are in. ``losses`` has the results for losses of its hosts, then for
-    each level of failure domains; it is empty where no loss was judged."""
+    """An aggregate in scope, and its last evaluation. ``reason`` explains the outcome of the
+    evaluation. ``window_opens_at`` is the time at which the maintenance window of the aggregate
+    opens; null while moves may be started. ``health`` is from 0 to 100; null if unknown.
+    ``immovable`` is the number of servers that Nova cannot migrate live. ``repairs`` is the level
+    of repairs of violated rules. ``domains`` maps each level of failure domains, the largest first,
+    to the number of domains of the aggregate's hosts. ``losses`` are the consequences of losses of
+    hosts, and then of failure domains at each level; empty if no loss was examined."""
 
     name: str
     level: str
@@ -112,8 +119,9 @@ class Aggregates(Response):
 
 class Worker(Response):
     """A process of Kronos or nova-scheduler that reports to the control database. ``role`` is
-    ``executor`` (in a conductor or by itself), ``engine``, ``room-filter`` (nova-scheduler with
-    KronosFilter) or ``scheduler`` (nova-scheduler without)."""
+    ``executor``, ``engine``, ``room-filter`` or ``scheduler``. An ``executor`` runs in a
+    nova-conductor or as a service of its own. A ``room-filter`` is a nova-scheduler with
+    KronosFilter, and a ``scheduler`` is a nova-scheduler without KronosFilter."""
 
     name: str
     role: str
@@ -122,8 +130,8 @@ class Worker(Response):
 
 
 class DrainState(Response):
-    """A host that is being emptied, or is empty and waits to be released. ``blocked`` counts the
-    servers that have to stay. ``remaining_seconds`` is null where no move off the host is
+    """A host that is being emptied, or that is empty and waits for its release. ``blocked`` is the
+    number of servers that cannot leave. ``remaining_seconds`` is null if no move off the host is
     planned."""
 
     host: str
@@ -141,7 +149,7 @@ class MaintainedHost(Response):
 
 
 class MaintenanceState(Response):
-    """The maintenance in progress, with its hosts in order."""
+    """The maintenance in progress, and its hosts in the order in which they are serviced."""
 
     state: str
     requested_by: str
@@ -149,10 +157,10 @@ class MaintenanceState(Response):
 
 
 class Status(Response):
-    """The state of Kronos. ``problems`` has the conditions, the worst first; ``severity`` is that
-    of the first, null for none. ``cloud`` is the name of the cloud, null where nova.conf has none.
-    ``pauses`` has the pauses and stops in force, the oldest first. ``aggregates`` is null unless
-    the request asked for them."""
+    """The state of Kronos. ``problems`` are conditions that an operator should know of, the most
+    severe first; ``severity`` is the highest of their severities, null for none. ``cloud`` is the
+    name of the cloud; null if nova.conf has none. ``pauses`` are the pauses and stops in force, the
+    oldest first. ``aggregates`` is null unless the request asks for them."""
 
     at: Time
     cloud: str | None
@@ -170,7 +178,7 @@ class Status(Response):
 
 class ShowStatus(Request):
     """A request for the state of Kronos. With ``aggregates``, the response has the aggregates in
-    scope too, read at the same time."""
+    scope as well, read at the same time."""
 
     aggregates: bool = False
 

@@ -1,4 +1,4 @@
-"""All operations."""
+"""All operations of the API."""
 
 from kronos_client.contract import automation
 from kronos_client.contract import drains

@@ -1,7 +1,8 @@
-"""The name of the service, and its microversions."""
+"""The name of the service and the microversions of its API."""
 
 SERVICE = 'kronos'
-"""Service type in keystone's catalogue and in the microversion header."""
+"""Service type of Kronos in keystone's catalogue and in the microversion header."""
 
 VERSIONS = ('1.0',)
-"""Microversions of the API, the newest last. The documentation lists the changes of each."""
+"""Microversions of the API, the newest last. The documentation lists the changes in each
+microversion."""
