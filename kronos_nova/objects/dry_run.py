@@ -32,8 +32,8 @@ ROOM = 'the room that moves before it make'
 NO_ROOM_YET = 'placement gives nothing there until moves before it have made room'
 CHANGES_YET = 'a filter refuses the host because of servers that come or leave before'
 KNOWN_LATER = frozenset((NO_ROOM_YET, CHANGES_YET))
-"""Reasons for a dry run without a result that no longer apply once the earlier moves of the plan
-have ended."""
+"""Reasons why a dry run has no result, but may have one later. They no longer apply once the
+earlier moves of the plan have ended."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

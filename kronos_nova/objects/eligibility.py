@@ -106,8 +106,8 @@ def movability(instance: Instance) -> Movability:
 
 
 def in_words(instance: Instance, reason: str) -> str:
-    """Return the reason why an instance is not moved as a text. If ``reason`` is ``refused``, the
-    text includes Nova's reason."""
+    """Return a text about the reason why an instance is not moved. If ``reason`` is ``refused``,
+    the text includes Nova's reason."""
     why = movability(instance).why
     return f'{reason}: {why}' if reason == 'refused' and why else reason
 
@@ -117,12 +117,12 @@ def obstacle(instance: Instance, opt_out: OptOut, verb: str,
     """Return the reason why an instance may not be moved for a purpose; None if it may be moved.
     The reason is one of :data:`~kronos_nova.objects.plan.SKIP_REASONS`.
 
-    A lock does not prevent that a host is emptied, because an operator ordered it.
+    Locks are ignored if the purpose is to empty a host, because an operator ordered this.
 
     :param verb: purpose of the move: :data:`TO_BALANCE` or :data:`TO_EVACUATE`
     :param statuses: Nova's statuses in which the instance may be moved; only a stopped instance is
         migrated cold
-    :param may_stop: whether a running instance may be migrated cold, too
+    :param may_stop: whether a running instance may be migrated cold if Nova cannot migrate it live
     """
     if instance.status not in statuses:
         return 'not_active'

@@ -25,7 +25,7 @@ OF_MIGRATION = DIRTY_RATE, USED_MEMORY, LINK
 class MetricQuery:
     """A PromQL query of a policy. ``kind`` is one of the constants of this module, such as
     :data:`IMBALANCE`. ``policy`` is :data:`MIGRATION` for a query that belongs to no policy.
-        Recorded results are found by ``policy`` and ``kind``."""
+    Recorded results are found by ``policy`` and ``kind``."""
 
     policy: str
     kind: str

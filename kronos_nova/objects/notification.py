@@ -46,7 +46,7 @@ servers are listed. Not measured."""
 class PlanPayload:
     """The payload of a notification about a plan. ``purpose`` is ``balance``, ``repair`` or
     ``drain``. ``moves`` is {state: number of moves that were begun and are in this state}.
-    ``reason`` is the reason why the plan ended, or the list of moves that were left out."""
+    ``reason`` is the reason why the plan ended, or a text about moves that were left out."""
 
     VERSION: ClassVar[str] = '1.0'
 
@@ -146,7 +146,7 @@ PAYLOADS = (PlanPayload, MovePayload, AutomationPayload, DrainPayload)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """A notification about an event, whether it is already sent or not.
+    """A notification about an event. It may not have been sent yet.
 
     ``sequence`` counts from 1 without a gap, in the order of sending. A notification that is sent
     twice has the same ``sequence`` and ``uuid`` both times. ``at`` is the time of the event.

@@ -18,8 +18,7 @@ COMPUTE_MIGRATIONS = '2.59'
 
 PLACEMENT_ALLOCATIONS = (1, 38)
 """Highest microversion of placement (no unit) that Kronos uses. It is the first in which consumers
-have types. Fixed by placement. Moves also work with an older microversion of at least
-:data:`PLACEMENT_NEEDED`."""
+have types. Fixed by placement. Moves also work with an older microversion from 1.36 on."""
 
 PLACEMENT_NEEDED = {
     (1, 13): 'POST /allocations', (1, 28): 'consumer generations',

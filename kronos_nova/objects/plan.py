@@ -51,7 +51,7 @@ fraction."""
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Contention:
     """The number of hot hosts in an aggregate, and the number of servers on full hosts. A host is
-    hot or full if it is so in at least one policy."""
+    hot above a load of :data:`HOT_SCORE` in any policy, and full from :data:`FULL` on."""
 
     hot_hosts: int
     contended_servers: int

@@ -1,4 +1,4 @@
-"""The size and the needs of new servers, which in most cases a flavor states."""
+"""The size and the needs of new servers. In most cases a flavor states them."""
 
 import dataclasses
 import re

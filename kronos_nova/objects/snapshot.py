@@ -154,7 +154,7 @@ IMMOVABLE = 'no'
 class Movability:
     """The way in which Nova can move a server, regardless of its status. ``can`` is :data:`LIVE`,
     :data:`COLD` or :data:`IMMOVABLE`. ``why`` is Nova's reason against a live migration; '' if
-        there is no reason."""
+    there is no reason."""
 
     can: str
     why: str = ''

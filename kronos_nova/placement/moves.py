@@ -2,16 +2,16 @@
 destination's.
 
 :func:`start` gives the allocations on the source to the migration, and allocations on the
-    destination to the instance. :func:`revert` gives the allocations on the source back to the
-    instance. Each function sends one ``POST /allocations``, and a second call does no harm. When a
-    move succeeds, nova-compute deletes the migration's allocations. Both functions are for live and
-    cold migrations and for resizes, to another host or on the same host. On the same host,
-    placement checks the old and the new amounts against ``max_unit`` separately.
+destination to the instance. :func:`revert` gives the allocations on the source back to the
+instance. Each function sends one ``POST /allocations``, and a second call does no harm. When a move
+succeeds, nova-compute deletes the migration's allocations. Both functions are for live and cold
+migrations and for resizes, to another host or on the same host. On the same host, placement checks
+the old and the new amounts against ``max_unit`` separately.
 
 :mod:`~kronos_nova.placement.ownership` determines the owner of each allocation. Allocations on
-    sharing providers that serve both hosts stay with the instance and are counted once. Leftovers
-    of earlier moves are removed. :func:`revert` also repairs an instance that has allocations on
-    the source and on the destination, such as after an evacuation.
+sharing providers that serve both hosts stay with the instance and are counted once. Leftovers of
+earlier moves are removed. :func:`revert` also repairs an instance that has allocations on the
+source and on the destination, such as after an evacuation.
 """
 
 import dataclasses
