@@ -83,8 +83,8 @@ class Hold:
     plans : number of plans made so far
     keeper : one of :data:`KEEPERS`; '' while nothing is kept
     consumers : {uuid of a consumer in placement that stands for an expected server: its host}. A
-        consumer is recorded before its allocation is made, and removed from the record after its
-        allocation
+        consumer is recorded before its allocation is made. It leaves the record after its
+        allocation is removed
     problem : text that says why the room does not exist or cannot be used; '' for none
     expires_at : time at which the request ends unless its state changes
     """

@@ -29,8 +29,8 @@ COOLING = 'cooling'
 NO_DATA = 'no_data'
 NO_MOVE = 'no_move'
 DRAINING = 'draining'
-"""Outcome in an aggregate some of whose hosts are being emptied. Only the record of the last
-evaluation has this outcome."""
+"""Outcome of an evaluation while hosts of the aggregate are being emptied. Only the record of the
+last evaluation has this outcome."""
 FAILED = 'failed'
 BLIND = (NO_DATA, FAILED)
 """Outcomes of an evaluation that did not find out whether instances should move."""
@@ -249,8 +249,8 @@ class PolicyReport:
 
     @property
     def is_below_noise(self) -> bool:
-        """True if the threshold is lower than ``noise``; else False. Chance then exceeds such a
-        threshold even in a perfectly balanced aggregate."""
+        """True if the threshold is lower than ``noise``; else False. The imbalance then exceeds the
+        threshold by chance, even among hosts with equal expected loads."""
         return self.noise is not None and self.noise > self.threshold
 
     @property
@@ -298,8 +298,9 @@ class LossReport:
     ``not_in_order`` the losses after which some server does not. Some losses may not have been
     examined for the order.
 
-    ``worst`` names the loss after which most servers find no host, and ``why`` names these servers;
-    both are '' if there is no such loss. ``judged_at`` is the time of the result in Unix seconds.
+    ``worst`` names the loss after which the most servers find no host, and ``why`` names these
+    servers; both are '' if there is no such loss. ``judged_at`` is the time of the result in Unix
+    seconds.
     """
 
     level: str
@@ -454,8 +455,8 @@ DONE = 'done'
 EXPIRED = 'expired'
 REJECTED = 'rejected'
 VOID = 'void'
-"""State of a plan none of whose moves can be made any more, or whose aggregate has the level off.
-The reason is recorded."""
+"""State of a plan that is given up, for a recorded reason. None of its moves can be made any more,
+or its aggregate has the level off."""
 SUPERSEDED = 'superseded'
 """State of a plan that was withdrawn before it started. Another plan is better, no plan is needed
 any more, or a drain takes precedence."""

@@ -14,12 +14,12 @@ Allocations = Mapping[str, Mapping[str, int]]
 
 
 def on(allocations: Allocations, providers: Collection[str]) -> Allocations:
-    """Return the part of ``allocations`` on the given providers."""
+    """Return the part of ``allocations`` on the given ``providers``."""
     return {uuid: held for uuid, held in allocations.items() if uuid in providers}
 
 
 def off(allocations: Allocations, providers: Collection[str]) -> Allocations:
-    """Return the part of ``allocations`` on all other providers than the given ones."""
+    """Return the part of ``allocations`` that is not on the given ``providers``."""
     return {uuid: held for uuid, held in allocations.items() if uuid not in providers}
 
 

@@ -209,8 +209,8 @@ def judge_exactly(case: AuditCase, nova: NovaRecords, holdings: Holdings,
     """Return the finding of a case as :func:`judge` does, after a check of the requested amounts.
 
     If the finding depends on amounts, the amounts that the instance requests are first read from
-    Nova and Neutron. This takes a few requests. If the amounts cannot be read, the finding has the
-    error, and other instances are not affected.
+    Nova and Neutron. This takes a few requests. If the amounts cannot be read, the finding says so,
+    and other instances are not affected.
     """
     finding = judge(case, holdings, limits)
     if finding is None or not (finding.kind == MISMATCHED or finding.kind in (LEAKED, DOUBLED)

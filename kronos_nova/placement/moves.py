@@ -1,5 +1,4 @@
-"""Changes of allocations for a move: the migration gets the source's, the instance the
-destination's.
+"""The changes of allocations that a move of an instance needs.
 
 :func:`start` gives the allocations on the source to the migration, and allocations on the
 destination to the instance. :func:`revert` gives the allocations on the source back to the

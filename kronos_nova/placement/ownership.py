@@ -54,7 +54,7 @@ def parts(client: PlacementClient, held: Allocations, source_tree: Iterable[str]
 
 def reached(client: PlacementClient, sharing: Iterable[str], root: str) -> frozenset[str]:
     """Return those of the ``sharing`` providers that serve the tree of ``root``. A sharing provider
-    serves a tree if an aggregate has the sharing provider and a provider of the tree."""
+    serves a tree if one aggregate contains both the sharing provider and a provider of the tree."""
     found = set()
     for uuid in sharing:
         with contextlib.suppress(errors.NotFound):  # it was deleted a moment ago

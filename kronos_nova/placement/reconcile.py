@@ -1,10 +1,11 @@
 """Repair of allocations that moves left behind. It runs soon after the moves, without a request by
 an operator.
 
-Only instances are examined whose migrations have not ended or have changed lately. An instance
-without a problem is examined again only after a change of its migrations. All other instances are
-left to an audit. Only one process is meant to reconcile at a time. Two processes do no harm,
-because each change carries generations, and only one process can take a task from its dead worker.
+Only instances with migrations that have not ended, or that have changed lately, are examined. An
+instance without a problem is examined again only after a change of its migrations. All other
+instances are left to an audit. Only one process is meant to reconcile at a time. Two processes do
+no harm, because each change carries generations, and only one process can take a task from its dead
+worker.
 """
 
 import dataclasses
