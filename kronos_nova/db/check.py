@@ -1,8 +1,8 @@
-"""Invalid rows of the control database, which Kronos never writes itself, and their repair.
+"""Search for invalid rows of the control database, and their repair.
 
-Such rows come from a wrong clock, a restored backup, a broken disk or a change by hand. Services
-repair some of these rows on their own. The other rows block the work on an object, such as a plan
-or a drain, for ever.
+Kronos itself never writes such rows. They come from a wrong clock, a restored backup, a broken disk
+or a change by hand. Services repair some of these rows on their own. The other rows block the work
+on an object, such as a plan or a drain, for ever.
 """
 
 import dataclasses
@@ -32,12 +32,13 @@ from kronos_nova.objects import transitions
 LOG = logging.getLogger(__name__)
 
 WORKER = 'db check'
-"""Name of the worker in the steps of moves that are ended here."""
+"""Name that the journal records as the worker of moves that the command ``db check`` ends."""
 
 SWITCH_VALUES = {automation.LEVEL: automation.LEVELS, automation.REPAIR_LEVEL: automation.LEVELS,
                  automation.PAUSE: ('pause', 'stop')}
 LOCKS = (rows.DISPATCH, journal_plans.PLANNING, leases.NOTIFICATIONS)
-"""Names of the rows by which transactions exclude each other."""
+"""Names of the locks that must have a row in the table ``gates``. Transactions that write the same
+row first cannot run at the same time."""
 LEASES = (leases.RECONCILER, leases.RETENTION, leases.NOTIFICATIONS)
 
 
@@ -63,7 +64,7 @@ LOST_REVISION = Fault('alembic_version', 'the record of the revision is lost', 1
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Check:
-    """A kind of fault, and how it is found and corrected.
+    """A kind of fault, with the functions that find and correct it.
 
     find : function of a session that returns the faulty rows, or the names of the missing rows
     fix : function of a session and one such row or name that corrects the fault; None where only an
@@ -78,7 +79,7 @@ class _Check:
 
 
 def examine(database, aggregates: Collection[str], is_to_fix: bool = False) -> list[Fault]:
-    """List the faults of a control database.
+    """List the faults of a control database, and correct them if ``is_to_fix`` is true.
 
     :param aggregates: names of the aggregates that Kronos balances
     :param is_to_fix: whether to correct the faults that can be corrected; otherwise nothing is
@@ -100,7 +101,7 @@ def examine(database, aggregates: Collection[str], is_to_fix: bool = False) -> l
 
 
 class _Rows:
-    """The rows of one control database.
+    """The search of one control database for faults, and the correction of the faults.
 
     :param aggregates: names of the aggregates that Kronos balances; no worker carries out moves of
         other aggregates
@@ -125,8 +126,8 @@ class _Rows:
         return found
 
     def fix(self) -> None:
-        """Correct the faults that can be corrected, in a transaction that excludes the start of
-        plans and moves."""
+        """Correct the faults that can be corrected. The transaction excludes transactions that
+        start plans or moves."""
         self._times.correct(self.now)
         names = (journal_plans.PLANNING, rows.DISPATCH)
         with rows.serialized(self.database, *names) as session:
@@ -187,8 +188,11 @@ class _Rows:
             fix=_end_maintenance)
 
     def _lost_moves(self, session):
-        """Yield moves that may have been requested from Nova, whose worker is gone, and that no
-        other worker adopts."""
+        """Yield the moves in progress that no process will end.
+
+        The worker of such a move has ended. No other worker takes the move over, because its plan
+        has ended or Kronos does not balance its aggregate. Nova may be migrating the instance.
+        """
         workers = {*session.scalars(sa.select(models.WorkerRow.name))}
         begun = [state for state in moves.IN_FLIGHT if state not in moves.NOT_BEGUN]
         for row, state in _with_plans(session, begun):
@@ -206,7 +210,8 @@ class _Rows:
                      finished_at=self.now, settled_at=self.now)
 
     def _end_move(self, session, row):
-        """End a move whatever its state is; the rules for the order of states do not apply."""
+        """Abandon a move whose row cannot be read. The rules for the order of states do not
+        apply."""
         old = row.state
         session.execute(sa.update(models.MoveRow).where(models.MoveRow.uuid == row.uuid).values(
             state=moves.ABANDONED, depends_on='[]', finished_at=self.now, settled_at=self.now))
@@ -222,7 +227,9 @@ class _Rows:
 
 
 def _is_revision_lost(engine) -> bool:
-    """Return whether a control database has all its tables, and no record of its revision.
+    """Return whether a control database has all its tables but no record of its revision.
+
+    False if the recorded revision is the one that this code needs.
 
     :raises DatabaseVersionError: the database has another revision, or is empty
     """
@@ -257,8 +264,8 @@ def _not_in(model, states):
 
 
 def _with_plans(session, states):
-    """Yield (move, state of its plan) of the moves in some states; the state is None where the plan
-    is missing."""
+    """Yield (move, state of its plan) for the moves whose state is one of ``states``. The state of
+    the plan is None where the plan is missing."""
     yield from session.execute(
         sa.select(models.MoveRow, models.PlanRow.state).outerjoin(
             models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid).where(
@@ -294,7 +301,7 @@ def _delete(session, row):
 
 
 def _older_drains(session):
-    """Return the drains in progress of hosts that also have a newer one in progress."""
+    """Return the drains in progress whose host has a newer drain in progress."""
     newest: dict[str, str] = {}
     older = []
     for row in session.scalars(sa.select(models.DrainRow).where(

@@ -13,7 +13,7 @@ Word = sa.Text().with_variant(sa.String(32), *_SERVERS)
 
 
 class ClaimColumns:
-    """The columns of a claim.
+    """Columns of the table of claims.
 
     ``pci`` is a JSON list of addresses, ``created_at`` ISO 8601 with its offset.
     """
@@ -47,8 +47,9 @@ class LocalBase(orm.DeclarativeBase):
 
 
 class LocalClaim(ClaimColumns, LocalBase):
-    """A claim in the file of its compute host."""
+    """A claim in the file on its compute host."""
 
 
 class CentralClaim(ClaimColumns, models.Base):
-    """A claim in the control database, for the store ``central``."""
+    """A claim in the control database, where hosts with the claim store ``central`` keep their
+    claims."""

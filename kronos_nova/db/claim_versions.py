@@ -1,4 +1,4 @@
-"""The version of the format of a claims file, in the only row of the table ``claim_versions``.
+"""Version of the format of a claims file, stored in the only row of the table ``claim_versions``.
 
 Programs that read claims check this version. Alembic's own table serves only to upgrade from one
 version to the next. Both tables change in one transaction.
@@ -15,7 +15,8 @@ table = sa.Table(
 
 
 def read(connection):
-    """Return the version as the name of a revision; None when the database is empty."""
+    """Return the recorded version, which is the name of a revision; None when no version is
+    recorded."""
     if not sa.inspect(connection).has_table(table.name):
         return None
     version = connection.scalar(sa.select(table.c.version).where(table.c.table_name == TABLE_NAME))
@@ -23,10 +24,10 @@ def read(connection):
 
 
 def record(*, ctx, step, **_kwargs):
-    """Record the version that an upgrade step has reached. Alembic calls this as
-    ``on_version_apply``.
+    """Record the version that an upgrade step has reached.
 
-    A stamp is left out: it only records in alembic's table a version that is recorded here already.
+    Alembic calls this function as its ``on_version_apply``. A stamp is ignored: it only writes
+    alembic's own table, and the version is recorded here already.
     """
     if step.is_stamp:
         return

@@ -1,4 +1,4 @@
-"""Types of columns that have the same form in every database."""
+"""Column types that work in the same way in SQLite, MySQL, MariaDB and PostgreSQL."""
 
 import zlib
 
@@ -12,9 +12,10 @@ Blob = sa.LargeBinary().with_variant(mysql.LONGBLOB(), 'mysql', 'mariadb')
 
 
 class Timestamp(sa.TypeDecorator):
-    """A time, to the microsecond. In Python it has a time zone; it is stored in UTC without one.
+    """A time, to the microsecond. In Python the time has a time zone; it is stored in UTC without
+    one.
 
-    :raises ValueError: a time without a zone is written or compared with
+    :raises ValueError: a time without a zone is written, or is compared with the column
     """
 
     impl = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), 'mysql', 'mariadb')
@@ -28,7 +29,7 @@ class Timestamp(sa.TypeDecorator):
 
 
 class CompressedText(sa.TypeDecorator):
-    """Text that is stored compressed, because the text of a report has many repetitions."""
+    """Text that is stored compressed. It serves for reports, whose text has many repetitions."""
 
     impl = Blob
     cache_ok = True

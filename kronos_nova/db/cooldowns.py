@@ -9,12 +9,14 @@ from kronos_nova.db import models
 from kronos_nova.db.retry import retried
 
 CLOCKS_APART = datetime.timedelta(seconds=60)
-"""Time by which the clocks of a database's nodes may differ."""
+"""Maximum difference (1 minute) between the clocks of a database's nodes. A cooldown that was set
+later than this from now counts as set by a wrong clock, and is replaced. Raised, such a cooldown
+may last longer; lowered, a small difference makes a valid cooldown shorter. Not measured."""
 
 AGGREGATE = 'aggregate'
 INSTANCE = 'instance'
 SPREAD = 'spread'
-"""Name of the cooldown during which no load is spread in an aggregate; all other moves are
+"""Scope of cooldowns during which no load is spread in an aggregate. All other moves are
 planned."""
 
 
@@ -26,11 +28,13 @@ class Cooldowns:
 
     @retried
     def cool(self, scope, names, until, now=None):
-        """Put ``names`` (of AGGREGATE, INSTANCE or SPREAD scope) in cooldown until a time, and add
-        one to the number of their cooldowns.
+        """Put aggregates or instances in cooldown until a time, and count the cooldown.
 
-        :param now: the present time; without it, an earlier cooldown that a wrong clock set is not
-            corrected
+        :param scope: AGGREGATE, INSTANCE or SPREAD
+        :param names: names of aggregates, or uuids of instances
+        :param until: end of the cooldown; a later end that is already recorded is kept
+        :param now: the present time. A recorded cooldown that was set after ``now`` comes from a
+            wrong clock, and gets the end ``until``. With None, no such check is made
         """
         with self.database.writer() as session:
             for name in names:
@@ -52,8 +56,8 @@ class Cooldowns:
 
     @retried
     def times(self):
-        """Return {instance uuid: number of its cooldowns so far}. The more an instance had, the
-        longer the next one lasts."""
+        """Return {instance uuid: number of its cooldowns so far}. The more cooldowns an instance
+        has had, the longer its next cooldown lasts."""
         with self.database.reader() as session:
             rows = session.scalars(sa.select(models.CooldownRow).where(
                 models.CooldownRow.scope == INSTANCE))
@@ -61,15 +65,15 @@ class Cooldowns:
 
     @retried
     def forget(self, before):
-        """Delete cooldowns that ended before a time. The number of cooldowns of these instances
+        """Delete the cooldowns that ended before a time. The number of cooldowns of their instances
         begins at 0 again."""
         with self.database.writer() as session:
             session.execute(sa.delete(models.CooldownRow).where(models.CooldownRow.until < before))
 
     @retried
     def quarantine(self, instance_uuid, seconds, reason, now):
-        """Put an instance in quarantine for ``seconds``, or with -1 until an operator releases
-        it."""
+        """Put an instance in quarantine for ``seconds``. With -1, the quarantine lasts until an
+        operator releases the instance."""
         until = None if seconds < 0 else now + datetime.timedelta(seconds=seconds)
         with self.database.writer() as session:
             session.merge(models.QuarantineRow(
@@ -77,13 +81,15 @@ class Cooldowns:
 
     @retried
     def quarantined(self, now):
-        """Return {instance uuid: seconds left, or -1 where the quarantine has no end}."""
+        """Return {instance uuid: seconds left} of the instances in quarantine. The seconds are -1
+        where the quarantine has no end."""
         return {uuid: -1 if until is None else (until - now).total_seconds()
                 for uuid, until, _reason, _since in self.quarantines(now)}
 
     @retried
     def quarantines(self, now):
-        """Return [(instance uuid, until or None, reason, since)] of the instances in quarantine."""
+        """Return [(instance uuid, until, reason, since)] of the instances in quarantine. ``until``
+        is None where the quarantine has no end."""
         with self.database.reader() as session:
             rows = session.scalars(sa.select(models.QuarantineRow).where(
                 sa.or_(models.QuarantineRow.until.is_(None), models.QuarantineRow.until > now),

@@ -1,5 +1,5 @@
-"""Totals for monitoring that only grow. Counts of rows would fall, because old rows of the journal
-are deleted.
+"""Totals for monitoring that only grow. They are stored, because a count of the journal's rows
+would fall when old rows are deleted.
 
 A total grows in the transaction of the event that it counts, so that no event is missed or counted
 twice, whichever process dies. There is one exception: if the connection ends between a commit and
@@ -22,24 +22,25 @@ from kronos_nova.objects import move as moves
 MOVES = 'moves'
 MOVED_BYTES = 'moved_bytes'
 MOVE_SECONDS = 'move_seconds'
-"""Seconds of completed moves, from Nova's answer to the request until the end."""
+"""Name of the total duration of completed moves, in seconds from the request to Nova until the
+end."""
 MOVES_BY_SECONDS = 'moves_by_seconds'
-"""Number of completed moves by duration. The label ``le`` is the smallest of SECONDS that is at
-least the duration."""
+"""Name of the numbers of completed moves by duration. The label ``le`` is the smallest of SECONDS
+that is at least the duration."""
 CYCLES = 'cycles'
 DROPPED_NOTIFICATIONS = 'dropped_notifications'
 AUDIT_FINDINGS = 'audit_findings'
 AUDITED_AT = 'audited_at'
-"""Time of the last audit of allocations, in Unix seconds."""
+"""Name of the figure that is the time of the last audit of allocations, in Unix seconds."""
 
 SECONDS = (10, 30, 60, 120, 300, 600, 1800, float('inf'))
-"""Upper bounds of the classes of durations, in seconds. Fixed: they reach from a small idle guest
-to the default ``migration_timeout``."""
+"""Upper bounds, in seconds, of the classes of durations by which completed moves are counted.
+Fixed: the bounds reach from a small idle guest to the default ``migration_timeout``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Total:
-    """The total with one ``name`` and one combination of ``labels``."""
+    """One total: its name, its labels and its value."""
 
     name: str
     labels: Mapping[str, str]
@@ -61,7 +62,8 @@ class Counters:
 
     @retried
     def note_audit(self, findings: Mapping[str, int], now: float) -> None:
-        """Save the figures of an audit of all allocations in place of those of the audit before.
+        """Save the figures of an audit of all allocations, in place of the figures of the earlier
+        audit.
 
         :param findings: {kind: number of findings}, with every kind
         :param now: Unix seconds
@@ -75,8 +77,11 @@ class Counters:
 
 
 def add(session, name, amount=1.0, **labels):
-    """Add ``amount`` to a total within a transaction. A transaction that adds to several totals
-    does so in the order of their names, so that two transactions do not deadlock."""
+    """Add ``amount`` to a total within a transaction.
+
+    A transaction that adds to several totals adds to them in the order of their names, so that two
+    transactions do not deadlock.
+    """
     key = {'name': name, 'labels': json.dumps(labels, sort_keys=True)}
     if _increase(session, key, amount):
         return
@@ -95,7 +100,7 @@ def _increase(session, key, amount):
 
 
 def count_ended(session, uuids):
-    """Add moves that have just ended to the totals."""
+    """Add moves that have just ended to the totals of their aggregates and durations."""
     row = models.MoveRow
     for move in session.execute(sa.select(
             row.aggregate, row.phase, row.kind, row.state, row.error_type, row.memory_mb,

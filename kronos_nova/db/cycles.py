@@ -12,13 +12,14 @@ from kronos_nova.objects import plan as plans
 
 MOST_DOUBLINGS = 4
 """Maximum number of times that the pause after a failed evaluation doubles while an operator waits
-for the evaluation. Raised, it is repeated later after an outage; lowered, an evaluation that always
-fails uses more time. Chosen so that after a first pause of ten seconds the longest pause is under
-three minutes."""
+for the evaluation. Raised, the evaluation is repeated later after an outage; lowered, an evaluation
+that always fails uses more processor time. Chosen so that after a first pause of ten seconds the
+longest pause is under three minutes."""
 
 LONGEST_PAUSE_SECONDS = 3600
 """Maximum seconds between two evaluations of an aggregate whose evaluations fail. Raised, the
-aggregate recovers later; lowered, evaluations that always fail use more time. Not measured."""
+aggregate recovers later; lowered, evaluations that always fail use more processor time. Not
+measured."""
 
 CLOCKS_APART = 60
 """Seconds by which the clocks of two controllers may differ. A time in the database that is further
@@ -39,12 +40,13 @@ class Cycles:
 
     @retried
     def due(self, aggregates, now, interval, favour=(None, 0)):
-        """Return those of ``aggregates`` that are due, in the same order. An aggregate is due if
-        its last evaluation began at least ``interval`` seconds ago, and no failure postponed the
-        next one.
+        """Return the aggregates that are due for an evaluation, in the given order.
 
-        :param favour: (worker, seconds): an aggregate that another worker evaluated last is due
-            this much later
+        An aggregate is due if its last evaluation began at least ``interval`` seconds ago, and no
+        failure postponed the next one.
+
+        :param favour: (name of this worker, seconds). An aggregate that another worker evaluated
+            last is due for this worker only these seconds later
         """
         worker, head_start = favour
         since = now - datetime.timedelta(seconds=interval)
@@ -59,12 +61,13 @@ class Cycles:
 
     @retried
     def begin(self, aggregate, worker, now, interval, is_ordered=False):
-        """Begin an evaluation, if the last one began at least ``interval`` seconds ago.
+        """Begin an evaluation of an aggregate, if the last one began at least ``interval`` seconds
+        ago.
 
-        :param is_ordered: whether an operator waits for the evaluation; failures then postpone it
-            by a few intervals at most
-        :returns: whether the evaluation was begun; False where another worker was first or it is
-            not due yet
+        :param is_ordered: whether an operator waits for the evaluation. Failures then postpone it
+            by at most 2 ** :data:`MOST_DOUBLINGS` intervals
+        :returns: whether the evaluation was begun; False where it is not due yet, or another worker
+            has begun it
         """
         with self.database.writer() as session:
             row = session.get(models.CycleRow, aggregate)
@@ -84,8 +87,8 @@ class Cycles:
 
     @retried
     def expedite(self, aggregate):
-        """Let the next evaluation of an aggregate be due at once. An evaluation that is in
-        progress, or was postponed by a failure, is not changed."""
+        """Make the next evaluation of an aggregate due at once. Nothing changes while an evaluation
+        is in progress. A pause after a failure is not shortened."""
         row = models.CycleRow
         with self.database.writer() as session:
             found = session.get(row, aggregate)
@@ -97,8 +100,9 @@ class Cycles:
         """Save the end and the result of an evaluation.
 
         :param imbalanced: whether a policy was above its threshold
-        :param report: JSON of its AggregateReport
-        :param doubted: pairs (policy, host) whose metrics the evaluation did not believe
+        :param report: JSON of the evaluation's AggregateReport
+        :param doubted: pairs (policy, host) whose score the evaluation did not use, because it
+            failed a check
         """
         with self.database.writer() as session:
             row = session.get(models.CycleRow, aggregate)
@@ -112,8 +116,9 @@ class Cycles:
 
     @retried
     def fail(self, aggregates, now, interval):
-        """Postpone the next evaluation of aggregates whose last evaluation did not end because its
-        process died. Other aggregates are not changed.
+        """Record that the last evaluation of some aggregates failed, and postpone the next one. An
+        evaluation fails if it does not end, because its process died. Aggregates whose last
+        evaluation has ended are not changed.
 
         :param interval: seconds between evaluations that succeed; also the pause after the first
             failure
@@ -140,15 +145,16 @@ class Cycles:
 
     @retried
     def imbalanced(self):
-        """Return {aggregate: number of evaluations in a row that found it above a threshold}."""
+        """Return {aggregate: number of evaluations in a row that found a policy above its
+        threshold}."""
         with self.database.reader() as session:
             return dict(session.execute(sa.select(
                 models.CycleRow.aggregate, models.CycleRow.imbalanced_cycles)).all())
 
     @retried
     def doubted(self):
-        """Return {aggregate: set of (policy, host) whose metrics its last evaluation did not
-        believe}, without aggregates that have none."""
+        """Return {aggregate: set of (policy, host)}, the scores that failed a check in the last
+        evaluation. Aggregates without such scores are left out."""
         with self.database.reader() as session:
             rows = session.execute(sa.select(
                 models.CycleRow.aggregate, models.CycleRow.doubted).where(

@@ -30,13 +30,14 @@ class Drains:
     @retried
     def request(self, wanted: list[Drain],
                 refuse: Callable[[Collection[str]], None] = lambda _drained: None) -> None:
-        """Record the request to drain some hosts, all of them or none. An earlier drain of one of
-        the hosts that was never released ends, and the new drain takes over the servers that it
-        stopped.
+        """Record the request to drain some hosts. Either every host is recorded or none.
 
-        :param refuse: function that is called with the names of the drained hosts, and raises an
-            error where the request makes no sense. It is called in the transaction that records the
-            request. So of two simultaneous requests, the second may be refused because of the first
+        An earlier drain of such a host that is over, but whose host was not released, becomes
+        released. The new drain takes over the servers that the earlier drain stopped.
+
+        :param refuse: function of the names of all drained hosts that raises an error where the
+            request makes no sense. It is called in the transaction that records the request. So the
+            second of two simultaneous requests may be refused because of the first
         :raises DrainPending: one of the hosts is being drained, or waits to be released
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
@@ -72,8 +73,8 @@ class Drains:
 
     @retried
     def latest(self, host) -> Drain | None:
-        """Return the newest drain of a host; None where there is none. Case counts, although many
-        databases compare COMPUTE1 and compute1 as equal."""
+        """Return the newest drain of a host; None where there is none. The name must match in upper
+        and lower case, although many databases compare COMPUTE1 and compute1 as equal."""
         with self.database.reader() as session:
             found = session.scalars(sa.select(models.DrainRow).where(
                 models.DrainRow.host == host).order_by(models.DrainRow.requested_at.desc()))
@@ -81,7 +82,7 @@ class Drains:
 
     @retried
     def latest_of(self, hosts: Collection[str]) -> dict[str, Drain]:
-        """Return the newest drain of each of some hosts that has one."""
+        """Return {host: its newest drain}, without hosts that never had a drain."""
         with self.database.reader() as session:
             found = session.scalars(sa.select(models.DrainRow).where(
                 models.DrainRow.host.in_([*hosts])).order_by(models.DrainRow.requested_at))
@@ -101,7 +102,7 @@ class Drains:
     def note(self, drain: Drain, states, **values) -> bool:
         """Save the columns ``values`` of a drain, if it is still in one of ``states``.
 
-        :returns: whether the progress was saved
+        :returns: whether the columns were saved
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             return session.execute(sa.update(models.DrainRow).where(
@@ -120,9 +121,11 @@ class Drains:
 
     @retried
     def end(self, drain: Drain, states, new, now, who, **values) -> bool:
-        """Bring a drain to a state in which no more moves are made for it, in one transaction that
-        excludes the start of moves. After this has returned, none is started. Migrations that were
-        requested from Nova continue.
+        """Bring a drain to a state without further moves, and give up its moves that have not
+        begun.
+
+        The transaction excludes the start of moves, so no move of the drain starts after this
+        function has returned. Migrations that were requested from Nova continue.
 
         :param who: name that is recorded as the worker that gave the moves up
         :returns: whether the state was changed
@@ -160,20 +163,23 @@ def _enter(session, uuid, olds, new, **values):
 
 
 def release_unreadable(session, uuid, now) -> None:
-    """Release a drain whose state is unknown."""
+    """Bring a drain whose state is unknown to the state RELEASED."""
     _write_state(session, models.DrainRow.uuid == uuid, drains.RELEASED, {'finished_at': now})
 
 
 def _write_state(session, which, new, values):
-    """Write a state, and the columns ``values``, of the drains that match a condition. No other
-    function writes states of drains."""
+    """Write a state, and the columns ``values``, of the drain that matches a condition. No other
+    function writes states of drains.
+
+    :returns: whether exactly one drain matched
+    """
     session.flush()
     return session.execute(sa.update(models.DrainRow).where(which).values(
         state=new, **_columns(values))).rowcount == 1
 
 
 def _not_begun(host):
-    """Return a query of the moves off a drained host that have not been requested from Nova yet."""
+    """Return a query of the moves off a drained host for which Nova has not been asked yet."""
     return rows.moves_in(moves.NOT_BEGUN).join(
         models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid).where(
             models.PlanRow.purpose == automation.DRAIN, models.MoveRow.source == host)

@@ -1,4 +1,4 @@
-"""Engines and sessions by oslo.db, and the addresses of the two databases."""
+"""Engines and sessions of the control database and of claims files, made with oslo.db."""
 
 import contextlib
 import functools
@@ -20,10 +20,10 @@ longer for a process that hangs; lowered, commands fail while another process wr
 measured."""
 
 SMALLEST_ROOM = 1 << 20
-"""Bytes of free disk space below which a disk error of SQLite is reported as a full file system.
-Raised, other disk errors are reported so too; lowered, a nearly full file system is not recognised.
-Chosen well above the 32 KiB by which SQLite's shared memory grows at a time; its log grows by some
-pages."""
+"""Minimum of free disk space, in bytes, of a file system that does not count as full. After a disk
+error of SQLite, a full file system is reported as the cause. Raised, other disk errors are reported
+in this way; lowered, a nearly full file system is not recognised. Chosen well above the 32 KiB by
+which SQLite's shared memory grows at a time; its log grows by some pages."""
 
 # The time limit in seconds, as each driver names it. libpq treats 1 as 2.
 _IMPATIENT = {
@@ -33,10 +33,11 @@ _IMPATIENT = {
 
 NO_ANSWER = (sqlalchemy.exc.OperationalError, sqlalchemy.exc.InterfaceError,
              sqlalchemy.exc.TimeoutError)
-"""Errors of SQLAlchemy for a database that does not answer, where oslo.db does not convert them."""
+"""Exceptions of SQLAlchemy for a database that does not answer. They occur where oslo.db does not
+convert them to its own."""
 
 _ANNOUNCES = 'announces'
-"""The key in the ``info`` of a session whose value is true if notifications are made of its
+"""Key in the ``info`` of a session. Its value is true if notifications are made of the session's
 changes."""
 
 _ENGINE_OPTIONS = (
@@ -68,19 +69,19 @@ def claims_url(conf):
 
 
 def control_engine(conf):
-    """Return an engine of the control database, configured by ``[kronos_database]``. It connects
-    lazily.
+    """Return an engine of the control database, configured by ``[kronos_database]``. The engine
+    connects at its first use.
 
     ``max_retries`` is ignored, because with it oslo.db tries the first connection for a minute and
-    a half. A service tries again in its next tick and must react to a stop in between; a person
+    a half. A service tries again in its next tick and must react to a stop in between. A person
     waits for the answer of a command.
     """
     return patient_control_engine(conf, max_retries=0)
 
 
 def patient_control_engine(conf, **options):
-    """Return an engine with ``max_retries``, for commands that run once while the database may
-    still be starting.
+    """Return an engine of the control database that tries ``max_retries`` times to connect. It is
+    for commands that run once while the database may still be starting.
 
     :raises DBConnectionError: the database does not answer
     """
@@ -88,8 +89,8 @@ def patient_control_engine(conf, **options):
 
 
 def impatient_control_engine(conf, seconds=1):
-    """Return the engine of the control database for callers that cannot wait long, and can continue
-    without the database. No connection is opened here.
+    """Return an engine of the control database with short timeouts. It is for callers that cannot
+    wait long and can continue without the database. No connection is opened here.
 
     :param seconds: maximum for a connection, and for an answer; with PostgreSQL, for the connection
         only. The default is for requests of Nova, which wait meanwhile
@@ -109,11 +110,11 @@ def _options(conf):
 
 
 def create_engine(url, busy_timeout_ms=SQLITE_BUSY_TIMEOUT_MS, **options):
-    """Return an oslo.db engine; an SQLite file is opened in WAL mode with a busy timeout.
+    """Return an oslo.db engine. An SQLite file is opened in WAL mode with a busy timeout.
 
-    A transaction of an engine with the execution option ``for_writing`` takes SQLite's write lock
-    when it begins. SQLite refuses the lock at once, without waiting, to a transaction that needs it
-    later, if another connection has written since the transaction began.
+    With the execution option ``for_writing``, a transaction takes SQLite's write lock when it
+    begins. Without it, a transaction takes the lock at its first write. SQLite then refuses the
+    lock at once, without waiting, if another connection has written since the transaction began.
     """
     if not url.startswith('sqlite'):
         return engines.create_engine(url, **options)
@@ -128,8 +129,8 @@ def create_engine(url, busy_timeout_ms=SQLITE_BUSY_TIMEOUT_MS, **options):
 
 
 def _make_private(_dialect, _record, arguments, _keywords):
-    """Create a missing file that only its owner may read from the first moment. SQLite gives its
-    additional files the same mode."""
+    """Create a missing SQLite file that only its owner may read and write. SQLite gives its log and
+    its shared memory file the same mode."""
     path = arguments[0]
     if path != ':memory:':
         with contextlib.suppress(OSError):  # the file exists, or SQLite reports the problem better
@@ -152,8 +153,8 @@ def _begin_for_writing(connection):
 def one_kind_of_error(engine):
     """Raise every error of a database as an error of oslo.db.
 
-    oslo.db does not convert errors of SQLAlchemy that it does not recognise. Among these are
-    SQLite's for a full disk or a file that cannot be opened, and MySQL's for a missing table.
+    oslo.db does not convert errors of SQLAlchemy that it does not recognise. Examples are SQLite's
+    errors for a full disk or a file that cannot be opened, and MySQL's error for a missing table.
 
     :raises DBError: the database refused, or does not answer
     """
@@ -164,8 +165,8 @@ def one_kind_of_error(engine):
 
 
 def _disk_error(error, engine):
-    """Return an error that names the file and the remedy where the disk of an SQLite file is full
-    or broken; None for other errors. SQLite's own message names neither."""
+    """Return an error that names the file and the remedy, if the disk of an SQLite file is full or
+    broken. SQLite's own message has neither. None for all other errors."""
     name, path = getattr(error.orig, 'sqlite_errorname', ''), engine.url.database
     if name == 'SQLITE_FULL' or name.startswith('SQLITE_IOERR') and _is_full(path):
         return sqlite3.OperationalError(f'The file system of {path} is full: free some of it '
@@ -185,7 +186,8 @@ def _is_full(path):
 
 
 def first_line(error):
-    """Return the text of an error, without the statement and the links that SQLAlchemy adds."""
+    """Return the first line of an error's text. It lacks the statement and the links that
+    SQLAlchemy adds."""
     return str(error).partition('\n')[0]
 
 
@@ -194,7 +196,7 @@ class Database:
 
     ``utcnow()`` returns the time that all hosts share.
 
-    :param announces: whether notifications of changes are recorded, to be sent
+    :param announces: whether notifications about changes are recorded, to be sent later
     """
 
     def __init__(self, engine, announces=False):
@@ -219,18 +221,19 @@ class Database:
 
 
 def is_announced(session):
-    """Return whether the changes of a session make notifications."""
+    """Return whether notifications about the changes of a session are recorded; false where
+    notifications are off."""
     return session.info.get(_ANNOUNCES, False)
 
 
 def control_database(conf):
-    """Return the control database that nova.conf configures. It connects lazily."""
+    """Return the control database that nova.conf configures. It is connected at the first use."""
     return Database(control_engine(conf), announces=bool(conf.kronos.notification_topics))
 
 
 class ImpatientDatabase(Database):
-    """A database that is not queried for ``pause`` seconds after it did not answer; each use in
-    that time raises an error at once.
+    """A database that raises an error at once for some seconds after it did not answer. In that
+    time it is not queried.
 
     :param clock: returns monotonic seconds
     :param pause: seconds for which the database is not queried after it did not answer

@@ -1,4 +1,4 @@
-"""The text of an error, for people."""
+"""Text of an error for operators."""
 
 from oslo_db import exception as db_exc
 
@@ -6,7 +6,7 @@ from kronos_nova import boundary
 
 
 def error_text(error: Exception) -> str:
-    """Format an error as one sentence; a DBError without its statement and values."""
+    """Return an error as one sentence. A DBError is shown without its statement and values."""
     if not isinstance(error, db_exc.DBError):
         return boundary.shown(error)
     cause = getattr(error, 'inner_exception', None) or error

@@ -1,4 +1,4 @@
-"""Measurements of evaluations: the loads of hosts at the last one, and the imbalance over time."""
+"""Stored measurements of evaluations: the last loads of hosts, and the imbalance over time."""
 
 import dataclasses
 import datetime
@@ -15,20 +15,22 @@ from kronos_nova.objects.plan import AggregateReport
 from kronos_nova.objects.plan import Contention
 
 MOST_POINTS = 20_000
-"""Maximum number of evaluations that a query of an aggregate's history reads, the newest ones.
-Raised, a chart takes more memory; lowered, the history does not reach back as far where evaluations
-are frequent. Chosen as the evaluations of a week at an interval of half a minute."""
+"""Maximum number of evaluations that one query of an aggregate's history reads. The newest are
+read. Raised, a chart takes more memory; lowered, the history does not reach back as far where
+evaluations are frequent. Chosen as the evaluations of a week at an interval of half a minute."""
 
 
 COVERED = datetime.timedelta(hours=1)
-"""Maximum time for which the loads of an evaluation count in the sums. Raised, a long time without
-evaluations gets the load of the evaluation after it; lowered, sums have gaps where evaluations are
-rare. Chosen as the longest pause after a failed evaluation."""
+"""Maximum time (1 hour) for which the loads of one evaluation count in the sums of the day. Raised,
+a long time without evaluations gets the load of the evaluation after it; lowered, sums have gaps
+where evaluations are rare. Chosen as the longest pause after a failed evaluation."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PastEvaluation:
-    """An evaluation of the past. ``policies`` : {policy: (imbalance, threshold)}, without policies
-    that had no data."""
+    """An evaluation of the past.
+
+    policies : {policy: (imbalance, threshold)}, without policies that had no data
+    """
 
     at: datetime.datetime
     outcome: str
@@ -36,7 +38,7 @@ class PastEvaluation:
 
 
 class Evaluations:
-    """The tables of measurements of evaluations for commands, the API and metrics."""
+    """The tables with measurements of evaluations. Commands, the API and the exporter read them."""
 
     def __init__(self, database):
         self.database = database
@@ -44,8 +46,8 @@ class Evaluations:
     @retried_as_update
     def save(self, report: AggregateReport, loads: list[host_load.HostLoad],
              now: datetime.datetime) -> None:
-        """Save an evaluation: replace the loads of the aggregate's hosts, add a point to its
-        history, and add the loads to the sums of the day."""
+        """Save an evaluation. The loads of the aggregate's hosts are replaced. A point is added to
+        the aggregate's history, and the loads are added to the sums of the day."""
         row = models.EvaluationRow
         with self.database.writer() as session:
             before = session.scalar(sa.select(sa.func.max(row.at)).where(
@@ -62,9 +64,8 @@ class Evaluations:
 
     @retried
     def hosts(self, aggregate: str) -> tuple[datetime.datetime | None, list[host_load.HostLoad]]:
-        """Return (time of the last measurement of an aggregate's hosts, their loads); None and no
-        hosts where they were never measured.
-        """
+        """Return (time of the last measurement, loads) of an aggregate's hosts. Return (None, [])
+        where the hosts were never measured."""
         with self.database.reader() as session:
             row = session.get(models.HostLoadsRow, aggregate)
             return (row.at, host_load.from_json(row.hosts)) if row else (None, [])
@@ -101,8 +102,8 @@ class Evaluations:
     @retried
     def between(self, aggregate: str, since: datetime.datetime,
                 until: datetime.datetime) -> list[PastEvaluation]:
-        """Return the evaluations of an aggregate between two times, the latest :data:`MOST_POINTS`,
-        the oldest first."""
+        """Return the evaluations of an aggregate between two times, the oldest first. Where there
+        are more than :data:`MOST_POINTS`, only the newest are returned."""
         row = models.EvaluationRow
         with self.database.reader() as session:
             found = session.execute(sa.select(row.at, row.outcome, row.policies).where(
@@ -115,8 +116,11 @@ class Evaluations:
     @retried
     def slots_since(self, aggregate: str, since: datetime.datetime
                     ) -> dict[str, list[tuple[datetime.datetime, int]]]:
-        """Return {flavor: [(time, number of further servers that fitted into the aggregate)]}, as
-        evaluations counted them, the latest :data:`MOST_POINTS`."""
+        """Return {flavor: [(time, number of further servers of the flavor that fitted into an
+        aggregate)]}.
+
+        Evaluations counted these servers. Only the newest :data:`MOST_POINTS` evaluations are read.
+        """
         row = models.EvaluationRow
         with self.database.reader() as session:
             rows = session.execute(sa.select(row.at, row.slots).where(
@@ -131,10 +135,9 @@ class Evaluations:
 
 def _add_loads(session, report, loads, since, now):
     """Add the loads of an evaluation to the sums of the day. They count for the time since the
-    evaluation before.
+    evaluation before, and at most for :data:`COVERED`.
 
-    :param since: time of the evaluation before; where it is None, because there was none, nothing
-        is added
+    :param since: time of the evaluation before; None where there was none, and nothing is added
     """
     if since is None or since >= now or not any(load.scores for load in loads):
         return
@@ -158,8 +161,10 @@ def _add_loads(session, report, loads, since, now):
 
 
 def thinned(found: list[PastEvaluation], most: int) -> list[PastEvaluation]:
-    """Return at most ``most`` evaluations. Consecutive evaluations are grouped, and from each group
-    the evaluation is returned whose imbalance is farthest above its threshold. So no peak is lost.
+    """Return at most ``most`` of the evaluations, and lose no peak of the imbalance.
+
+    Consecutive evaluations are grouped. Each group is represented by its evaluation whose imbalance
+    is farthest above its threshold.
 
     :param most: at least 1
     """

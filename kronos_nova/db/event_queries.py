@@ -1,7 +1,7 @@
 """Queries for the event stream of kronos-api: plans, moves and evaluations in progress or ended
 lately.
 
-They run every second, so each uses an index and reads no report.
+The queries run every second, so each query uses an index and reads no report.
 """
 
 import sqlalchemy as sa
@@ -15,8 +15,8 @@ from kronos_nova.objects import plan as plans
 
 @retried
 def plan_records(database, since):
-    """Return the open plans, and those that were made or ended since a time, as PlanRecords without
-    reports."""
+    """Return PlanRecords of the plans that are open, or were made or ended since a time. The
+    records have no reports."""
     plan = models.PlanRow
     return [rows.record(plans.PlanRecord, row, report=None) for row in _found(
         database, plan, plan.state.in_(plans.OPEN), plan.created_at >= since,
@@ -25,7 +25,8 @@ def plan_records(database, since):
 
 @retried
 def move_records(database, since):
-    """Return the moves that wait or run, and those that ended since a time, as MoveRecords."""
+    """Return MoveRecords of the moves that wait or run, and of the moves that ended since a
+    time."""
     move = models.MoveRow
     return [rows.move_record(row) for row in _found(
         database, move, move.state.in_((moves.PLANNED, *moves.IN_FLIGHT)),

@@ -1,6 +1,6 @@
-"""Rows with times in the future, which were written by a wrong clock.
+"""Search for rows with times in the future, which a wrong clock wrote, and their correction.
 
-Their times become the present. A cooldown or a quarantine then lasts as long as it should, from now
+The times become the present. A cooldown or a quarantine then lasts as long as it should, from now
 on.
 """
 
@@ -16,18 +16,19 @@ from kronos_nova.objects import move as moves
 from kronos_nova.objects import plan as plans
 
 TOLERANCE = datetime.timedelta(seconds=60)
-"""Time by which a row may be ahead of now, because each node of a database cluster has its own
-clock."""
+"""Maximum time (1 minute) by which a time in a row may be ahead of now. Raised, times of a wrong
+clock are corrected later; lowered, valid times are corrected, because each node of a database
+cluster has its own clock. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DatedTable:
-    """A table, and its columns with times.
+    """A table whose rows are searched for times in the future.
 
     done : columns of times at which something was done
-    until : {column with a time to come: column in ``done`` that it is counted from}
-    states : the states of the rows that are read, because a table may have millions of rows that
-        have ended; empty where all rows are read
+    until : {column with a time to come: column in ``done`` from which that time is counted}
+    states : only rows in these states are searched, because a table may have millions of rows that
+        have ended; empty where all rows are searched
     """
 
     model: type
@@ -54,8 +55,8 @@ TABLES = (
     DatedTable(models.DrainRow, ('requested_at', 'looked_at', 'finished_at'),
                {'deadline': 'requested_at'}),
     DatedTable(models.MaintenanceRow, ('requested_at', 'runner_at')))
-"""The tables whose times affect decisions of Kronos. Times in records of past events are not
-corrected."""
+"""The tables whose times affect decisions of Kronos. Times in other tables, which only record past
+events, are not corrected."""
 
 
 class FutureTimes:
@@ -66,8 +67,8 @@ class FutureTimes:
 
     @retried
     def count(self, now):
-        """Return ``{table: number of rows with times in the future}``, without tables that have
-        none."""
+        """Return ``{table: number of rows with times in the future}``. Tables without such rows are
+        left out."""
         with self.database.reader() as session:
             found = {each.model.__tablename__: session.scalar(
                 sa.select(sa.func.count()).select_from(each.model).where(_is_ahead(each, now)))
@@ -76,7 +77,8 @@ class FutureTimes:
 
     @retried
     def correct(self, now):
-        """Set times in the future back to now.
+        """Set times in the future to now. A time to come, such as the end of a cooldown, moves by
+        the same difference.
 
         :returns: ``{table: number of corrected rows}``
         """

@@ -1,4 +1,4 @@
-"""Holds, which keep room for new servers, in the control database."""
+"""Holds in the control database. A hold keeps room on hosts for new servers."""
 
 import dataclasses
 import datetime
@@ -19,15 +19,17 @@ from kronos_nova.objects.hold import Hold
 from kronos_nova.objects.shape import Shape
 
 SHAPE = ('name', 'vcpus', 'memory_mb', 'disk_gb', 'id', 'extra_specs')
-"""Attributes of a shape that are stored. The others are computed from them."""
+"""Attributes of a shape (the resources of one server) that are stored. Other attributes are
+computed from these."""
 JSON = ('shape', 'hosts', 'known', 'used', 'consumers')
 """Columns whose text is JSON."""
 NO_CONSUMERS = json.dumps({})
-"""The column ``consumers`` of a hold without any."""
+"""Value of the column ``consumers`` of a hold that has no consumers."""
 
 
 class Holds:
-    """The table of holds, from the request to their end. No other class writes their state."""
+    """The table of holds, each of which keeps room for new servers. No other class writes the state
+    of a hold."""
 
     def __init__(self, database: Database):
         self.database = database
@@ -48,14 +50,14 @@ class Holds:
             return read(session, wanted)
 
     def in_force(self) -> list[Hold]:
-        """Return holds whose room is kept from other servers now."""
+        """Return the holds that keep room from other servers now."""
         now = self.database.utcnow()
         return [each for each in self.in_states(states.KEPT) if each.expires_at > now]
 
     @retried
     def with_consumers(self) -> list[Hold]:
-        """Read holds in any state whose consumers may have allocations, the oldest request
-        first."""
+        """Return the holds, in any state, whose consumers may have allocations in placement. The
+        oldest request comes first."""
         with self.database.reader() as session:
             row = models.HoldRow
             return [_hold(found) for found in session.scalars(sa.select(row).where(
@@ -75,7 +77,7 @@ class Holds:
     def note(self, hold: Hold, **values: Any) -> bool:
         """Save the columns ``values`` of a hold, unless its state has changed since it was read.
 
-        :returns: whether the progress was saved
+        :returns: whether the columns were saved
         """
         with self.database.writer() as session:
             return session.execute(sa.update(models.HoldRow).where(
@@ -84,8 +86,8 @@ class Holds:
 
     @retried
     def enter(self, hold: Hold, new: str, **values: Any) -> bool:
-        """Bring a hold to the state ``new``, and save the columns ``values``, unless its state has
-        changed since it was read.
+        """Bring a hold to the state ``new``, and save the columns ``values``. Nothing is done if
+        the state of the hold has changed since it was read.
 
         :returns: whether the state was changed
         :raises IllegalHoldTransition: the new state may not follow the present one
@@ -98,13 +100,13 @@ class Holds:
             ).values(state=new, **_columns(values))).rowcount == 1
 
     def consumers(self) -> dict[str, tuple[Hold, str]]:
-        """Read {consumer uuid: (its hold, its host)} of all consumers that may have
-        allocations."""
+        """Return {consumer uuid: (its hold, its host)} of the consumers that may have allocations
+        in placement."""
         return {uuid: (each, host) for each in self.with_consumers()
                 for uuid, host in each.consumers.items()}
 
     def expire(self, now: datetime.datetime) -> list[Hold]:
-        """End the holds whose time is over.
+        """End the holds whose time to expire has come.
 
         :returns: the holds that were ended
         """

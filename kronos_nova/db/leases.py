@@ -1,5 +1,5 @@
-"""Leases of work that one process does for all processes. Another process takes the work over when
-the first one dies."""
+"""Leases, each the right of one process to do some work for all processes. Another process takes
+the work over when the first process dies."""
 
 import datetime
 
@@ -18,14 +18,14 @@ the right of one process to do some work for all. Raised, a lease that a wrong c
 blocks the work longer; lowered, a small difference ends a valid lease. Not measured."""
 
 LONGER = 2
-"""Factor by which the lease of another process may be longer than the one requested here. A longer
+"""Maximum ratio of the length of another process's lease to the length requested here. A longer
 lease counts as written by a wrong clock, and is taken over. Raised, a lease from a wrong clock
 blocks the work longer; lowered, a process whose options set longer leases loses its lease. Chosen
 so that an operator may double the option on one host after the other."""
 
 
 class Leases:
-    """The leases of one process, each of which is the right to do some work for all processes.
+    """The leases of one process. A lease is the right to do some work for all processes.
 
     :param worker: name of this process
     :param clock: returns the time
@@ -38,7 +38,8 @@ class Leases:
 
     @retried
     def hold(self, name, seconds):
-        """Take or renew the lease of some work for ``seconds``. Harmless when repeated.
+        """Take or renew the lease of the work ``name`` for ``seconds``. A repeated call does no
+        harm.
 
         :returns: whether this process holds the lease now
         """
@@ -64,8 +65,8 @@ class Leases:
 
     @retried
     def advance(self, name, progress_at):
-        """Save the time up to which the work ``name`` is done, if this process still holds the
-        lease."""
+        """Save the time up to which the work ``name`` is done. Nothing is saved if this process no
+        longer holds the lease."""
         with self.database.writer() as session:
             session.execute(sa.update(models.LeaseRow).where(
                 models.LeaseRow.name == name, models.LeaseRow.holder == self.worker,

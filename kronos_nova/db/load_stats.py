@@ -13,15 +13,15 @@ from kronos_nova.load import LoadStats
 
 
 class LoadStatsStore:
-    """The table of load statistics, with one row for each aggregate, which every evaluation
-    replaces. It takes some 60 bytes for each instance and policy."""
+    """The table of load statistics, with one row for each aggregate. Every evaluation replaces the
+    row of its aggregate. A row takes some 60 bytes for each instance and policy."""
 
     def __init__(self, database):
         self.database = database
 
     @retried
     def read(self, aggregates):
-        """Return {aggregate: {policy: LoadStats}} of the aggregates with statistics.
+        """Return {aggregate: {policy: LoadStats}}, without aggregates that have no statistics.
 
         :param aggregates: names, or None for all
         """

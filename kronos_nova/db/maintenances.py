@@ -14,17 +14,17 @@ from kronos_nova.objects.maintenance import Maintenance
 
 
 class Maintenances:
-    """The table of maintenances. At most one is open at a time, because two would move servers onto
-    each other's hosts."""
+    """The table of rolling maintenances. At most one is open at a time, because two would move
+    servers onto each other's hosts."""
 
     def __init__(self, database):
         self.database = database
 
     @retried
     def begin(self, wanted: Maintenance) -> None:
-        """Record a new maintenance, unless another is not done.
+        """Record a new maintenance, if no other maintenance is open.
 
-        :raises MaintenancePending: another is not done
+        :raises MaintenancePending: another maintenance is not done
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             other = _open(session)
@@ -37,7 +37,7 @@ class Maintenances:
 
     @retried
     def current(self) -> Maintenance | None:
-        """Return the maintenance that is not done."""
+        """Return the maintenance that is not done; None where there is none."""
         with self.database.reader() as session:
             row = _open(session)
             return row and _maintenance(row)
@@ -54,16 +54,17 @@ class Maintenances:
 
     @retried
     def get(self, uuid) -> Maintenance:
-        """Return a maintenance by its uuid, done or not."""
+        """Return a maintenance by its uuid, in any state."""
         with self.database.reader() as session:
             return _maintenance(session.get_one(models.MaintenanceRow, uuid))
 
     @retried
     def acquire(self, uuid, runner, now, silent_before) -> bool:
         """Make ``runner`` the process that runs a maintenance, unless another living process runs
-        it. Returns whether ``runner`` runs it now.
+        it.
 
         :param silent_before: a runner whose last sign of life is older counts as dead
+        :returns: whether ``runner`` runs the maintenance now
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             free = sa.or_(models.MaintenanceRow.runner.is_(None),
@@ -75,7 +76,7 @@ class Maintenances:
 
     @retried
     def give_back(self, uuid, runner) -> None:
-        """Stop running a maintenance; another process may continue it at once."""
+        """Stop running a maintenance, so that another process can continue it at once."""
         with rows.serialized(self.database, rows.DISPATCH) as session:
             session.execute(sa.update(models.MaintenanceRow).where(
                 models.MaintenanceRow.uuid == uuid, models.MaintenanceRow.runner == runner,
@@ -95,10 +96,10 @@ class Maintenances:
 
     @retried
     def set_host(self, uuid, host, state, only_from=None) -> bool:
-        """Bring a host to a state.
+        """Bring a host of a maintenance to the state ``state``.
 
-        :param only_from: states of which the host has to be in one, otherwise nothing is changed;
-            None for any
+        :param only_from: states; nothing is changed unless the host is in one of them. None permits
+            any state
         :returns: whether the state was changed
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:

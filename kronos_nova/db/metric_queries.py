@@ -17,10 +17,11 @@ class RowCounts:
 
     moves : number of moves that wait or run, by state
     repairs : number of repairs of allocations, by kind and state
-    resting : number of servers that are not moved because Nova refused several hosts
+    resting : number of servers that are not moved for some time, because Nova refused several hosts
+        for them
     scores : the last score, by (host, policy)
     notifications : number of notifications that wait to be sent
-    claims : number of claims of compute hosts that store them here, by state
+    claims : by state, the number of claims that compute hosts store in the control database
     size : size of the database in bytes
     """
 
@@ -38,7 +39,7 @@ _SIZES = {
     'postgresql': 'SELECT pg_database_size(current_database())',
     'mysql': 'SELECT SUM(data_length + index_length) FROM information_schema.tables '
              'WHERE table_schema = DATABASE()'}
-"""The query for the size of the database, by SQL dialect. MySQL's figure is some seconds old."""
+"""Query for the size of the database, by SQL dialect. MySQL's figure is some seconds old."""
 
 
 @retried

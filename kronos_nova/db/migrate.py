@@ -1,5 +1,5 @@
-"""Schema versions of the two databases, as alembic histories within the package, without an
-alembic.ini.
+"""Schema upgrades of the control database and of claims files, by alembic. The revisions are in
+this package, and there is no alembic.ini.
 
 Every command reads the revision of the control database first. Alembic is imported only where a
 database is changed, because it takes as long to load as the rest of a command.
@@ -26,11 +26,11 @@ LOG = logging.getLogger(__name__)
 SYNC_SECONDS = 300
 """Seconds to wait for another process that upgrades the same database schema. Raised, a process
 that hangs is reported later; lowered, a slow one counts as hung. Chosen as many times the seconds
-that an empty database takes."""
+that an upgrade of an empty database takes."""
 
 POSTGRESQL_KEY = 0x6B726F6E6F73
-"""Key number (no unit) of PostgreSQL's advisory lock that is held during a schema upgrade. Fixed:
-"kronos" in ASCII."""
+"""Key of PostgreSQL's advisory lock that is held during a schema upgrade (a number without a unit).
+Fixed: "kronos" in ASCII."""
 
 MIGRATIONS = pathlib.Path(__file__).with_name('migrations')
 
@@ -43,11 +43,12 @@ def _alembic_revision(connection):
 
 @dataclasses.dataclass(frozen=True)
 class RevisionHistory:
-    """One chain of revisions.
+    """The revisions of the schema of one kind of database.
 
     :param renewal: sentence that says how an operator begins with an empty database
-    :param read: returns the revision of a database, None if the database is empty
-    :param record: function that is called with every step, in the transaction of the step
+    :param read: function that returns the revision of a database, None if the database is empty
+    :param record: function that alembic calls with every upgrade step, in the transaction of the
+        step; None for none
     """
 
     name: str
@@ -56,7 +57,8 @@ class RevisionHistory:
     record: Callable | None = None
 
     def revisions(self):
-        """Return every revision, the newest last. Each file is named after its revision."""
+        """Return the names of all revisions, the newest last. Each file is named after its
+        revision."""
         names = (path.name.partition('_')[0]
                  for path in (MIGRATIONS / self.name / 'versions').glob('[0-9]*_*.py'))
         return sorted(names, key=int)
@@ -81,13 +83,13 @@ HISTORIES = {history.name: history for history in (CONTROL, CLAIMS)}
 
 
 def head(history):
-    """Return the revision that this code needs."""
+    """Return the newest revision of a history, which is the one that this code needs."""
     return history.revisions()[-1]
 
 
 def current(engine, history):
-    """Return the revision of a database; None where it is empty or an SQLite file that does not
-    exist.
+    """Return the revision of a database; None where the database is empty or its SQLite file is
+    missing.
 
     A missing file is not created, because it would belong to the user who runs the command.
     """
@@ -102,7 +104,7 @@ def _is_missing(engine):
 
 
 def check(engine, history):
-    """Compare the revision of a database with the one that this code needs.
+    """Check that a database has the revision that this code needs.
 
     :raises DatabaseVersionError: the revision is older or newer, or was dropped before the first
         release
@@ -113,8 +115,8 @@ def check(engine, history):
 
 
 def sync(engine, history):
-    """Upgrade a database to this code's revision, step by step. Nothing happens when it has that
-    revision.
+    """Upgrade a database to this code's revision, step by step. Nothing happens when the database
+    already has this revision.
 
     On SQLite and PostgreSQL all steps are one transaction: an upgrade that fails leaves the
     database as it was.
@@ -152,11 +154,11 @@ def sync(engine, history):
 
 @contextlib.contextmanager
 def _alone(engine):
-    """Hold a lock for the block, so that no other process upgrades the same MariaDB or MySQL
-    database at the same time.
+    """Hold a lock for the block, so that no other process upgrades the same database at the same
+    time. Only MySQL and MariaDB need this lock: in other databases the transaction itself holds a
+    lock.
 
-    The lock has a connection of its own, so that it is released after the upgrade is committed. In
-    other databases the transaction itself holds a lock.
+    The lock has a connection of its own, so that it is released after the upgrade is committed.
 
     :raises ConfigurationError: another process has not finished in SYNC_SECONDS
     """
@@ -179,8 +181,8 @@ def _alone(engine):
 
 
 def is_whole(engine):
-    """Return whether a control database has all tables and columns of this code's revision,
-    whichever revision is recorded in it."""
+    """Return whether a control database has all tables and columns of this code's revision. The
+    recorded revision does not matter."""
     if _is_missing(engine):
         return False
     with one_kind_of_error(engine), engine.connect() as connection:
@@ -210,7 +212,7 @@ def _is_known(history, revision):
 
 
 def _is_dropped(history, revision):
-    """Return whether a revision is from before the first one of a history."""
+    """Return whether a revision is older than the first revision of a history."""
     return revision.isdigit() and int(revision) < int(history.revisions()[0])
 
 
@@ -227,9 +229,9 @@ def _version_error(history, found):
 
 
 _DONE_BEFORE = {1050, 1060, 1061, 1062, 1091}
-"""Error numbers of MySQL and MariaDB (no unit) that show that a statement of a schema upgrade was
-executed before. The statement adds a table, column, index or row that exists, or drops a column or
-index that does not. Fixed by MySQL."""
+"""Error numbers of MySQL and MariaDB for a schema change that was made before (no unit). The
+statement adds a table, column, index or row that exists, or drops a column or index that does not.
+Fixed by MySQL."""
 
 
 def run(context):
@@ -263,8 +265,8 @@ def _unless_done(execute, construct, *args, **kwargs):
 
 
 def _number_of(error):
-    """Return the database's own number of an error, however it is wrapped; None if there is
-    none."""
+    """Return the database's own number of an error; None if there is none. Exceptions of oslo.db
+    and SQLAlchemy may wrap the error."""
     while error is not None and not isinstance(getattr(error, 'orig', None), Exception):
         error = getattr(error, 'inner_exception', None)
     return next(iter(error.orig.args), None) if error is not None else None

@@ -19,15 +19,15 @@ def moves(database: Database, limit: int, marker: str | None = None,
           states: Collection[str] = (), host: str | None = None,
           since: datetime.datetime | None = None, until: datetime.datetime | None = None,
           begun_by: datetime.datetime | None = None, **wanted: str | None) -> list[MoveRecord]:
-    """Return at most ``limit`` moves. Those of the newest plan come first, in the order of the
-    plan.
+    """Return at most ``limit`` moves. Moves of the newest plan come first; the moves of a plan are
+    in the order of the plan.
 
     :param marker: uuid of the last move of the page before
     :param host: source or destination
     :param since: only moves that had not ended before this time
     :param until: only moves that were planned by this time
     :param begun_by: only moves that were requested from Nova by this time
-    :param wanted: column to the value that it must have; None is any
+    :param wanted: {column: value that it must have}; None permits any value
     :raises MoveNotFound: there is no move with the uuid ``marker``
     """
     move = models.MoveRow
@@ -67,7 +67,7 @@ def oldest_end(database: Database) -> datetime.datetime | None:
 
 @retried
 def knows_server(database: Database, uuid: str) -> bool:
-    """Return whether a server has a move, a quarantine or a refusal."""
+    """Return whether the control database has a move, a quarantine or a refusal of a server."""
     with database.reader() as session:
         return any(session.scalar(sa.select(sa.literal(1)).where(
             row.instance_uuid == uuid).limit(1)) for row in (

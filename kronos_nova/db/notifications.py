@@ -1,4 +1,4 @@
-"""Notifications about changes of the journal, of switches and of drains: their types and bodies.
+"""Notifications about changes of plans, moves, drains, levels and pauses: their types and bodies.
 
 Each function is called after a change, in the transaction that makes the change. Nothing is read or
 written if notifications are off.
@@ -33,8 +33,8 @@ def plan(session, uuid, event_type, now):
 
 
 def step(session, uuids, states, now, detail, has_failed):
-    """Record notifications about moves that have changed their state, if the change has an event
-    type.
+    """Record notifications about moves whose state has changed. Nothing is recorded for a change
+    without an event type.
 
     :param states: (old, new)
     :param has_failed: whether a try of the moves has failed
@@ -50,7 +50,8 @@ def step(session, uuids, states, now, detail, has_failed):
 
 
 def event_of(old, new, has_failed):
-    """Return the event type of a move's change of state; None for a change without one."""
+    """Return the event type of a change of a move's state; None for a change without an event
+    type."""
     if new == moves.MIGRATING and old != new:
         return n.MOVE_START
     if new == moves.PLANNED and has_failed:
@@ -59,7 +60,7 @@ def event_of(old, new, has_failed):
 
 
 def switch(session, kind, aggregate, value, who):
-    """Record a notification about a level or a pause that was set or ended.
+    """Record a notification that a level or a pause was set or ended.
 
     :param who: object with ``set_at``, ``set_by`` and ``reason``
     """
@@ -70,7 +71,7 @@ def switch(session, kind, aggregate, value, who):
 
 
 def drain(session, uuid, before, now=None):
-    """Record a notification about a drain that has begun or ended, or is blocked.
+    """Record a notification that a drain has begun or ended, or is blocked.
 
     :param before: state of the drain until now, None for a new drain
     """
@@ -95,12 +96,12 @@ def _drain_event(before, after):
 
 
 def _fresh(session, model, uuid):
-    """Read a row again, with the changes of this transaction."""
+    """Return a row as it is now, with the changes of this transaction."""
     session.flush()
     return session.get(model, uuid, populate_existing=True)
 
 
 def _same(row, payload, but):
-    """Return {name: value} of the columns of a row that are also fields of a payload, without those
-    in ``but``."""
+    """Return {name: value} of the columns of a row that are also fields of a payload. Names in
+    ``but`` are left out."""
     return {name: getattr(row, name) for name in n.names(payload) if name not in but}

@@ -16,8 +16,8 @@ from kronos_nova.db.retry import retried
 from kronos_nova.objects import notification as n
 
 NUMBERING = 'notifications'
-"""Name of the lock under which notifications are numbered. Its column ``passed`` has the last
-number."""
+"""Name of the lock under which notifications are numbered. The column ``passed`` of the lock's row
+has the last number."""
 
 BATCH = 500
 """Maximum number of notifications that one transaction numbers, or one query reads. Raised, a
@@ -70,7 +70,8 @@ class Outbox:
 
     @retried
     def waiting(self, limit=BATCH):
-        """Return the notifications that have a number and were not sent, in order."""
+        """Return the notifications that have a number and were not sent, in the order of their
+        numbers."""
         row = models.NotificationRow
         query = sa.select(row).where(row.sent_at.is_(None), row.sequence.is_not(None)).order_by(
             row.sequence).limit(limit)
@@ -87,7 +88,7 @@ class Outbox:
 
     @retried
     def trim(self, most):
-        """Delete the oldest notifications that wait, so that no more than ``most`` wait.
+        """Delete the oldest waiting notifications, so that at most ``most`` wait to be sent.
 
         :returns: number of notifications that were deleted
         """

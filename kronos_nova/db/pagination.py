@@ -21,7 +21,7 @@ def plans(database: Database, limit: int, marker: str | None = None,
     :param marker: uuid of the last plan of the page before
     :param since: only plans that were made at this time or later
     :param until: only plans that were made by this time
-    :param wanted: column to the value that it has to have; None is any
+    :param wanted: {column: value that it must have}; None permits any value
     :raises PlanNotFound: there is no plan with the uuid ``marker``
     """
     plan = models.PlanRow

@@ -1,4 +1,4 @@
-"""Instances for which Nova refused several hosts. They are not moved for some cycles."""
+"""Instances for which Nova refused several hosts. Such an instance is not moved for some cycles."""
 
 import datetime
 import json
@@ -18,7 +18,8 @@ class Refusals:
 
     @retried
     def rest(self, refusals, seconds, now):
-        """Record instances that are not moved for ``seconds``, and delete expired records.
+        """Record instances that are not moved for ``seconds`` because Nova refused hosts for them.
+        Expired records are deleted.
 
         :param refusals: Refusals, one for each instance
         """
@@ -32,14 +33,14 @@ class Refusals:
 
     @retried
     def resting(self, now):
-        """Return {instance uuid: seconds for which it is not moved}."""
+        """Return {instance uuid: seconds for which the instance is still not moved}."""
         return {refusal.instance_uuid: (until - now).total_seconds()
                 for refusal, until, _refused_at in self.list(now)}
 
     @retried
     def list(self, now):
-        """Return [(Refusal, until, refused at)] of the instances that are not moved for now, the
-        latest first."""
+        """Return [(Refusal, until, refused at)] of the instances that are not moved at present. The
+        latest refusal comes first."""
         with self.database.reader() as session:
             rows = session.scalars(sa.select(models.RefusalRow).where(models.RefusalRow.until > now)
                                    .order_by(models.RefusalRow.refused_at.desc()))

@@ -1,5 +1,5 @@
-"""The journal of repairs of allocations. A repair is recorded before allocations are changed, and
-kept so that it can be undone."""
+"""The journal of repairs of allocations. A repair is recorded before the allocations are changed.
+The record is kept so that the repair can be undone."""
 
 import json
 
@@ -37,15 +37,19 @@ class Repairs:
 
     @retried
     def close(self, uuid: str, state: str, detail: str = '') -> None:
-        """Record the end of the repair with a uuid. ``state`` is healed, failed or undone."""
+        """Record the end of a repair.
+
+        :param uuid: uuid of the record
+        :param state: healed, failed or undone
+        """
         with self.database.writer() as session:
             row = session.get_one(models.RepairRow, uuid)
             row.state, row.detail, row.closed_at = state, detail, self.clock()
 
     @retried
     def get(self, uuid: str) -> repairs.Repair | None:
-        """Return the repair with a uuid, if it may have changed allocations and was not undone;
-        None for any other uuid."""
+        """Return the repair with a uuid, if it may have changed allocations and was not undone.
+        None for every other repair, and for an unknown uuid."""
         with self.database.reader() as session:
             row = session.get(models.RepairRow, uuid)
             if row is None or row.state not in (repairs.HEALED, repairs.PLANNED):

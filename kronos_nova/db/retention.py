@@ -33,21 +33,26 @@ BATCH = 500
 holds locks longer than some milliseconds; lowered, expired rows stay longer. Not measured."""
 
 INTERVAL = datetime.timedelta(minutes=10)
-"""Time between two searches for rows that are too old."""
+"""Time (10 minutes) between two searches for rows that are too old. Raised, such rows stay longer;
+lowered, the database has more queries. Not measured."""
 
 CORRECTION_INTERVAL = datetime.timedelta(minutes=1)
-"""Time between two searches for times in the future. Raised, times that a wrong clock wrote are in
-force for longer; lowered, the database has more queries. Not measured."""
+"""Time (1 minute) between two searches for times in the future. Raised, times that a wrong clock
+wrote are in force for longer; lowered, the database has more queries. Not measured."""
 
 PAUSE = datetime.timedelta(seconds=5)
-"""Time between two steps while there are more rows to delete. With BATCH, 8 million rows of a table
-are deleted a day."""
+"""Time (5 seconds) between two deletions while more rows are too old. Raised, many old rows are
+deleted more slowly; lowered, the database has more load. Chosen so that, with BATCH, 8 million rows
+of a table are deleted a day."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Days:
-    """Days for which rows are kept after their end; 0 keeps them for ever. ``operations`` are
-    actions of operators: switches, drains and maintenances."""
+    """Days for which rows are kept after their end; 0 keeps them for ever.
+
+    operations : days for records of actions of operators: switches (levels and pauses), drains,
+        holds and maintenances
+    """
 
     plans: int
     moves: int
@@ -68,8 +73,8 @@ class Days:
 
 
 class Pruner:
-    """The part of a service that deletes rows that are too old, at intervals. Only one of all
-    processes does so at a time.
+    """Periodic deletion, within a service, of rows that are too old. Only one process at a time
+    deletes rows.
 
     ``conf`` is read again each time. :meth:`tick` may be called at any rate.
     """
@@ -82,8 +87,8 @@ class Pruner:
         self._next = self._next_correction = clock()
 
     def tick(self):
-        """Delete some rows that are too old, if the interval since the last deletion is over and no
-        other worker does it.
+        """Delete some rows that are too old, if a deletion is due and no other process has the
+        lease for it.
 
         :raises DBError: the control database cannot be reached
         """
@@ -100,7 +105,8 @@ class Pruner:
 
 
     def _correct_times(self, now):
-        """Correct times in the future, which a wrong clock wrote, once in CORRECTION_INTERVAL."""
+        """Correct times in the future, which a wrong clock wrote. It happens at most once in
+        CORRECTION_INTERVAL."""
         if now < self._next_correction <= now + CORRECTION_INTERVAL:
             return
         self._next_correction = now + CORRECTION_INTERVAL
@@ -131,8 +137,9 @@ class Retention:
                 for name, select, days in self._retention_periods() if days}
 
     def _retention_periods(self):
-        """Yield (table, function that returns a query of its rows from before a time, days for
-        which rows are kept). Tables that refer to others come first."""
+        """Yield (table, function, days for which the rows of the table are kept). The function
+        returns a query of the rows from before a time. A table that refers to another table comes
+        before that table."""
         for name, select in SELECTS.items():
             yield name, select, getattr(self.days, KEPT_AS.get(name, name))
 
@@ -262,8 +269,8 @@ SELECTS = {'events': _events, 'reports': _reports, 'moves': _moves, 'plans': _pl
 KEPT_AS = {'switch_events': 'operations', 'drains': 'operations', 'maintenances': 'operations',
            'holds': 'operations',
            'server_names': 'moves', 'load_sums': 'sums', 'move_sums': 'sums'}
-"""{table: the retention option that applies to it}, for each table without an option of its own
-name."""
+"""{table: name of the retention option that applies to it}, for tables without an option of their
+own."""
 DEPENDENTS = {models.MoveRow: (models.MoveEventRow.move_uuid,),
               models.PlanRow: (models.ReportRow.plan_uuid,)}
 """{table: columns of other tables that refer to its rows}. The rows with these references are

@@ -21,12 +21,15 @@ def _retrying(*errors):
 
 
 retried = _retrying(db_exc.DBDeadlock, db_exc.DBConnectionError)
-"""Retry a function that is one transaction and has no effects outside the database."""
+"""Decorator that repeats a function after a deadlock or a lost connection. The function has to be
+one transaction, without effects outside the database."""
 
 retried_unless_away = _retrying(db_exc.DBDeadlock)
-"""Retry a function whose caller waits and can continue without its result."""
+"""Decorator that repeats a function after a deadlock only. It is for functions whose caller waits
+and can continue without the result."""
 
 retried_as_update = _retrying(db_exc.DBDeadlock, db_exc.DBConnectionError,
                               db_exc.DBDuplicateEntry)
-"""Retry a function that updates a row or, where the row is missing, inserts it. Another worker may
-have inserted the row in the meantime."""
+"""Decorator for functions that update a row or, where the row is missing, insert it. It also
+repeats the function after a duplicate key, because another worker may have inserted the row in the
+meantime."""

@@ -1,4 +1,5 @@
-"""Reports of nova-scheduler's worker processes on whether KronosFilter is enabled in them."""
+"""Reports of nova-scheduler's worker processes. Each report says whether KronosFilter is
+enabled."""
 
 import datetime
 
@@ -8,9 +9,9 @@ from kronos_nova.db.journal import Journal
 FILTERING, NOT_FILTERING = 'room-filter', 'scheduler'
 """Roles of worker processes of nova-scheduler: with KronosFilter enabled, and without."""
 HEARD_WITHIN = datetime.timedelta(seconds=60)
-"""Time for which a report counts. Raised, a nova-scheduler that was stopped counts for longer;
-lowered, one whose report is late counts as stopped. Chosen as several times the 10 seconds between
-two reports of a worker."""
+"""Time (1 minute) for which the report of a worker process counts. Raised, a nova-scheduler that
+was stopped counts for longer; lowered, one whose report is late counts as stopped. Chosen as
+several times the 10 seconds between two reports of a worker."""
 
 
 class Schedulers:
@@ -25,8 +26,8 @@ class Schedulers:
                                                 FILTERING if is_filtering else NOT_FILTERING)
 
     def all_filter(self) -> bool:
-        """Return whether at least one worker process reports, and all that report have
-        KronosFilter. A nova-scheduler without Kronos reports nothing."""
+        """Return whether every worker process of nova-scheduler that reports has KronosFilter.
+        False also where none reports. A nova-scheduler without Kronos reports nothing."""
         roles = {role for _name, role, _heard_at in Journal(self._database, '').workers(
             self._database.utcnow() - HEARD_WITHIN) if role in (FILTERING, NOT_FILTERING)}
         return roles == {FILTERING}

@@ -20,7 +20,6 @@ class Scores:
         """Save scores of hosts in place of their earlier ones.
 
         :param mode: mode of the policies
-
         :param weights: {policy: weight}
         :param scores: {host: {policy: score}}
         """
@@ -40,7 +39,8 @@ class Scores:
 
     @retried
     def of_hosts(self, names: Collection[str]) -> dict[str, list[models.ScoreRow]]:
-        """Return the scores of some hosts, by host and in the order of the policies."""
+        """Return {host: its scores in the order of the policies}, without hosts that have no
+        scores."""
         score, found = models.ScoreRow, collections.defaultdict(list)
         with self.database.reader() as session:
             for row in session.scalars(sa.select(score).where(
@@ -50,8 +50,8 @@ class Scores:
 
     @retried
     def combined(self, not_before):
-        """Return {host: (mode, sum of weight × score)} of the scores that are not older than
-        ``not_before``."""
+        """Return {host: (mode, sum of weight × score)}. Scores that are older than ``not_before``
+        are left out."""
         with self.database.reader() as session:
             score = models.ScoreRow
             rows = session.execute(sa.select(

@@ -1,4 +1,5 @@
-"""Names of servers and their aggregates; the journal itself has uuids only."""
+"""Names and aggregates of servers. They are stored here, because the journal itself has uuids
+only."""
 
 import datetime
 import types
@@ -21,18 +22,18 @@ LONGEST = 200
 
 CHUNK = 500
 """Maximum number of uuids in one query for the names of servers. Raised, statements are hard to
-read in a log; lowered, there are more of them. SQLite and MySQL permit more values. Not
+read in a log; lowered, more statements are needed. SQLite and MySQL permit more values. Not
 measured."""
 
 
 FRESH = datetime.timedelta(hours=6)
-"""Age from which the time at which a name was read is saved again. Raised, the retention of names
-is less exact; lowered, each evaluation writes more. Chosen as a part of a day, because retention
-counts in days."""
+"""Age (6 hours) at which the saved time of the last reading of a name is renewed. Raised, the
+retention of names is less exact; lowered, each evaluation writes more. Chosen as a part of a day,
+because retention counts in days."""
 
 
 Known = tuple[str | None, str | None]
-"""The name of a server, and its aggregate."""
+"""Name of a server, and name of its aggregate. Each is None where it is not known."""
 
 
 class ServerNames:
@@ -44,7 +45,8 @@ class ServerNames:
 
     def save(self, names: Mapping[str, str], now: datetime.datetime,
              aggregates: Mapping[str, str] = types.MappingProxyType({})) -> None:
-        """Save names. Names that this object has saved within FRESH are skipped.
+        """Save names and aggregates of servers. Values that this object has saved within FRESH are
+        skipped.
 
         :param names: {uuid: name}; characters that cannot be printed are replaced
         :param aggregates: {uuid: name of the aggregate in which the server was evaluated}; a server
@@ -81,10 +83,10 @@ class ServerNames:
                 session.execute(sa.insert(row), new)
 
     def find(self, server: str) -> list[str]:
-        """Return the uuids of the servers with a name, or of the one server with a uuid.
+        """Return the uuids of the servers with a name, or the uuid itself if a server has it.
 
-        MariaDB compares texts without regard to case, so names in other case are found too, unless
-        a server has exactly that name.
+        MariaDB compares texts without regard to case. Names in other case are therefore found too,
+        unless a server has exactly that name.
 
         :param server: a name or a uuid
         """

@@ -23,8 +23,8 @@ from kronos_nova import exception
 LOG = logging.getLogger(__name__)
 
 MOST_SKEW_SECONDS = 5.0
-"""Maximum difference in seconds between the clocks of a host and of the control database. With a
-larger one, the host neither plans nor takes over moves of other workers. Raised, samples of
+"""Maximum difference in seconds between the clocks of a host and of the control database. A host
+with a larger difference neither plans nor takes over moves of other workers. Raised, samples of
 Prometheus may be older than they seem by as much; lowered, a slow answer of the database counts as
 a wrong clock. Chosen far above the milliseconds by which synchronised clocks differ."""
 
@@ -69,14 +69,16 @@ class SharedClock:
         return then + datetime.timedelta(seconds=self._monotonic() - at)
 
     def skew(self) -> float | None:
-        """Return by how many seconds the host's clock is ahead of the database's, None while that
-        is not known."""
+        """Return the seconds by which the host's clock is ahead of the database's; None while they
+        are not known."""
         self._ask_if_due()
         return self._skew
 
     def check(self) -> None:
-        """Compare the clock of the host with that of the database, and log a difference that
-        changes.
+        """Compare the clock of the host with that of the database.
+
+        The error keeps the first difference in its text until the difference changes by several
+        seconds, because callers log an error again when its text changes.
 
         :raises ClockSkewed: the host's clock differs from the database's by more than a few seconds
         """
@@ -91,7 +93,8 @@ class SharedClock:
         raise exception.ClockSkewed(seconds=self._reported)
 
     def is_right(self) -> bool:
-        """Return whether :meth:`check` raises nothing."""
+        """Return whether the host's clock differs from the database's by a few seconds at most.
+        True also while the difference is not known."""
         try:
             self.check()
         except exception.ClockSkewed:

@@ -1,5 +1,4 @@
-"""The stop command: ends moves that are planned or in progress, and starts no others, in one
-transaction."""
+"""Transactions of the command ``stop``, which ends moves and lets no others start."""
 
 import dataclasses
 
@@ -16,8 +15,11 @@ from kronos_nova.objects import move as moves
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stopped:
-    """The effect of a stop: the number of moves that had not begun and were given up, including
-    those of approved plans, and the number of moves in progress."""
+    """The effect of a stop.
+
+    abandoned : number of moves that were given up before they began, with those of approved plans
+    under_way : number of moves that are still in progress
+    """
 
     abandoned: int
     under_way: int
@@ -35,9 +37,10 @@ class Stopping:
 
     @retried
     def stop(self, switch, let_finish=False) -> Stopped:
-        """Set a pause, and end the moves and the approved plans of its aggregate, in one
-        transaction. The transaction excludes the start of plans and moves. Once this has returned,
-        none of the ended plans and moves is started, not even when the pause ends.
+        """Set a pause, and end the moves and the approved plans of its aggregate.
+
+        All of it is one transaction, which excludes the start of plans and moves. The ended plans
+        and moves never start after this function has returned, not even when the pause ends.
 
         :param switch: Switch of kind PAUSE
         :param let_finish: do not end moves that were already requested from Nova
@@ -59,7 +62,7 @@ class Stopping:
 
     @retried
     def knows(self, switch) -> bool:
-        """Return whether a stop was already recorded, by this process or another one."""
+        """Return whether a stop was already recorded, by this process or by another one."""
         event = models.SwitchEventRow
         with self.database.reader() as session:
             return session.scalar(sa.select(sa.func.count()).where(

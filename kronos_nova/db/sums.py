@@ -1,4 +1,4 @@
-"""Sums by day of moves and of loads of hosts, which are kept longer than the moves and evaluations
+"""Sums of moves and of loads of hosts, by day. They are kept longer than the moves and evaluations
 themselves.
 
 A move is added to the sums of its day in the transaction that deletes it, so that each move counts
@@ -27,9 +27,14 @@ MONTH, PROJECT, AGGREGATE = BY = ('month', 'project', 'aggregate')
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MoveSum:
-    """A sum of moves. ``month`` has the form ``2026-11``. ``month``, ``project`` and ``aggregate``
-    are None where the sum is not grouped by them. ``project`` is also None where the project was
-    not known."""
+    """A sum of moves that ended.
+
+    month : month in the form ``2026-11``; None where the sum is not grouped by month
+    project : uuid of a project; None where the project was not known, or the sum is not grouped by
+        project
+    aggregate : None where the sum is not grouped by aggregate
+    memory_mb, seconds : memory and duration of the completed moves
+    """
 
     month: str | None
     project: str | None
@@ -45,8 +50,7 @@ class MoveSum:
 class LoadSum:
     """A sum of the load of hosts. ``month`` and ``aggregate`` are as in a MoveSum.
 
-    observed_seconds : seconds of each aggregate for which evaluations had data, summed over
-        aggregates
+    observed_seconds : seconds for which evaluations had data, summed over aggregates
     hot_seconds : seconds for which a host has a score above 0.9 in a policy, summed over hosts
     contended_seconds : seconds for which a server is on a host that is full in a policy, summed
         over servers
@@ -68,7 +72,7 @@ class LoadSum:
 
 LOADS = ('observed_seconds', 'hot_seconds', 'contended_seconds', 'replayed_seconds',
          'unmoved_hot_seconds', 'unmoved_contended_seconds')
-"""The sums of loads, by the names of the columns."""
+"""Names of the columns that are sums of loads."""
 
 
 def add_moves(session: orm.Session, uuids: Collection[str]) -> None:
@@ -91,11 +95,11 @@ def add_moves(session: orm.Session, uuids: Collection[str]) -> None:
 
 
 FIGURES = ('completed', 'failed', 'abandoned', 'memory_mb', 'seconds')
-"""The sums of moves, by the names of the columns."""
+"""Names of the columns that are sums of moves."""
 
 
 def figures(move: sa.Row) -> dict[str, float]:
-    """Return what one move adds to a sum, as {name of the column: amount}."""
+    """Return {name of the column: amount} that one move adds to a sum."""
     is_complete = move.state == moves.COMPLETED
     took = (move.finished_at - move.requested_at).total_seconds() if (
         is_complete and move.requested_at) else 0.0
@@ -142,7 +146,7 @@ class Sums:
         """Return the sums of deleted moves from day ``since`` to day ``until``, both included.
 
         :param by: keys of :data:`BY` by which the sums are grouped
-        :param wanted: column to the value that it must have; None is any
+        :param wanted: {column: value that it must have}; None permits any value
         """
         return [MoveSum(
             month=key.get(MONTH), project=key.get(PROJECT) or None, aggregate=key.get(AGGREGATE),
@@ -157,7 +161,8 @@ class Sums:
         times.
 
         The query selects year, month, project, aggregate, sum(...) and count(DISTINCT
-        instance_uuid), grouped by those of the first four that are in ``by``.
+        instance_uuid). Of the first four columns, it selects and groups by those for which ``by``
+        has the key.
 
         :param by: as for :meth:`moves`
         :param wanted: as for :meth:`moves`
@@ -191,7 +196,8 @@ class Sums:
               aggregate: str | None) -> list[LoadSum]:
         """Return the sums of loads from day ``since`` to day ``until``, both included.
 
-        :param by: as for moves, without ``project``, because hosts belong to no project
+        :param by: keys of :data:`BY` by which the sums are grouped; ``project`` is ignored, because
+            hosts belong to no project
         :param aggregate: name of an aggregate; None is any
         """
         return [LoadSum(month=key.get(MONTH), aggregate=key.get(AGGREGATE),
@@ -201,10 +207,11 @@ class Sums:
                     [name for name in by if name != PROJECT], {'aggregate': aggregate})]
 
     def _read(self, row, names, since, until, by, wanted):
-        """Yield ({key: value} that the sums are for, {name: sum}), added up by the database.
+        """Yield ({key: value}, {column: sum}) for each group of rows. The database computes the
+        sums.
 
-        SELECT year, month, project, aggregate, count(*), sum(...) ... GROUP BY those of the first
-        four that are in ``by``.
+        SELECT year, month, project, aggregate, count(*), sum(...) ... GROUP BY the first four
+        columns; of these, only the columns for which ``by`` has the key are selected.
         """
         keys = [column for name in BY if name in by for column in _columns(row, name, row.day)]
         query = sa.select(*keys, sa.func.count().label('count_'), *(
@@ -224,14 +231,14 @@ class Sums:
 
     @retried
     def oldest_day(self) -> datetime.date | None:
-        """Return the first day with sums of moves; None if there is none."""
+        """Return the first day that has sums of moves; None if there is none."""
         with self.database.reader() as session:
             return session.scalar(sa.select(sa.func.min(models.MoveSumRow.day)))
 
     @retried
     def first_move(self, aggregate: str | None) -> datetime.date | None:
-        """Return the day on which the first move in the journal or the sums was completed; None if
-        none was.
+        """Return the day of the first completed move in the journal and the sums; None if there is
+        none.
 
         :param aggregate: name of an aggregate; None is any
         """
@@ -245,7 +252,7 @@ class Sums:
 
 
 def _columns(row, name, time):
-    """Return the columns of a table by which sums are grouped for a key of :data:`BY`.
+    """Return the columns of a table by which sums are grouped for one key of :data:`BY`.
 
     :param time: the column that has the time or day
     """

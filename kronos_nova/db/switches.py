@@ -1,4 +1,5 @@
-"""Levels and pauses that commands set, with the user, the time and the reason."""
+"""Levels and pauses (together: switches) that commands set, with the user, the time and the
+reason."""
 
 import dataclasses
 
@@ -12,7 +13,7 @@ from kronos_nova.objects import automation
 from kronos_nova.objects.automation import Switch
 
 CLEARED = ''
-"""The value of an event that ended a switch."""
+"""Value of the event that records the end of a switch."""
 
 
 class SwitchBoard:
@@ -28,10 +29,12 @@ class SwitchBoard:
 
     @retried
     def set(self, switch: Switch) -> None:
-        """Set a switch. No move started after this returns uses the old value.
+        """Set a switch, which is a level or a pause. No move started after this returns uses the
+        old value.
 
-        A level for every aggregate replaces the levels of single aggregates. A switch that the same
-        user has already set for the same reason keeps its time.
+        A level for every aggregate replaces the levels of single aggregates. Nothing changes if the
+        level is already in force and no new reason is given, or if the same user has already set
+        the same pause for the same reason.
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
             put(session, switch)
@@ -69,16 +72,16 @@ class SwitchBoard:
 
     @retried
     def history(self, limit=50) -> list[Switch]:
-        """Return the switches that were set and ended (``value`` is then empty), the newest
-        first."""
+        """Return the changes of switches, the newest first. ``value`` is empty where the switch
+        ended."""
         with self.database.reader() as session:
             query = sa.select(models.SwitchEventRow).order_by(models.SwitchEventRow.id.desc())
             return [_switch(row) for row in session.scalars(query.limit(limit))]
 
     @retried
     def untold(self) -> list[Switch]:
-        """Return the changes of switches that were not logged yet, the oldest first. Of several
-        processes that call this, one gets each change."""
+        """Return the changes of switches that were not logged yet, the oldest first. Each change is
+        returned once, to one of the processes that call this."""
         with self.database.reader() as session:
             waiting = session.scalars(sa.select(models.SwitchEventRow.id).where(
                 models.SwitchEventRow.told.is_(False)).order_by(models.SwitchEventRow.id)).all()
@@ -99,7 +102,8 @@ def read(session) -> automation.Switches:
 
 
 def put(session, switch):
-    """Set a switch within a transaction. A pause is added to the pauses that exist."""
+    """Set a switch within a transaction. A level replaces the level in force. A pause is added to
+    the pauses in force."""
     row = models.SwitchRow
     query = sa.select(row).where(row.kind == switch.kind)
     is_level = switch.kind in automation.OF_LEVELS
@@ -118,8 +122,11 @@ def put(session, switch):
 
 
 def _is_set(known, switch, is_level):
-    """Return whether setting the switch changes nothing: the level is in force and the reason is
-    not new, or the same user has set the same pause for the same reason."""
+    """Return whether a switch is already set, so that setting it changes nothing.
+
+    A level is set if it is in force and ``switch`` gives no new reason. A pause is set if the same
+    user has set it for the same reason.
+    """
     if is_level:
         return [(each.aggregate, each.value) for each in known] == [
             (switch.aggregate, switch.value)] and switch.reason in ('', known[0].reason)

@@ -1,5 +1,5 @@
-"""Tasks: live migrations that conductor workers prepare, recorded so that a task of a dead worker
-is found."""
+"""Tasks: records of the live migrations that conductor workers prepare. The records show which
+migrations a dead worker has left."""
 
 import sqlalchemy as sa
 from oslo_db import exception as db_exc
@@ -12,8 +12,7 @@ from kronos_nova.objects import task as tasks
 
 
 class Tasks:
-    """The tasks of one process. The object remembers the tasks that :meth:`leave` named, for which
-    :meth:`beat` records no sign of life.
+    """The tasks of one process.
 
     :param worker: name of this process
     :param clock: returns the time
@@ -40,7 +39,7 @@ class Tasks:
     def begin(self, key: str, migration_uuid: str) -> bool:
         """Record the migration of an announced task, before anything else changes.
 
-        :returns: False if this worker was regarded as dead and must stop
+        :returns: whether this worker may continue; False if it was regarded as dead and must stop
         """
         return self._turn(key, tasks.ANNOUNCED, tasks.BEGUN, migration_uuid=migration_uuid)
 
@@ -48,19 +47,20 @@ class Tasks:
     def hand_over(self, migration_uuid: str) -> bool:
         """Record that the request to the source compute is about to be sent.
 
-        :returns: False if this worker was regarded as dead and must stop
+        :returns: whether this worker may continue; False if it was regarded as dead and must stop
         """
         return self._turn(migration_uuid, tasks.BEGUN, tasks.HANDED_OVER)
 
     @retried
     def end(self, *uuids: str) -> None:
-        """Delete the record of a task, by any of the uuids it has had. Harmless when repeated."""
+        """Delete the record of a task, by any of its uuids: its key and its migration. A repeated
+        call does no harm."""
         with self.database.writer() as session:
             session.execute(sa.delete(models.TaskRow).where(models.TaskRow.migration_uuid.in_(uuids)))
 
     def leave(self, *uuids: str) -> None:
-        """Stop the signs of life of a task, known by any of these uuids, so that others treat it as
-        if its worker had died."""
+        """Record no more signs of life of a task with one of these uuids. Other processes then
+        treat the task as if its worker had died."""
         self._left.update(uuids)
 
     @retried
@@ -75,9 +75,12 @@ class Tasks:
 
     @retried
     def dead(self, begun_before, handed_over_before) -> list[tasks.Task]:
-        """Return the tasks that are known to be lost, and the tasks whose worker died. A worker
-        counts as dead if its last sign of life was before ``begun_before``, or, for a task that it
-        had handed over, before ``handed_over_before``."""
+        """Return the tasks that are known to be lost, and the tasks whose worker has died.
+
+        :param begun_before: the worker of a task that was not handed over to the source compute
+            counts as dead if its last sign of life is older
+        :param handed_over_before: the same limit for a task that was handed over
+        """
         row = models.TaskRow
         query = sa.select(row).where(sa.or_(
             row.state.in_((tasks.EXPIRED, tasks.ORPHANED)),
@@ -88,28 +91,29 @@ class Tasks:
 
     @retried
     def in_progress(self) -> frozenset[str]:
-        """Return the migrations that a worker has begun and not ended."""
+        """Return the uuids of the migrations that have a task. A task whose migration has not begun
+        has its key instead."""
         with self.database.reader() as session:
             return frozenset(session.scalars(sa.select(models.TaskRow.migration_uuid)))
 
     @retried
     def instances(self) -> frozenset[str]:
-        """Return the instances for which some worker has announced a migration and not ended it."""
+        """Return the uuids of the instances that have a task."""
         with self.database.reader() as session:
             return frozenset(session.scalars(sa.select(models.TaskRow.instance_uuid)))
 
     @retried
     def lose(self, task: tasks.Task) -> bool:
-        """Take a task away from its worker, which cannot continue it after that.
+        """Take a task away from its worker, which cannot continue the task after that.
 
-        :returns: False if the worker continued the task in the meantime
+        :returns: whether the task was taken away; False if the worker continued it in the meantime
         """
         taken = tasks.TAKEN.get(task.state)
         return taken is None or self._turn(task.migration_uuid, task.state, taken)
 
     @retried
     def find_lost(self, migration_uuid: str, instance_uuid: str) -> None:
-        """Record a migration that has no worker and no task; harmless when repeated."""
+        """Record that a migration has no worker and no task. A repeated call does no harm."""
         try:
             self._add(migration_uuid, instance_uuid, tasks.ORPHANED)
         except db_exc.DBDuplicateEntry:

@@ -1,5 +1,5 @@
-"""The journal: every plan and move, recorded before anything outside the control database
-changes."""
+"""The journal, in which every plan and move is recorded before anything outside the control
+database changes."""
 
 from kronos_nova.db.journal import moves
 from kronos_nova.db.journal import plans

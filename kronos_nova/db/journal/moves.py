@@ -1,4 +1,5 @@
-"""Single moves: their steps, their ends, their history."""
+"""The journal's moves: changes of their state, queries of moves in progress, and queries of past
+moves."""
 
 import collections
 import dataclasses
@@ -20,26 +21,26 @@ from kronos_nova.objects.move import REFUSED
 from kronos_nova.objects.snapshot import MoveUnderWay
 
 SEARCHED_FOR_EACH = 10
-"""Number of newest completed moves that are searched for each wanted pair of a predicted and an
-actual migration time. Raised, the status command reads more rows; lowered, no pair is found where
-few moves are live migrations. Chosen as a bound: without one, a search of 10^6 moves that have no
-predictions took 4.9 s."""
+"""Number of completed moves that are searched for each predicted duration that is wanted. The
+newest moves are searched for pairs of a predicted and an actual duration. Raised, the status
+command reads more rows; lowered, no pair is found where few moves are live migrations. Chosen as a
+bound: without one, a search of 10^6 moves that have no predictions took 4.9 s."""
 MOST_COMPLETED = 50_000
-"""Maximum number of completed moves that an evaluation reads, the newest ones. Raised, an
+"""Maximum number of completed moves that an evaluation reads. The newest are read. Raised, an
 evaluation takes more memory; lowered, older moves are ignored where there are very many. Chosen as
 1,785 moves a day for four weeks."""
 LONGEST_WAIT = datetime.timedelta(days=1)
-"""Longest time between the plan of a move and Nova's request for it. Raised, evaluations read more
-rows; lowered, migrations of moves that waited longer count as requested by users. Chosen above the
-default of ``stale_plan_age``, which is half an hour."""
+"""Longest time (1 day) between the last check of a move's plan and its request to Nova. Raised,
+evaluations read more rows; lowered, migrations of moves that waited longer count as requested by
+users. Chosen above the default of ``stale_plan_age``, which is half an hour."""
 
 
 class Moves:
-    """The journal of moves in progress and ended."""
+    """The journal of moves that are in progress or have ended."""
 
     @retried_unless_away
     def knows(self, move_uuid):
-        """Return whether there is a move with this uuid, in any state."""
+        """Return whether the journal has a move with this uuid, in any state."""
         with self.database.reader() as session:
             return session.get(models.MoveRow, move_uuid) is not None
 
@@ -55,8 +56,8 @@ class Moves:
 
     @retried
     def moves(self, plan_uuid=None, states=None, limit=None):
-        """Return MoveRecords of a plan or of all, in some states or in any. Those of the newest
-        plan come first, in the order of the plan.
+        """Return MoveRecords of a plan or of all plans, in some states or in any. Moves of the
+        newest plan come first; the moves of a plan are in the order of the plan.
 
         :param limit: maximum number of moves; None for all
         """
@@ -71,7 +72,7 @@ class Moves:
 
     @retried
     def moves_under_way(self):
-        """Return MoveUnderWay objects of all open plans: the moves that wait and the moves in
+        """Return MoveUnderWay objects for the moves of all open plans that wait or are in
         progress."""
         move = models.MoveRow
         query = sa.select(move.instance_uuid, move.source, move.destination).where(
@@ -82,7 +83,7 @@ class Moves:
 
     @retried
     def advance(self, move, new, now, detail='', **values):
-        """Bring a move of this worker to its next state, and save ``values`` with it.
+        """Bring a move of this worker to its next state, and save the columns ``values``.
 
         :param move: the MoveRecord as the worker knows it
         :returns: the MoveRecord as it is now
@@ -110,11 +111,11 @@ class Moves:
     def begin(self, move, now, refusal, **values):
         """Bring a move of this worker to MIGRATING, unless it may not be started now.
 
-        Switches are changed under the same lock, so after such a change has returned, no move is
-        started by the earlier switches.
+        Levels and pauses are changed under the same lock. So once such a change has returned, no
+        move is started by the earlier levels and pauses.
 
-        :param refusal: function of the session and the move's RunningPlan that returns why the move
-            may not be started, or None
+        :param refusal: function of the session and the move's RunningPlan. It returns the reason
+            why the move may not be started, or None
         :returns: the MoveRecord as it is now
         :raises MoveHeld: the move may not be started now; nothing was written
         :raises MoveLost: another worker owns the move, or its state has changed
@@ -128,7 +129,7 @@ class Moves:
     @retried
     def note_outage(self, uuid):
         """Record that the migration of a move fails because a service does not answer. Nothing is
-        done where no move with this uuid is in progress."""
+        done if no move with this uuid is migrating."""
         with self.database.writer() as session:
             session.execute(sa.update(models.MoveRow).where(
                 models.MoveRow.uuid == uuid, models.MoveRow.state == moves.MIGRATING,
@@ -136,7 +137,7 @@ class Moves:
 
     @retried
     def settle(self, uuid, now):
-        """Mark a move as settled: the consequences of its end, such as a quarantine, are
+        """Mark a move that has ended as settled. Its consequences, such as a quarantine, are then
         recorded."""
         with self.database.writer() as session:
             session.execute(sa.update(models.MoveRow).where(
@@ -145,8 +146,8 @@ class Moves:
 
     @retried
     def unsettled(self, finished_before):
-        """Return MoveRecords of the moves of running plans that ended before a time and are not
-        settled yet."""
+        """Return MoveRecords of ended moves that are not settled yet. Only moves of running plans
+        that ended before a time are returned."""
         query = rows.moves_in(moves.TERMINAL).join(
             models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid,
         ).where(models.PlanRow.state == plans.EXECUTING, models.MoveRow.settled_at.is_(None),
@@ -156,8 +157,8 @@ class Moves:
 
     @retried
     def durations(self, limit=500):
-        """Return [(memory in MiB, seconds from request to end)] of the newest completed live
-        migrations."""
+        """Return [(memory in MiB, seconds)] of the newest completed live migrations. The seconds
+        are from the request to Nova until the end."""
         query = sa.select(models.MoveRow.memory_mb, models.MoveRow.requested_at,
                           models.MoveRow.finished_at).where(
             models.MoveRow.state == moves.COMPLETED, models.MoveRow.requested_at.is_not(None),
@@ -169,7 +170,8 @@ class Moves:
 
     @retried
     def predictions(self, limit=100):
-        """Return [(expected seconds, actual seconds)] of the newest completed live migrations."""
+        """Return [(expected seconds, actual seconds)] of the newest completed live migrations.
+        Migrations without a predicted duration are left out."""
         move = models.MoveRow
         # Moves without a prediction are left out here, not by the query, which would read all moves
         # if none has one.
@@ -186,7 +188,7 @@ class Moves:
     @retried
     def failures_of_drains(self, since):
         """Return {instance uuid: [errors]} of the moves of drains that failed for good since a
-        time, without moves that Nova refused before they began."""
+        time. Moves that Nova refused before they began are left out."""
         query = sa.select(models.MoveRow.instance_uuid, models.MoveRow.error).join(
             models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid,
         ).where(models.PlanRow.purpose == automation.DRAIN, models.MoveRow.state == moves.FAILED,
@@ -200,8 +202,8 @@ class Moves:
 
     @retried
     def refused_since(self, since):
-        """Return {instance uuid: {destination: error}} of the moves that failed for good since a
-        time because Nova refused them before they began."""
+        """Return {instance uuid: {destination: error}} of moves that Nova refused since a time.
+        Nova refused them before they began, and they are not tried again."""
         move = models.MoveRow
         query = sa.select(move.instance_uuid, move.destination, move.error).where(
             move.state == moves.FAILED, move.finished_at >= since, move.error_type == REFUSED,
@@ -214,8 +216,8 @@ class Moves:
 
     @retried
     def tries(self, since):
-        """Return PastTries of the moves that completed or failed since a time, the oldest first,
-        without moves that Nova refused before they began."""
+        """Return PastTries of the moves that completed or failed since a time, the oldest first.
+        Moves that Nova refused before they began are left out."""
         ended = models.MoveRow
         query = sa.select(
             ended.instance_uuid, ended.source, ended.destination, ended.memory_mb, ended.state,
@@ -229,9 +231,14 @@ class Moves:
 
     @retried
     def moved_since(self, since):
-        """Return ({project: moves of its instances}, {instance uuid: moves that its load caused})
-        of the moves that were planned since a time and not given up. Moves that empty hosts do not
-        count."""
+        """Return the numbers of moves since a time, by project and by the instance that caused
+        them.
+
+        Only moves that were planned or last checked since that time count. Moves that were given
+        up, and moves that empty hosts, do not count.
+
+        :returns: ({project: moves of its instances}, {instance uuid: moves that its load caused})
+        """
         move = models.MoveRow
         with self.database.reader() as session:
             return tuple({name: count for name, count in session.execute(
@@ -252,7 +259,7 @@ class Moves:
 
     @retried
     def emptied_since(self, since):
-        """Return {(instance uuid, source)} of the moves that emptied hosts and completed since a
+        """Return {(instance uuid, source)} of the completed moves that emptied hosts since a
         time."""
         move = models.MoveRow
         with self.database.reader() as session:
@@ -263,10 +270,11 @@ class Moves:
 
     @retried
     def completed_since(self, since, aggregates=None):
-        """Return the latest :data:`MOST_COMPLETED` moves that were completed since a time, in the
-        order in which they ended: rows with instance_uuid, source, destination and phase.
+        """Return the moves that were completed since a time, in the order in which they ended.
+        Where there are more than :data:`MOST_COMPLETED`, only the latest are returned.
 
-        :param aggregates: their names; None is any
+        :param aggregates: names of aggregates; None is any
+        :returns: rows with instance_uuid, source, destination and phase
         """
         move = models.MoveRow
         query = rows.of_aggregates(sa.select(
@@ -278,8 +286,11 @@ class Moves:
 
     @retried
     def instances_moved_since(self, since):
-        """Return {instance uuid: number of its moves}, of moves that were planned since a time and
-        not given up. Moves that empty hosts do not count."""
+        """Return {instance uuid: number of its moves since a time}.
+
+        Only moves that were planned or last checked since that time count. Moves that were given
+        up, and moves that empty hosts, do not count.
+        """
         move = models.MoveRow
         with self.database.reader() as session:
             # The rows are counted here, because databases read all moves for a GROUP BY on
@@ -290,7 +301,8 @@ class Moves:
 
     @retried
     def events(self, move_uuid):
-        """Return [(time, old state, new state, worker, detail)] of a move, the oldest first."""
+        """Return [(time, old state, new state, worker, detail)] of the changes of a move's state,
+        the oldest first."""
         query = sa.select(models.MoveEventRow).where(
             models.MoveEventRow.move_uuid == move_uuid).order_by(models.MoveEventRow.id)
         with self.database.reader() as session:

@@ -1,4 +1,4 @@
-"""The journal's plans, from their recording to their end."""
+"""The journal's plans, from the record of a plan to its end."""
 
 import dataclasses
 import datetime
@@ -27,8 +27,8 @@ WAITING = (plans.PROPOSED, plans.APPROVED)
 """States of plans that wait for approval or for their start."""
 
 TOLD_WHEN_MADE = {plans.PROPOSED: n.PLAN_PROPOSED, plans.EXECUTING: n.PLAN_APPROVED}
-"""{state of a new plan: type of the notification that is sent about the plan}. A plan that starts
-at once counts as approved."""
+"""{state of a new plan: type of the notification about the plan}. A plan that starts at once counts
+as approved."""
 
 
 class Plans:
@@ -36,7 +36,8 @@ class Plans:
 
     def record_plan(self, report, state, now, expires_at, start_interval=0.0,
                     purpose=automation.BALANCE, kinds=MappingProxyType({}), uuid=None):
-        """Record a plan; with ``state`` EXECUTING its moves too, ready to be dispatched.
+        """Record a plan. With ``state`` EXECUTING, its moves are recorded too, ready to be
+        dispatched.
 
         A plan at level ``observe`` with the same moves as the aggregate's last plan gets no row of
         its own. The last plan is then recorded as seen once more.
@@ -83,6 +84,7 @@ class Plans:
     def end_plan(self, uuid, old, new, why, now):
         """End a plan, if it is still in the state ``old``.
 
+        :param why: reason that is recorded
         :raises IllegalPlanTransition: the state ``new`` may not follow ``old``
         """
         with rows.serialized(self.database, PLANNING) as session:
@@ -110,8 +112,8 @@ class Plans:
 
     @retried
     def note_outlook(self, uuid, combined, now):
-        """Save the combined imbalance that would be left after the moves of a proposed plan,
-        computed by the present load.
+        """Save the combined imbalance that the moves of a proposed plan would leave under the
+        present load.
 
         :param combined: the imbalance; None where it is not known
         """
@@ -122,10 +124,10 @@ class Plans:
 
     @retried
     def approve_plan(self, uuid, chosen, approved_by, now):
-        """Approve a proposed or observed plan. It starts once it has been checked against the
+        """Approve a proposed or observed plan. It starts after it has been checked against the
         cloud.
 
-        :param chosen: the Moves that may run; the others of the plan are left out
+        :param chosen: the Moves that may run; other moves of the plan are left out
         :raises PlanNotFound: no such plan
         :raises PlanNotWaiting: the plan is already decided on, or too old
         :raises PlanPending: the plan is observed, and its aggregate has an open plan
@@ -141,11 +143,11 @@ class Plans:
 
     @retried
     def start_plan(self, uuid, chosen, now, start_interval=0.0, left_out=None):
-        """Start an approved plan, or end it as void where no move is left. The age of its moves is
-        counted from this check, and not from the time at which the plan was made.
+        """Start an approved plan, or end it as void if no move is left. The age of its moves counts
+        from ``now``, and not from the time at which the plan was made.
 
-        :param chosen: the Moves that are still made; the others of the plan are left out
-        :param left_out: {order of a move: why it is no longer made}
+        :param chosen: the Moves that are still made; other moves of the plan are left out
+        :param left_out: {order of a move: reason why it is left out}
         :param start_interval: seconds by which each move is due after the one before it
         :raises PlanNotFound: no such plan
         :raises PlanNotWaiting: the plan is not approved
@@ -164,7 +166,8 @@ class Plans:
 
     @retried
     def postpone_plan(self, uuid, why):
-        """Record why an approved plan is not started yet. No effect on other plans."""
+        """Record why an approved plan is not started yet. A plan in another state is not
+        changed."""
         with self.database.writer() as session:
             session.execute(sa.update(models.PlanRow).where(
                 models.PlanRow.uuid == uuid, models.PlanRow.state == plans.APPROVED,
@@ -172,16 +175,18 @@ class Plans:
 
     @retried
     def approved_plans(self):
-        """Return PlanRecords of the plans that wait to be checked and started."""
+        """Return PlanRecords of the approved plans, which wait to be checked and started."""
         with self.database.reader() as session:
             return _records(session, _with_reports().where(models.PlanRow.state == plans.APPROVED))
 
     @retried
     def close_plans(self, now):
-        """Expire plans that were not approved and started in time, and end plans whose moves have
-        all ended and been settled.
+        """End plans whose time is over or whose moves are.
 
-        :returns: aggregates of the plans that ended
+        A plan that was not approved and started in time expires. A running plan is done once all
+        its moves have ended and been settled.
+
+        :returns: aggregates of the running plans that ended
         """
         plan = models.PlanRow
         too_late = sa.and_(plan.state.in_(WAITING), plan.expires_at < now)
@@ -212,7 +217,7 @@ class Plans:
 
     @retried
     def aggregates_with_open_plans(self):
-        """Return the names of the aggregates for which a plan waits or runs."""
+        """Return the names of the aggregates that have a plan that waits or runs."""
         with self.database.reader() as session:
             return session.scalars(sa.select(models.PlanRow.aggregate).where(
                 models.PlanRow.state.in_(plans.OPEN))).all()
@@ -227,7 +232,7 @@ class Plans:
 
     @retried
     def running_plans(self):
-        """Return RunningPlans of the plans whose moves are being carried out."""
+        """Return RunningPlans of the plans in the state EXECUTING."""
         with self.database.reader() as session:
             return [rows.running_plan(row) for row in session.execute(sa.select(
                 models.PlanRow.uuid, models.PlanRow.aggregate, models.PlanRow.purpose,
@@ -241,7 +246,8 @@ class Plans:
 
     @retried
     def plans(self, aggregate=None, limit=50):
-        """Return PlanRecords of an aggregate, or of all, the newest first."""
+        """Return PlanRecords of the plans of an aggregate, or of all aggregates, the newest
+        first."""
         query = _with_reports().order_by(models.PlanRow.created_at.desc()).limit(limit)
         if aggregate is not None:
             query = query.where(models.PlanRow.aggregate == aggregate)
@@ -262,8 +268,8 @@ class Plans:
 
     @retried
     def hosts_being_emptied(self):
-        """Return the names of the hosts that running plans empty, for maintenance or to free
-        them."""
+        """Return the names of the hosts that running plans empty, for maintenance or to free the
+        hosts."""
         other = sa.orm.aliased(models.MoveRow)
         # These moves make room on a host for instances that arrive there, so the host is not
         # emptied.
@@ -308,7 +314,7 @@ def _refuse_second_plan(session, aggregate):
 
 
 def _still(session, uuid, states, now):
-    """Return a plan that is still in one of some states.
+    """Return the row of a plan that is still in one of some states.
 
     :param states: states of which the plan has to be in one
     :raises PlanNotFound: no such plan
@@ -331,8 +337,8 @@ def _since(time):
 
 
 def _with_reports():
-    """Return a query of the plans with their reports. The report of an old plan is no longer
-    stored."""
+    """Return a query of plans with their reports. The report is null for an old plan whose report
+    was deleted."""
     return sa.select(models.PlanRow, models.ReportRow.body).outerjoin(
         models.ReportRow, models.ReportRow.plan_uuid == models.PlanRow.uuid)
 
@@ -343,8 +349,7 @@ def _records(session, query):
 
 
 def _ended_plans():
-    """Return a query of the uuids of the plans that run and whose moves have all ended and been
-    settled."""
+    """Return a query of the uuids of running plans whose moves have all ended and been settled."""
     plan, move = models.PlanRow, models.MoveRow
     return sa.select(plan.uuid).where(
         plan.state == plans.EXECUTING, ~sa.exists().where(
@@ -373,22 +378,25 @@ def _enter(session, uuid, olds, new, now, event_type=None, **values):
 
 
 def void_unreadable(session, uuid, now) -> None:
-    """End a plan whose state is unknown."""
+    """End a plan whose state is unknown. Its state becomes VOID."""
     _write_state(session, models.PlanRow.uuid == uuid, plans.VOID, {
         'finished_at': now, 'ended_because': 'its state could not be read'})
 
 
 def _write_state(session, which, new, values):
-    """Write a state, and the columns ``values``, of the plans that match a condition. No other
-    function writes states of plans."""
+    """Write a state, and the columns ``values``, of the plan that matches a condition. No other
+    function writes states of plans.
+
+    :returns: whether exactly one plan matched
+    """
     session.flush()
     return session.execute(sa.update(models.PlanRow).where(which).values(
         state=new, **values)).rowcount == 1
 
 
 def _keep_moves(session, plan, chosen):
-    """Keep only the chosen moves in a plan's report. If any move is left out, the expected
-    imbalances are removed from the report, because they are not computed for fewer moves.
+    """Keep only the chosen moves in a plan's report. If a move is left out, the expected imbalances
+    are removed from the report, because they are not computed for fewer moves.
 
     :returns: numbers (``order``) of the moves that are left out
     """
@@ -404,8 +412,11 @@ def _keep_moves(session, plan, chosen):
 
 
 def _fingerprint(chosen):
-    """Return a key of the moves of a plan. Plans that move the same instances between the same
-    hosts in the same phases have equal keys, whatever their imbalances and loads are."""
+    """Return a key of the moves of a plan.
+
+    Plans have equal keys if they move the same instances between the same hosts in the same phases.
+    Their imbalances and loads do not matter.
+    """
     said = sorted((move.phase, move.instance_uuid, move.source, move.destination)
                   for move in chosen)
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()
@@ -418,8 +429,8 @@ def _last_plan(session, aggregate):
 
 
 def _saw_again(session, report, fingerprint, now):
-    """Return whether the aggregate's last plan is an observed one with the same moves. If so,
-    record there that it was seen again."""
+    """Return whether the aggregate's last plan is an observed plan with the same moves. If so,
+    record in the last plan that it was seen again."""
     last = _last_plan(session, report.name)
     if last is None or (last.state, last.fingerprint) != (plans.OBSERVED, fingerprint):
         return False
@@ -450,6 +461,6 @@ def _add_moves(session, plan, chosen, now, start_interval, kinds=MappingProxyTyp
 
 
 def _left_out(reasons):
-    """Return the text about the moves that were left out and the reasons; None where none was left
-    out."""
+    """Return the text that lists the moves that were left out, with the reasons; None where no move
+    was left out."""
     return '\n'.join(f'move {order}: {why}' for order, why in sorted(reasons.items())) or None

@@ -1,4 +1,4 @@
-"""Moves that wait, and the workers that claim them."""
+"""The journal's queue of moves that wait, and the workers that accept moves."""
 
 import json
 
@@ -14,8 +14,8 @@ from kronos_nova.pacing.slots import ConcurrencySlots
 
 SCAN_LIMIT = 1000
 """Maximum number of waiting moves that one query of the executor reads. Raised, a query takes
-longer; lowered, moves that could start are found later, because others before them wait. Not
-measured."""
+longer; lowered, a move that could start is found later if it is behind many moves that must wait.
+Not measured."""
 NOTHING = json.dumps([])
 # Rows that a worker of the previous release wrote have no checked_at.
 CHECKED_AT = sa.func.coalesce(models.MoveRow.checked_at, models.MoveRow.created_at)
@@ -26,19 +26,20 @@ ENGINE = 'engine'
 
 
 class Queue:
-    """The journal's queue: moves that are to be carried out, and the workers that carry them
-    out."""
+    """The journal's queue: moves that are to be carried out, and the workers that carry out
+    moves."""
 
     @retried
     def dispatch(self, caps, utcnow, plan_uuids=None, stale_after=None):
-        """Dispatch planned moves that are due, as many as the caps allow.
+        """Dispatch planned moves that are due, as many as the limits of concurrent moves allow.
 
-        Two dispatchers never dispatch the same move, and together do not exceed a cap, because a
+        Two dispatchers never dispatch the same move, and together do not exceed a limit, because a
         lock serializes them. A dispatched move counts, whether or not a worker has accepted it.
 
-        :param utcnow: returns the time. It is called after the moves in progress are read. With an
-            earlier time, a move would seem to be dispatched before another move had made room for
-            it
+        :param caps: limits of concurrent moves
+        :param utcnow: function that returns the time. It is called after the moves in progress are
+            read. With an earlier time, a move would seem to be dispatched before another move had
+            made room for it
         :param plan_uuids: only moves of these plans, or of any when None
         :param stale_after: seconds after which moves are too old to be started; None for no limit.
             A group that could not be started as a whole by then is not begun
@@ -68,10 +69,11 @@ class Queue:
 
     @retried_as_update
     def claim(self, uuid, now):
-        """Accept a dispatched move, if no worker has accepted it. This counts as a sign of life.
+        """Accept a dispatched move, if no worker has accepted it. A sign of life of this worker is
+        recorded too.
 
-        :returns: the MoveRecord, now CHECKING; None where another worker has it or it is no longer
-            dispatched
+        :returns: the MoveRecord, now CHECKING; None where another worker has the move, or it is no
+            longer dispatched
         """
         with self.database.writer() as session:
             taken = session.execute(sa.update(models.MoveRow).where(
@@ -85,9 +87,10 @@ class Queue:
 
     @retried
     def reclaim(self, now, dispatched_before):
-        """Bring moves back to PLANNED that were dispatched before a time and that no worker has
-        accepted. Their messages count as lost.
+        """Bring dispatched moves that no worker has accepted back to PLANNED. Their messages count
+        as lost.
 
+        :param dispatched_before: only moves that were dispatched before this time
         :returns: MoveRecords, now PLANNED
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
@@ -100,12 +103,17 @@ class Queue:
     def abandon(self, now, stale_before, forbidden=None):
         """Give up planned moves that may not start any more.
 
-        A move is given up if it was planned or last checked before ``stale_before``, if an operator
-        aborted it, if its plan may not continue, if it depends on a move that did not succeed, or
-        if a move of its group did not succeed before any other move of the group was begun. A move
-        that waits for another try ends as failed, unless an operator aborted it.
+        A move is given up in these cases:
 
-        :param forbidden: {uuid of a plan: why it may not continue}
+        - it was planned or last checked before ``stale_before``
+        - an operator aborted it
+        - its plan may not continue
+        - it depends on a move that did not succeed
+        - a move of its group did not succeed, before any other move of the group was begun
+
+        A move that waits for another try ends as failed, unless an operator aborted it.
+
+        :param forbidden: {uuid of a plan: reason why the plan may not continue}
         :returns: MoveRecords, now ABANDONED, or FAILED and not settled
         """
         forbidden = forbidden or {}
@@ -124,9 +132,9 @@ class Queue:
 
     @retried
     def give_up(self, reasons, now):
-        """Give up some planned moves, each for its own reason.
+        """Give up some planned moves, each for a reason of its own.
 
-        :param reasons: {uuid of a move: why}
+        :param reasons: {uuid of a move: reason}
         :returns: MoveRecords, now ABANDONED, or FAILED and not settled
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
@@ -143,7 +151,7 @@ class Queue:
 
     @retried
     def request_abort(self, uuid, who, now):
-        """Ask the worker of a move to abort it, and record who asked.
+        """Ask the worker of a move to abort it, and record the user who asked.
 
         :raises MoveNotFound: no such move
         :raises MoveEnded: the move has ended
@@ -159,8 +167,8 @@ class Queue:
 
     @retried
     def mine(self):
-        """Return the MoveRecords of this worker's moves in progress, in the order in which they
-        were due."""
+        """Return MoveRecords of this worker's moves in progress, in the order in which they became
+        due."""
         query = rows.moves_in(moves.IN_FLIGHT).where(models.MoveRow.owner == self.worker).order_by(
             models.MoveRow.not_before, models.MoveRow.position, models.MoveRow.ordinal)
         with self.database.reader() as session:
@@ -182,8 +190,8 @@ class Queue:
 
     @retried
     def workers(self, since):
-        """Return [(name, role, time of the last sign of life)] of the workers that gave one since a
-        time."""
+        """Return [(name, role, time of the last sign of life)] of the workers with a sign of life
+        since a time."""
         with self.database.reader() as session:
             return [tuple(row) for row in session.execute(sa.select(
                 models.WorkerRow.name, models.WorkerRow.role, models.WorkerRow.heartbeat_at,
@@ -191,8 +199,12 @@ class Queue:
 
     @retried
     def skewed_workers(self, since, most):
-        """Return [(name, seconds by which its clock is ahead of the database)] of the workers that
-        gave a sign of life since a time and whose clock differs by more than ``most`` seconds."""
+        """Return [(name, seconds by which its clock is ahead of the database)] of workers with
+        wrong clocks.
+
+        :param since: only workers whose last sign of life is not older
+        :param most: seconds by which a clock may differ without being wrong
+        """
         row = models.WorkerRow
         with self.database.reader() as session:
             return [tuple(each) for each in session.execute(sa.select(
@@ -202,8 +214,8 @@ class Queue:
 
     @retried
     def forget_workers(self, before):
-        """Delete the records of processes whose last sign of life is older than ``before`` and that
-        own no move in progress."""
+        """Delete the records of processes that are gone: their last sign of life is older than
+        ``before``, and they own no move in progress."""
         with self.database.writer() as session:
             owners = sa.select(models.MoveRow.owner).where(
                 models.MoveRow.state.in_(moves.IN_FLIGHT), models.MoveRow.owner.is_not(None))
@@ -228,13 +240,13 @@ class Queue:
 
     @retried
     def adopt(self, now, silent, aggregates=None):
-        """Take over the moves in progress of workers that have died, whose last signs of life are
-        ``silent``.
+        """Take over the moves in progress of workers that have died.
 
         A worker that has given a sign of life since ``silent`` was read keeps its moves.
 
-        :param silent: the part of :meth:`owners` whose signs of life have not changed for long
-        :param aggregates: names of the aggregates whose moves are adopted; None for any
+        :param silent: {worker: its last sign of life} from :meth:`owners`, for the workers whose
+            sign of life has not changed for long
+        :param aggregates: names of the aggregates whose moves are taken over; None for any
         :returns: the MoveRecords, now owned by this worker, in unchanged states
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:
@@ -261,8 +273,8 @@ class Queue:
 
     @retried
     def retire(self, now):
-        """End this worker. Moves that it has not begun return to the queue. Other workers may adopt
-        at once the moves that it has begun."""
+        """End this worker. Its moves that have not begun return to the queue. Other workers may
+        take over its other moves at once."""
         with rows.serialized(self.database, rows.DISPATCH) as session:
             for row in session.scalars(rows.moves_in((moves.CHECKING,)).where(
                     models.MoveRow.owner == self.worker)).all():
@@ -275,8 +287,8 @@ class Queue:
 
 
 def _columns_of(states):
-    """Return a query of the moves in some states, with only the columns that caps need. These are
-    much cheaper to read than whole rows."""
+    """Return a query of the moves in some states that selects only the columns that limits of
+    concurrent moves need. It is much faster than a query of whole rows."""
     move = models.MoveRow
     return sa.select(move.uuid, move.plan_uuid, move.instance_uuid, move.source, move.destination,
                      move.depends_on, move.group, move.expected_seconds, move.checked_at,
@@ -292,7 +304,7 @@ def _ready(now, plan_uuids):
 
 
 def _before(session, row):
-    """Return {ordinal in the plan: state} of the moves that a move depends on."""
+    """Return {ordinal in the plan: state} of the moves on which a move depends."""
     ordinals = json.loads(row.depends_on)
     if not ordinals:
         return {}
@@ -320,7 +332,7 @@ def _why_not_any_more(session, row, stale_before):
 
 
 def _rest_of_group(session, row):
-    """Return the ordinal, state and expected_seconds of the other moves of a move's group, by
+    """Return ordinal, state and expected_seconds of the other moves in the group of a move, by
     ordinal."""
     if row.group is None:
         return []
@@ -331,14 +343,17 @@ def _rest_of_group(session, row):
 
 
 def _is_begun(others):
-    """Return whether one of some moves is completed or in progress."""
+    """Return whether at least one of some moves is completed or in progress."""
     return any(other.state == moves.COMPLETED or other.state in moves.IN_FLIGHT
                for other in others)
 
 
 def _can_finish(session, row, now, stale_after):
-    """Return whether the group of a move that is due has begun, or all its moves can be started
-    before they are too old."""
+    """Return whether the group of a move that is due can still be finished.
+
+    True if a move of the group has begun, or if all its moves can be started before they are too
+    old. True also for a move without a group.
+    """
     others = _rest_of_group(session, row)
     if not others or stale_after is None or _is_begun(others):
         return True

@@ -1,5 +1,5 @@
-"""Functions that find rows of moves, change their states, record events, and convert rows to
-records."""
+"""Functions for the journal's rows. They find rows, change states of moves, record changes of
+states, and convert rows to records."""
 
 import contextlib
 import dataclasses
@@ -16,13 +16,12 @@ from kronos_nova.objects import plan as plans
 from kronos_nova.objects import transitions
 
 DISPATCH = 'dispatch'
-"""Name of the lock of every transaction that decides which moves run."""
+"""Name of the lock that every transaction takes that decides which moves run."""
 
 
 @contextlib.contextmanager
 def serialized(database, *names):
-    """Open a session that writes. No other session that has one of the same locks runs at the same
-    time.
+    """Open a session that writes, and that excludes every other session with one of the same locks.
 
     :param names: names of the locks; a session that takes several takes PLANNING first
     """
@@ -49,18 +48,18 @@ def moves_in(states):
 
 
 def of_aggregates(query, aggregates):
-    """Limit a query to some aggregates.
+    """Limit a query of moves to some aggregates.
 
-    :param aggregates: their names, or None for any
+    :param aggregates: names of aggregates; None for any
     """
     return query if aggregates is None else query.where(models.MoveRow.aggregate.in_(aggregates))
 
 
 def transit(session, row, new, now, worker, detail='', **values):
-    """Bring a move to another state, or keep its state, and change ``values``.
+    """Bring a move to the state ``new``, or keep its state, and save the columns ``values``.
 
-    :returns: False where the move's state or owner has changed since ``row`` was read, and nothing
-        was done
+    :returns: whether the move was changed; False, and nothing is done, where its state or owner has
+        changed since ``row`` was read
     :raises IllegalTransition: the new state may not follow the present one
     """
     old = row.state
@@ -75,7 +74,7 @@ def transit(session, row, new, now, worker, detail='', **values):
 
 
 def abandon(session, query, now, worker, why):
-    """Give up moves that have no worker.
+    """Give up the moves that a query returns. They must not have begun.
 
     :param query: query of models.MoveRow
     :returns: rows of the moves that were given up
@@ -85,7 +84,7 @@ def abandon(session, query, now, worker, why):
 
 
 def note(session, uuids, step, now, worker, detail='', has_failed=False):
-    """Record a step of some moves.
+    """Record that some moves have changed their state: an event, the totals, and notifications.
 
     :param step: (old state, new state)
     :param has_failed: whether a failed try of the moves is the cause
@@ -100,8 +99,8 @@ def note(session, uuids, step, now, worker, detail='', has_failed=False):
 
 
 def record(cls, row, **changed):
-    """Return a record of ``cls``. Its fields are the columns of ``row`` with the same names, and
-    the given values."""
+    """Return an object of the dataclass ``cls``. Its fields are the columns of ``row`` with the
+    same names, or the values in ``changed``."""
     values = {field.name: getattr(row, field.name) for field in dataclasses.fields(cls)
               if field.name not in changed}
     return cls(**values, **changed)

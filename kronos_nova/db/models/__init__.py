@@ -1,11 +1,11 @@
-"""The tables of the control database: the journal of plans and moves, and all other data that
-outlives a cycle.
+"""The tables of the control database: the journal of plans and moves, and other data that is kept
+from one cycle to the next.
 
 Plans and moves may be kept for years, so columns that are queried every few seconds have an index
 of their own.
 
-A table is mapped when it is first used, because mapping all of them takes a seventh of the time of
-a command.
+The class of a table is imported when it is first used, because importing all classes takes a
+seventh of the time of a command.
 """
 
 import importlib
@@ -80,7 +80,7 @@ HOMES = {
     'SerializationLockRow': 'workers',
     'WorkerRow': 'workers',
 }
-"""{class of the rows of a table: module of this package that defines it}"""
+"""{class of the rows of a table: module of this package that defines the class}"""
 
 
 def metadata() -> 'sa.MetaData':

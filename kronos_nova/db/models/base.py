@@ -1,4 +1,4 @@
-"""The base of the tables of the control database."""
+"""Base class of the tables of the control database."""
 
 from sqlalchemy import orm
 

@@ -1,4 +1,4 @@
-"""Cooldowns, servers in quarantine, and kinds of moves that were refused."""
+"""Tables of cooldowns, of quarantines, and of instances for which Nova refused hosts."""
 
 import sqlalchemy as sa
 
@@ -27,8 +27,8 @@ class CooldownRow(Base):
 
 
 class QuarantineRow(Base):
-    """An instance whose migration failed for good; ``until`` is null where only an operator can
-    release it."""
+    """An instance in quarantine, because its migration failed for good. ``until`` is null where
+    only an operator can release the instance."""
 
     __tablename__ = 'quarantines'
 
@@ -41,8 +41,8 @@ class QuarantineRow(Base):
 
 
 class RefusalRow(Base):
-    """An instance whose move to some ``hosts`` (a JSON list) Nova refused. It is not moved before
-    ``until``."""
+    """An instance for which Nova refused some hosts. ``hosts`` is a JSON list of these hosts. The
+    instance is not moved before ``until``."""
 
     __tablename__ = 'refusals'
 

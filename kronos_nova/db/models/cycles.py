@@ -1,4 +1,4 @@
-"""The times of evaluations of each aggregate."""
+"""The last evaluation of each aggregate."""
 
 import sqlalchemy as sa
 
@@ -11,12 +11,12 @@ from kronos_nova.db.models.base import Base
 class CycleRow(Base):
     """The last evaluation of an aggregate: when it began and ended, and what it found.
 
-    ``outcome`` and ``report`` (with the uuid of every instance that stayed) are of the last
-    evaluation that ended. ``imbalanced_cycles`` is the number of evaluations in a row that found an
-    imbalance above its threshold. ``failures`` is the number of evaluations in a row that did not
-    end, because their process died. The next evaluation begins at ``not_before`` or later.
+    ``outcome`` and ``report`` are of the last evaluation that ended; the report has the uuid of
+    every instance that stayed. ``imbalanced_cycles`` is the number of evaluations in a row that
+    found a policy above its threshold. ``failures`` is the number of evaluations in a row that did
+    not end, because their process died. The next evaluation begins at ``not_before`` or later.
     ``good_at`` is the end of the last evaluation that had data to plan by. ``doubted`` is JSON:
-    pairs of policy and host whose metrics failed in the last evaluation that ended.
+    pairs of policy and host whose score failed a check in the last evaluation that ended.
     """
 
     __tablename__ = 'cycles'

@@ -1,4 +1,4 @@
-"""Room for new servers."""
+"""Holds, which keep room for new servers."""
 
 import sqlalchemy as sa
 
@@ -8,8 +8,9 @@ from kronos_nova.db.models.base import Base
 
 
 class HoldRow(Base):
-    """A hold, which keeps room for new servers; see :class:`kronos_nova.objects.hold.Hold`.
-    ``shape``, ``hosts``, ``known``, ``used`` and ``consumers`` are JSON."""
+    """A hold, which keeps room on hosts for new servers; see
+    :class:`kronos_nova.objects.hold.Hold`. ``shape``, ``hosts``, ``known``, ``used`` and
+    ``consumers`` are JSON."""
 
     __tablename__ = 'holds'
 

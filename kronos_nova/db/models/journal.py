@@ -9,13 +9,15 @@ from kronos_nova.db.models.base import Base
 
 
 class PlanRow(Base):
-    """A plan for one aggregate. ``purpose`` is ``balance``, ``repair`` or ``drain``; ``detail`` is
-    the reason why an approved plan is not started yet. ``combined_now`` is the combined imbalance
-    after the moves of a waiting plan, by the load of the last evaluation.
+    """A plan for one aggregate.
+
+    ``purpose`` is ``balance``, ``repair``, ``drain`` or ``make_room``. ``detail`` is the reason why
+    an approved plan is not started yet. ``combined_now`` is the combined imbalance that the moves
+    of a waiting plan would leave, computed by the load of the last evaluation.
 
     ``fingerprint`` is equal for plans that move the same instances between the same hosts. A plan
-    at level ``observe`` that is equal to the last plan gets no row of its own. Instead
-    ``times_seen`` and ``last_seen_at`` of the last plan's row are updated.
+    at level ``observe`` whose fingerprint equals that of the last plan gets no row of its own.
+    Instead ``times_seen`` and ``last_seen_at`` of the last plan's row are updated.
     """
 
     __tablename__ = 'plans'
@@ -49,7 +51,7 @@ class PlanRow(Base):
 
 
 class ReportRow(Base):
-    """The AggregateReport of a plan as JSON, with the number of instances that stayed, by reason.
+    """The AggregateReport of a plan as JSON. Instances that stayed are only counted, by reason.
 
     A report is kept for a shorter time than its plan.
     """
@@ -64,8 +66,8 @@ class ReportRow(Base):
 
 
 class MoveRow(Base):
-    """A move of a plan and its state. ``owner`` is the worker that carries it out, ``kind``
-    ``live`` or ``cold``.
+    """A move of a plan and its state. ``owner`` is the worker that carries the move out. ``kind``
+    is ``live``, ``cold`` or ``restart``.
 
     ``settled_at`` is the time at which the consequences of the move's end, such as a quarantine,
     were recorded. ``forced_at`` is the time at which Nova was asked to complete the migration by
@@ -128,7 +130,7 @@ class MoveRow(Base):
 
 
 class MoveEventRow(Base):
-    """One transition of a move, with its time and reason. Rows are only added and deleted, never
+    """One change of a move's state, with its time and reason. Rows are added and deleted, but never
     changed."""
 
     __tablename__ = 'move_events'

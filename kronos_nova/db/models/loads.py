@@ -1,4 +1,4 @@
-"""Loads of hosts and aggregates, from evaluation to evaluation."""
+"""Loads of hosts and of aggregates, as evaluations measured them."""
 
 import sqlalchemy as sa
 
@@ -22,7 +22,7 @@ class ScoreRow(Base):
 
 
 class HostLoadsRow(Base):
-    """The hosts of an aggregate at its last evaluation; see
+    """The loads of an aggregate's hosts at its last evaluation; see
     :mod:`kronos_nova.objects.host_load`."""
 
     __tablename__ = 'host_loads'
@@ -45,7 +45,7 @@ class AggregateLoadStatsRow(Base):
 
 class EvaluationRow(Base):
     """An evaluation of the past. ``policies`` is JSON: {policy: [imbalance, threshold]}. ``slots``
-    is JSON: {flavor: number of servers that still fit}, null where they were not counted."""
+    is JSON: {flavor: number of further servers that fitted}, null where these were not counted."""
 
     __tablename__ = 'evaluations'
 

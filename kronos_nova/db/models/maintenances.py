@@ -9,7 +9,7 @@ from kronos_nova.db.models.base import Base
 
 class MaintenanceRow(Base):
     """A rolling maintenance; see :class:`kronos_nova.objects.maintenance.Maintenance`. ``options``
-    and ``hosts`` are JSON, ``hosts`` being pairs of host and state in the order of the
+    and ``hosts`` are JSON. ``hosts`` is a list of pairs of host and state, in the order of the
     maintenance."""
 
     __tablename__ = 'maintenances'

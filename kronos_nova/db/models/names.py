@@ -7,7 +7,8 @@ from kronos_nova.db.models.base import Base
 
 
 class ServerNameRow(Base):
-    """The name of a server in a plan, as it was when it was last read."""
+    """The name of a server, and the aggregate in which it was last evaluated. ``seen_at`` is the
+    time at which the name was last read."""
 
     __tablename__ = 'server_names'
 

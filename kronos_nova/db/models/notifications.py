@@ -1,4 +1,4 @@
-"""Notifications that are to be sent, and counters."""
+"""Tables of notifications to be sent, and of totals for monitoring."""
 
 import sqlalchemy as sa
 
@@ -8,9 +8,10 @@ from kronos_nova.db.models.base import Base
 
 
 class NotificationRow(Base):
-    """A notification to be sent, or that was sent at ``sent_at``; see
-    :class:`kronos_nova.objects.notification.Notification`. ``body`` is JSON. ``sequence`` is null
-    until a worker is about to send it."""
+    """A notification that is to be sent, or was sent at ``sent_at``; see
+    :class:`kronos_nova.objects.notification.Notification`. ``body`` is JSON. ``sequence`` is the
+        number in the order of sending. It is null until a worker is about to send the
+    notification."""
 
     __tablename__ = 'notifications'
 
@@ -31,7 +32,7 @@ class NotificationRow(Base):
 
 
 class CounterRow(Base):
-    """A total of :mod:`kronos_nova.db.counters`; ``labels`` are a JSON object."""
+    """A total for monitoring, as in :mod:`kronos_nova.db.counters`. ``labels`` is a JSON object."""
 
     __tablename__ = 'counters'
 

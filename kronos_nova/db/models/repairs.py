@@ -1,4 +1,4 @@
-"""Repairs of allocations, and live migration tasks in progress."""
+"""Tables of repairs of allocations, and of live migrations that conductor workers prepare."""
 
 import sqlalchemy as sa
 
@@ -8,8 +8,8 @@ from kronos_nova.db.models.base import Base
 
 
 class RepairRow(Base):
-    """A repair of wrong allocations. ``before`` and ``after`` are the allocations of its consumers,
-    as JSON bodies of POST /allocations."""
+    """A repair of wrong allocations in placement. ``before`` and ``after`` are the allocations of
+    the repaired consumers, as JSON bodies of POST /allocations."""
 
     __tablename__ = 'repairs'
 
@@ -29,8 +29,8 @@ class RepairRow(Base):
 
 
 class TaskRow(Base):
-    """A live migration task in a conductor worker, and the time of the worker's last sign of
-    life."""
+    """A live migration that a conductor worker prepares. ``beat_at`` is the time of the worker's
+    last sign of life."""
 
     __tablename__ = 'tasks'
 

@@ -6,7 +6,8 @@ from kronos_nova.db.models.base import Base
 
 
 class LoadSumRow(Base):
-    """The load of an aggregate's hosts in a day (UTC); see :class:`kronos_nova.db.sums.LoadSum`."""
+    """Sums of the load of an aggregate's hosts in one day (UTC); see
+    :class:`kronos_nova.db.sums.LoadSum`."""
 
     __tablename__ = 'load_sums'
 
@@ -24,8 +25,9 @@ class LoadSumRow(Base):
 
 
 class MoveSumRow(Base):
-    """The deleted moves of a day (UTC); see :class:`kronos_nova.db.sums.MoveSum`. ``project_id`` is
-    empty where it was not known."""
+    """Sums of the deleted moves that ended on one day (UTC); see
+    :class:`kronos_nova.db.sums.MoveSum`. ``project_id`` is empty where the project was not
+    known."""
 
     __tablename__ = 'move_sums'
 

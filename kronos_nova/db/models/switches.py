@@ -1,4 +1,4 @@
-"""Levels and pauses that were set."""
+"""Tables of switches, which are levels and pauses that commands set."""
 
 import sqlalchemy as sa
 
@@ -8,7 +8,7 @@ from kronos_nova.db.models.base import Base
 
 
 class _Switched:
-    """Columns of a level or a pause that a command set, for one aggregate or for every one
+    """Columns of a level or a pause that a command set. It is for one aggregate or for every one
     (``*``)."""
 
     value = sa.Column(sa.String(16), nullable=False)
@@ -28,8 +28,8 @@ class SwitchRow(_Switched, Base):
 
 
 class SwitchEventRow(_Switched, Base):
-    """A switch that was set or, with an empty ``value``, ended. Its boolean column is true once the
-    change was logged."""
+    """The record that a switch was set or, with an empty ``value``, ended. ``told`` is true once
+    the change was logged."""
 
     __tablename__ = 'switch_events'
 

@@ -1,4 +1,4 @@
-"""Workers, leases, and locks that serialize transactions."""
+"""Tables of worker processes, leases, and locks that serialize transactions."""
 
 import sqlalchemy as sa
 
@@ -7,11 +7,13 @@ from kronos_nova.db.models.base import Base
 
 
 class WorkerRow(Base):
-    """A process and its last sign of life. A living process writes a new ``heartbeat_at`` with
-    every tick. Other processes look for a change of this value and do not compare it with a clock.
-    ``role`` is ``executor`` for a process that carries out moves, and ``engine`` for a process that
-    only plans; workers of nova-scheduler have roles of their own. ``clock_skew`` are the seconds by
-    which the clock of its host is ahead of the database's.
+    """A process and its last sign of life.
+
+    A living process writes a new ``heartbeat_at`` with every tick. Other processes look for a
+    change of this value and do not compare it with a clock. ``role`` is ``executor`` for a process
+    that carries out moves, and ``engine`` for a process that only plans; workers of nova-scheduler
+    have roles of their own. ``clock_skew`` is the number of seconds by which the clock of the
+    process's host is ahead of the database's.
     """
 
     __tablename__ = 'workers'
@@ -23,8 +25,8 @@ class WorkerRow(Base):
 
 
 class SerializationLockRow(Base):
-    """A lock: a row that every transaction of one kind writes first, so that no two of them run at
-    the same time."""
+    """A lock that serializes transactions. Every transaction of one kind writes the row of the lock
+    first, so that no two of them run at the same time."""
 
     __tablename__ = 'gates'
 
@@ -33,10 +35,10 @@ class SerializationLockRow(Base):
 
 
 class LeaseRow(Base):
-    """The lease of work that one process does for all processes: the holder of the lease, and its
-    end.
+    """A lease, which is the right of one process to do some work for all processes. ``holder`` is
+    the name of that process, and ``expires_at`` the end of its lease.
 
-    ``progress_at`` is the time up to which the work is done; its exact meaning depends on the work.
+    ``progress_at`` is the time up to which the work is done. The kind of work decides what that is.
     """
 
     __tablename__ = 'leases'
