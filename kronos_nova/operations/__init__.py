@@ -1,1 +1,1 @@
-"""The logic of operations that operators request by a command or over the API."""
+"""Logic of operations that operators request by a command or over the API."""

@@ -14,10 +14,10 @@ def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.da
     """Approve a plan: all of its moves, all but some, or only some.
 
     :param plan: the plan, read with its report
-    :param skip: numbers (``order``) of moves to leave out; moves that depend on these, and moves of
-        their groups, are left out, too
-    :param only: numbers of moves to make; moves that these depend on, and moves of their groups,
-        are made, too
+    :param skip: numbers (``order``) of moves to leave out; moves that depend on a skipped move, and
+        all moves of its group, are left out as well
+    :param only: numbers of moves to make; moves on which a chosen move depends, and all moves of
+        its group, are made as well
     :raises PlanNotFound: there is no such plan
     :raises PlanNotWaiting: the plan is no longer proposed
     :raises RequestRefused: the plan has no move with one of the numbers, both lists are given, or
@@ -43,10 +43,11 @@ def approve(journal: Journal, plan: plans.PlanRecord, who: str, now: datetime.da
 
 
 def _without(moves, skipped):
-    """Return the moves without those of the numbers ``skipped``. Moves that depend on a skipped
-    move, and all moves of its group, are skipped too.
+    """Return the moves of a plan without the skipped moves. Moves that depend on a skipped move,
+    and all moves of its group, are skipped as well.
 
-    :raises RequestRefused: there is no move of such a number
+    :param skipped: numbers of moves
+    :raises RequestRefused: the plan has no move of such a number
     """
     _refuse_unknown('skip', skipped, moves)
     left_out, groups = set(skipped), _groups(moves)
@@ -59,9 +60,10 @@ def _without(moves, skipped):
 
 
 def _only(moves, wanted):
-    """Return the wanted moves, the moves on which these depend, and all moves of the same groups.
+    """Return the wanted moves, the moves on which these depend, and all moves of their groups.
 
-    :raises RequestRefused: there is no move of such a number
+    :param wanted: numbers of moves
+    :raises RequestRefused: the plan has no move of such a number
     """
     _refuse_unknown('only', wanted, moves)
     kept, by_order, groups = set(), {move.order: move for move in moves}, _groups(moves)

@@ -20,24 +20,28 @@ DATA = 10.0
 """Maximum points that one kind of problem takes from the health score of an aggregate.
 ``IMBALANCE`` is for imbalance, ``HOT`` for hot hosts, ``DRAINS`` for hosts that cannot be emptied,
 ``GROUPS`` for violated server groups, and ``DATA`` for policies without data. The sum is
-:data:`BEST`, so that an aggregate with all problems has a score of 0. With one of them raised, that
-problem hides the others; lowered, the others hide it. Not measured."""
+:data:`BEST`, so that an aggregate with all problems has a score of 0. With one constant raised, its
+problem hides other problems; lowered, other problems hide it. Not measured."""
 
 MANY = 0.25
-"""Part of an aggregate's hosts that must be hot to take all points for hot hosts. The points are
-taken from its health score. Raised, a few hot hosts cost fewer points; lowered, a few hot hosts
-cost more points. Chosen because balancing does not help where a quarter of the hosts is hot."""
+"""Part of an aggregate's hosts that have to be hot to take all points for hot hosts. The points are
+taken from the aggregate's health score. Raised, a few hot hosts cost fewer points; lowered, a few
+hot hosts cost more points. Chosen because balancing does not help where a quarter of the hosts is
+hot."""
 
 
 def score(aggregate: Aggregate, hosts: Mapping[str, int],
           drained: Iterable[DrainState]) -> float | None:
-    """Return the health of an aggregate from 0 to 100; None without an evaluation, or where the
-    last one failed.
+    """Return the health score of an aggregate, from 0 to 100. None where there is no evaluation, or
+    the last one failed.
 
-    Points are lost for five kinds of problems: up to 40 for the imbalance of the worst policy (40
-    at twice its threshold), up to 25 for hot hosts (25 if a quarter of the hosts is hot), 15 if a
-    drained host cannot be emptied, 10 if the hard policy of a server group is violated, and up to
-    10 for policies without data.
+    Five kinds of problems cost points:
+
+    - imbalance of the worst policy: up to 40, at twice its threshold
+    - hot hosts: up to 25, if a quarter of the hosts is hot
+    - a drained host that cannot be emptied: 15
+    - a violated hard policy of a server group: 10
+    - policies without data: up to 10
 
     :param hosts: the counts ``hosts``, ``hot_hosts`` and ``broken_groups`` of the last evaluation
     :param drained: drains of all aggregates
@@ -56,8 +60,8 @@ def score(aggregate: Aggregate, hosts: Mapping[str, int],
 
 
 def _excess(policy):
-    """Return 0 for an imbalance at its threshold or below, 1 at twice the threshold or above, and a
-    value in proportion between them."""
+    """Return the excess of a policy's imbalance over its threshold, from 0 to 1. It is 0 up to the
+    threshold, 1 from twice the threshold, and in proportion between them."""
     if policy.imbalance is None or policy.imbalance <= policy.threshold:
         return 0.0
     if not policy.threshold:

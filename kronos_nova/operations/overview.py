@@ -33,19 +33,19 @@ from kronos_nova.operations import switching
 from kronos_nova.policies import windows
 
 OVERDUE_INTERVALS = 3
-"""Number of evaluation intervals after which the status reports that an aggregate was not
-evaluated. A plan that waits longer for approval may be reported as a warning. Raised, a stopped
-engine is reported later; lowered, one slow evaluation is reported. Not measured."""
+"""Number of evaluation intervals without an evaluation after which the status reports an aggregate.
+A plan that waits longer for approval may be reported as a warning. Raised, a stopped engine is
+reported later; lowered, one slow evaluation is reported. Not measured."""
 
 FAR_ABOVE = 2.0
-"""Imbalance, as a multiple of its threshold, from which a plan that waits for approval is reported
-as a warning. Below it, the plan is reported as a notice. Raised, operators see later that an
-approval is missing; lowered, every plan is a warning. Chosen as in the health score, in which twice
-the threshold costs all points for imbalance."""
+"""Ratio of imbalance to threshold at which a plan that waits for approval becomes a warning. At a
+lower ratio, the plan is reported as a notice. Raised, operators see later that an approval is
+missing; lowered, every plan is a warning. Chosen as in the health score, in which twice the
+threshold costs all points for imbalance."""
 
 LEVEL_OFF = 'the level is off: nothing is planned'
-"""Reason shown for an aggregate with the level ``off``, instead of the outdated reason of its last
-evaluation."""
+"""Reason that is shown for an aggregate with the level ``off``. The reason of its last evaluation
+would be out of date."""
 
 MOST_PARSED = 100
 """Maximum number of parsed reports of evaluations in memory. Raised, a process takes more memory,
@@ -55,7 +55,8 @@ each request. Chosen as the number of aggregates of a large cloud."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """The state of Kronos. ``problems`` are sorted, the worst first."""
+    """The state of Kronos. ``problems`` are sorted, the worst first. ``duration_error`` is the
+    median relative error of predicted durations of moves."""
 
     at: datetime.datetime
     database_revision: str
@@ -75,7 +76,7 @@ class Overview:
 
 
 class Observer:
-    """A collector of an overview from the control database and nova.conf."""
+    """Functions that collect an overview from the control database and nova.conf."""
 
     def __init__(self, conf, database, utcnow):
         self.conf = conf
@@ -88,8 +89,7 @@ class Observer:
         """Read the whole overview.
 
         :param last: rows of the last evaluation of each aggregate
-
-        :raises ConfigurationError: nova.conf names a level or a window that there is not
+        :raises ConfigurationError: nova.conf names a level or a window that does not exist
         """
         now = self.utcnow()
         switches = db_switches.SwitchBoard(self.database).read()
@@ -107,9 +107,10 @@ class Observer:
 
     def aggregates(self, last: Sequence[models.CycleRow],
                    now: datetime.datetime) -> list[status.Aggregate]:
-        """Return the aggregates of the overview, without reading the rest of it.
+        """Return the aggregates of the overview. Its other data is not read.
 
-        :raises ConfigurationError: nova.conf names a level or a window that there is not
+        :param last: rows of the last evaluation of each aggregate
+        :raises ConfigurationError: nova.conf names a level or a window that does not exist
         """
         return self._aggregates(last, db_switches.SwitchBoard(self.database).read(), now)
 
@@ -178,7 +179,7 @@ class Observer:
                 for name, role, heard_at in self.journal.workers(now - FORGOTTEN_AFTER)]
 
     def drains(self, now: datetime.datetime) -> list[status.DrainState]:
-        """Return the drains in progress."""
+        """Return the drains in progress, and the drains whose host waits to be released."""
         found = Drains(self.database).in_states(
             (*drains.ACTIVE, drains.EMPTY, drains.OVERDUE, drains.RELEASING))
         leaving, observed = collections.defaultdict(list), functools.cache(self.journal.durations)
@@ -233,9 +234,11 @@ class Observer:
                 remedy='Synchronise the clock of that host (chrony, ntpd).')
 
     def _waiting_plan(self, aggregate, now):
-        """Yield the problem that the plan of an aggregate waits for approval. It is a warning if
-        the aggregate is far above a threshold and the plan has waited long; otherwise it is a
-        notice."""
+        """Yield the problem that the plan of an aggregate waits for approval.
+
+        It is a warning if the aggregate is far above a threshold and the plan has waited long.
+        Otherwise it is a notice.
+        """
         plan = aggregate.plan
         if plan is None or plan.state != plans.PROPOSED:
             return
@@ -319,8 +322,8 @@ class Observer:
 
 
 def _lost(name, losses):
-    """Yield the problem that an aggregate has hosts or failure domains whose servers would not all
-    restart elsewhere after a loss."""
+    """Yield the problem that some losses of hosts or failure domains of an aggregate are not
+    covered. A loss is covered if all lost servers would restart elsewhere."""
     if not losses.does_not_fit:
         return
     many = 'hosts' if losses.level is None else f'domains of level {losses.level}'
@@ -348,29 +351,34 @@ def _pause(switch):
 
 
 def reports(last: Iterable[models.CycleRow]) -> dict[str, plans.AggregateReport]:
-    """Return {aggregate: AggregateReport of its last evaluation}, without aggregates that have no
-    report."""
+    """Return {aggregate: AggregateReport of its last evaluation}. Aggregates without a report are
+    left out."""
     return {row.aggregate: _parsed(row.report)[0] for row in last if row.report}
 
 
 def hosts_measured(last: Iterable[models.CycleRow]) -> dict[str, dict[str, int]]:
-    """Return {aggregate: counts of its last evaluation}. The counts are a dict with the keys
-    ``hosts`` (those measured), ``hot_hosts``, ``broken_groups`` and ``immovable`` (servers)."""
+    """Return {aggregate: counts of its last evaluation}.
+
+    The counts are a dict with the keys ``hosts`` (number of measured hosts), ``hot_hosts``,
+    ``broken_groups`` and ``immovable`` (number of servers).
+    """
     return {row.aggregate: _parsed(row.report)[1] if row.report else plans.counts_in('{}')
             for row in last}
 
 
 @functools.lru_cache(maxsize=MOST_PARSED)
 def _parsed(text):
-    """Parse the JSON of a report into (AggregateReport, its counts). The result is cached, because
+    """Return (AggregateReport, its counts) from the JSON of a report. The result is cached, because
     reports are large and only change with an evaluation."""
     return plans.AggregateReport.from_json(text), plans.counts_in(text)
 
 
 def report_of(last):
-    """Return the report of an aggregate's last evaluation; None before the first. If the process of
-    the last evaluation died, the report of the evaluation before is returned, with the outcome
-    ``failed`` and a warning."""
+    """Return the report of an aggregate's last evaluation; None before the first evaluation.
+
+    If the process of the last evaluation died, the report of the evaluation before it is returned,
+    with the outcome ``failed`` and a warning.
+    """
     if last is None or not (last.report or last.outcome == plans.FAILED):
         return None
     report = (_parsed(last.report)[0] if last.report else
@@ -385,7 +393,7 @@ def report_of(last):
 def reason(report: plans.AggregateReport | None) -> str:
     """Return a text that explains the outcome of an evaluation.
 
-    :param report: None where there was no evaluation
+    :param report: report of the evaluation; None where there was no evaluation
     """
     if report is None:
         return 'not evaluated yet'

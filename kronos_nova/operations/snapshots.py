@@ -1,5 +1,5 @@
-"""Recorded snapshots in a folder. They can be listed, packed into one file each, and replayed with
-other policies."""
+"""Recorded snapshots in a folder. They can be listed, packed into archives, and replayed with other
+policies."""
 
 import dataclasses
 import datetime
@@ -20,8 +20,9 @@ from kronos_nova import exception
 META = 'meta.json'
 
 MOST_LISTED = 1000
-"""Maximum number of recorded snapshots in a list, the newest ones. Raised, responses are larger;
-lowered, old snapshots are not listed. Chosen as three weeks of a snapshot every half hour."""
+"""Maximum number of recorded snapshots in a list. The newest are listed. Raised, responses are
+larger; lowered, old snapshots are not listed. Chosen as three weeks of a snapshot every half
+hour."""
 
 LARGEST_META = 2 ** 16
 """Maximum number of bytes that are read of the file ``meta.json`` of a recorded snapshot. Raised, a
@@ -29,12 +30,12 @@ damaged file takes more memory; lowered, nothing changes as long as its four sho
 measured."""
 
 LONGEST_PROBLEM = 2000
-"""Maximum number of characters of the error of a replay (planning again from a recorded snapshot).
-It has a line for each fault of a policies file. Raised, an error fills a screen; lowered, faults
-are cut off. Not measured."""
+"""Maximum number of characters of the error text of a replay. A replay plans again from a recorded
+snapshot. The text has a line for each fault of a policies file. Raised, an error fills a screen;
+lowered, faults are cut off. Not measured."""
 
 TOO_LARGE = 70
-"""Exit code (no unit) of the process of a replay that has too little memory. Fixed by sysexits.h
+"""Exit code of a replay process that has too little memory (no unit). Fixed by sysexits.h
 (EX_SOFTWARE)."""
 
 CHILD = f"""
@@ -50,17 +51,16 @@ try:
 except (MemoryError, ImportError):
     os._exit({TOO_LARGE})
 """
-"""Python program that carries out a replay. It runs in a process of its own, with limited time and
-memory and a low priority, so that a large snapshot does not slow down other services and
+"""Python program that carries out a replay in a process of its own. The process has limited time
+and memory and a low priority, so that a large snapshot does not slow down other services and
 requests."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedSnapshot:
-    """A snapshot in the list. The other fields are from its ``meta.json``.
+    """A recorded snapshot in a list. Fields without a description are from its ``meta.json``.
 
-    name : name of its folder
-
+    name : name of the snapshot's folder
     bytes : size of all files of the snapshot together
     """
 
@@ -73,7 +73,8 @@ class RecordedSnapshot:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """The inputs that a replay uses in place of the recorded ones; None for the recorded one.
+    """The inputs that a replay uses in place of the recorded inputs. An input that is None is not
+    replaced.
 
     policies : content of a policies file
     spread_planner, pack_planner : names of planners
@@ -87,7 +88,7 @@ class Change:
 
 
 class SnapshotFolder:
-    """The snapshots in a folder.
+    """The recorded snapshots in a folder.
 
     :param folder: folder with a folder for each snapshot, as kronos-record writes it; None for no
         snapshots
@@ -104,8 +105,8 @@ class SnapshotFolder:
         self._turn = threading.Lock()
 
     def list(self) -> list[RecordedSnapshot]:
-        """Return the snapshots, the newest first, at most :data:`MOST_LISTED`. Those that cannot be
-        read, such as one that is being written, are left out."""
+        """Return the newest :data:`MOST_LISTED` snapshots, the newest first. A snapshot that cannot
+        be read, for example because it is being written, is left out."""
         if self._folder is None:
             return []
         found = []
@@ -122,10 +123,9 @@ class SnapshotFolder:
         return sorted(found, key=lambda each: each.taken_at, reverse=True)[:MOST_LISTED]
 
     def packed(self, name: str):
-        """Pack a snapshot into a compressed tar archive, and return the archive as an open
-        temporary file.
+        """Return a snapshot as a compressed tar archive in an open temporary file.
 
-        :raises SnapshotNotFound: there is none of that name
+        :raises SnapshotNotFound: there is no snapshot of that name
         """
         folder = self._find(name)
         file = tempfile.TemporaryFile()     # noqa: SIM115 - its reader closes it
@@ -135,10 +135,10 @@ class SnapshotFolder:
         return file
 
     def replay(self, name: str, change: Change) -> dict:
-        """Replay a snapshot with changes, and return the object that ``kronos-replay -f json``
-        prints.
+        """Replay a snapshot with changed inputs.
 
-        :raises SnapshotNotFound: there is none of that name
+        :returns: the object that ``kronos-replay -f json`` prints
+        :raises SnapshotNotFound: there is no snapshot of that name
         :raises RequestRefused: the policies, the planner or the snapshot are invalid
         :raises OutOfBounds: the policies are nested too deep
         :raises ReplayBusy: another replay is in progress
@@ -199,7 +199,7 @@ def _arguments(change, scratch):
 
 
 def _anybody(member):
-    """Remove the owner of a file from its entry in an archive."""
+    """Remove the owner of a file from its entry in an archive, and return the entry."""
     member.uid = member.gid = 0
     member.uname = member.gname = ''
     return member

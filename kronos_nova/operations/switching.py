@@ -1,7 +1,7 @@
 """Levels, pauses and stops that operators set by a command or over the API.
 
-Their times are from the clock of the control database, not from that of the host on which they were
-set.
+Their times are from the clock of the control database, not from the host on which the operator set
+them.
 """
 
 import contextlib
@@ -19,11 +19,11 @@ from kronos_nova.objects import plan as plans
 
 
 def refuse_unknown(conf, aggregate: str, is_single: bool = False) -> None:
-    """Refuse an aggregate that Kronos does not plan.
+    """Raise an error for an aggregate that Kronos does not plan.
 
-    :param is_single: whether it must be the name of one aggregate; otherwise ``*`` for all is
-        accepted
-    :raises NotInScope: Kronos looks after no aggregate of that name
+    :param is_single: whether the name of one aggregate is required; otherwise ``*`` for all
+        aggregates is accepted
+    :raises NotInScope: Kronos does not plan for this aggregate
     """
     known = aggregates.aggregates_in_scope(conf)
     is_every = aggregate == automation.EVERY and not is_single
@@ -35,10 +35,11 @@ def refuse_unknown(conf, aggregate: str, is_single: bool = False) -> None:
 
 
 def set_level(conf, database, switch: automation.Switch) -> None:
-    """Set a level of automation.
+    """Set the automation level of one aggregate or of all. Plans that the new level does not permit
+    end.
 
     :param switch: a Switch of kind LEVEL or REPAIR_LEVEL
-    :raises NotInScope: Kronos looks after no such aggregate
+    :raises NotInScope: Kronos does not plan for this aggregate
     :raises RequestRefused: nova.conf does not permit this level
     """
     refuse_unknown(conf, switch.aggregate)
@@ -56,8 +57,8 @@ def set_level(conf, database, switch: automation.Switch) -> None:
 
 
 def _void_waiting(conf, database, switch):
-    """End the plans that wait for approval, or are approved and not started, in aggregates whose
-    new level is one without approval."""
+    """End the plans that wait for approval or for their start in aggregates whose new level starts
+    no plans."""
     levels_in_force, defaults = switches.SwitchBoard(database).read(), levels.defaults(conf)
     journal = Journal(database, switch.set_by)
     for aggregate, purpose in {(plan.aggregate, plan.purpose) for plan in (
@@ -71,10 +72,10 @@ def _void_waiting(conf, database, switch):
 
 
 def pause(conf, database, switch: automation.Switch) -> None:
-    """Set a pause.
+    """Set a pause of one aggregate or of all.
 
     :param switch: a Switch of kind PAUSE
-    :raises NotInScope: Kronos looks after no such aggregate
+    :raises NotInScope: Kronos does not plan for this aggregate
     """
     refuse_unknown(conf, switch.aggregate)
     switches.SwitchBoard(database).set(_dated(database, switch))
@@ -82,13 +83,13 @@ def pause(conf, database, switch: automation.Switch) -> None:
 
 def resume(conf, database, who: automation.Switch, everyone: bool,
            is_done: bool = False) -> list[automation.Switch]:
-    """End pauses and stops of one aggregate, or of all.
+    """End pauses and stops of one aggregate or of all.
 
     :param who: a Switch of kind PAUSE without a value; it has the aggregate and the operator
-    :param everyone: whether pauses and stops that others have set end, too
+    :param everyone: whether pauses and stops that other operators have set end as well
     :param is_done: whether stops that are not in the database yet have already been ended
     :returns: the Switches that ended
-    :raises NotInScope: nothing ended, and the aggregate is not one that Kronos plans
+    :raises NotInScope: nothing ended, and the aggregate is not one for which Kronos plans
     """
     gone = switches.SwitchBoard(database).resume(_dated(database, who), everyone)
     if not gone and not is_done:
@@ -97,11 +98,10 @@ def resume(conf, database, who: automation.Switch, everyone: bool,
 
 
 def stop(conf, database, switch: automation.Switch, let_finish: bool) -> stopping.Stopped:
-    """Set a stop, and end planned moves and moves in progress.
+    """Set a stop of one aggregate or of all: end its planned moves and its moves in progress.
 
-    :param let_finish: True to let the moves in progress continue to their end
-
-    :raises NotInScope: Kronos looks after no such aggregate
+    :param let_finish: whether moves in progress continue to their end
+    :raises NotInScope: Kronos does not plan for this aggregate
     """
     refuse_unknown(conf, switch.aggregate)
     return stopping.Stopping(database, switch.set_by).stop(
@@ -116,8 +116,8 @@ def stop_without_database(conf, switch: automation.Switch, let_finish: bool) -> 
     """Set a stop by a file on this host and a message to all executors. The executors record the
     stop in the control database as soon as the database answers.
 
-    :returns: sentences about the file or the broker, if one of them was not reached
-    :raises NotInScope: Kronos looks after no such aggregate
+    :returns: sentences about the file or the broker, if it was not reached
+    :raises NotInScope: Kronos does not plan for this aggregate
     :raises ConfigurationError: neither the file could be written nor the message sent
     """
     refuse_unknown(conf, switch.aggregate)
@@ -135,7 +135,7 @@ def resume_pending(conf, aggregate: str, set_by: str | None) -> list[automation.
     such stop.
 
     :param set_by: operator whose stops are revoked; None for all operators
-    :returns: the Switches of the stops of this host that were revoked
+    :returns: the Switches of the revoked stops of this host
     """
     if not pending_stops.for_conf(conf).read():
         return []
@@ -144,11 +144,12 @@ def resume_pending(conf, aggregate: str, set_by: str | None) -> list[automation.
 
 def resume_without_database(conf, aggregate: str, set_by: str | None) -> tuple[
         list[pending_stops.PendingStop], list[str]]:
-    """Revoke stops that are not in the control database yet.
+    """Revoke stops that are not in the control database yet, on this host and by a message to all
+    executors.
 
     :param set_by: operator whose stops are revoked; None for all operators
-    :returns: (stops of this host that were revoked, sentences about the file or the broker if it
-        was not reached)
+    :returns: (revoked stops of this host, sentences about the file or the broker if it was not
+        reached)
     """
     stops = pending_stops.for_conf(conf)
     gone: list[pending_stops.PendingStop] = []
@@ -193,8 +194,8 @@ def _choose_threads():
 
 def own_level(found: automation.Switches, aggregate: str, level: str,
               kind: str = automation.LEVEL) -> automation.Switch | None:
-    """Return the Switch by which the level in force of an aggregate was set; None where it is from
-    nova.conf.
+    """Return the Switch that set the level in force of an aggregate; None where nova.conf sets the
+    level.
 
     :param level: level in force
     :param kind: LEVEL or REPAIR_LEVEL

@@ -1,4 +1,5 @@
-"""Levels, pauses and stops: show them and their history, set them, end pauses and stops."""
+"""Operations on levels, pauses and stops: show and set them, show their history, end pauses and
+stops."""
 
 from kronos_client.contract import automation as contract
 from kronos_client.contract.base import Request
@@ -22,7 +23,7 @@ def history(context: Context, request: contract.ListEvents) -> contract.SwitchEv
 def set_level(context: Context, request: contract.SetLevel) -> contract.Automation:
     """Set the automation level of an aggregate.
 
-    :raises NotInScope: Kronos does not look after such an aggregate
+    :raises NotInScope: Kronos does not plan for this aggregate
     :raises RequestRefused: nova.conf does not permit such a level
     """
     switching.set_level(context.conf, context.database,
@@ -34,7 +35,7 @@ def set_level(context: Context, request: contract.SetLevel) -> contract.Automati
 def pause(context: Context, request: contract.Scope) -> contract.Automation:
     """Pause the moves of an aggregate or of all aggregates.
 
-    :raises NotInScope: Kronos does not look after such an aggregate
+    :raises NotInScope: Kronos does not plan for this aggregate
     """
     switching.pause(context.conf, context.database,
                     _switch(context, request, automation.PAUSE, 'pause'))
@@ -44,7 +45,7 @@ def pause(context: Context, request: contract.Scope) -> contract.Automation:
 def resume(context: Context, request: contract.Resume) -> contract.Resumed:
     """End the pauses and stops of an aggregate or of all aggregates.
 
-    :raises NotInScope: nothing was paused, and the aggregate is not one that Kronos plans
+    :raises NotInScope: nothing was paused, and the aggregate is not one for which Kronos plans
     """
     # Pending stops are removed first, because they would otherwise take effect after the resume.
     pending = switching.resume_pending(context.conf, request.aggregate,
@@ -61,7 +62,7 @@ def resume(context: Context, request: contract.Resume) -> contract.Resumed:
 def stop(context: Context, request: contract.Stop) -> contract.Stopped:
     """Stop the moves of an aggregate or of all aggregates.
 
-    :raises NotInScope: Kronos does not look after such an aggregate
+    :raises NotInScope: Kronos does not plan for this aggregate
     """
     return contract.Stopped.made_from(switching.stop(
         context.conf, context.database, _switch(context, request, automation.PAUSE, 'stop'),
@@ -74,7 +75,7 @@ def _switch(context, request, kind, value):
 
 
 def levels_of(conf, found: automation.Switches) -> list[contract.Level]:
-    """Return the level in force of each aggregate in scope."""
+    """Return the automation level in force of each aggregate that Kronos plans."""
     defaults = levels.defaults(conf)
     return [_level(name, found, defaults) for name in aggregates.aggregates_in_scope(conf)]
 

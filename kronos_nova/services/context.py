@@ -23,7 +23,7 @@ if typing.TYPE_CHECKING:    # importing numpy takes most of the time of a comman
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """The caller of a service function, and the functions that open what it needs.
+    """The caller of a service function, and access to the data that the function needs.
 
     who : name of the caller, which is stored with each change
     read_cloud : reads the present cloud; only drains and room need it
@@ -51,5 +51,5 @@ class Context:
         return journal.Journal(self.database, self.who)
 
     def names_of(self, uuids: Iterable[str]) -> dict[str, str]:
-        """Return {uuid: name} of servers, without those whose name is not known."""
+        """Return {uuid: name} of servers, without servers whose names are not known."""
         return server_names.ServerNames(self.database).read(uuids)

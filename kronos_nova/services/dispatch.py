@@ -1,4 +1,5 @@
-"""The function that checks a request and runs its operation, for the API and for commands."""
+"""Dispatch of requests from the API and from commands: each request is checked, and its operation
+is run."""
 
 import datetime
 import importlib
@@ -23,11 +24,11 @@ MODULES = {'status': 'status', 'aggregates': 'status', 'hosts': 'hosts', 'plans'
            'moves': 'moves', 'servers': 'servers', 'automation': 'automation',
            'quarantine': 'quarantine', 'evaluations': 'evaluations', 'drains': 'drains',
            'maintenance': 'maintenance', 'report': 'report', 'room': 'room'}
-"""The module of :mod:`kronos_nova.services` for each noun in names of operations. A module is
-imported when it is first needed, because importing all of them takes most of a command's time."""
+"""{noun in the names of operations: module of :mod:`kronos_nova.services`}. A module is imported
+when it is first needed, because importing all of them takes most of a command's time."""
 
 UNANSWERED = (exception.InventoryError, exception.NovaClientError, exception.MetricsError)
-"""Errors for services that do not answer: Nova, placement or Prometheus. Any other error is a
+"""Exceptions for Nova, placement or Prometheus when they do not answer. Any other exception is a
 refusal, or a fault of Kronos."""
 
 
@@ -53,7 +54,7 @@ def run(operation: Operation, context: Context, request: Request) -> Response | 
 
 
 def check(values: Mapping[str, object]) -> None:
-    """Refuse values that cannot be stored or shown, for all operations.
+    """Refuse values of any operation that cannot be stored or shown.
 
     :param values: the fields of a request, by name
     :raises OutOfBounds: a text has characters that end lines or move the cursor, or a time is not

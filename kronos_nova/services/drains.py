@@ -1,4 +1,4 @@
-"""Drains: check, begin, list and release them."""
+"""Operations on drains: check, begin, list and release them."""
 
 import dataclasses
 import datetime
@@ -19,7 +19,7 @@ def list_drains(context: Context, request: contract.ListDrains) -> contract.Drai
 
 
 def show(context: Context, request: contract.OneDrain) -> contract.Drain:
-    """Return a drain.
+    """Return a drain by its uuid.
 
     :raises DrainNotFound: there is no such drain
     """
@@ -27,7 +27,7 @@ def show(context: Context, request: contract.OneDrain) -> contract.Drain:
 
 
 def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBegun:
-    """Begin to drain hosts.
+    """Begin to drain hosts, or only check whether they can be drained.
 
     :raises NotInScope: a host is in no aggregate that Kronos plans
     :raises HostDown: nova-compute of a host is down, so that no server can be migrated off it
@@ -69,7 +69,7 @@ def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBeg
 
 
 def release(context: Context, request: OneHost) -> contract.Drain:
-    """Release a drained host.
+    """Release a drained host, so that Nova may use it again.
 
     :raises DrainNotFound: Kronos has not drained the host
     :raises HostInService: a maintenance is servicing the host
@@ -82,7 +82,7 @@ def release(context: Context, request: OneHost) -> contract.Drain:
 
 
 def occupied(context: Context, request: OneHost) -> contract.Occupancy:
-    """Return what still occupies a host: its servers and unsettled migrations.
+    """Return the servers that still occupy a host, those of unsettled migrations included.
 
     :raises HostNotFound: Nova has no such host
     """

@@ -1,4 +1,4 @@
-"""Evaluations: the last one of an aggregate, and its imbalance over time."""
+"""Operations on evaluations: show the last one of an aggregate, or its imbalance over time."""
 
 import collections
 import datetime
@@ -23,7 +23,7 @@ chart."""
 def show(context: Context, request: OneAggregate) -> contract.Evaluation:
     """Return the last evaluation of an aggregate.
 
-    :raises NotInScope: Kronos does not look after such an aggregate
+    :raises NotInScope: Kronos does not plan for this aggregate
     """
     name = request.aggregate
     switching.refuse_unknown(context.conf, name, is_single=True)
@@ -59,9 +59,9 @@ def _host(load, scored_by):
 
 
 def history(context: Context, request: contract.ShowHistory) -> contract.History:
-    """Return the imbalances of an aggregate in its evaluations within a time.
+    """Return the imbalances of an aggregate at its evaluations between two times.
 
-    :raises NotInScope: Kronos does not look after such an aggregate
+    :raises NotInScope: Kronos does not plan for this aggregate
     """
     name = request.aggregate
     switching.refuse_unknown(context.conf, name, is_single=True)

@@ -1,4 +1,4 @@
-"""Hosts: list and show them, with the facts of the last evaluations."""
+"""Operations on hosts: list and show them, with the results of the last evaluations."""
 
 import collections
 from collections.abc import Collection
@@ -23,7 +23,7 @@ def list_hosts(context: Context, request: contract.ListHosts) -> contract.Hosts:
 
 
 def show(context: Context, request: OneHost) -> contract.Host:
-    """Return a host with the facts of the last evaluations.
+    """Return a host with its loads and scores in the last evaluations.
 
     :raises HostNotFound: the host was in no evaluation
     """
@@ -40,7 +40,8 @@ def show(context: Context, request: OneHost) -> contract.Host:
 
 
 def _found(context):
-    """Return {host: {aggregate: HostLoad}} of every host of the aggregates in scope."""
+    """Return {host: {aggregate: HostLoad}} of the hosts that were evaluated or have a score. Only
+    aggregates that Kronos plans are included, so the inner dict may be empty."""
     in_scope = {*aggregates.aggregates_in_scope(context.conf)}
     found: dict[str, dict[str, HostLoad]] = collections.defaultdict(dict)
     for aggregate, loads in evaluations.Evaluations(context.database).all_hosts().items():

@@ -16,14 +16,14 @@ from kronos_nova.services.context import Context
 
 
 class InProcessClient:
-    """A client with the interface of :class:`kronos_client.http.HttpClient` that runs operations in
-    its own process."""
+    """A client that runs operations in its own process. It has the interface of
+    :class:`kronos_client.http.HttpClient`."""
 
     def __init__(self, context: Context):
         self._context = context
 
     def call(self, operation: Operation, request: Request) -> Response | None:
-        """Run an operation in this process, and translate its errors.
+        """Run an operation in this process, and convert its exceptions to those of the contract.
 
         :raises Refused: the operation is refused
         :raises StopPending: the moves are stopped without the control database
@@ -48,7 +48,8 @@ class InProcessClient:
 
 
 def _refuse_outside_contract(operation: Operation, request: Request) -> None:
-    """Refuse requests that the API refuses, because structs do not validate their values.
+    """Refuse a request that the API would refuse. The check is needed here, because structs do not
+    validate their values when they are made.
 
     :raises Refused: a field is out of the bounds of the contract
     """

@@ -1,4 +1,5 @@
-"""The maintenance in progress: show, stop or end it, and record that a host was serviced."""
+"""Operations on the maintenance in progress: show, stop or end it, and record that a host was
+serviced."""
 
 import datetime
 
@@ -13,24 +14,24 @@ from kronos_nova.objects import maintenance as m
 from kronos_nova.services.context import Context
 
 SILENT = datetime.timedelta(seconds=30)
-"""Time without a sign of life from the process that runs a maintenance after which another process
-may run the maintenance. Raised, a maintenance whose process died waits longer; lowered, a
-maintenance is taken from a process that is only reading a large cloud. Chosen as several times the
-interval between two checks of a running maintenance."""
+"""Time (30 seconds) without a sign of life after which the process of a maintenance counts as dead.
+Another process may then run the maintenance. Raised, a maintenance whose process died waits longer;
+lowered, a maintenance is taken from a process that is only reading a large cloud. Chosen as several
+times the interval between two checks of a running maintenance."""
 
 
 def show(context: Context, _request: Request) -> contract.Maintenance:
     """Return the maintenance in progress.
 
-    :raises MaintenanceNotFound: none is in progress
+    :raises MaintenanceNotFound: no maintenance is in progress
     """
     return _view(context, Maintenances(context.database).open())
 
 
 def stop(context: Context, _request: Request) -> contract.Maintenance:
-    """Stop the maintenance in progress.
+    """Stop the maintenance in progress. It can be continued later.
 
-    :raises MaintenanceNotFound: none is in progress
+    :raises MaintenanceNotFound: no maintenance is in progress
     """
     return _to(context, m.STOPPED)
 
@@ -38,15 +39,15 @@ def stop(context: Context, _request: Request) -> contract.Maintenance:
 def end(context: Context, _request: Request) -> contract.Maintenance:
     """End the maintenance in progress.
 
-    :raises MaintenanceNotFound: none is in progress
+    :raises MaintenanceNotFound: no maintenance is in progress
     """
     return _to(context, m.DONE)
 
 
 def done(context: Context, request: OneHost) -> contract.Maintenance:
-    """Record that a host was serviced.
+    """Record that a host of the maintenance in progress was serviced.
 
-    :raises MaintenanceNotFound: none is in progress
+    :raises MaintenanceNotFound: no maintenance is in progress
     :raises HostInService: the hook of the host runs, or the host does not wait to be serviced
     """
     maintenances = Maintenances(context.database)
@@ -65,14 +66,15 @@ def done(context: Context, request: OneHost) -> contract.Maintenance:
 
 
 def is_run(context: Context, found: m.Maintenance) -> bool:
-    """Return whether a living process runs a maintenance."""
+    """Return whether a living process runs a maintenance; false if it has none or its process is
+    dead."""
     return found.runner is not None and found.runner_at >= context.utcnow() - SILENT
 
 
 def _to(context, state):
     """Set the state of the maintenance in progress.
 
-    :raises MaintenanceNotFound: none is in progress, or it has ended meanwhile
+    :raises MaintenanceNotFound: no maintenance is in progress, or it has ended meanwhile
     """
     maintenances = Maintenances(context.database)
     found = maintenances.open()

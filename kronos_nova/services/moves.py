@@ -1,4 +1,4 @@
-"""Moves: list, show and abort them."""
+"""Operations on moves: list, show and abort them."""
 
 import functools
 from collections.abc import Collection
@@ -17,12 +17,12 @@ from kronos_nova.services.context import Context
 
 
 def list_moves(context: Context, request: contract.ListMoves) -> contract.Moves:
-    """Return the moves of a server, plan or aggregate, page by page.
+    """Return a page of moves, for example of one server, plan or aggregate.
 
     :raises MoveNotFound: the marker is not the uuid of a move
     :raises ServerNotFound: no server of that name or uuid is known
     :raises ServerAmbiguous: several servers have that name
-    :raises NotInScope: no move is found, and the aggregate is not one that Kronos plans
+    :raises NotInScope: no move is found, and the aggregate is not one for which Kronos plans
     """
     named = request.server or request.instance
     found = move_queries.moves(
@@ -37,7 +37,7 @@ def list_moves(context: Context, request: contract.ListMoves) -> contract.Moves:
 
 
 def show(context: Context, request: contract.OneMove) -> contract.MoveDetail:
-    """Return a move.
+    """Return a move with the history of its states.
 
     :raises MoveNotFound: there is no such move
     """
@@ -50,7 +50,7 @@ def show(context: Context, request: contract.OneMove) -> contract.MoveDetail:
 
 
 def abort(context: Context, request: contract.OneMove) -> None:
-    """Request that a move be aborted.
+    """Request that a move be aborted. Its worker aborts it later.
 
     :raises MoveNotFound: there is no such move
     :raises MoveEnded: the move has ended
@@ -60,8 +60,8 @@ def abort(context: Context, request: contract.OneMove) -> None:
 
 def views(database: Database, found: Collection[moves.MoveRecord],
           cls: type[contract.Move] = contract.Move, **more: object) -> list[contract.Move]:
-    """Return moves as structs ``cls`` of the contract, with names of servers, progress and
-    estimated ends.
+    """Return moves as structs ``cls`` of the contract. The structs have names of servers, progress
+    and estimated ends.
 
     :param more: further fields of ``cls``, equal for all moves
     """
@@ -76,7 +76,8 @@ def views(database: Database, found: Collection[moves.MoveRecord],
 
 
 def _future(end, now):
-    """Return the expected end, or None if it has passed: such a move may end at any time."""
+    """Return the estimated end of a move; None if that time has passed, because the end is then not
+    known."""
     return end if end is not None and end > now else None
 
 

@@ -1,4 +1,4 @@
-"""Look-up of servers by name or uuid, and of the reasons why they stayed."""
+"""Look-up of servers by name or uuid, and of the reasons why servers stayed."""
 
 from typing import NamedTuple
 
@@ -12,10 +12,10 @@ from kronos_nova.services.context import Context
 
 
 def uuid_of(context: Context, server: str) -> str:
-    """Return the uuid of a server that Kronos knows.
+    """Return the uuid of a server of which Kronos has a record.
 
-    :param server: its name or its uuid
-    :raises ServerNotFound: no record of Kronos has such a server
+    :param server: name or uuid of the server
+    :raises ServerNotFound: Kronos has no record of such a server
     :raises ServerAmbiguous: several servers have that name
     """
     found = server_names.ServerNames(context.database).find(server)
@@ -31,8 +31,8 @@ def uuid_of(context: Context, server: str) -> str:
 
 
 class Stay(NamedTuple):
-    """The reason why a server stayed in the last evaluation of its aggregate. ``detail`` is an
-    additional text; '' for none."""
+    """The reason why a server stayed on its host in the last evaluation of its aggregate.
+    ``detail`` is an additional text; '' for none."""
 
     reason: str
     aggregate: str
@@ -40,8 +40,8 @@ class Stay(NamedTuple):
 
 
 def stay_of(database: Database, uuid: str) -> Stay | None:
-    """Return why the last evaluation did not move a server; None if no evaluation gives a
-    reason."""
+    """Return the reason why the last evaluation did not move a server; None if no evaluation gives
+    a reason."""
     for aggregate, report in _reports_that_name(database, uuid):
         for skip in report.not_moved:
             if uuid in skip.instances:
@@ -50,14 +50,15 @@ def stay_of(database: Database, uuid: str) -> Stay | None:
 
 
 def immovable(database: Database, uuid: str) -> plans.Immovable | None:
-    """Return the Immovable of a server in the last evaluation: how Nova can move it, and why not
-    live. None where Nova can migrate it live."""
+    """Return how Nova can move a server that it cannot migrate live, and the reason why not live.
+    None where Nova can migrate the server live, by the last evaluation."""
     return next((each for _aggregate, report in _reports_that_name(database, uuid)
                  for each in report.immovable if each.instance_uuid == uuid), None)
 
 
 def _reports_that_name(database, uuid):
-    """Yield (aggregate, report) of the last evaluations that name a server."""
+    """Yield (aggregate, report) of the last evaluations whose report contains the uuid of a
+    server."""
     for row in cycles.Cycles(database).last():
         # Most reports do not contain the uuid, and are not parsed.
         if row.report and f'"{uuid}"' in row.report:

@@ -1,4 +1,4 @@
-"""Pages of long lists: the marker by which the next one is requested."""
+"""Pages of long lists. A marker shows where the next page begins."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from kronos_client.contract.base import Page
 
 
 def marker_of(found: Sequence[str], request: Page) -> str | None:
-    """Return the marker of the next page; None where there is none.
+    """Return the marker for the request of the next page; None where there is no next page.
 
     :param found: the markers of this page's entries, such as uuids
     """

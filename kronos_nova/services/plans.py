@@ -1,4 +1,4 @@
-"""Plans: list, show, approve and reject them."""
+"""Operations on plans: list, show, approve and reject them."""
 
 from kronos_client.contract import plans as contract
 from kronos_client.contract import reasons
@@ -14,10 +14,10 @@ from kronos_nova.services.context import Context
 
 
 def list_plans(context: Context, request: contract.ListPlans) -> contract.Plans:
-    """Return plans, page by page.
+    """Return a page of plans.
 
     :raises PlanNotFound: the marker is not the uuid of a plan
-    :raises NotInScope: the aggregate has no plan, and is not one that Kronos plans
+    :raises NotInScope: the aggregate has no plan, and is not one for which Kronos plans
     """
     found = pagination.plans(context.database, request.limit, request.marker,
                              aggregate=request.aggregate, state=request.state,
@@ -29,7 +29,7 @@ def list_plans(context: Context, request: contract.ListPlans) -> contract.Plans:
 
 
 def show(context: Context, request: contract.OnePlan) -> contract.PlanDetail:
-    """Return a plan.
+    """Return a plan with its report, if the report is still stored.
 
     :raises PlanNotFound: there is no such plan
     """
@@ -39,12 +39,12 @@ def show(context: Context, request: contract.OnePlan) -> contract.PlanDetail:
 
 
 def approve(context: Context, request: contract.ApprovePlan) -> contract.Approved:
-    """Approve a plan or some of its moves.
+    """Approve all or some of the moves of a plan.
 
     :raises PlanNotFound: there is no such plan
     :raises PlanNotWaiting: the plan is not proposed
-    :raises RequestRefused: the plan has no move of a given number, both lists are given, or the
-        level of its aggregate permits no approved plan
+    :raises RequestRefused: the plan has no move of a given number, both lists of numbers are given,
+        or the level of its aggregate permits no approved plan
     """
     journal = context.journal()
     plan = journal.plan(request.plan)
@@ -88,7 +88,7 @@ def stayed(reason: str, count: int) -> contract.Stayed:
 
 
 def planned(move: plans.PlannedMove, names: dict[str, str]) -> contract.PlannedMove:
-    """Return a planned move in the form of the contract.
+    """Return a planned move as a struct of the contract.
 
     :param names: names of servers, by uuid
     """

@@ -1,5 +1,5 @@
-"""The report: sums of moves and loads, and comparisons with the time before the first move and with
-the load without moves."""
+"""The report: sums of moves and of loads of hosts over a time. It compares the loads with those
+before the first move, and with those that there would be without moves."""
 
 import collections
 import dataclasses
@@ -19,10 +19,10 @@ YEAR = datetime.timedelta(days=365)
 
 UNMOVED = ('unmoved_hot_seconds', 'unmoved_contended_seconds')
 LOADS = ('observed_seconds', 'hot_seconds', 'contended_seconds', *UNMOVED)
-"""Fields of a report that are sums of loads."""
+"""Names of the fields of a report that are sums of loads."""
 
 Key = tuple[str | None, str | None, str | None]
-"""(month, project, aggregate) of a sum; None for each by which sums are not grouped."""
+"""The key of a sum: (month, project, aggregate). Each is None where sums are not grouped by it."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -34,9 +34,9 @@ class _Sums:
 
 
 def show(context: Context, request: contract.ShowReport) -> contract.Report:
-    """Return the sums of moves and loads within a time.
+    """Return the sums of moves and loads between two times.
 
-    :raises NotInScope: nothing is found, and the aggregate is not one that Kronos plans
+    :raises NotInScope: nothing is found, and the aggregate is not one for which Kronos plans
     """
     until = request.until or context.utcnow()
     since = request.since or clock.earlier(until, YEAR)
@@ -69,8 +69,7 @@ def _add_dropped(found, dropped: Iterable[db_sums.MoveSum]):
 
 
 def _added(found, each: db_sums.MoveSum) -> _Sums:
-    """Add a MoveSum to the _Sums with the same month, project and aggregate, and return the
-    _Sums."""
+    """Add a MoveSum to the _Sums of its month, project and aggregate, and return these _Sums."""
     sums = found[each.month, each.project, each.aggregate]
     sums.moves.update({name: getattr(each, name) for name in db_sums.FIGURES})
     return sums
@@ -105,7 +104,7 @@ def _view(key, sums):
 
 def _comparison(known, request, days) -> contract.Comparison:
     """Compare the load in the days after the first move with the load in as many days before it.
-    The day of the first move belongs to neither."""
+    The day of the first move belongs to neither time."""
     first = known.first_move(request.aggregate)
     if request.project:
         return _uncompared('Hosts are of no project: loads are not compared for one.')
@@ -140,8 +139,8 @@ def _uncompared(explanation):
 
 def _load(loads, days, covered='observed_seconds', hot='hot_seconds',
           contended='contended_seconds') -> contract.LoadOfTime | None:
-    """Return the LoadOfTime of some days, with hot and contended minutes a day; None where no
-    evaluation covers any of the time.
+    """Return the hot and contended minutes a day within some days; None where no evaluation covers
+    any of the time.
 
     :param loads: one sum, or none
     :param covered: field with the time for which the other two fields are known

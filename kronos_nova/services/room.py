@@ -1,5 +1,5 @@
-"""Room: servers that fit, servers that restart after a loss, hypothetical changes, and requests for
-room."""
+"""Operations on room for new servers. They count the servers that fit, check losses of hosts and
+other hypothetical changes, and request or release room."""
 
 import collections
 import dataclasses
@@ -37,16 +37,17 @@ if typing.TYPE_CHECKING:    # pydantic and planning are slow to load
     from kronos_nova.room.whatif import Changed
 
 HISTORY = datetime.timedelta(days=28)
-"""Time whose slots are used for a trend. Raised, a change of the trend is seen later; lowered,
-single weeks count more. Chosen because four weeks have every weekday equally often."""
+"""Time (28 days) whose counts of slots are used for a trend. A slot is room for one more server of
+a flavor. Raised, a change of the trend is seen later; lowered, single weeks count more. Chosen
+because four weeks have every weekday equally often."""
 RELEASES = 10
-"""Maximum number of attempts to give back room that is kept for new servers, while evaluations
-change its state. Raised, a command may take longer; lowered, a command fails where another attempt
-would succeed. Chosen because an evaluation changes the state only a few times."""
+"""Maximum number of attempts to release room while evaluations change its state. Raised, a command
+may take longer; lowered, a command fails where another attempt would succeed. Chosen because an
+evaluation changes the state only a few times."""
 
 
 def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capacity:
-    """Return the number of new servers that each flavor has room for.
+    """Return the number of new servers of each flavor that fit into the cloud.
 
     :raises NotInScope: there is no such aggregate
     :raises RequestRefused: there is no such flavor
@@ -76,8 +77,12 @@ def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capac
 
 def _after_moves(context: Context, request: contract.ShowCapacity, asked: '_Asked',
                  wanted: Sequence[Shape]) -> dict[int, int]:
-    """Return {position of a shape in ``wanted``: number of servers of this shape that fit after
-    moves made for it}; empty where the request permits no moves."""
+    """Return how many servers of each shape would fit after moves that make room for the shape.
+
+    :param wanted: shapes, each the resources of one server
+    :returns: {position of a shape in ``wanted``: number of servers}; empty where the request
+        permits no moves
+    """
     from kronos_nova.room import defragmenting  # imported late, as above
     if request.moves is None:
         return {}
@@ -92,7 +97,7 @@ def _after_moves(context: Context, request: contract.ShowCapacity, asked: '_Aske
 
 
 def check_failover(context: Context, request: contract.CheckFailover) -> contract.Failover:
-    """Return whether all servers of hosts would restart elsewhere if each host were lost.
+    """Return, for each host, whether all its servers would restart elsewhere if the host were lost.
 
     :raises NotInScope: there is no such aggregate
     :raises HostNotFound: a host does not exist, or is not in the aggregate
@@ -112,7 +117,7 @@ def check_failover(context: Context, request: contract.CheckFailover) -> contrac
 
 
 def check(context: Context, request: contract.CheckRoom) -> contract.Room:
-    """Check whether there is room for new servers, and which moves would make it.
+    """Return whether there is room for new servers, and the moves that would make it.
 
     :raises NotInScope: there is no such aggregate
     :raises RequestRefused: there is no such flavor
@@ -123,8 +128,8 @@ def check(context: Context, request: contract.CheckRoom) -> contract.Room:
 
 def _checked(context: Context,
              request: contract.CheckRoom) -> tuple[contract.Room, Shape, '_Asked']:
-    """Return (the result of :func:`check`, the shape of the new servers, the cloud that was
-    checked)."""
+    """Return (the result of :func:`check`, the shape of the new servers, the checked cloud). A
+    shape is the resources of one server."""
     from kronos_nova.room import making  # imported late, as above
     asked, shape, rules = _wanted(context, request)
     plan = making.plan(
@@ -137,7 +142,8 @@ def _checked(context: Context,
 
 
 def show_fragments(context: Context, request: contract.ShowFragments) -> contract.Fragments:
-    """Return the moves that join fragments of free room, and the slots before and after them.
+    """Return the moves that join fragments of free room, and the number of servers that fit before
+    and after the moves.
 
     :raises NotInScope: there is no such aggregate
     :raises RequestRefused: there is no such flavor
@@ -155,7 +161,7 @@ def show_fragments(context: Context, request: contract.ShowFragments) -> contrac
 
 
 def what_if(context: Context, request: contract.ShowChangedLoad) -> contract.ChangedLoad:
-    """Return the load and the room after hypothetical changes.
+    """Return the load and the moves that an evaluation would find after hypothetical changes.
 
     :raises NotInScope: there is no such aggregate
     :raises HostNotFound: there is no such host
@@ -185,8 +191,7 @@ def what_if(context: Context, request: contract.ShowChangedLoad) -> contract.Cha
 
 
 def _scope(context: Context, aggregate: str | None) -> 'EngineOptions':
-    """Return the engine's options for one aggregate, or for all aggregates in scope where none is
-    named."""
+    """Return the engine's options, limited to one aggregate if its name is given."""
     from kronos_nova.cycle import options as engine_options  # imported late, as above
     options = engine_options.from_conf(context.conf)
     if aggregate is None:
@@ -198,8 +203,8 @@ def _scope(context: Context, aggregate: str | None) -> 'EngineOptions':
 
 def _wanted(context: Context, request: contract.CheckRoom | contract.ShowFragments
             ) -> tuple['_Asked', Shape, 'ConstraintRules']:
-    """Return the cloud, the shape of the new servers, and the rules for servers that move to make
-    room for them.
+    """Return the cloud, the shape (resources) of one new server, and the rules for moves that make
+    room.
 
     :raises NotInScope: there is no such aggregate
     :raises RequestRefused: there is no such flavor
@@ -211,7 +216,8 @@ def _wanted(context: Context, request: contract.CheckRoom | contract.ShowFragmen
 
 
 def _limits(context: Context, moves: int, parts: int = 1) -> 'Limits':
-    """Return the Limits of a plan with at most ``moves`` moves. Its planning time begins now.
+    """Return the Limits of a plan with at most ``moves`` moves. The time limit of planning begins
+    now.
 
     :param parts: number of plans that share the time limit of one plan
     """
@@ -223,7 +229,7 @@ def _limits(context: Context, moves: int, parts: int = 1) -> 'Limits':
 
 
 def _pinned(context: Context, snapshot: Snapshot, rules: 'ConstraintRules') -> list[str]:
-    """Return the uuids of the servers that must not be moved in order to make room."""
+    """Return the uuids of the servers that may not be moved in order to make room."""
     from kronos_nova.cycle import options as engine_options  # imported late, as above
     from kronos_nova.room import making
     return making.pinned(snapshot, rules, engine_options.from_conf(context.conf).opt_out)
@@ -238,10 +244,12 @@ def _named_moves(moves: Sequence['RoomMove | PlannedMove'],
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """The cloud that a question is about.
+    """The cloud that a request is about.
 
-    snapshot : the cloud after hypothetical changes
-    before : the cloud before the changes
+    snapshot : the cloud after the hypothetical changes of the request
+    before : the cloud before these changes
+    changed : the result of the changes
+    outcome : the effects of the changes, as a struct of the contract
     operator_rules : rules of operators in the policies file
     flavors : returns Nova's flavors, which are read once
     """
@@ -255,7 +263,8 @@ class _Asked:
 
 
 def _cloud(context: Context, request: contract.Changes) -> _Asked:
-    """Return the cloud, or the hosts of an aggregate, after hypothetical changes.
+    """Return the cloud of a request after its hypothetical changes. A request may be limited to the
+    hosts of one aggregate.
 
     :raises NotInScope: there is no such aggregate
     :raises HostNotFound: there is no such host
@@ -288,7 +297,7 @@ def _cloud(context: Context, request: contract.Changes) -> _Asked:
 
 def _rules(context: Context, operator_rules: Sequence['OperatorRule'], snapshot: Snapshot,
            moves: bool = False):
-    """Return the rules by which room is computed.
+    """Return the rules that decide which servers fit on which hosts.
 
     :param moves: True for servers that are moved, to which the checks of moves apply too; False for
         servers that are started
@@ -305,7 +314,8 @@ def _rules(context: Context, operator_rules: Sequence['OperatorRule'], snapshot:
 
 
 def _trends(context: Context, request: contract.ShowCapacity) -> dict[str, 'Trend']:
-    """Return {flavor: trend of its slots} of an aggregate; empty for a request with changes."""
+    """Return {flavor: trend of the number of its servers that still fit} of an aggregate. Empty for
+    a request without an aggregate, with a project, or with hypothetical changes."""
     from kronos_nova.room import trend  # imported late, as above
     if request.aggregate is None or request.project or any(
             (request.ratio, request.add, request.lose, request.boot)):
@@ -327,9 +337,9 @@ def _slots(found, after, trend, after_moves):
 
 
 def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
-    """Request room for new servers, which is made and then kept for them.
+    """Request room for new servers. Moves make the room, and it is then kept for these servers.
 
-    :raises NotInScope: the aggregate does not exist, or is not one that Kronos plans
+    :raises NotInScope: the aggregate does not exist, or is not one for which Kronos plans
     :raises RequestRefused: there is no such flavor, no aggregate is named and several are in scope,
         or losses of hosts would no longer be covered
     """
@@ -366,7 +376,8 @@ def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
 
 def _refuse_lowering(context: Context, moves: Sequence[contract.RoomMove],
                      snapshot: Snapshot) -> None:
-    """Refuse moves after which fewer losses of hosts are covered.
+    """Refuse moves after which fewer losses of hosts are covered. A loss is covered if all servers
+    of the host would restart elsewhere.
 
     :raises RequestRefused: after the moves some losses would no longer be covered
     """
@@ -390,10 +401,11 @@ def _refuse_lowering(context: Context, moves: Sequence[contract.RoomMove],
 
 
 def _aggregate(name: str | None, in_scope: Sequence[str]) -> str:
-    """Return the aggregate in which room is made: the named one, or the only one in scope.
+    """Return the aggregate in which room is made: the named aggregate, or the only aggregate in
+    scope.
 
-    :raises NotInScope: Kronos does not plan the named one
-    :raises RequestRefused: none is named, and several are in scope
+    :raises NotInScope: Kronos does not plan the named aggregate
+    :raises RequestRefused: no aggregate is named, and several are in scope
     """
     if name is None and len(in_scope) == 1:
         return in_scope[0]
@@ -415,18 +427,18 @@ def list_rooms(context: Context, request: contract.ListRooms) -> contract.Holds:
 
 
 def show(context: Context, request: contract.OneRoom) -> contract.Hold:
-    """Return a hold, which is a request for room or the kept room.
+    """Return a hold, which is a request for room or room that is kept.
 
-    :raises HoldNotFound: there is no such room
+    :raises HoldNotFound: there is no such hold
     """
     return _view(holds.Holds(context.database).get(request.room))
 
 
 def approve(context: Context, request: contract.OneRoom) -> contract.Hold:
-    """Approve the moves that make room.
+    """Approve the moves of a request for room.
 
-    :raises HoldNotFound: there is no such room
-    :raises HoldNotWaiting: the room does not wait for approval
+    :raises HoldNotFound: there is no such hold
+    :raises HoldNotWaiting: the hold does not wait for approval
     """
     store = holds.Holds(context.database)
     found = store.get(request.room)
@@ -438,9 +450,9 @@ def approve(context: Context, request: contract.OneRoom) -> contract.Hold:
 
 
 def release(context: Context, request: contract.OneRoom) -> contract.Hold:
-    """Release room, so that other servers may use it.
+    """Release room that is kept or requested, so that other servers may use it.
 
-    :raises HoldNotFound: there is no such room
+    :raises HoldNotFound: there is no such hold
     :raises HoldNotWaiting: the hold has ended
     """
     store = holds.Holds(context.database)
@@ -456,8 +468,8 @@ def release(context: Context, request: contract.OneRoom) -> contract.Hold:
 
 
 def _give_back(context: Context, found: hold.Hold) -> None:
-    """Remove the allocations of a hold that has ended. The uuids of its consumers stay recorded
-    until an evaluation has checked that none has allocations."""
+    """Remove the allocations of a hold that has ended. The uuids of their consumers stay recorded
+    until an evaluation has checked that no consumer has allocations."""
     if not found.consumers:
         return
     try:

@@ -1,4 +1,4 @@
-"""Servers: list them, and explain why one was moved or stays."""
+"""Operations on servers: list them, and explain why a server was moved or stays."""
 
 from kronos_client.contract import reasons
 from kronos_client.contract import servers as contract
@@ -18,12 +18,12 @@ from kronos_nova.services.context import Context
 
 MOST_MOVES = 20
 """Maximum number of past moves that the explanation of a server lists. Raised, the explanation is
-longer; lowered, it is harder to see that a server is moved too often. Chosen so that they fit on a
-screen."""
+longer; lowered, it is harder to see that a server is moved too often. Chosen so that the moves fit
+on a screen."""
 
 
 def list_servers(context: Context, request: contract.ListServers) -> contract.Servers:
-    """Return servers, page by page.
+    """Return a page of servers.
 
     :raises ServerNotFound: the marker is not the uuid of a known server
     """
@@ -35,7 +35,7 @@ def list_servers(context: Context, request: contract.ListServers) -> contract.Se
 
 
 def explain(context: Context, request: contract.ExplainServer) -> contract.Explanation:
-    """Explain why a server was moved or stays.
+    """Return the reasons why a server was moved or stays, and its past moves.
 
     :raises ServerNotFound: no server of that name or uuid is known
     :raises ServerAmbiguous: several servers have that name
@@ -66,8 +66,8 @@ def explain(context: Context, request: contract.ExplainServer) -> contract.Expla
 
 
 def _stay_of_all(context: Context, uuid: str) -> known_names.Stay | None:
-    """Return the Stay of a server for which the last evaluation of its aggregate gave no reason.
-    The Stay says why that evaluation moved no server at all; None if the evaluation made a plan."""
+    """Return the reason why the last evaluation of a server's aggregate moved no server. None if
+    that evaluation made a plan, or if there was none."""
     aggregate = server_names.ServerNames(context.database).aggregate(uuid)
     last = cycles.Cycles(context.database).of_aggregate(aggregate) if aggregate else None
     if last is None or last.outcome in (None, plans.PLANNED):
@@ -87,8 +87,8 @@ def _planned(context, uuid):
 
 
 def _explained(context, found):
-    """Return moves in the form of the contract, with the imbalances that their plans expected and
-    the best alternatives."""
+    """Return moves as structs of the contract. The structs have the imbalances that the plans of
+    the moves expected, and the best alternatives."""
     journal = context.journal()
     of_moves = {uuid: journal.plan(uuid) for uuid in {move.plan_uuid for move in found}}
     as_planned = {uuid: {move.order: move for move in plans.AggregateReport.from_json(

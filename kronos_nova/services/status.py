@@ -1,4 +1,4 @@
-"""The status of Kronos: its problems, and the state of each aggregate."""
+"""Operations that show the status of Kronos: its problems, and the state of each aggregate."""
 
 import msgspec
 
@@ -29,7 +29,7 @@ def list_aggregates(context: Context, _request: Request) -> contract.Aggregates:
 def show_aggregate(context: Context, request: contract.OneAggregate) -> contract.Aggregate:
     """Return the status of an aggregate.
 
-    :raises NotInScope: Kronos does not look after such an aggregate
+    :raises NotInScope: Kronos does not plan for this aggregate
     """
     switching.refuse_unknown(context.conf, request.aggregate, is_single=True)
     return next(each for each in list_aggregates(context, Request()).aggregates

@@ -1,5 +1,5 @@
-"""Operations that work without the control database: a stop, and the end of a stop that was made
-without the database."""
+"""Operations that work without the control database. They are a stop, and the end of a stop that is
+not in the database yet."""
 
 from typing import NoReturn
 
@@ -18,8 +18,8 @@ from kronos_nova.operations import switching
 
 
 class WithoutDatabase:
-    """A client that runs the operations that are possible without the control database; the
-    interface is that of :class:`kronos_nova.services.in_process.InProcessClient`.
+    """A client for operations without the control database. It has the interface of
+    :class:`kronos_nova.services.in_process.InProcessClient`.
 
     :param who: the caller
     :param error: the error of the database
@@ -31,7 +31,8 @@ class WithoutDatabase:
         self._error = error
 
     def call(self, operation: Operation, request: Request) -> NoReturn:
-        """Run an operation without the control database where that is possible.
+        """Run an operation without the control database where that is possible. The answer is an
+        exception in every case.
 
         :raises StopPending: the operation was a stop; it is in force, but not in the database yet
         :raises Unreachable: the operation needs the control database
