@@ -1,2 +1,2 @@
-"""Scheduling of evaluation cycles (:class:`kronos_nova.cycle.evaluation.Cycle`) and their
-processes."""
+"""Start of evaluation cycles (:class:`kronos_nova.cycle.evaluation.Cycle`) and of the processes
+that run them."""

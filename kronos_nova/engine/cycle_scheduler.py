@@ -1,5 +1,5 @@
-"""The start of cycles: the choice of the aggregates that are due, and the child process that plans
-them.
+"""Choice of the aggregates that are due, and start of the cycles that evaluate them in a child
+process.
 
 Reading a large cloud and planning for it take seconds of pure Python. In the conductor's own
 process, this would delay every RPC, in any concurrency mode. A child process has its own
@@ -38,29 +38,33 @@ LOG = logging.getLogger(__name__)
 SOON = 10
 """Seconds between two evaluations of an aggregate that cannot wait for the usual interval, such as
 one whose plan was approved. Raised, an approved plan starts later after a failed attempt; lowered,
-a plan that cannot start uses more time. Not measured."""
+a plan that cannot start uses more processor time. Not measured."""
 
 HEAD_START = 10
-"""Seconds for which a due aggregate is left to the process that evaluated it last, which has its
-data in memory. Raised, an aggregate waits longer when this process has died; lowered, other
-processes evaluate it and read everything again. Not measured."""
+"""Seconds for which only the process that evaluated a due aggregate last may evaluate it. This
+process has the aggregate's data in memory. Raised, an aggregate waits longer when this process has
+died; lowered, other processes evaluate it and read everything again. Not measured."""
 
 TAKING_PATIENCE = 60
-"""Seconds for which processes wait while another one chooses and locks the aggregates that are due.
-This takes one or two seconds. Raised, a process that hangs stops all evaluations for longer;
+"""Maximum seconds to wait while another process chooses and locks the aggregates that are due. The
+choice takes one or two seconds. Raised, a process that hangs stops all evaluations for longer;
 lowered, a slow process is not waited for, and several processes read the cloud. Not measured."""
 
 LEAVE_SECONDS = 5
-"""Seconds that a planning process has to end when it is asked to, and again after it was killed.
-Raised, nova-conductor takes longer to stop; lowered, the process is killed while it ends. Only a
-process that waits for a disk or a network file system takes longer. Not measured."""
+"""Seconds for which an ending planning process is waited for: after it is asked to end, and again
+after it was killed. Raised, nova-conductor takes longer to stop; lowered, the process is killed
+while it ends. Only a process that waits for a disk or a network file system takes longer. Not
+measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerPorts:
-    """The dependencies of a CycleScheduler. ``utcnow`` returns the time of the control database,
-    ``monotonic`` seconds of a monotonic clock, ``aggregate_hosts`` {aggregate: names of its hosts
-    now}."""
+    """The dependencies of a CycleScheduler.
+
+    aggregate_hosts : returns {aggregate: names of its hosts now}
+    utcnow : returns the time of the control database
+    monotonic : returns seconds of a monotonic clock
+    """
 
     locks: AggregateLocks
     switches: SwitchBoard
@@ -73,10 +77,15 @@ class SchedulerPorts:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Due:
-    """Names of aggregates. ``wanted`` has all aggregates that Kronos plans. ``healthy_first`` has
-    the aggregates that are due, those whose last evaluation failed at the end. ``failed`` has the
-    aggregates whose last evaluation failed. ``urgent`` has the aggregates with an approved plan or
-    a drain, which do not wait for the interval. ``ordered`` has the aggregates with a drain."""
+    """Names of aggregates by the reason for their evaluation.
+
+    wanted : all aggregates for which Kronos plans
+    healthy_first : the aggregates that are due; aggregates whose last evaluation failed are at the
+        end
+    failed : aggregates whose last evaluation failed
+    urgent : aggregates with an approved plan or a drain, which do not wait for the interval
+    ordered : aggregates with a drain
+    """
 
     wanted: Sequence[str]
     healthy_first: Sequence[str]
@@ -86,8 +95,8 @@ class _Due:
 
 
 class CycleScheduler:
-    """The planning in one worker. At most one child process plans at a time, and this worker holds
-    locks on the aggregates that the child plans.
+    """The planning of one worker, which a child process carries out. At most one child plans at a
+    time. This worker holds locks on the aggregates that the child plans.
 
     ``child`` is the child's Popen while it plans.
 
@@ -106,7 +115,8 @@ class CycleScheduler:
         self._refused_since = None
 
     def tick(self):
-        """Check whether the child has ended; without a child, start one if an aggregate is due."""
+        """Check whether the child has ended its cycle. If no child plans, start a cycle for the
+        aggregates that are due."""
         if self.child is not None:
             self._check_child()
         if self.child is None:
@@ -117,7 +127,7 @@ class CycleScheduler:
             self._mind_the_spare()
 
     def stop(self):
-        """End the child within a bounded time, and release the locks of its aggregates."""
+        """End the child within a bounded time, and release the locks on its aggregates."""
         if self.child is None:
             self._dismiss()
             return
@@ -129,11 +139,11 @@ class CycleScheduler:
         self._end()
 
     def _lock_due(self):
-        """Lock the aggregates that are due and that no other worker has.
+        """Lock the aggregates that are due and not locked by another worker.
 
         Aggregates that share hosts are locked together. An aggregate with an approved plan does not
-        wait for the interval. An aggregate whose last evaluation failed is only planned together
-        with the aggregates that it shares hosts with, so that another failure does not affect other
+        wait for the interval. An aggregate whose last evaluation failed is planned only with the
+        aggregates with which it shares hosts. Another failure then does not affect other
         aggregates.
 
         :returns: names of the locked aggregates
@@ -158,8 +168,12 @@ class CycleScheduler:
         return ours
 
     def _has_waited_enough(self):
-        """Return whether the worker that is locking aggregates must have stopped or hung. Its
-        aggregates stay locked; the others can be planned."""
+        """Return whether the worker that is choosing due aggregates has held that lock for too
+        long.
+
+        That worker has then stopped or hangs. The aggregates that it has locked stay locked; other
+        aggregates can be planned.
+        """
         now = self.scheduler_ports.monotonic()
         if self._refused_since is None:
             self._refused_since = now
@@ -210,8 +224,11 @@ class CycleScheduler:
         return ours
 
     def _lock_unit(self, scope, units, interval, is_ordered):
-        """Lock an aggregate and all that share hosts with it, or none of them, and record the begin
-        of their evaluations. Returns the locked aggregates."""
+        """Lock an aggregate and all aggregates that share hosts with it, and record the begin of
+        their evaluations. Either all of them are locked or none.
+
+        :returns: names of the locked aggregates; empty where none is locked
+        """
         locks = self.scheduler_ports.locks
         if not locks.acquire(scope):
             return []
@@ -244,8 +261,9 @@ class CycleScheduler:
         self._scopes, self._started = tuple(ours), self.scheduler_ports.monotonic()
 
     def _started_child(self, ours):
-        """Order a child to plan the aggregates ``ours``, and return its Popen. The child that
-        planned last is used where it accepts the order; otherwise a new one is started."""
+        """Order a child to plan the aggregates ``ours``, and return the Popen of the child. The
+        child that planned last is used if it accepts the order. Otherwise a new child is
+        started."""
         said = planning_client.configuration(self.conf)
         if self._process is not None and self._process.configuration != said:
             self._dismiss()
@@ -257,9 +275,8 @@ class CycleScheduler:
         return self._process.popen
 
     def _mind_the_spare(self):
-        """End the child if it has been idle for ``planner_idle_time``. A child that has grown too
-        large ends on its own.
-        """
+        """End the idle child if it has been idle for ``planner_idle_time``, or clean up if it has
+        ended. A child that has grown too large ends on its own."""
         idle = self.scheduler_ports.monotonic() - self._ended
         if self._process.popen.poll() is not None or idle >= self.conf.kronos.planner_idle_time:
             self._dismiss()
@@ -271,8 +288,8 @@ class CycleScheduler:
 
     @property
     def _head_start(self):
-        """Return the seconds for which a due aggregate is left to its last worker; 0 where no child
-        stays until the next cycle."""
+        """Return the seconds for which only the last worker of a due aggregate may evaluate it. It
+        is 0 where no child stays until the next cycle."""
         group = self.conf.kronos
         return HEAD_START if group.planner_idle_time > group.evaluation_interval else 0
 
@@ -320,8 +337,8 @@ class CycleScheduler:
                       'process can no longer change anything.', self.child.pid)
 
     def _fail(self):
-        """Postpone the next evaluation of the aggregates that the child did not finish. The more
-        evaluations in a row have failed, the longer it is postponed."""
+        """Postpone the next evaluation of the aggregates that the child did not finish. The pause
+        grows with the number of evaluations in a row that failed."""
         try:
             self.scheduler_ports.cycles.fail(self._scopes, self.scheduler_ports.utcnow(),
                                              self.conf.kronos.evaluation_interval)
@@ -329,7 +346,8 @@ class CycleScheduler:
             self._end()
 
     def _end(self):
-        """Clean up after the child has ended."""
+        """Close the connection to a child that has ended, and release the locks on its
+        aggregates."""
         self._dismiss()
         self._leave()
 
@@ -339,7 +357,7 @@ class CycleScheduler:
 
 
 class _Units:
-    """The groups of aggregates that share hosts. Their hosts are read when they are first
+    """Groups of aggregates that share hosts. The hosts of aggregates are read when a group is first
     needed."""
 
     def __init__(self, names, aggregate_hosts):

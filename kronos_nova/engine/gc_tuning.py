@@ -15,7 +15,10 @@ def collect_rarely():
 
 
 def exempt_loaded_objects():
-    """Exempt all present objects from collection. Call it when everything is loaded, and before the
-    process ends. With Nova or Kronos' API in memory, each collection stops the process for more
-    than a tenth of a second. The last collection, when the process ends, does so too."""
+    """Exempt all objects that exist now from garbage collection. Call it when everything is loaded,
+    and before the process ends.
+
+    With Nova or Kronos' API in memory, each collection stops the process for more than a tenth of a
+    second. The last collection, when the process ends, stops it for as long.
+    """
     gc.freeze()

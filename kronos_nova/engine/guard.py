@@ -1,4 +1,4 @@
-"""A guard for the repeated work of a service, which logs a problem of this work once instead of
+"""A guard for the repeated work of a service. A problem of the work is logged once, instead of
 every second."""
 
 from oslo_config import cfg
@@ -12,19 +12,21 @@ LOG = logging.getLogger(__name__)
 
 
 class Guard:
-    """A runner of the parts of a service, each independent of the problems of others: problems that
-    an operator has to fix, or a database that does not answer."""
+    """A runner of the parts of a service. An error in one part does not stop other parts. Such
+    errors are problems that an operator has to fix, or a database that does not answer."""
 
     def __init__(self):
         self._said = {}
         self._without_database = set()
 
     def run(self, part, work):
-        """Call ``work``, a part of the service. A problem of the part is logged once when it
-        appears, and once when it is gone.
+        """Call ``work``, which is one part of the service. A problem of the part is logged once
+        when it appears, and once when it is gone.
 
         An outage of the database is logged as one problem, even if several parts raise different
         errors.
+
+        :param part: name of the part, for the log
         """
         try:
             work()

@@ -1,4 +1,5 @@
-"""Locks of aggregates in tooz. Only the process that holds the lock of an aggregate plans it."""
+"""Locks of aggregates in tooz. Only the process that holds the lock of an aggregate plans for the
+aggregate."""
 
 import hashlib
 import os
@@ -14,12 +15,12 @@ from kronos_nova import exception
 LOG = logging.getLogger(__name__)
 
 TAKING = '\0'
-"""Name of the lock that a worker holds while it locks due aggregates. No aggregate has this name.
-The empty name would not do, because an invalid option may contain it."""
+"""Name of the lock that a worker holds while it chooses and locks due aggregates. No aggregate has
+this name. The empty name is not used, because an invalid option may contain it."""
 
 
 class AggregateLocks:
-    """The locks that this process holds. They are released when the process dies.
+    """The locks on aggregates that this process holds. They are released when the process dies.
 
     :param url: a tooz URL; None for lock files under ``state_path``, which serve one host
     :param member: name of this process, unique in the cloud
@@ -42,14 +43,17 @@ class AggregateLocks:
                        'there is one controller.') from e
 
     def _said(self, error):
-        """Return the text of a back end's error without passwords, because it may quote the back
-        end's address."""
+        """Return the text of a back end's error without the password. The text may quote the back
+        end's address, which contains the password."""
         said = str(error)
         return said.replace(self._secret, '***') if self._secret else said
 
     def acquire(self, *aggregates):
-        """Lock some aggregates; lock none of them if another process has locked one. Returns
-        whether they are locked, without waiting for other processes."""
+        """Lock some aggregates without waiting. Either all of them are locked or none.
+
+        :returns: whether the aggregates are locked; False if another process holds the lock of one
+            of them
+        """
         taken = []
         for aggregate in aggregates:
             if not self._acquire(aggregate):
@@ -72,7 +76,7 @@ class AggregateLocks:
         return True
 
     def heartbeat(self):
-        """Renew the locks that are held, in back ends whose locks expire."""
+        """Renew the held locks. It has an effect only in back ends whose locks expire."""
         if self._held:
             try:
                 self._coordinator.heartbeat()
@@ -101,7 +105,7 @@ def _described(aggregate):
 
 
 def _name(aggregate):
-    """Return a name of a lock that every back end accepts: MySQL permits 64 characters, a file no
-    slash."""
+    """Return the name of the lock of an aggregate in a form that every back end accepts. MySQL
+    permits 64 characters, a file no slash."""
     digest = hashlib.sha256(aggregate.encode()).hexdigest()
     return f'kronos-{digest[:32]}'.encode()

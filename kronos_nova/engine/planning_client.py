@@ -1,8 +1,8 @@
 """Client of the planning process, which is started once and gets one order after another.
 
 The same process plans several cycles, because loading Nova takes seconds of CPU time, and because
-data from placement can be kept. Each order is a line of JSON on its standard input. Each answer is
-a status on a separate pipe.
+data from placement can be kept. Each order is a line of JSON on the standard input of the process.
+Each answer is a status on a separate pipe.
 """
 
 import contextlib
@@ -21,9 +21,10 @@ from kronos_nova.engine import planning_worker
 LOG = logging.getLogger(__name__)
 
 MEMORY = {'MALLOC_ARENA_MAX': '1', 'MALLOC_MMAP_THRESHOLD_': str(1 << 20)}
-"""Variables for glibc's malloc in the child. Answers are read in several threads. With several
-arenas, each thread would leave its memory in an arena that never shrinks. Without the threshold,
-answers of some MB would come from the heap once the first was freed, and leave holes in it."""
+"""Environment variables for glibc's malloc in the child. Responses of other services are read in
+several threads. With several arenas, each thread would leave its memory in an arena that never
+shrinks. Without the threshold, responses of some MB would come from the heap once the first
+response was freed, and leave holes in the heap."""
 
 NICEST = 19
 """Largest niceness of a process (no unit), which is its lowest priority. Fixed by Linux."""
@@ -31,15 +32,19 @@ NICEST = 19
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Command:
-    """The command that starts a child: its module, and the arguments by which this process found
-    its configuration."""
+    """The command that starts a child.
+
+    module : Python module that the child runs
+    arguments : command-line arguments by which the child finds the configuration of this process
+    """
 
     module: str
     arguments: Sequence[str]
 
 
 class PlanningClient:
-    """A running child. ``popen`` is its process. Once it ``is_leaving``, it accepts no orders.
+    """A planning process that was started as a child. ``popen`` is its process. While
+    ``is_leaving`` is true, the child accepts no further order.
 
     :param command: Command
     :param configuration: result of :func:`configuration` when the child was started
@@ -78,9 +83,9 @@ class PlanningClient:
                 os.sched_setscheduler(self.popen.pid, os.SCHED_IDLE, os.sched_param(0))
 
     def order(self, scopes):
-        """Order the child to plan some aggregates.
+        """Send the child the order to plan some aggregates.
 
-        :returns: whether the child received the order; False where it has ended
+        :returns: whether the child received the order; False where the child has ended
         """
         self._waited_before = self._waited_ever()
         try:
@@ -91,8 +96,8 @@ class PlanningClient:
         return self.popen.poll() is None
 
     def answer(self):
-        """Return the status of the last order; None while the child works on it or if it ended
-        without an answer."""
+        """Return the status of the last order. None while the child works on the order, or if the
+        child ended without an answer."""
         with contextlib.suppress(BlockingIOError):
             said = os.read(self._answers, 64)
             if said.endswith(b'\n'):
@@ -102,8 +107,8 @@ class PlanningClient:
         return None
 
     def waited(self):
-        """Return the seconds since the last order for which the process was ready to run and waited
-        for a processor; 0 where the kernel does not count them."""
+        """Return the seconds for which the child has waited for a processor since the last order. 0
+        where the kernel does not count them."""
         return self._waited_ever() - self._waited_before
 
     def _waited_ever(self):
@@ -112,7 +117,7 @@ class PlanningClient:
         return 0.0
 
     def dismiss(self):
-        """End the child, which is idle."""
+        """End the idle child."""
         self.popen.kill()
         self.forget()
 
@@ -127,8 +132,8 @@ class PlanningClient:
 
 @contextlib.contextmanager
 def _as_far_as_it_may():
-    """Log errors of the block, which sets priorities, and continue. Containers forbid this in many
-    ways, and a child can plan without a lower priority."""
+    """Log an error of the block, which sets priorities, and continue. Containers forbid this in
+    many ways, and a child can plan without a lower priority."""
     try:
         yield
     except OSError as error:
@@ -137,8 +142,8 @@ def _as_far_as_it_may():
 
 
 def configuration(conf):
-    """Return a fingerprint of a configuration: of its files as they are now, and of the options
-    that a child is started with. The fingerprint changes when one of these does."""
+    """Return a fingerprint of the configuration that a child is started with. It changes when a
+    configuration file or ``planner_niceness`` changes."""
     files = [pathlib.Path(path) for path in conf.config_file or ()]
     for directory in conf.config_dir or ():
         files += sorted(pathlib.Path(directory).glob('*.conf'))

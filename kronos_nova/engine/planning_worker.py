@@ -1,9 +1,9 @@
-"""The planning process: runs cycles for the service that started it.
+"""The planning process, which runs cycles for the service that started it.
 
 Each line of the standard input is an order: the names of the aggregates, as JSON. The answer to an
-order has two words. The first is 0 if the cycle was completed, with any result, and 3 if a general
-problem, which is logged, prevented it. The second says whether the process accepts another order. A
-process that ends without an answer ended in the middle of a cycle.
+order has two words. The first word is 0 if the cycle was completed, with any result. It is 3 if a
+general problem, which is logged, prevented the cycle. The second word says whether the process
+accepts another order. A process that ends without an answer ended in the middle of a cycle.
 """
 
 import argparse
@@ -51,20 +51,21 @@ PR_SET_PDEATHSIG = 1
 process ends. Fixed by Linux."""
 
 PLANNED, NOT_PLANNED = 0, 3
-"""Exit codes (no unit) of a planning process. In this order: the aggregates were evaluated; they
-were not, for a reason in the log. Another code stands for an unforeseen error or a signal. Fixed by
-the protocol between this process and its parent."""
+"""Status codes of an order to a planning process (no unit). ``PLANNED``: the aggregates were
+evaluated. ``NOT_PLANNED``: they were not evaluated, for a reason in the log. Fixed by the protocol
+between this process and its parent."""
 STAYS, LEAVES = 'stays', 'leaves'
 
 OOM_SCORE = 500
 """Score of the planning process for the kernel's out-of-memory killer (no unit, at most 1000).
-Raised, the kernel ends this process although others are larger; lowered, the kernel may end a
-process that serves requests instead. Not measured."""
+Raised, the kernel ends this process although other processes are larger; lowered, the kernel may
+end a process that serves requests instead. Not measured."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """The parts of Nova that are read; see :class:`kronos_nova.cycle.evaluation.CyclePorts`."""
+    """Access to Nova and placement for a planning process; see
+    :class:`kronos_nova.cycle.evaluation.CyclePorts`."""
 
     inventory: InventorySource
     history: Callable[[datetime.datetime], Iterable[PastMove]] = lambda since: ()
@@ -74,8 +75,9 @@ class Sources:
 
 
 def parse(prog, argv):
-    """Parse the arguments that :class:`kronos_nova.engine.planning_client.PlanningClient` gives:
-    the file descriptor for ``answers``, and the ``arguments`` for finding the configuration."""
+    """Return the parsed arguments of a planning process. ``answers`` is the file descriptor for
+    answers; ``arguments`` are for finding the configuration.
+    :class:`kronos_nova.engine.planning_client.PlanningClient` gives these arguments."""
     parser = argparse.ArgumentParser(prog=prog)
     parser.add_argument('--answers', type=int, required=True)
     parser.add_argument('arguments', nargs='*')
@@ -83,7 +85,7 @@ def parse(prog, argv):
 
 
 def end_with_parent():
-    """Make this process end when its parent does.
+    """Make this process end when its parent process ends.
 
     :returns: a callable that returns whether the parent still lives
     """
@@ -99,11 +101,12 @@ def end_with_parent():
 
 
 def serve(conf, make_sources, answers, may_write):
-    """Carry out orders until the parent closes the input, or this process has used too much memory
-    or run too many cycles.
+    """Carry out orders until the parent closes the input. The process also ends once it has used
+    too much memory or run too many cycles.
 
     :param make_sources: returns the Sources, which are kept from one order to the next
     :param answers: file descriptor to which answers are written
+    :param may_write: callable that returns whether cycles may still write
     :returns: the exit status
     """
     @functools.cache
@@ -125,7 +128,7 @@ def serve(conf, make_sources, answers, may_write):
 
 
 def _give_memory_back():
-    """Give the memory of a cycle back to the kernel, so that this process does not grow with each
+    """Return the memory of a cycle to the kernel, so that this process does not grow with each
     cycle."""
     gc.collect()
     with contextlib.suppress(AttributeError):  # of glibc alone
@@ -139,10 +142,10 @@ def _resident_mb():
 
 
 def run(conf, dependencies, scopes, may_write):
-    """Evaluate some aggregates.
+    """Evaluate some aggregates in one cycle, and log a problem that prevents the cycle.
 
     :param dependencies: returns the Database, the Sources, the ForecastCache and the LossJudge
-    :returns: the status for the answer
+    :returns: PLANNED or NOT_PLANNED
     """
     try:
         database, *others = dependencies()
@@ -158,7 +161,7 @@ def run(conf, dependencies, scopes, may_write):
 
 
 def make_cycle(conf, database, sources, forecast_cache, loss_judge, scopes, may_write):
-    """Make the cycle of one evaluation.
+    """Return the Cycle that evaluates some aggregates.
 
     :raises ConfigurationError: options or policies are wrong
     """
