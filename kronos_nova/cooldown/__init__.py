@@ -1,4 +1,4 @@
-"""The history of moves and cooldowns, which keeps Kronos from moving the same instances again and
+"""The history of moves and cooldowns. It keeps Kronos from moving the same instances again and
 again."""
 
 from kronos_nova.cooldown.planning_history import PastMove

@@ -15,9 +15,13 @@ is not moved. Fixed: no real time is negative."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PastMove:
-    """A completed live migration. ``ended_at`` is in Unix seconds. ``has_emptied`` is True if
-    Kronos requested the migration to empty the source; the instance may then return once the source
-    takes servers again. ``is_own`` is True if Kronos requested the migration."""
+    """A completed live migration.
+
+    ended_at : time of its end, in Unix seconds
+    has_emptied : whether Kronos requested the migration to empty the source; the instance may then
+        return once the source takes servers again
+    is_own : whether Kronos requested the migration
+    """
 
     instance_uuid: str
     source: str
@@ -29,7 +33,7 @@ class PastMove:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PastTry:
-    """A move of Kronos that has ended, completed or failed.
+    """A move of Kronos that completed or failed.
 
     seconds : duration of a completed move, from the request to the end; None if the move failed or
         its duration is not known
@@ -37,8 +41,8 @@ class PastTry:
         known
     processed_mb : MiB of memory that were copied, with repeated copies, plus the MiB that still had
         to be copied at the end; None if not known
-    sharing : mean number of moves of Kronos at the same time on the link of the source or on that
-        of the destination, whichever number is larger
+    sharing : mean number of moves of Kronos that used the same network link at the same time; the
+        larger number of the links of source and destination
     expected : duration in seconds that the plan predicted; None without a prediction
     """
 
@@ -64,8 +68,8 @@ class PlanningHistory:
         cooldown}; the cooldown is over at 0 or less
     spread : {aggregate: seconds until its load may be spread again}; 0 or less if that is permitted
         now
-    refused : {uuid: seconds for which the instance is not tried again}, of instances for which Nova
-        refused every host that was tried
+    refused : {uuid of an instance: seconds for which it is not moved}, because Nova refused every
+        host that was tried
     refused_hosts : {uuid of an instance: {destination: error}}, of moves that Nova refused to begin
     quarantines : {uuid of an instance: seconds left of its quarantine, or :data:`INDEFINITE`}
     imbalanced : {aggregate: number of the last cycles in a row in which it was imbalanced}
@@ -79,11 +83,11 @@ class PlanningHistory:
     load_stats : {aggregate: {policy: LoadStats of the aggregate's instances}}
     endless : uuids of instances that write memory too fast for a live migration to end
     doubted : {aggregate: (policy, host) pairs whose score failed a check of
-        :mod:`kronos_nova.load.belief` in the last evaluation}
+    :mod:`kronos_nova.load.belief` in the last evaluation}
     caused : {uuid of an instance: number of moves of other instances that its load caused in the
         last 24 hours}
     homes : {uuid of an instance: (its host, the host on which it would be without the moves for
-        load)}; None where that is known of no instance
+        load)}; None where this is not known
     """
 
     under_way: Mapping[str, str] = field(default_factory=dict)
@@ -107,10 +111,12 @@ class PlanningHistory:
     homes: Mapping[str, tuple[str, str]] | None = None
 
     def clamped(self, aggregate: float, instance: float, quarantine: float) -> 'PlanningHistory':
-        """Return a copy in which no cooldown or quarantine lasts longer than the present options
-        say. A quarantine that has no end is not shortened. All parameters are in seconds.
+        """Return a copy whose cooldowns and quarantines are not longer than the present options
+        permit. A quarantine that has no end is not shortened.
 
-        :param quarantine: longest quarantine; :data:`INDEFINITE` for no limit
+        :param aggregate: longest cooldown of an aggregate, in seconds
+        :param instance: longest cooldown of an instance, in seconds
+        :param quarantine: longest quarantine, in seconds; :data:`INDEFINITE` for no limit
         """
         return dataclasses.replace(
             self,
@@ -123,9 +129,12 @@ class PlanningHistory:
         return self.aggregates.get(aggregate, 0) > 0
 
     def hold_on(self, instance_uuid: str) -> str | None:
-        """Return the reason for which an instance may not be moved now: ``quarantine``,
-        ``cooldown``, ``refused`` or ``endless``; None if the history permits a move. The reasons
-        are explained in :mod:`kronos_client.contract.reasons`."""
+        """Return the reason why an instance may not be moved now; None if the history permits a
+        move.
+
+        The reason is ``quarantine``, ``cooldown``, ``refused`` or ``endless``, as explained in
+        :mod:`kronos_client.contract.reasons`.
+        """
         left = self.quarantines.get(instance_uuid, 0)
         if left > 0 or left == INDEFINITE:
             return 'quarantine'
@@ -137,8 +146,10 @@ class PlanningHistory:
 
 
 def growing(seconds: float, factor: float, longest: float, times: int) -> float:
-    """Return the cooldown, in seconds, of an instance that was part of ``times`` plans before. It
-    is ``seconds`` if there were none, grows by ``factor`` with each, and is at most ``longest``.
+    """Return the cooldown, in seconds, of an instance that was part of ``times`` plans before.
+
+    It is ``seconds`` for the first plan, grows by ``factor`` with each plan, and is at most
+    ``longest``.
 
     >>> [growing(60, 2, 300, times) for times in range(4)]
     [60, 120, 240, 300]
@@ -154,9 +165,9 @@ def growing(seconds: float, factor: float, longest: float, times: int) -> float:
 
 
 def left(moves: Iterable[PastMove], since: float) -> frozenset[tuple[str, str]]:
-    """Return an (instance uuid, source) pair for each move that ended since a time (Unix seconds).
+    """Return the (instance uuid, source) pairs of the moves that ended since a time (Unix seconds).
 
-    The instance must not return to that host, because this would undo the move (A to B to A), or
+    An instance should not return to this source, because this would undo the move (A to B to A), or
     close a longer circle. Moves that emptied a host are left out, because their instances may
     return.
     """
