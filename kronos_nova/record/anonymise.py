@@ -1,7 +1,7 @@
 """Anonymisation of a snapshot: names are replaced, and everything on which a plan depends is kept.
 
-Pseudonyms are numbered in the sorted order of the names that they replace, separately for hosts,
-servers, projects and each other kind of object. Planners decide ties by names and uuids, so the
+Pseudonyms are numbered in the sorted order of the names that they replace, separately for each kind
+of object, such as hosts, servers and projects. Planners decide ties by names and uuids, so the
 anonymised snapshot gives the same plan under other names.
 """
 
@@ -80,12 +80,13 @@ _PLAIN = re.compile(r'-?\d{1,7}(\.\d{1,7})?|true|false|yes|no|on|off|required|fo
 
 
 def anonymise(taken: Taken, policies: PolicySet) -> Taken:
-    """Return a copy of the snapshot in which names, uuids and projects are replaced by pseudonyms.
+    """Return a copy of a snapshot in which names, uuids and projects are replaced by pseudonyms.
 
     Data on which no plan depends is left out: server metadata that Kronos does not read, disabled
-    reasons of hosts, labels that no policy uses, PromQL.
+    reasons of hosts, labels that no policy uses, and PromQL.
 
     :param policies: the parsed ``taken.policies``
+    :raises SnapshotError: an original name would be left
     """
     names = _Names(taken.snapshot)
     anonymised = dataclasses.replace(
@@ -123,8 +124,8 @@ _ENUMERATED = {'status', 'state', 'task_state', 'policy', 'hypervisor_type', 'ta
 
 
 def _texts(tree):
-    """Return every string in a tree of lists and mappings, including keys, except for the values
-    that Nova or the format defines."""
+    """Return every string in a tree of lists and mappings, including keys. Values that Nova or the
+    format defines are left out."""
     if isinstance(tree, str):
         return [tree]
     if isinstance(tree, dict):
@@ -146,8 +147,8 @@ def _uuids(kind) -> Callable[[int], str]:
 
 
 class _Names:
-    """The pseudonyms of all names and ids of a snapshot, in one {original: pseudonym} table for
-    each kind of object."""
+    """The pseudonyms of all names and ids of a snapshot. Each kind of object has its own {original:
+    pseudonym} table."""
 
     def __init__(self, snapshot: Snapshot):
         hosts, instances = snapshot.hosts, snapshot.instances
@@ -182,14 +183,14 @@ class _Names:
         self._words, self._keys = {}, {}
 
     def is_original(self, word: str) -> bool:
-        """Return whether a word is a name or an id of this cloud. A word that is also a pseudonym
-        or a plain number reveals nothing and does not count."""
+        """Return whether a word is a name or an id of this cloud. False also for a word that is a
+        pseudonym or a plain number as well, because such a word reveals nothing."""
         return (word in self._anything and word not in self._pseudonyms
                 and not _PLAIN.fullmatch(word))
 
     def in_text(self, text: str) -> str:
-        """Return a text with each word replaced, equal words by equal pseudonyms. Numbers and the
-        operators of Nova's filters are kept."""
+        """Return a text in which each word is replaced by a pseudonym. Equal words get equal
+        pseudonyms. Numbers and the operators of Nova's filters are kept."""
         return _WORD.sub(lambda word: self._word(word[0]), text)
 
     def _word(self, word):
@@ -200,17 +201,18 @@ class _Names:
         return self._words.setdefault(word, f'value-{len(self._words) + 1}')
 
     def classes(self, amounts):
-        """Return a {resource class: amount} mapping with pseudonyms for custom classes; None where
-        it is None."""
+        """Return a {resource class: amount} mapping with pseudonyms for custom classes. None stays
+        None."""
         return amounts and {self.custom.get(name, name): amount
                             for name, amount in amounts.items()}
 
     def traits(self, traits: Iterable[str]) -> tuple[str, ...]:
-        """Return traits, sorted, with pseudonyms for custom ones."""
+        """Return traits, sorted, with pseudonyms for the custom traits."""
         return tuple(sorted(self.custom.get(trait, trait) for trait in traits))
 
     def key(self, key: str) -> str:
-        """Return the pseudonym of a key of an aggregate's metadata or a flavor's extra specs."""
+        """Return the pseudonym of a key of an aggregate's metadata or of a flavor's extra specs.
+        Keys that Nova or Kronos defines are kept."""
         if key.startswith(_SPEC):
             return _SPEC + self.key(key.removeprefix(_SPEC))
         if key.startswith(_TENANTS):
@@ -226,7 +228,7 @@ class _Names:
 
 
 def _devices(snapshot):
-    """Yield all device pools of hosts, and all devices that instances and flavors need."""
+    """Yield the device pools of all hosts, and the devices that instances and flavors need."""
     for host in snapshot.hosts:
         yield from host.pools or ()
     for row in (*snapshot.instances, *snapshot.flavors):
@@ -318,8 +320,8 @@ def _renamed_devices(devices, names):
 
 
 def _movability(live, names):
-    """Return the movability of a server with the names in its reason replaced. The reasons that
-    Nova itself gives contain none."""
+    """Return the movability of a server (how Nova can move it) with the names in its reason
+    replaced. Reasons that Nova itself gives contain no names, and are kept."""
     return live if live.why in movability.REASONS else dataclasses.replace(
         live, why=names.in_text(live.why))
 
@@ -348,8 +350,8 @@ def _values(mapping, names):
 
 
 def _wish(mapping):
-    """Return the entry ``kronos:move`` of metadata or extra specs. A value that Kronos does not
-    know becomes ``never``, which has the same effect."""
+    """Return the entry ``kronos:move`` of metadata or extra specs, or nothing if there is no such
+    entry. A value that Kronos does not know becomes ``never``, which has the same effect."""
     if eligibility.KEY not in mapping:
         return {}
     word = mapping[eligibility.KEY].strip().lower()
@@ -357,8 +359,8 @@ def _wish(mapping):
 
 
 def _apart(mapping, names):
-    """Return the entry of a server's metadata that keeps the server and its group in different
-    failure domains. The level of the domains is replaced by a pseudonym."""
+    """Return the metadata entry that keeps a server and its group in different failure domains. The
+    level of the domains is replaced by a pseudonym. Return nothing if there is no such entry."""
     wish = mapping.get(domains.APART, '').strip()
     if not wish:
         return {}
@@ -367,9 +369,11 @@ def _apart(mapping, names):
 
 
 def _policies(policies, snapshot, names):
-    """Return the policies file without comments and PromQL, as YAML. A replay uses the recorded
-    answers and no queries, and a query may reveal anything. Rules name their servers and hosts by
-    pseudonyms."""
+    """Return the policies file as YAML, without comments and PromQL.
+
+    A replay uses the recorded answers and no queries, and a query may reveal anything. Rules name
+    their servers and hosts by pseudonyms.
+    """
     tree = _unasked(policies.model_dump(exclude_none=True, exclude={'rules'}))
     rules = list(_rules(Selections(policies.rules, snapshot), names))
     return yaml.safe_dump(tree | ({'rules': rules} if rules else {}), sort_keys=False,
@@ -377,8 +381,8 @@ def _policies(policies, snapshot, names):
 
 
 def _rules(selections, names):
-    """Yield each rule that selects servers of the snapshot, with pseudonyms. A rule that applies to
-    each project separately becomes one rule for each."""
+    """Yield the rules that select servers of the snapshot, with pseudonyms. A rule that applies to
+    each project separately becomes one rule for each project."""
     for number, found in enumerate(selections, 1):
         rule, hosts = found.rule, sorted(names.host[host] for host in found.hosts)
         wish = getattr(rule, rule.relation)
@@ -398,8 +402,7 @@ def _rules(selections, names):
 
 
 def _unasked(tree):
-    """Return a copy of the policies file's tree in which every query is replaced by the word
-    "anonymised"."""
+    """Return a copy of the policies file's tree in which each query is the word "anonymised"."""
     if isinstance(tree, dict):
         return {key: 'anonymised' if key.endswith('_query') else _unasked(value)
                 for key, value in tree.items()}
@@ -409,8 +412,8 @@ def _unasked(tree):
 
 
 def _labels(policies, names):
-    """Return {(policy, kind of query): (label by which its answer names hosts or instances, {value:
-    pseudonym})}."""
+    """Return the label and the pseudonyms for each query: {(policy, kind of query): (label, {value:
+    pseudonym})}. By this label the answer to the query names hosts or instances."""
     migration, found = policies.migration, {}
     for policy in policies.active:
         found |= {(policy.name, kind): (policy.host_label, names.host) for kind in QUERIES}
@@ -425,8 +428,9 @@ def _labels(policies, names):
 
 
 def _body(body, label, table):
-    """Return the body of an answer of Prometheus in which each series has only the label that the
-    policy uses. A value that names no host or instance of the snapshot is replaced too."""
+    """Return the body of an answer of Prometheus with pseudonyms. Each series keeps only the label
+    that the policy uses. A value that names no host or instance of the snapshot is replaced as
+    well."""
     answer = json.loads(body)
     result = answer['data']['result']
     strangers = _numbered((series['metric'].get(label) for series in result
@@ -441,12 +445,12 @@ def _body(body, label, table):
 _AGGREGATES, _PROJECTS = 'aggregates', ('never_move_projects', 'only_evacuate_projects')
 _BY_AGGREGATE, _WINDOWS = 'aggregate_automation', 'maintenance_window'
 _FIXED_WORDS = frozenset(('move_hints', 'spread_planner', 'pack_planner'))
-"""Options whose values are words of Kronos or names of planners, which are kept."""
+"""Options whose values are kept, because the values are words of Kronos or names of planners."""
 _EVERY = '*'
 
 
 def _options(options, names):
-    """Return the options with names replaced. Other options that hold text are left out."""
+    """Return the options with names replaced. Options with text of other kinds are left out."""
     known = recorded_options.known_options()
     return {group: {name: value if _is_plain(known[group, name], value)
                     else _of_named(name, value, names)
@@ -480,7 +484,7 @@ def _window(text, names):
 
 
 def _with_strangers(table, words):
-    """Return a table of pseudonyms to which one is added for each of the words that it lacks."""
+    """Return a table of pseudonyms with an additional pseudonym for each word that it lacks."""
     return {**_numbered((word for word in words if word not in table), 'unknown-{}'.format),
             **table}
 

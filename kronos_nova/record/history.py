@@ -1,4 +1,5 @@
-"""The file ``history.json`` of a snapshot, which has the planning history without its cooldowns."""
+"""The file ``history.json`` of a snapshot. It has the planning history without cooldowns and
+quarantines, which are in ``cooldowns.json``."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -18,7 +19,7 @@ NAME = 'history.json'
 
 PLAIN = ('imbalanced', 'spread', 'refused', 'refused_hosts', 'projects_moved', 'caused',
          'instances_moved', 'instances_moved_today')
-"""Fields of a PlanningHistory that are written to JSON without conversion."""
+"""Names of the fields of a PlanningHistory that are written to JSON without conversion."""
 
 
 def as_object(history: PlanningHistory) -> dict[str, Any]:
@@ -34,7 +35,7 @@ def as_object(history: PlanningHistory) -> dict[str, Any]:
 
 
 def planning_history(read: schema.History, **cooldowns: Mapping[str, float]) -> PlanningHistory:
-    """Make a PlanningHistory from the content of ``history.json``.
+    """Return a PlanningHistory with the content of ``history.json``.
 
     :param cooldowns: the fields of the PlanningHistory that the file does not have
     """

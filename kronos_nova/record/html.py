@@ -1,4 +1,4 @@
-"""Reports of replays as one HTML file that needs no other files."""
+"""Reports of replays as one HTML file. The file needs no other files."""
 
 import json
 
@@ -11,13 +11,13 @@ from kronos_nova.objects.plan import CycleReport
 from kronos_nova.objects.snapshot import Snapshot
 
 LISTED = 200
-"""Maximum number of instances that the HTML report of a replay names for each reason why instances
-stay. Raised, reports are larger; lowered, fewer instances are named. Not measured."""
+"""Maximum number of instances that the HTML report of a replay lists for each reason for not moving
+them. Raised, reports are larger; lowered, fewer instances are named. Not measured."""
 
 
 class Page:
-    """The reports of replays, collected and written as one HTML page. Of each report only the data
-    that the page shows is kept, because a day may have hundreds of reports."""
+    """Reports of replays that are written as one HTML page. Of each report only the data on the
+    page is kept in memory, because a day may have hundreds of reports."""
 
     def __init__(self):
         self._cycles = []
@@ -32,7 +32,7 @@ class Page:
         self._cycles.append(_embedded({**_cycle(label, snapshot, report), 'note': note}))
 
     def write(self, file):
-        """Write the page into a text file."""
+        """Write the page with all added reports into a text file."""
         style, script = page.read('page.css').decode(), page.joined('replay.js')
         template = page.read('replay.html').decode()
         for place, text in (('STYLE-HASH', page.source_hash(style)), ('STYLE', style),
@@ -43,8 +43,8 @@ class Page:
 
 
 def _embedded(value):
-    """Return a value as JSON for a script element of the page. "<" is escaped, so that no name of a
-    server can end the element."""
+    """Return a value as JSON for a script element of the page. "<" is escaped, because a server's
+    name could otherwise end the element."""
     text = json.dumps(value, separators=(',', ':'), allow_nan=False)
     return text.replace('<', '\\u003c')
 

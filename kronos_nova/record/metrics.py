@@ -16,15 +16,16 @@ _NEEDED = {metrics.IMBALANCE: 'imbalance_query', metrics.CAPACITY: 'capacity_que
 
 
 class RecordedMetrics:
-    """The recorded answers of a snapshot. An answer is found by the policy and the kind of the
-    query, and not by the PromQL, which may have changed since."""
+    """The recorded answers of Prometheus in a snapshot. An answer is found by the policy and the
+    kind of the query. The PromQL is not compared, because it may have changed since."""
 
     def __init__(self, folder: pathlib.Path):
         self._folder = folder
         self._read = functools.cache(self._read_file)
 
     def query(self, query: MetricQuery) -> Vector:
-        """Return the recorded vector; empty for a profile that was not recorded.
+        """Return the recorded vector. It is empty for a query of the loads of instances that was
+        not recorded.
 
         :raises MetricsError: the recorded answer is an error of Prometheus
         """
@@ -46,7 +47,7 @@ class RecordedMetrics:
         return answer.read_vector(path.read_bytes(), str(path.relative_to(self._folder)))
 
     def check(self, policies: PolicySet):
-        """Check that every answer which the policies need is recorded and valid.
+        """Check that all answers that the policies need are recorded and valid.
 
         :raises SnapshotError: answers are missing or invalid; one line for each
         """

@@ -1,4 +1,5 @@
-"""The file ``options.json`` of a snapshot: the options in force when it was taken."""
+"""The file ``options.json`` of a snapshot. It has the options that were in force when the snapshot
+was taken."""
 
 import json
 import pathlib
@@ -14,7 +15,7 @@ from kronos_nova.record.problems import Problems
 NAME = 'options.json'
 
 RecordedOptions = Mapping[str, Mapping[str, Any]]
-"""{group: {option: value}}, with values of JSON."""
+"""Recorded options, as {group: {option: value}}. The values are of types of JSON."""
 
 
 def in_force(conf: cfg.ConfigOpts) -> dict[str, dict[str, Any]]:
@@ -28,10 +29,10 @@ def in_force(conf: cfg.ConfigOpts) -> dict[str, dict[str, Any]]:
 
 
 def apply(conf: cfg.ConfigOpts, recorded: RecordedOptions, folder: pathlib.Path) -> None:
-    """Set the recorded options in ``conf``, including those that have been renamed since.
+    """Set the recorded options in ``conf``. An option that has been renamed since is set under its
+    new name.
 
     :param folder: folder of the snapshot, for errors
-
     :raises SnapshotError: an option does not exist or has an impossible value; one line for each
     """
     problems, known = Problems(folder), known_options()
@@ -49,8 +50,8 @@ def apply(conf: cfg.ConfigOpts, recorded: RecordedOptions, folder: pathlib.Path)
 
 
 def known_options() -> dict[tuple[str, str], cfg.Opt]:
-    """Return {(group, name): option} for all names of the options of Kronos, including deprecated
-    ones."""
+    """Return {(group, name): option} for all options of Kronos. A deprecated name of an option has
+    an entry of its own."""
     return {(module.GROUP.name, name): opt for module in kronos_conf.GROUPS
             for opt in module.OPTS for name in _names(opt)}
 

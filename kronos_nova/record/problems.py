@@ -5,7 +5,7 @@ import pathlib
 from kronos_nova import exception
 
 MAX_LISTED = 100
-"""Maximum number of problems of a recorded snapshot that an error lists; the others are only
+"""Maximum number of problems of a recorded snapshot that an error lists. Further problems are only
 counted. Raised, an error fills a screen; lowered, fewer problems are named. Not measured."""
 
 
@@ -25,8 +25,7 @@ class Problems:
         self._lines.append(f'{place}: {problem}' if place else problem)
 
     def raise_if_any(self):
-        """Raise an error with one line for each problem that was added. Do nothing if there is
-        none.
+        """Raise one error that lists all added problems. Nothing is raised if no problem was added.
 
         :raises SnapshotError: a problem was added
         """

@@ -1,4 +1,4 @@
-"""Reading of a snapshot folder. One error names all problems of the folder."""
+"""Reading of a snapshot folder. One error lists all problems of the folder."""
 
 import collections
 import dataclasses
@@ -38,7 +38,7 @@ class Recording:
 
 
 def read(folder) -> Recording:
-    """Read the snapshot in a folder.
+    """Return the snapshot in a folder.
 
     :raises SnapshotError: the folder is no valid snapshot; the message has a line for each problem
     """
@@ -70,8 +70,8 @@ def _history(before, cooldowns) -> PlanningHistory:
 
 
 def _optional(path, model, problems):
-    """Return the content of a file as an instance of ``model``; None where there is no such file. A
-    problem is added to ``problems``."""
+    """Return the content of a file as an instance of ``model``; None where there is no such file.
+    If the file is not valid, its problems are added to ``problems`` and None is returned."""
     return _file(path, model, problems) if path.exists() else None
 
 
@@ -104,8 +104,8 @@ def _message(found):
 
 
 def _contradictions(inventory):
-    """Yield (path, problem) for each contradiction in the inventory that its schema cannot find,
-    such as a server on an unknown host."""
+    """Yield (path, problem) for each contradiction in the inventory, such as a server on an unknown
+    host. The schema of the inventory cannot find these."""
     hosts = {host.name for host in inventory.hosts}
     yield from _repeated(inventory)
     for table in ('aggregates', 'shared_providers'):

@@ -1,4 +1,4 @@
-"""Output of replays, as JSON for programs and as tables for people."""
+"""Output of replays: JSON for programs, and tables for people."""
 
 import collections
 import dataclasses
@@ -17,8 +17,8 @@ from kronos_nova.objects.plan import CycleReport
 from kronos_nova.room.whatif import Changed
 
 FORMAT = 1
-"""Version of the JSON output of a replay (no unit). Fixed: a new number is set only when a key
-changes its meaning."""
+"""Version of the JSON output of a replay (no unit). Fixed: the number changes only when the meaning
+of a key changes."""
 
 LONGEST = 2000
 """Maximum number of characters of a text from a recorded snapshot in a table. Raised, such a text
@@ -28,11 +28,11 @@ can fill a screen; lowered, names are cut off. Not measured."""
 class Replayed(NamedTuple):
     """The result of replaying a snapshot.
 
-    :ivar name: name of its folder
+    :ivar name: name of the snapshot's folder
     :ivar options: source of the options, as a word for programs
     :ivar note: source of the options, as a sentence for people
     :ivar changed: the cloud after hypothetical changes, for which the report was made; None where
-        it was made for the recorded cloud
+        the report was made for the recorded cloud
     :ivar loads: loads before and after the hypothetical changes
     """
 
@@ -62,7 +62,7 @@ def _changes(changed: Changed, loads: tuple[SupposedLoad, ...]) -> dict[str, Any
 
 
 def day_as_object(day: list[Replayed]) -> dict:
-    """Return the results of several replays as one object of JSON, each with the name of its
+    """Return the results of several replays as one object of JSON. Each result has the name of its
     folder."""
     return {'format': FORMAT, 'snapshots': [
         {'snapshot': each.name, **as_object(each)} for each in day]}
@@ -113,7 +113,7 @@ def print_tables(replayed: Replayed, console: Console):
 
 
 def _print_changes(changed: Changed, loads: tuple[SupposedLoad, ...], console: Console) -> None:
-    """Print the outcome of hypothetical changes, and the load before and after them."""
+    """Print the effects of hypothetical changes, and the load before and after the changes."""
     for uuid, why in changed.left.items():
         console.print(_shown(f'Does not restart: {uuid}: {why}'))
     for flavor, count in changed.not_booted.items():
@@ -128,8 +128,8 @@ def _print_changes(changed: Changed, loads: tuple[SupposedLoad, ...], console: C
 
 
 def print_day(day: list[Replayed], console: Console):
-    """Print a sentence about the source of the options, and a table with a row for each aggregate
-    of each snapshot."""
+    """Print a sentence about the source of the options, and one table for several replays. The
+    table has a row for each aggregate of each snapshot."""
     notes = collections.Counter(each.note for each in day)
     for note, count in sorted(notes.items()):
         console.print(_shown(note if len(notes) == 1 else f'{count} of {len(day)}: {note}'))
@@ -155,8 +155,8 @@ def _policies(report):
 
 
 def _detail(row):
-    """Return a text about a policy without data, or one whose forecast is not used; '' for any
-    other policy."""
+    """Return a text about a policy that has no data or whose forecast is not used; '' for any other
+    policy."""
     if row.forecast and row.forecast.state != FORECAST_USED:
         return f'planned without its forecast: {row.forecast.detail}'
     return row.detail
@@ -189,8 +189,8 @@ def _add(table, *cells):
 
 
 def _shown(foreign):
-    """Return text of a snapshot in a form that is safe for the terminal, without control characters
-    and with no markup interpreted."""
+    """Return text of a snapshot in a form that is safe for the terminal. It has no control
+    characters, and no markup in it is interpreted."""
     return Text(boundary.shown(foreign, LONGEST))
 
 

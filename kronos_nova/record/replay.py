@@ -1,4 +1,4 @@
-"""Replay of a snapshot, which plans for the recorded cloud as an evaluation does."""
+"""Replay of a snapshot. A replay plans for the recorded cloud as an evaluation does."""
 
 import dataclasses
 import pathlib
@@ -25,7 +25,7 @@ from kronos_nova.room.whatif import Changes
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Durations:
     """The longest cooldowns and quarantines of a replay, in seconds. Longer ones in the snapshot
-    are shortened. With a ``quarantine`` of -1 quarantines are not shortened."""
+    are shortened. A ``quarantine`` of -1 is no limit."""
 
     aggregate: float
     instance: float
@@ -33,16 +33,18 @@ class Durations:
 
 
 def folders(path) -> tuple[pathlib.Path, ...]:
-    """Return the folder ``path`` if it is a snapshot; otherwise the snapshot folders in it, sorted
-    by name (usually a time)."""
+    """Return the snapshot folders in the folder ``path``, sorted by name (usually a time). If
+    ``path`` itself is a snapshot, return only ``path``."""
     path = pathlib.Path(path)
     inside = () if (path / 'meta.json').exists() else sorted(path.glob('*/meta.json'))
     return tuple(meta.parent for meta in inside) or (path,)
 
 
 def read(folder, policies_file=None) -> tuple[Recording, PolicySet]:
-    """Read a snapshot and its policies, or the policies of another file.
+    """Return a snapshot and its policies.
 
+    :param policies_file: file whose policies are used instead; None for the policies of the
+        snapshot
     :raises ConfigurationError: the snapshot or the policies have problems; the message lists all
     """
     folder = pathlib.Path(folder)
@@ -61,7 +63,7 @@ def read(folder, policies_file=None) -> tuple[Recording, PolicySet]:
 
 def replay(recording: Recording, chosen: PolicySet, options: EngineOptions,
            durations: Durations) -> CycleReport:
-    """Plan a cycle at the time at which the snapshot was taken, and return its report.
+    """Return the report of a cycle that is planned at the time at which the snapshot was taken.
 
     Samples are used whatever their age, because they are as old as the snapshot.
 
@@ -75,9 +77,10 @@ def replay(recording: Recording, chosen: PolicySet, options: EngineOptions,
 
 def suppose(recording: Recording, chosen: PolicySet, options: EngineOptions, durations: Durations,
             changes: Changes) -> tuple[Changed, Supposed]:
-    """Return (recorded cloud after hypothetical changes, its evaluation). The other parameters are
-    those of :func:`replay`.
+    """Return the recorded cloud after hypothetical changes, and the evaluation of this cloud. The
+    other parameters are those of :func:`replay`.
 
+    :param changes: the hypothetical changes
     :raises ConfigurationError: a change cannot be made, or :func:`replay` raises it
     """
     snapshot = recording.snapshot

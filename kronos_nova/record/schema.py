@@ -1,6 +1,6 @@
-"""The schema of the files of a snapshot, in the formats 1 to 3.
+"""Schema of the files of a snapshot, in the formats 1 to 3.
 
-The keys that formats 2 and 3 added are optional, so that one model reads all three.
+Keys that were added by format 2 or 3 are optional, so that one model reads all three formats.
 """
 
 from typing import Annotated
@@ -10,14 +10,14 @@ from typing import Literal
 import pydantic
 
 FORMAT = 3
-"""Version of the format of recorded snapshots (no unit). Fixed: a new number is set when older
+"""Version of the format of recorded snapshots (no unit). Fixed: the number changes when older
 programs cannot read a snapshot."""
 WITHOUT_OPTIONS = 2
-"""Version of the format of a recorded snapshot (no unit) that has nothing that format 3 added.
-Older programs can read it. Fixed by those programs, which do not know format 3."""
+"""Version of the format of a snapshot that uses nothing that format 3 added (no unit). Older
+programs can read such a snapshot. Fixed by these programs, which do not know format 3."""
 ADDED = {'hosts': ('domains', 'traits', 'cpu', 'hypervisor_version', 'cells', 'pools'),
          'instances': ('flavor', 'image', 'tags', 'live', 'requires', 'cells', 'devices')}
-"""{table of the inventory: keys of its rows that format 3 added}"""
+"""Keys of rows of the inventory that format 3 added, as {table: keys}."""
 
 Text = Annotated[str, pydantic.Field(min_length=1, max_length=1024)]
 Count = Annotated[int, pydantic.Field(ge=0, lt=1 << 53)]
@@ -249,8 +249,8 @@ class Cooldowns(_Strict):
 
 
 class Options(pydantic.RootModel):
-    """The content of ``options.json``: {group: {option: value}}. oslo.config checks the values
-    later."""
+    """The content of ``options.json``: {group: {option: value}}. The values are checked by
+    oslo.config later."""
 
     model_config = pydantic.ConfigDict(strict=True, frozen=True)
 
@@ -268,8 +268,8 @@ def _of_a_load(figures: list[float]) -> list[float]:
 
 Figures = Annotated[list[Figure], pydantic.Field(min_length=5, max_length=5),
                     pydantic.AfterValidator(_of_a_load)]
-"""The five figures of an instance's load in a policy: seconds for which it is known, mean,
-variance, mean of about a quarter of an hour, and covariance; see
+"""The five figures of an instance's load in a policy. They are the seconds for which the load is
+known, its mean, its variance, its mean of about a quarter of an hour, and its covariance; see
 :class:`kronos_nova.load.LoadStats`."""
 
 

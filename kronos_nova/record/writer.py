@@ -1,4 +1,4 @@
-"""Writing of a snapshot folder, which has everything that a cycle reads."""
+"""Writing of a snapshot folder. A snapshot has everything that a cycle reads."""
 
 import dataclasses
 import json
@@ -25,27 +25,27 @@ from kronos_nova.record.options import RecordedOptions
 
 QUERIES = {metrics.IMBALANCE: 'imbalance_query', metrics.VM_PROFILE: 'vm_profile_query',
            metrics.CAPACITY: 'capacity_query', metrics.HOST_CAPACITY: 'host_capacity_query'}
-"""{kind of a query: field of a policy with its PromQL}."""
+"""{kind of a query: field of a policy that has its PromQL}"""
 
 OPTIONAL = frozenset((
     'used', 'min_unit', 'max_unit', 'step_size', 'shared_resources', 'launched_at', 'domains',
     'flavor', 'image', 'tags', 'traits', 'cpu', 'hypervisor_version', 'live', 'cpu_model',
     'requires', 'cells', 'pools', 'on_cells', 'on_pages', 'devices', 'shared_cpus', 'page_kb',
     'resource_class'))
-"""Keys that are not written where they have their default value."""
+"""Keys that are left out of a snapshot where they have their default value."""
 
 KEYS = {'resource_class': 'class'}
-"""{name of an attribute: key in the snapshot}, where the two differ"""
+"""{name of an attribute: key in the snapshot}, for attributes whose key has another name"""
 
 OPTIONAL_TABLES = {'moves_under_way': 'instance_uuid', 'shared_providers': 'uuid',
                    'flavors': 'name'}
-"""{table that is left out when it is empty: key by which it is sorted}."""
+"""{table that is left out where it is empty: key by which its rows are sorted}"""
 
 NO_COOLDOWNS = {'aggregate_cooldowns': {}, 'instance_cooldowns': {}, 'instance_quarantines': {}}
 
 
 class BodySource(Protocol):
-    """A metrics source that can also return the unparsed bodies of its answers."""
+    """A metrics source that can return the unparsed body of an answer."""
 
     def body(self, query: MetricQuery) -> bytes:
         """Return the body of the answer to a query.
@@ -74,7 +74,7 @@ class Taken:
 
 
 def questions(policies: PolicySet) -> Iterator[MetricQuery]:
-    """Yield all queries of the enabled policies."""
+    """Yield the queries of all enabled policies."""
     for policy in policies.active:
         for kind, field in QUERIES.items():
             promql = getattr(policy, field)
@@ -83,8 +83,8 @@ def questions(policies: PolicySet) -> Iterator[MetricQuery]:
 
 
 def bodies(source: BodySource, policies: PolicySet) -> dict[tuple[str, str], bytes]:
-    """Return {(policy, kind of query): body of the answer} for all queries of policies and about
-    moves. Each answer is parsed once, so that no malformed one is recorded.
+    """Return {(policy, kind of query): body of the answer} for all queries of policies and of
+    migrations. Each answer is parsed once, so that no malformed answer is recorded.
 
     :raises MetricsError: a query was not answered, or the answer is malformed
     """
@@ -98,8 +98,8 @@ def bodies(source: BodySource, policies: PolicySet) -> dict[tuple[str, str], byt
 
 def read_cloud(inventory: InventorySource, source: BodySource, policy_set: PolicySet,
          **rest) -> Taken:
-    """Read a live cloud for a snapshot. Its load is read first, in a moment, and then its servers,
-    which may take minutes.
+    """Return the data of a live cloud for a snapshot. Its load is read first, at about one moment.
+    Its servers are read then, which may take minutes.
 
     :param rest: further fields of :class:`Taken`
     :raises InventoryError: Nova or placement could not be read
@@ -133,14 +133,14 @@ def write(taken: Taken, folder: pathlib.Path):
 
 
 def _private(path, flags):
-    """Open a file that only its owner can read, because a snapshot has names, projects and metadata
-    of a whole cloud. It is the ``opener`` of :func:`open`."""
+    """Open a file that only its owner can read, as ``opener`` of :func:`open`. A snapshot has
+    names, projects and metadata of a whole cloud."""
     return os.open(path, flags, 0o600)
 
 
 def _files(taken) -> Iterator[tuple[str, bytes]]:
-    """Yield (relative path, content) of each file of a snapshot. meta.json is the last, so that a
-    folder that has it is complete."""
+    """Yield (relative path, content) of each file of a snapshot. The last file is meta.json, so
+    that a folder with this file is complete."""
     yield 'inventory.json', _inventory(taken.snapshot)
     yield 'policies.yaml', taken.policies
     yield 'cooldowns.json', _json(NO_COOLDOWNS, indent=2)
@@ -165,8 +165,8 @@ def _format(taken):
 
 
 def _inventory(snapshot):
-    """Return the inventory as JSON with a line for each row, sorted, so that snapshots can be read
-    and compared by diff."""
+    """Return the inventory as JSON with a line for each row. The rows are sorted, so that snapshots
+    can be read and compared by diff."""
     tables = {
         'aggregates': sorted(snapshot.aggregates, key=lambda row: row.name),
         'hosts': sorted(snapshot.hosts, key=lambda row: row.name),
@@ -184,8 +184,8 @@ def _inventory(snapshot):
 
 
 def _row(value):
-    """Return a row of the inventory as an object of JSON. Optional keys with their default values
-    are left out at every depth."""
+    """Return a row of the inventory as an object of JSON. Optional keys that have their default
+    value are left out at every depth."""
     if isinstance(value, tuple | list):
         return [_row(each) for each in value]
     if isinstance(value, Mapping):
