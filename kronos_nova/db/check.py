@@ -126,8 +126,8 @@ class _Rows:
         return found
 
     def fix(self) -> None:
-        """Correct the faults that can be corrected. The transaction excludes transactions that
-        start plans or moves."""
+        """Correct the faults that can be corrected, in one transaction. While it runs, no plan and
+        no move is started."""
         self._times.correct(self.now)
         names = (journal_plans.PLANNING, rows.DISPATCH)
         with rows.serialized(self.database, *names) as session:

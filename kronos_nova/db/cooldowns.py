@@ -21,7 +21,7 @@ planned."""
 
 
 class Cooldowns:
-    """Aggregates and instances in cooldown, and instances in quarantine."""
+    """The tables of cooldowns of aggregates and instances, and of quarantines of instances."""
 
     def __init__(self, database):
         self.database = database

@@ -25,13 +25,13 @@ MOVE_SECONDS = 'move_seconds'
 """Name of the total duration of completed moves, in seconds from the request to Nova until the
 end."""
 MOVES_BY_SECONDS = 'moves_by_seconds'
-"""Name of the numbers of completed moves by duration. The label ``le`` is the smallest of SECONDS
-that is at least the duration."""
+"""Name of the totals that count completed moves by duration. The label ``le`` of such a total is
+the smallest of SECONDS that is at least the duration."""
 CYCLES = 'cycles'
 DROPPED_NOTIFICATIONS = 'dropped_notifications'
 AUDIT_FINDINGS = 'audit_findings'
 AUDITED_AT = 'audited_at'
-"""Name of the figure that is the time of the last audit of allocations, in Unix seconds."""
+"""Name of the row with the time of the last audit of allocations, in Unix seconds."""
 
 SECONDS = (10, 30, 60, 120, 300, 600, 1800, float('inf'))
 """Upper bounds, in seconds, of the classes of durations by which completed moves are counted.

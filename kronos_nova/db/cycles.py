@@ -153,8 +153,8 @@ class Cycles:
 
     @retried
     def doubted(self):
-        """Return {aggregate: set of (policy, host)}, the scores that failed a check in the last
-        evaluation. Aggregates without such scores are left out."""
+        """Return the scores that failed a check in the last evaluation, as {aggregate: set of
+        (policy, host)}. Aggregates without such scores are left out."""
         with self.database.reader() as session:
             rows = session.execute(sa.select(
                 models.CycleRow.aggregate, models.CycleRow.doubted).where(
@@ -177,8 +177,8 @@ class Cycles:
 
 
 def _is_after(column, time, now, seconds):
-    """Return the SQL condition that the time in ``column`` is later than ``time`` and at most
-    ``seconds`` ahead of ``now``."""
+    """Return an SQL condition on the time in ``column``. It is true for times that are later than
+    ``time`` and at most ``seconds`` ahead of ``now``."""
     return sa.and_(column > time,
                    column <= now + datetime.timedelta(seconds=seconds + CLOCKS_APART))
 

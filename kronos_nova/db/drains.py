@@ -22,7 +22,8 @@ JSON = ('avoid', 'blocked', 'to_stop', 'stopped')
 
 
 class Drains:
-    """The table of drains, from the request to the release of the host."""
+    """The table of drains of hosts. A drain is kept from its request to the release of its host,
+    and after that until its retention ends."""
 
     def __init__(self, database):
         self.database = database
@@ -32,7 +33,7 @@ class Drains:
                 refuse: Callable[[Collection[str]], None] = lambda _drained: None) -> None:
         """Record the request to drain some hosts. Either every host is recorded or none.
 
-        An earlier drain of such a host that is over, but whose host was not released, becomes
+        If such a host has an earlier drain that is over but was not released, this drain becomes
         released. The new drain takes over the servers that the earlier drain stopped.
 
         :param refuse: function of the names of all drained hosts that raises an error where the
@@ -179,7 +180,8 @@ def _write_state(session, which, new, values):
 
 
 def _not_begun(host):
-    """Return a query of the moves off a drained host for which Nova has not been asked yet."""
+    """Return a query of the moves that take servers off a drained host and were not requested from
+    Nova yet."""
     return rows.moves_in(moves.NOT_BEGUN).join(
         models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid).where(
             models.PlanRow.purpose == automation.DRAIN, models.MoveRow.source == host)

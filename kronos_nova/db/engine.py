@@ -37,8 +37,8 @@ NO_ANSWER = (sqlalchemy.exc.OperationalError, sqlalchemy.exc.InterfaceError,
 convert them to its own."""
 
 _ANNOUNCES = 'announces'
-"""Key in the ``info`` of a session. Its value is true if notifications are made of the session's
-changes."""
+"""Key in the ``info`` of a session. Its value is true if notifications about the session's changes
+are recorded."""
 
 _ENGINE_OPTIONS = (
     'connection_debug', 'connection_parameters', 'connection_recycle_time', 'connection_trace',
@@ -186,8 +186,8 @@ def _is_full(path):
 
 
 def first_line(error):
-    """Return the first line of an error's text. It lacks the statement and the links that
-    SQLAlchemy adds."""
+    """Return the first line of an error's text. SQLAlchemy adds the statement and a link in further
+    lines."""
     return str(error).partition('\n')[0]
 
 

@@ -79,7 +79,7 @@ class Evaluations:
 
     @retried
     def host(self, name: str) -> dict[str, host_load.HostLoad]:
-        """Return the load of one host at the last evaluation of each aggregate that has it.
+        """Return the loads of a host at the last evaluation of each aggregate to which it belongs.
 
         :returns: {aggregate: HostLoad}
         """
@@ -161,7 +161,7 @@ def _add_loads(session, report, loads, since, now):
 
 
 def thinned(found: list[PastEvaluation], most: int) -> list[PastEvaluation]:
-    """Return at most ``most`` of the evaluations, and lose no peak of the imbalance.
+    """Return at most ``most`` of the evaluations, without losing a peak of the imbalance.
 
     Consecutive evaluations are grouped. Each group is represented by its evaluation whose imbalance
     is farthest above its threshold.

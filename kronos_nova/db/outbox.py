@@ -43,7 +43,7 @@ class Outbox:
 
     @retried
     def number(self):
-        """Number some of the notifications that have no number, in the order in which they were
+        """Number at most BATCH notifications that have no number, in the order in which they were
         written.
 
         Rows are not numbered when they are written, for two reasons. A transaction that is rolled

@@ -27,7 +27,7 @@ measured."""
 
 
 FRESH = datetime.timedelta(hours=6)
-"""Age (6 hours) at which the saved time of the last reading of a name is renewed. Raised, the
+"""Time (6 hours) for which a saved name is not saved again, although it is read again. Raised, the
 retention of names is less exact; lowered, each evaluation writes more. Chosen as a part of a day,
 because retention counts in days."""
 
@@ -102,7 +102,8 @@ class ServerNames:
     @retried
     def page(self, limit: int, marker: str | None,
              part: str) -> list[tuple[str, str, datetime.datetime]]:
-        """Return (uuid, name, when the name was read) of servers, in the order of their names.
+        """Return a page of servers as (uuid, name, time at which the name was read), sorted by
+        name.
 
         :param marker: uuid of the last server of the page before
         :param part: text that the names contain, without regard to case

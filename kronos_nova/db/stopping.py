@@ -17,7 +17,8 @@ from kronos_nova.objects import move as moves
 class Stopped:
     """The effect of a stop.
 
-    abandoned : number of moves that were given up before they began, with those of approved plans
+    abandoned : number of moves that were given up before they began, including the moves of
+        approved plans
     under_way : number of moves that are still in progress
     """
 

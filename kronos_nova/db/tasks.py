@@ -12,7 +12,8 @@ from kronos_nova.objects import task as tasks
 
 
 class Tasks:
-    """The tasks of one process.
+    """The tasks of one process. A task is the record of a live migration that a conductor worker
+    prepares.
 
     :param worker: name of this process
     :param clock: returns the time
@@ -53,14 +54,19 @@ class Tasks:
 
     @retried
     def end(self, *uuids: str) -> None:
-        """Delete the record of a task, by any of its uuids: its key and its migration. A repeated
-        call does no harm."""
+        """Delete the record of a task. A repeated call does no harm.
+
+        :param uuids: the uuids that the task has had: its key, and the uuid of its migration
+        """
         with self.database.writer() as session:
             session.execute(sa.delete(models.TaskRow).where(models.TaskRow.migration_uuid.in_(uuids)))
 
     def leave(self, *uuids: str) -> None:
-        """Record no more signs of life of a task with one of these uuids. Other processes then
-        treat the task as if its worker had died."""
+        """Record no more signs of life of a task. Other processes then treat the task as if its
+        worker had died.
+
+        :param uuids: the uuids that the task has had: its key, and the uuid of its migration
+        """
         self._left.update(uuids)
 
     @retried

@@ -21,18 +21,18 @@ from kronos_nova.objects.move import REFUSED
 from kronos_nova.objects.snapshot import MoveUnderWay
 
 SEARCHED_FOR_EACH = 10
-"""Number of completed moves that are searched for each predicted duration that is wanted. The
-newest moves are searched for pairs of a predicted and an actual duration. Raised, the status
-command reads more rows; lowered, no pair is found where few moves are live migrations. Chosen as a
-bound: without one, a search of 10^6 moves that have no predictions took 4.9 s."""
+"""Number of newest completed moves that are searched for each wanted pair of durations. A pair has
+the predicted and the actual duration of a live migration. Raised, the status command reads more
+rows; lowered, no pair is found where few moves are live migrations. Chosen as a bound: without one,
+a search of 10^6 moves that have no predictions took 4.9 s."""
 MOST_COMPLETED = 50_000
 """Maximum number of completed moves that an evaluation reads. The newest are read. Raised, an
 evaluation takes more memory; lowered, older moves are ignored where there are very many. Chosen as
 1,785 moves a day for four weeks."""
 LONGEST_WAIT = datetime.timedelta(days=1)
-"""Longest time (1 day) between the last check of a move's plan and its request to Nova. Raised,
-evaluations read more rows; lowered, migrations of moves that waited longer count as requested by
-users. Chosen above the default of ``stale_plan_age``, which is half an hour."""
+"""Longest time (1 day) between the last check of a move against the load and its request to Nova.
+Raised, evaluations read more rows; lowered, migrations of moves that waited longer count as
+requested by users. Chosen above the default of ``stale_plan_age``, which is half an hour."""
 
 
 class Moves:
@@ -72,8 +72,7 @@ class Moves:
 
     @retried
     def moves_under_way(self):
-        """Return MoveUnderWay objects for the moves of all open plans that wait or are in
-        progress."""
+        """Return a MoveUnderWay for each move that waits or is in progress."""
         move = models.MoveRow
         query = sa.select(move.instance_uuid, move.source, move.destination).where(
             move.state.in_((moves.PLANNED, *moves.IN_FLIGHT)),
@@ -137,8 +136,8 @@ class Moves:
 
     @retried
     def settle(self, uuid, now):
-        """Mark a move that has ended as settled. Its consequences, such as a quarantine, are then
-        recorded."""
+        """Record that an ended move is settled. A move is settled once the consequences of its end,
+        such as a quarantine, are recorded."""
         with self.database.writer() as session:
             session.execute(sa.update(models.MoveRow).where(
                 models.MoveRow.uuid == uuid, models.MoveRow.state.in_(moves.TERMINAL),
@@ -146,8 +145,8 @@ class Moves:
 
     @retried
     def unsettled(self, finished_before):
-        """Return MoveRecords of ended moves that are not settled yet. Only moves of running plans
-        that ended before a time are returned."""
+        """Return MoveRecords of the moves that ended before a time and are not settled yet. Only
+        moves of plans in progress are included."""
         query = rows.moves_in(moves.TERMINAL).join(
             models.PlanRow, models.PlanRow.uuid == models.MoveRow.plan_uuid,
         ).where(models.PlanRow.state == plans.EXECUTING, models.MoveRow.settled_at.is_(None),
@@ -202,8 +201,8 @@ class Moves:
 
     @retried
     def refused_since(self, since):
-        """Return {instance uuid: {destination: error}} of moves that Nova refused since a time.
-        Nova refused them before they began, and they are not tried again."""
+        """Return {instance uuid: {destination: error}} of the moves that Nova refused to begin
+        since a time. These moves are not tried again."""
         move = models.MoveRow
         query = sa.select(move.instance_uuid, move.destination, move.error).where(
             move.state == moves.FAILED, move.finished_at >= since, move.error_type == REFUSED,
@@ -259,7 +258,7 @@ class Moves:
 
     @retried
     def emptied_since(self, since):
-        """Return {(instance uuid, source)} of the completed moves that emptied hosts since a
+        """Return {(instance uuid, source)} of the moves that emptied a host and completed since a
         time."""
         move = models.MoveRow
         with self.database.reader() as session:

@@ -181,7 +181,7 @@ class Plans:
 
     @retried
     def close_plans(self, now):
-        """End plans whose time is over or whose moves are.
+        """End the plans that are too old to start, and the plans whose moves have all ended.
 
         A plan that was not approved and started in time expires. A running plan is done once all
         its moves have ended and been settled.
