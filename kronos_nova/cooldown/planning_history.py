@@ -79,15 +79,15 @@ class PlanningHistory:
         emptied hosts do not count
     instances_moved : {uuid of an instance: number of its moves in the last week}; moves that
         emptied hosts do not count
-    instances_moved_today : the same numbers for the last 24 hours
+    instances_moved_today : the same as ``instances_moved``, for the last 24 hours
     load_stats : {aggregate: {policy: LoadStats of the aggregate's instances}}
     endless : uuids of instances that write memory too fast for a live migration to end
     doubted : {aggregate: (policy, host) pairs whose score failed a check of
-    :mod:`kronos_nova.load.belief` in the last evaluation}
+        :mod:`kronos_nova.load.belief` in the last evaluation}
     caused : {uuid of an instance: number of moves of other instances that its load caused in the
         last 24 hours}
     homes : {uuid of an instance: (its host, the host on which it would be without the moves for
-        load)}; None where this is not known
+        load)}; None where this is known of no instance
     """
 
     under_way: Mapping[str, str] = field(default_factory=dict)
@@ -148,8 +148,8 @@ class PlanningHistory:
 def growing(seconds: float, factor: float, longest: float, times: int) -> float:
     """Return the cooldown, in seconds, of an instance that was part of ``times`` plans before.
 
-    It is ``seconds`` for the first plan, grows by ``factor`` with each plan, and is at most
-    ``longest``.
+    It is ``seconds`` if there were no such plans. It is multiplied by ``factor`` for each such
+    plan, up to ``longest``.
 
     >>> [growing(60, 2, 300, times) for times in range(4)]
     [60, 120, 240, 300]

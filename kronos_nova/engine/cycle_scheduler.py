@@ -168,11 +168,11 @@ class CycleScheduler:
         return ours
 
     def _has_waited_enough(self):
-        """Return whether the worker that is choosing due aggregates has held that lock for too
-        long.
+        """Return whether this worker has waited long enough for the lock that another worker holds
+        while it chooses due aggregates.
 
-        That worker has then stopped or hangs. The aggregates that it has locked stay locked; other
-        aggregates can be planned.
+        If so, the other worker has stopped or hangs. The aggregates that it has locked stay locked;
+        other aggregates can be planned.
         """
         now = self.scheduler_ports.monotonic()
         if self._refused_since is None:
@@ -357,8 +357,8 @@ class CycleScheduler:
 
 
 class _Units:
-    """Groups of aggregates that share hosts. The hosts of aggregates are read when a group is first
-    needed."""
+    """Groups of aggregates that share hosts. The hosts of all aggregates are read when a group is
+    first needed."""
 
     def __init__(self, names, aggregate_hosts):
         self._names, self._aggregate_hosts = names, aggregate_hosts

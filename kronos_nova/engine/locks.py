@@ -105,7 +105,7 @@ def _described(aggregate):
 
 
 def _name(aggregate):
-    """Return the name of the lock of an aggregate in a form that every back end accepts. MySQL
-    permits 64 characters, a file no slash."""
+    """Return the name of the lock of an aggregate in a form that every back end accepts. A name in
+    MySQL has at most 64 characters; the name of a file has no slash."""
     digest = hashlib.sha256(aggregate.encode()).hexdigest()
     return f'kronos-{digest[:32]}'.encode()

@@ -75,9 +75,9 @@ class Sources:
 
 
 def parse(prog, argv):
-    """Return the parsed arguments of a planning process. ``answers`` is the file descriptor for
-    answers; ``arguments`` are for finding the configuration.
-    :class:`kronos_nova.engine.planning_client.PlanningClient` gives these arguments."""
+    """Return the parsed command line of a planning process, as
+    :class:`kronos_nova.engine.planning_client.PlanningClient` makes it. ``answers`` is the file
+    descriptor for answers; ``arguments`` are for finding the configuration."""
     parser = argparse.ArgumentParser(prog=prog)
     parser.add_argument('--answers', type=int, required=True)
     parser.add_argument('arguments', nargs='*')

@@ -33,9 +33,9 @@ from kronos_nova.operations import switching
 from kronos_nova.policies import windows
 
 OVERDUE_INTERVALS = 3
-"""Number of evaluation intervals without an evaluation after which the status reports an aggregate.
-A plan that waits longer for approval may be reported as a warning. Raised, a stopped engine is
-reported later; lowered, one slow evaluation is reported. Not measured."""
+"""Number of evaluation intervals after which the status reports that an aggregate was not
+evaluated. A plan that waits longer for approval may be reported as a warning. Raised, a stopped
+engine is reported later; lowered, one slow evaluation is reported. Not measured."""
 
 FAR_ABOVE = 2.0
 """Ratio of imbalance to threshold at which a plan that waits for approval becomes a warning. At a
@@ -76,7 +76,7 @@ class Overview:
 
 
 class Observer:
-    """Functions that collect an overview from the control database and nova.conf."""
+    """A reader of the overview from the control database and nova.conf."""
 
     def __init__(self, conf, database, utcnow):
         self.conf = conf
@@ -322,8 +322,8 @@ class Observer:
 
 
 def _lost(name, losses):
-    """Yield the problem that some losses of hosts or failure domains of an aggregate are not
-    covered. A loss is covered if all lost servers would restart elsewhere."""
+    """Yield the problem that an aggregate would not survive some losses of hosts or failure
+    domains. It survives a loss if all lost servers restart elsewhere."""
     if not losses.does_not_fit:
         return
     many = 'hosts' if losses.level is None else f'domains of level {losses.level}'
@@ -368,7 +368,7 @@ def hosts_measured(last: Iterable[models.CycleRow]) -> dict[str, dict[str, int]]
 
 @functools.lru_cache(maxsize=MOST_PARSED)
 def _parsed(text):
-    """Return (AggregateReport, its counts) from the JSON of a report. The result is cached, because
+    """Return (AggregateReport, counts) from the JSON of a report. The result is cached, because
     reports are large and only change with an evaluation."""
     return plans.AggregateReport.from_json(text), plans.counts_in(text)
 
@@ -435,7 +435,8 @@ _REASONS = collections.defaultdict(lambda: lambda report: report.outcome, {
 
 
 def stayed(report: plans.AggregateReport) -> list[tuple[str, int]]:
-    """Return [(reason, number of servers that stayed for it)], the most frequent reason first."""
+    """Return [(reason, number of servers that stayed for this reason)], the most frequent reason
+    first."""
     counts = [(skip.reason, skip.count) for skip in report.not_moved]
     return sorted(counts, key=lambda pair: (-pair[1], pair[0]))
 

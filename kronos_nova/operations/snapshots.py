@@ -25,9 +25,9 @@ larger; lowered, old snapshots are not listed. Chosen as three weeks of a snapsh
 hour."""
 
 LARGEST_META = 2 ** 16
-"""Maximum number of bytes that are read of the file ``meta.json`` of a recorded snapshot. Raised, a
-damaged file takes more memory; lowered, nothing changes as long as its four short entries fit. Not
-measured."""
+"""Maximum number of bytes that are read from the file ``meta.json`` of a recorded snapshot. Raised,
+a damaged file takes more memory; lowered, nothing changes as long as its four short entries fit.
+Not measured."""
 
 LONGEST_PROBLEM = 2000
 """Maximum number of characters of the error text of a replay. A replay plans again from a recorded

@@ -35,8 +35,8 @@ def refuse_unknown(conf, aggregate: str, is_single: bool = False) -> None:
 
 
 def set_level(conf, database, switch: automation.Switch) -> None:
-    """Set the automation level of one aggregate or of all. Plans that the new level does not permit
-    end.
+    """Set the automation level of one aggregate or of all. Waiting plans end if the new level
+    starts no plans.
 
     :param switch: a Switch of kind LEVEL or REPAIR_LEVEL
     :raises NotInScope: Kronos does not plan for this aggregate
@@ -98,7 +98,7 @@ def resume(conf, database, who: automation.Switch, everyone: bool,
 
 
 def stop(conf, database, switch: automation.Switch, let_finish: bool) -> stopping.Stopped:
-    """Set a stop of one aggregate or of all: end its planned moves and its moves in progress.
+    """Set a stop of one aggregate or of all, and end the planned moves and the moves in progress.
 
     :param let_finish: whether moves in progress continue to their end
     :raises NotInScope: Kronos does not plan for this aggregate

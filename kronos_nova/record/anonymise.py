@@ -183,8 +183,8 @@ class _Names:
         self._words, self._keys = {}, {}
 
     def is_original(self, word: str) -> bool:
-        """Return whether a word is a name or an id of this cloud. False also for a word that is a
-        pseudonym or a plain number as well, because such a word reveals nothing."""
+        """Return whether a word is a name or an id of this cloud. False for a word that is also a
+        pseudonym or a plain number, because such a word reveals nothing."""
         return (word in self._anything and word not in self._pseudonyms
                 and not _PLAIN.fullmatch(word))
 

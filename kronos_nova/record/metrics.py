@@ -24,8 +24,8 @@ class RecordedMetrics:
         self._read = functools.cache(self._read_file)
 
     def query(self, query: MetricQuery) -> Vector:
-        """Return the recorded vector. It is empty for a query of the loads of instances that was
-        not recorded.
+        """Return the recorded vector. For loads of instances and for migrations it is empty if no
+        answer was recorded.
 
         :raises MetricsError: the recorded answer is an error of Prometheus
         """

@@ -59,7 +59,7 @@ class Taken:
     """The data of a snapshot before it is written.
 
     :ivar policies: content of the policies file
-    :ivar bodies: (policy, kind of query) to the body of Prometheus' answer
+    :ivar bodies: {(policy, kind of query): body of Prometheus' answer}
     :ivar options: options in force; None where they are not recorded
     :ivar history: the planning history; None where it is not recorded
     """
@@ -99,7 +99,7 @@ def bodies(source: BodySource, policies: PolicySet) -> dict[tuple[str, str], byt
 def read_cloud(inventory: InventorySource, source: BodySource, policy_set: PolicySet,
          **rest) -> Taken:
     """Return the data of a live cloud for a snapshot. Its load is read first, at about one moment.
-    Its servers are read then, which may take minutes.
+    Its servers are read after that, which may take minutes.
 
     :param rest: further fields of :class:`Taken`
     :raises InventoryError: Nova or placement could not be read

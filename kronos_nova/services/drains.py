@@ -29,7 +29,7 @@ def show(context: Context, request: contract.OneDrain) -> contract.Drain:
 def begin(context: Context, request: contract.BeginDrains) -> contract.DrainsBegun:
     """Begin to drain hosts, or only check whether they can be drained.
 
-    :raises NotInScope: a host is in no aggregate that Kronos plans
+    :raises NotInScope: a host is in no aggregate for which Kronos plans
     :raises HostDown: nova-compute of a host is down, so that no server can be migrated off it
     :raises DrainPending: a host is being drained, or waits to be released
     :raises DrainRefused: no server can leave, an aggregate would have no host left, or losses of
@@ -82,7 +82,8 @@ def release(context: Context, request: OneHost) -> contract.Drain:
 
 
 def occupied(context: Context, request: OneHost) -> contract.Occupancy:
-    """Return the servers that still occupy a host, those of unsettled migrations included.
+    """Return the servers that still occupy a host. A server that has left the host counts until its
+    migration is settled.
 
     :raises HostNotFound: Nova has no such host
     """

@@ -1,4 +1,4 @@
-"""Quarantines of servers: list them, end one."""
+"""Operations on servers in quarantine: list them, and release one."""
 
 from kronos_client.contract import quarantine as contract
 from kronos_client.contract.base import Request

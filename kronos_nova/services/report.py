@@ -1,5 +1,5 @@
-"""The report: sums of moves and of loads of hosts over a time. It compares the loads with those
-before the first move, and with those that there would be without moves."""
+"""The report: sums of moves and of loads of hosts over a time. It compares the loads with the loads
+before the first move, and with the loads that there would be without moves."""
 
 import collections
 import dataclasses
@@ -22,7 +22,8 @@ LOADS = ('observed_seconds', 'hot_seconds', 'contended_seconds', *UNMOVED)
 """Names of the fields of a report that are sums of loads."""
 
 Key = tuple[str | None, str | None, str | None]
-"""The key of a sum: (month, project, aggregate). Each is None where sums are not grouped by it."""
+"""The key of a sum: (month, project, aggregate). An element is None where sums are not grouped by
+it."""
 
 
 @dataclasses.dataclass(slots=True)

@@ -47,7 +47,7 @@ evaluation changes the state only a few times."""
 
 
 def capacity(context: Context, request: contract.ShowCapacity) -> contract.Capacity:
-    """Return the number of new servers of each flavor that fit into the cloud.
+    """Return, for each flavor, the number of new servers that fit into the cloud.
 
     :raises NotInScope: there is no such aggregate
     :raises RequestRefused: there is no such flavor
@@ -376,8 +376,8 @@ def make(context: Context, request: contract.MakeRoom) -> contract.RoomMade:
 
 def _refuse_lowering(context: Context, moves: Sequence[contract.RoomMove],
                      snapshot: Snapshot) -> None:
-    """Refuse moves after which fewer losses of hosts are covered. A loss is covered if all servers
-    of the host would restart elsewhere.
+    """Refuse moves after which fewer losses of hosts are covered. The loss of a host is covered if
+    all its servers would restart elsewhere.
 
     :raises RequestRefused: after the moves some losses would no longer be covered
     """
@@ -404,7 +404,7 @@ def _aggregate(name: str | None, in_scope: Sequence[str]) -> str:
     """Return the aggregate in which room is made: the named aggregate, or the only aggregate in
     scope.
 
-    :raises NotInScope: Kronos does not plan the named aggregate
+    :raises NotInScope: Kronos does not plan for the named aggregate
     :raises RequestRefused: no aggregate is named, and several are in scope
     """
     if name is None and len(in_scope) == 1:
