@@ -77,8 +77,8 @@ class FutureTimes:
 
     @retried
     def correct(self, now):
-        """Set times in the future to now. A time to come, such as the end of a cooldown, moves by
-        the same difference.
+        """Set times in the future to now. A time that is counted from such a time, such as the end
+        of a cooldown, is moved by as much.
 
         :returns: ``{table: number of corrected rows}``
         """

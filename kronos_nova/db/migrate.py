@@ -29,8 +29,8 @@ that hangs is reported later; lowered, a slow one counts as hung. Chosen as many
 that an upgrade of an empty database takes."""
 
 POSTGRESQL_KEY = 0x6B726F6E6F73
-"""Key of PostgreSQL's advisory lock that is held during a schema upgrade (a number without a unit).
-Fixed: "kronos" in ASCII."""
+"""Key number (no unit) of PostgreSQL's advisory lock that is held during a schema upgrade. Fixed:
+"kronos" in ASCII."""
 
 MIGRATIONS = pathlib.Path(__file__).with_name('migrations')
 

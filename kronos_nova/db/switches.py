@@ -42,11 +42,12 @@ class SwitchBoard:
     @retried
     def resume(self, who: Switch, everyone: bool = False) -> list[Switch]:
         """End the pauses and stops of an aggregate. With every aggregate (``*``), the pauses and
-        stops of single aggregates end too.
+        stops of single aggregates end as well.
 
         :param who: Switch with the aggregate, and ``set_at``, ``set_by`` and ``reason`` of the
             caller
-        :param everyone: whether to end the pauses of other users too
+        :param everyone: whether to end the pauses of all users; otherwise only those that the
+            caller has set
         :returns: the Switches that ended
         """
         with rows.serialized(self.database, rows.DISPATCH) as session:

@@ -70,7 +70,7 @@ class Queue:
     @retried_as_update
     def claim(self, uuid, now):
         """Accept a dispatched move, if no worker has accepted it. A sign of life of this worker is
-        recorded too.
+        recorded with it.
 
         :returns: the MoveRecord, now CHECKING; None where another worker has the move, or it is no
             longer dispatched

@@ -28,8 +28,8 @@ class SwitchRow(_Switched, Base):
 
 
 class SwitchEventRow(_Switched, Base):
-    """The record that a switch was set or, with an empty ``value``, ended. ``told`` is true once
-    the change was logged."""
+    """The record that a switch was set or, with an empty ``value``, ended. Its boolean column is
+    true once the change was logged."""
 
     __tablename__ = 'switch_events'
 
